@@ -1,0 +1,100 @@
+# Every target prepares what it needs: uv in .tools, the locked packages and remit itself in .venv.
+# The stamps make a second call cost nothing. Needed beforehand: Python 3.11 or later, git and make.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.7
+
+UV := .tools/bin/uv
+UV_STAMP := .tools/.uv-$(UV_VERSION)
+BIN := .venv/bin
+READY := .venv/.ready
+
+SOURCES := src tests scripts $(if $(wildcard benchmarks/*.py),benchmarks)
+# Two workers suit the smallest machine that is promised a check in under a minute.
+PYTEST := $(BIN)/python -m pytest --quiet --numprocesses=2 --dist=worksteal
+MEASURED := $(wildcard tests/unit tests/property)
+CHECKED := $(wildcard tests/tidy tests/unit tests/property tests/simulation)
+UNMEASURED := $(wildcard tests/tidy tests/simulation tests/conformance tests/golden tests/e2e)
+
+SEEDS_CHECK := 200
+SEEDS_TEST := 1000
+SEEDS_SOAK := 10000
+
+# The interpreter is the one that called; nothing fetches another.
+export UV_PYTHON_DOWNLOADS := never
+# Where the machine keeps certificates of its own, a company's proxy is among them; uv alone would not know it.
+CERTIFICATES := $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem)
+export UV_SYSTEM_CERTS ?= $(if $(CERTIFICATES),true,false)
+
+.PHONY: run check test soak bench requirements format lock clean static measured
+.DEFAULT_GOAL := check
+
+run: $(READY)
+	@$(BIN)/python -m remit.testing.play
+
+check: static
+	@echo "==> tests ($(SEEDS_CHECK) seeds)"
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_CHECK) $(PYTEST) $(CHECKED)
+
+test: static measured
+	@echo "==> tests ($(SEEDS_TEST) seeds)"
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_TEST) $(PYTEST) $(UNMEASURED)
+	@$(MAKE) --no-print-directory requirements
+
+soak: $(READY)
+	@echo "==> simulation ($(SEEDS_SOAK) seeds)"
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_SOAK) $(PYTEST) tests/simulation
+
+bench: $(READY)
+	@$(BIN)/python -m benchmarks
+
+requirements: $(READY)
+	@echo "==> requirements"
+	@$(BIN)/python scripts/requirements.py
+
+# Repairs what a tool can repair; `make check` reports the rest.
+format: $(READY)
+	@$(BIN)/ruff check --quiet --fix --exit-zero $(SOURCES)
+	@$(BIN)/ruff format --quiet $(SOURCES)
+
+static: $(READY)
+	@echo "==> format"
+	@$(BIN)/ruff format --quiet --check $(SOURCES)
+	@echo "==> lint"
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@echo "==> types"
+	@$(BIN)/mypy --no-error-summary $(SOURCES)
+	@echo "==> imports"
+	@report=$$($(BIN)/lint-imports --no-logo) || { echo "$$report"; exit 1; }
+
+# Coverage counts unit and property tests only: what a simulation happens to touch is not thereby tested.
+measured: $(READY)
+	@echo "==> coverage"
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest --quiet --numprocesses=2 --dist=worksteal $(MEASURED)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage json --quiet -o .coverage.json
+	@$(BIN)/python scripts/coverage_gate.py .coverage.json
+
+# Keeps the pinned versions that still fit; `make lock UPGRADE=--upgrade` takes the newest.
+lock: $(UV_STAMP)
+	@echo "==> requirements.lock"
+	@$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+		--all-extras --group dev $(UPGRADE) --output-file requirements.lock pyproject.toml
+
+clean:
+	@rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist
+	@find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(UV_STAMP):
+	@echo "==> uv $(UV_VERSION)"
+	@$(PYTHON) -m venv --clear .tools
+	@.tools/bin/python -m pip install -qq --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+$(READY): requirements.lock pyproject.toml | $(UV_STAMP)
+	@echo "==> environment"
+	@test -x $(BIN)/python || $(UV) venv --quiet --python $(PYTHON) .venv
+	@$(UV) pip sync --quiet --require-hashes --python $(BIN)/python requirements.lock
+	@$(UV) pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python --editable .
+	@touch $@

@@ -1,0 +1,1 @@
+"""The ground: where journals and blobs are kept and commands are carried."""

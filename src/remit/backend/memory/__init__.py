@@ -1,0 +1,1 @@
+"""In one process and in memory only: for simulations, benchmarks and short-lived programs."""

@@ -1,0 +1,1 @@
+"""The words: frozen records and small pure functions. Imports nothing of ours."""

@@ -1,0 +1,258 @@
+"""Arrivals: what the world reports, in the past tense, completed with the facts the kernel needs.
+
+Rule 1: an arrival is raw: a timeout or an error is reported as exactly that.
+Rule 2: facts (canonical arguments, their hash, violations, token bounds, origins) are recorded with the arrival,
+        so the kernel judges them and an audit can compute them again.
+Rule 3: an outcome names the command it answers; everything else names who sent it.
+"""
+
+from enum import StrEnum
+from typing import TypeAlias
+
+from remit.core.budget import Charges
+from remit.core.failure import Ending, ErrorCode
+from remit.core.manifest import Manifest
+from remit.core.record import Record, Text
+from remit.core.schema import Violation
+from remit.core.usage import TokenUsage
+
+
+class Provenance(StrEnum):
+    """Where the control arguments of a call were found to come from."""
+
+    UNTRACED = "untraced"
+
+
+class Happened(StrEnum):
+    """What is known of an effect whose outcome was in doubt."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class ProposedCall(Record):
+    """A tool call as the model proposed it (rung: intended), with its facts."""
+
+    call_id: str
+    tool: str
+    arguments: Text
+    arguments_hash: bytes
+    violations: tuple[Violation, ...] = ()
+    provenance: Provenance = Provenance.UNTRACED
+
+
+class RunStarted(Record, tag=True):
+    """A request passed the door. Facts: token bounds of its messages and of the tools offered with each call."""
+
+    manifest: Manifest
+    messages_tokens_bound: int
+    offer_tokens_bound: int = 0
+
+
+class ModelAnswered(Record, tag=True):
+    """A model answered, with a text, with proposed calls, or both. `violations` are those of the output contract."""
+
+    command_id: str
+    text: Text = ""
+    reasoning: Text = ""
+    calls: tuple[ProposedCall, ...] = ()
+    usage: TokenUsage = TokenUsage()
+    tokens_bound: int = 0
+    violations: tuple[Violation, ...] = ()
+
+
+class ModelFailed(Record, tag=True):
+    """A model call ended without an answer. `was_cut` says that it may have cost up to what was reserved."""
+
+    command_id: str
+    code: ErrorCode
+    message: str = ""
+    usage: TokenUsage = TokenUsage()
+    was_cut: bool = False
+
+
+class ToolReturned(Record, tag=True):
+    """A tool returned (rung: observed). Facts: violations of its result schema; `refuted` if its own check said no."""
+
+    command_id: str
+    content: Text
+    evidence: bytes
+    tokens_bound: int = 0
+    violations: tuple[Violation, ...] = ()
+    refuted: str = ""
+    stop_loop: bool = False
+    duration_ms: int = 0
+
+
+class ToolFailed(Record, tag=True):
+    """A tool raised, was unavailable, or ran out of time: an observation too."""
+
+    command_id: str
+    code: ErrorCode
+    error: str = ""
+    evidence: bytes = b""
+    tokens_bound: int = 0
+    duration_ms: int = 0
+
+
+class ToolOutcomeLost(Record, tag=True):
+    """Whoever performed this mutating command died before reporting: nobody knows whether it happened."""
+
+    command_id: str
+
+
+class ToolReconciled(Record, tag=True):
+    """A tool was asked what became of an earlier call. If it happened, the content is that call's result."""
+
+    command_id: str
+    happened: Happened
+    content: Text = ""
+    evidence: bytes = b""
+    tokens_bound: int = 0
+    violations: tuple[Violation, ...] = ()
+
+
+class CodeReturned(Record, tag=True):
+    """Named code of the user returned. For a validator, `problems` is empty when it was satisfied."""
+
+    command_id: str
+    value: Text = ""
+    problems: tuple[str, ...] = ()
+
+
+class CodeFailed(Record, tag=True):
+    """Named code of the user raised or ran out of time."""
+
+    command_id: str
+    error: str = ""
+
+
+class ContextFound(Record, tag=True):
+    """Evidence was retrieved for the exchange; it stands just before the last message and is never history."""
+
+    command_id: str
+    text: Text = ""
+    tokens_bound: int = 0
+
+
+class ContextFailed(Record, tag=True):
+    """Retrieval failed; the run goes on without context."""
+
+    command_id: str
+    error: str = ""
+
+
+class ApprovalGiven(Record, tag=True):
+    """A person approved a held call, as it stands or with arguments of their own."""
+
+    command_id: str
+    by: str
+    modified: ProposedCall | None = None
+
+
+class ApprovalRefused(Record, tag=True):
+    """A person refused a held call."""
+
+    command_id: str
+    by: str
+    reason: str = ""
+
+
+class OutcomeJudged(Record, tag=True):
+    """A person said what became of an effect in doubt."""
+
+    command_id: str
+    by: str
+    happened: Happened
+
+
+class QuestionAnswered(Record, tag=True):
+    """A person answered a question a graph asked."""
+
+    command_id: str
+    by: str
+    text: Text
+    tokens_bound: int = 0
+
+
+class TimerFired(Record, tag=True):
+    """A moment the kernel asked to be told about has come."""
+
+    command_id: str
+
+
+class ChildEnded(Record, tag=True):
+    """A child run ended; what it spent settles its lease."""
+
+    command_id: str
+    ending: Ending
+    text: Text = ""
+    spent: Charges = ()
+    tokens_bound: int = 0
+
+
+class ChildLost(Record, tag=True):
+    """A child run cannot be found or reached any more."""
+
+    command_id: str
+
+
+class CancelRequested(Record, tag=True):
+    """Someone wants the run to stop at once."""
+
+    by: str
+    reason: str = ""
+
+
+class PauseRequested(Record, tag=True):
+    """Someone wants no new commands issued."""
+
+    by: str
+
+
+class ResumeRequested(Record, tag=True):
+    """Someone wants a paused run to go on."""
+
+    by: str
+
+
+class FeedbackGiven(Record, tag=True):
+    """Someone adds words for the model's next call, without deciding anything."""
+
+    by: str
+    text: Text
+    tokens_bound: int = 0
+
+
+class RetryRequested(Record, tag=True):
+    """Someone wants a failed run tried again, as a fork that names it."""
+
+    by: str
+
+
+Arrival: TypeAlias = (
+    RunStarted
+    | ModelAnswered
+    | ModelFailed
+    | ToolReturned
+    | ToolFailed
+    | ToolOutcomeLost
+    | ToolReconciled
+    | CodeReturned
+    | CodeFailed
+    | ContextFound
+    | ContextFailed
+    | ApprovalGiven
+    | ApprovalRefused
+    | OutcomeJudged
+    | QuestionAnswered
+    | TimerFired
+    | ChildEnded
+    | ChildLost
+    | CancelRequested
+    | PauseRequested
+    | ResumeRequested
+    | FeedbackGiven
+    | RetryRequested
+)

@@ -1,0 +1,132 @@
+"""The budget vector: what a run may spend, in whole numbers, one cap per dimension.
+
+Rule 1: every dimension has its own cap; money never stands in for the others.
+Rule 2: a counter is reserved before a call and settled after it; a gauge is compared and never summed;
+        the clock is a deadline that stands still while a person is waited for.
+Rule 3: a cap of 0 forbids. A dimension nobody capped takes the boundary's cap, and every boundary caps everything.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum, StrEnum
+from typing import TypeAlias
+
+from remit.core.record import Record
+
+
+class Dimension(IntEnum):
+    """What can be spent. The numbers are written to journals: new ones are added at the end, none is reused."""
+
+    INPUT_TOKENS = 0
+    OUTPUT_TOKENS = 1
+    TOOL_CALLS = 2
+    EXTERNAL_API_CALLS = 3
+    WALL_CLOCK_MS = 4
+    INFERENCE_COST_MICROUSD = 5
+    RETRIES = 6
+    REFLECTION_PASSES = 7
+    CONTEXT_TOKENS = 8
+    MEMORY_WRITES = 9
+    SIDE_EFFECTS = 10
+    STEPS = 11
+    DEPTH = 12
+    CHILD_RUNS = 13
+    HUMAN_REVIEWS = 14
+
+
+class DimensionKind(StrEnum):
+    """How a dimension is measured."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    CLOCK = "clock"
+
+
+# Retries count consecutively per command, so they are compared like a gauge and never add up over a run.
+GAUGES = frozenset({Dimension.RETRIES, Dimension.CONTEXT_TOKENS, Dimension.DEPTH})
+
+KINDS: dict[Dimension, DimensionKind] = {
+    dimension: DimensionKind.CLOCK
+    if dimension is Dimension.WALL_CLOCK_MS
+    else DimensionKind.GAUGE
+    if dimension in GAUGES
+    else DimensionKind.COUNTER
+    for dimension in Dimension
+}
+COUNTERS: tuple[Dimension, ...] = tuple(d for d in Dimension if KINDS[d] is DimensionKind.COUNTER)
+
+# Sparse amounts per dimension, smallest dimension first: what a command reserves or a settlement charges.
+Charges: TypeAlias = tuple[tuple[int, int], ...]
+
+# A full vector, one amount per dimension in the order of Dimension.
+Caps: TypeAlias = tuple[int, ...]
+
+
+class Budget(Record):
+    """Caps a person may set, by name. What is not said comes from the boundary."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    tool_calls: int | None = None
+    external_api_calls: int | None = None
+    wall_clock_ms: int | None = None
+    inference_cost_microusd: int | None = None
+    retries: int | None = None
+    reflection_passes: int | None = None
+    context_tokens: int | None = None
+    memory_writes: int | None = None
+    side_effects: int | None = None
+    steps: int | None = None
+    depth: int | None = None
+    child_runs: int | None = None
+    human_reviews: int | None = None
+
+
+FIELDS: tuple[str, ...] = tuple(dimension.name.lower() for dimension in Dimension)
+
+# Generous enough for a conversation with twenty tool rounds, small enough that a lost loop costs cents.
+STANDARD = Budget(
+    input_tokens=1_000_000,
+    output_tokens=60_000,
+    tool_calls=50,
+    external_api_calls=10,
+    wall_clock_ms=600_000,
+    inference_cost_microusd=5_000_000,
+    retries=3,
+    reflection_passes=2,
+    context_tokens=200_000,
+    memory_writes=0,
+    side_effects=0,
+    steps=100,
+    depth=2,
+    child_runs=8,
+    human_reviews=20,
+)
+
+
+def assign(*budgets: Budget) -> Caps:
+    """The caps of a run: per dimension the smallest that anyone said, else the standard one."""
+    caps: list[int] = []
+    for field in FIELDS:
+        said = [amount for budget in budgets if (amount := getattr(budget, field)) is not None]
+        caps.append(min(said) if said else getattr(STANDARD, field))
+    return tuple(caps)
+
+
+def budget_of(caps: Iterable[int]) -> Budget:
+    """The same caps, by name."""
+    return Budget(*caps)
+
+
+def negative_caps(budget: Budget) -> tuple[str, ...]:
+    """The names of the dimensions whose cap is below zero, which no budget may have."""
+    return tuple(f for f in FIELDS if (amount := getattr(budget, f)) is not None and amount < 0)
+
+
+def charges_of(amounts: Iterable[tuple[Dimension, int]]) -> Charges:
+    """Sparse charges in the order of Dimension; nothing is written for zero."""
+    return tuple(sorted((int(dimension), amount) for dimension, amount in amounts if amount))
+
+
+def lease_of(amounts: Iterable[tuple[str, int]]) -> Charges:
+    """Charges from named counters, as a graph or a tool declares them for a child run."""
+    return charges_of((Dimension[name.upper()], amount) for name, amount in amounts)

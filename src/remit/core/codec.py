@@ -1,0 +1,77 @@
+"""Records to bytes and back: deterministic, chained by hash, and able to read every earlier format.
+
+Rule 1: the same record gives the same bytes in every process.
+Rule 2: the first byte names the format; a record of an older format is lifted, step by step, to the newest.
+Rule 3: the chain hashes bytes as they are stored, so reading a record never changes what its hash covers.
+"""
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from remit.core.events import Turn
+from remit.core.failure import InvariantBroken
+from remit.core.record import JsonObject
+
+FORMAT = 1
+_PREFIX = bytes([FORMAT])
+
+# From a format to the next one: a function over the plain values of a record. Empty while there is one format.
+LIFTS: Mapping[int, Callable[[JsonObject], JsonObject]] = MappingProxyType({})
+
+# Nothing stands before the first turn.
+NO_HASH = b""
+
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_decode = msgspec.msgpack.Decoder(Turn).decode
+
+
+def encode_turn(turn: Turn) -> bytes:
+    """The bytes a journal stores for a turn."""
+    return _PREFIX + _encode(turn)
+
+
+def decode_turn(data: bytes, *, lifts: Mapping[int, Callable[[JsonObject], JsonObject]] = LIFTS) -> Turn:
+    """The turn in these bytes, whatever format wrote them."""
+    try:
+        if data[:1] == _PREFIX:
+            return _decode(memoryview(data)[1:])
+        return msgspec.convert(_lift(data, lifts), Turn)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvariantBroken("JOURNAL_UNREADABLE", f"turn of {len(data)} bytes does not decode: {error}") from error
+
+
+def _lift(data: bytes, lifts: Mapping[int, Callable[[JsonObject], JsonObject]]) -> JsonObject:
+    version = data[0] if data else 0
+    values: JsonObject = msgspec.msgpack.decode(memoryview(data)[1:]) if version in lifts else {}
+    while version != FORMAT:
+        if version not in lifts:
+            raise InvariantBroken(
+                "JOURNAL_FORMAT_UNKNOWN",
+                f"turn has format {version}; this version reads formats up to {FORMAT}. Upgrade remit to read it.",
+            )
+        values, version = lifts[version](values), version + 1
+    return values
+
+
+def hash_turn(data: bytes) -> bytes:
+    """The link that the next turn carries."""
+    return sha256(data).digest()
+
+
+def turn_to_json(turn: Turn) -> bytes:
+    """A turn as one line of JSON, for people and other programs; digests are in base64."""
+    return msgspec.json.encode(turn, order="deterministic")
+
+
+def turn_from_json(line: bytes) -> Turn:
+    """The turn in such a line."""
+    return msgspec.json.decode(line, type=Turn)
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value of a JSON text; raises ValueError when it is none."""
+    return msgspec.json.decode(text)

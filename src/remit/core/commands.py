@@ -1,0 +1,166 @@
+"""Commands: what the kernel orders, in the imperative. Nobody acts on one before its turn is written.
+
+Rule 1: a command's id is the seq of its turn and its position there, so it needs no chance to be unique.
+Rule 2: a command carries what it reserves; its outcome settles exactly that.
+Rule 3: a command can be carried elsewhere and performed there: what it needs beyond the run's history is in it.
+"""
+
+from enum import StrEnum
+from typing import TypeAlias
+
+from remit.core.arrivals import ProposedCall
+from remit.core.budget import Charges
+from remit.core.failure import Ending
+from remit.core.record import Record, Text
+
+
+class TimerPurpose(StrEnum):
+    """Why the kernel wants to be told of a moment."""
+
+    DEADLINE = "deadline"
+    APPROVAL = "approval"
+    RETRY = "retry"
+
+
+class AskPurpose(StrEnum):
+    """What a person is asked for."""
+
+    APPROVAL = "approval"
+    OUTCOME = "outcome"
+    QUESTION = "question"
+
+
+class CallModel(Record, tag=True):
+    """Ask the model, showing it the first `messages_count` messages of the run's context."""
+
+    id: str
+    model: str
+    messages_count: int
+    max_tokens: int
+    timeout_ms: int
+    reserved: Charges
+    attempt: int = 1
+
+
+class CallTool(Record, tag=True):
+    """Call a tool (rung: attempted). The key is minted here, since providers repeat their call ids."""
+
+    id: str
+    call_id: str
+    tool: str
+    version: str
+    arguments: Text
+    arguments_hash: bytes
+    key: str
+    timeout_ms: int
+    reserved: Charges
+    mutating: bool = False
+    approved_by: str = ""
+
+
+class ReconcileTool(Record, tag=True):
+    """Ask a tool what became of the call with this key."""
+
+    id: str
+    about: str
+    tool: str
+    key: str
+    timeout_ms: int
+    reserved: Charges = ()
+
+
+class CallCode(Record, tag=True):
+    """Run named code of the user on an input."""
+
+    id: str
+    name: str
+    input: Text
+    timeout_ms: int
+    reserved: Charges = ()
+
+
+class Retrieve(Record, tag=True):
+    """Find evidence for the exchange."""
+
+    id: str
+    timeout_ms: int
+    reserved: Charges = ()
+
+
+class Packet(Record):
+    """What a person is shown, bound to the exact bytes that will run."""
+
+    call: ProposedCall
+    tool_version: str
+    boundary_version: str
+    reasons: tuple[str, ...]
+    releases: Charges = ()
+    about: str = ""
+
+
+class AskHuman(Record, tag=True):
+    """Ask a person: to approve a call, to say what became of one, or to answer a question. Silence is refusal."""
+
+    id: str
+    purpose: AskPurpose
+    ending: Ending
+    expires_at_ms: int
+    packet: Packet | None = None
+    question: str = ""
+    reserved: Charges = ()
+
+
+class SetTimer(Record, tag=True):
+    """Report back at a moment."""
+
+    id: str
+    due_at_ms: int
+    purpose: TimerPurpose
+    about: str = ""
+    reserved: Charges = ()
+
+
+class StartChild(Record, tag=True):
+    """Start a run beneath this one. Its lease is reserved here and is all it may spend."""
+
+    id: str
+    run_id: str
+    prompt: Text
+    lease: Charges
+    depth: int
+    deadline_at_ms: int
+    reserved: Charges
+    call_id: str = ""
+    tool: str = ""
+
+
+class CancelCommand(Record, tag=True):
+    """Stop performing a command. What it had reached is unknown unless it says so."""
+
+    id: str
+    about: str
+    reserved: Charges = ()
+
+
+class ForkRun(Record, tag=True):
+    """Copy this run up to a turn into a new run that names it, and let that one go on."""
+
+    id: str
+    run_id: str
+    at_seq: int
+    by: str
+    reserved: Charges = ()
+
+
+Command: TypeAlias = (
+    CallModel
+    | CallTool
+    | ReconcileTool
+    | CallCode
+    | Retrieve
+    | AskHuman
+    | SetTimer
+    | StartChild
+    | CancelCommand
+    | ForkRun
+)

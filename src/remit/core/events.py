@@ -1,0 +1,30 @@
+"""The Turn: one arrival and what was decided about it. The atom of the journal.
+
+Rule 1: a turn is written whole, after the turn before it, or not at all.
+Rule 2: it carries the hash of the one before, so nothing can be changed, dropped or reordered unnoticed.
+Rule 3: checkpoint, trace step and trajectory step are this record, seen from different sides.
+"""
+
+from typing import TypeAlias
+
+from remit.core.arrivals import Arrival
+from remit.core.commands import Command
+from remit.core.record import Record
+from remit.core.rulings import Ruling
+
+# Which rules decided a turn. Raised with every change that could make decide() answer differently;
+# an audit compares only turns of its own version.
+KERNEL_VERSION = 1
+
+Decision: TypeAlias = Ruling | Command
+
+
+class Turn(Record):
+    """What arrived as number `seq` of a run, when, and what the kernel made of it."""
+
+    seq: int
+    at_ms: int
+    previous: bytes
+    arrival: Arrival
+    decisions: tuple[Decision, ...] = ()
+    kernel: int = KERNEL_VERSION

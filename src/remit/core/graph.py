@@ -1,0 +1,239 @@
+"""The graph as data: what a workflow's places are, and which outcome leads from one to the next.
+
+Rule 1: a graph holds names, numbers and guard texts, never code; so it can be hashed, stored, shown and checked.
+Rule 2: of a node's edges the first true one in declared order wins, and the last one is unconditional.
+Rule 3: failed, cancelled, escalated and exhausted can befall any node. Only an edge that names such an outcome takes
+        it; otherwise the graph's exit of that name does. An unconditional edge never catches them.
+Rule 4: a node entered as often as its `visits_max` allows is not entered again: it yields `exhausted` instead.
+Rule 5: a success that was not earned is no ending: such a terminal yields a universal outcome, and the exits take it.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+
+from remit.core.canonical import INTEGER_MAX, canonical_hash
+from remit.core.lifecycle import LifecycleState, LoopState, default_loop_state
+from remit.core.record import Record
+
+# A name is shown in pictures, messages and every NodeEntered ruling; a hundred characters say enough.
+NAME_CHARS_MAX = 100
+# A question or a task is a sentence or a page; longer material belongs into the run's messages.
+PROMPT_CHARS_MAX = 10_000
+# Ten times the largest workflow that anybody could still read; keeps checking it within tens of milliseconds.
+NODES_MAX = 10_000
+EDGES_MAX = 50_000
+
+Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARS_MAX)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
+# No amount of any dimension is larger than what canonical JSON can write.
+Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MAX)]
+Prompt: TypeAlias = Annotated[str, msgspec.Meta(max_length=PROMPT_CHARS_MAX)]
+
+
+class NodeKind(StrEnum):
+    """What happens at a node. A map starts its children and waits for them, so joining is a rule of the map."""
+
+    MODEL = "model"
+    TOOL = "tool"
+    RETRIEVE = "retrieve"
+    RERANK = "rerank"
+    VALIDATE = "validate"
+    HUMAN = "human"
+    CHILD = "child"
+    MAP = "map"
+    DECIDE = "decide"
+    TERMINAL = "terminal"
+
+
+class JoinRule(StrEnum):
+    """When a map has heard enough: every child, one that succeeded, or more than half of them."""
+
+    ALL = "all"
+    ANY = "any"
+    QUORUM = "quorum"
+
+
+class EndingClass(StrEnum):
+    """The five ways to end that every graph must provide."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLATION = "cancellation"
+    ESCALATION = "escalation"
+    EXHAUSTION = "exhaustion"
+
+
+class TerminalWrite(StrEnum):
+    """What a terminal leaves behind."""
+
+    TRACE = "trace"
+    STATUS = "status"
+    RELEASE = "release"
+    FINAL_STATE = "final_state"
+
+
+class NodeOutcome(StrEnum):
+    """What became of a visit to a node; edges name these."""
+
+    ANSWERED = "answered"
+    CALLED_TOOLS = "called_tools"
+    SETTLED = "settled"
+    STOPPED = "stopped"
+    REFUSED = "refused"
+    FOUND = "found"
+    RETURNED = "returned"
+    PASSED = "passed"
+    REPAIRABLE = "repairable"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    JOINED = "joined"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    ESCALATED = "escalated"
+    EXHAUSTED = "exhausted"
+
+
+UNIVERSAL_OUTCOMES = frozenset(
+    {NodeOutcome.FAILED, NodeOutcome.CANCELLED, NodeOutcome.ESCALATED, NodeOutcome.EXHAUSTED}
+)
+
+# Which ending each exit must be able to reach.
+EXIT_ENDINGS: Mapping[NodeOutcome, EndingClass] = MappingProxyType(
+    {
+        NodeOutcome.FAILED: EndingClass.FAILURE,
+        NodeOutcome.CANCELLED: EndingClass.CANCELLATION,
+        NodeOutcome.ESCALATED: EndingClass.ESCALATION,
+        NodeOutcome.EXHAUSTED: EndingClass.EXHAUSTION,
+    }
+)
+
+# What only a visit to this kind of node can lead to.
+OWN_OUTCOMES: Mapping[NodeKind, tuple[NodeOutcome, ...]] = MappingProxyType(
+    {
+        NodeKind.MODEL: (NodeOutcome.ANSWERED, NodeOutcome.CALLED_TOOLS),
+        # settled: every call has its outcome; stopped: a tool ended the loop; refused: no call was allowed.
+        NodeKind.TOOL: (NodeOutcome.SETTLED, NodeOutcome.STOPPED, NodeOutcome.REFUSED),
+        NodeKind.RETRIEVE: (NodeOutcome.FOUND,),
+        NodeKind.RERANK: (NodeOutcome.RETURNED,),
+        NodeKind.VALIDATE: (NodeOutcome.PASSED, NodeOutcome.REPAIRABLE),
+        NodeKind.HUMAN: (NodeOutcome.ANSWERED, NodeOutcome.APPROVED, NodeOutcome.REJECTED, NodeOutcome.EXPIRED),
+        NodeKind.CHILD: (NodeOutcome.JOINED,),
+        NodeKind.MAP: (NodeOutcome.JOINED,),
+        NodeKind.DECIDE: (NodeOutcome.RETURNED,),
+        NodeKind.TERMINAL: (),
+    }
+)
+
+# The outcomes each kind can have. A terminal has only the universal ones, and only when its success was not earned.
+OUTCOMES: Mapping[NodeKind, frozenset[NodeOutcome]] = MappingProxyType(
+    {kind: UNIVERSAL_OUTCOMES.union(own) for kind, own in OWN_OUTCOMES.items()}
+)
+
+LIFECYCLE_OF_KIND: Mapping[NodeKind, LifecycleState] = MappingProxyType(
+    {
+        NodeKind.RETRIEVE: LifecycleState.PREPARE,
+        NodeKind.RERANK: LifecycleState.PREPARE,
+        NodeKind.VALIDATE: LifecycleState.VALIDATE,
+    }
+)
+LIFECYCLE_OF_ENDING: Mapping[EndingClass, LifecycleState] = MappingProxyType(
+    {
+        EndingClass.SUCCESS: LifecycleState.COMPLETE,
+        EndingClass.CANCELLATION: LifecycleState.CANCELLED,
+    }
+)
+
+
+def _lifecycle_of(kind: NodeKind, ending: EndingClass | None) -> LifecycleState:
+    if kind == NodeKind.TERMINAL:
+        # A terminal without an ending is refused by the compiler; until then it counts as a failure.
+        return LIFECYCLE_OF_ENDING.get(ending or EndingClass.FAILURE, LifecycleState.ERROR)
+    return LIFECYCLE_OF_KIND.get(kind, LifecycleState.EXECUTE)
+
+
+# Filled in from the node's other fields when nobody says it, so readers always find a label.
+_DERIVED: Any = None
+
+
+class ToolRules(Record, frozen=True):
+    """The five rules a tool node must have: names of what applies, and a time limit. Empty or 0 is missing."""
+
+    permission: str = ""
+    schema: str = ""
+    budget: str = ""
+    timeout_ms: Count = 0
+    verification: str = ""
+
+
+class Node(Record, frozen=True):
+    """One place of a graph. Labels nobody gives follow from the kind, the ending and the lifecycle."""
+
+    name: Name
+    kind: NodeKind
+    lifecycle: LifecycleState = _DERIVED
+    loop_state: LoopState = _DERIVED
+    # How often the node may be entered in a run; 0 sets no bound.
+    visits_max: Count = 0
+    # Named code of the user, for rerank, validate and decide.
+    code: str = ""
+    # The question for a person, or the task of a child.
+    prompt: Prompt = ""
+    children: Count = 0
+    join: JoinRule = JoinRule.ALL
+    # What each child may spend: (dimension, amount).
+    lease: tuple[tuple[str, Amount], ...] = ()
+    rules: ToolRules | None = None
+    ending: EndingClass | None = None
+    writes: tuple[TerminalWrite, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Fill in the labels that nobody gave."""
+        if self.lifecycle is _DERIVED:
+            msgspec.structs.force_setattr(self, "lifecycle", _lifecycle_of(self.kind, self.ending))
+        if self.loop_state is _DERIVED:
+            msgspec.structs.force_setattr(self, "loop_state", default_loop_state(LifecycleState(self.lifecycle)))
+
+
+class Edge(Record, frozen=True):
+    """A way from one node to another, open for one outcome, under a condition, or always when neither is given."""
+
+    source: Name
+    target: Name
+    outcome: str = ""
+    condition: str = ""
+
+
+class Graph(Record, frozen=True, cache_hash=True):
+    """A workflow: where it starts, its nodes and edges, and where the four universal outcomes lead."""
+
+    name: Name
+    start: Name
+    nodes: Annotated[tuple[Node, ...], msgspec.Meta(max_length=NODES_MAX)]
+    edges: Annotated[tuple[Edge, ...], msgspec.Meta(max_length=EDGES_MAX)]
+    exits: Annotated[tuple[tuple[str, str], ...], msgspec.Meta(max_length=EDGES_MAX)] = ()
+
+
+def terminal(name: str, ending: EndingClass) -> Node:
+    """A terminal that writes everything a terminal must."""
+    return Node(name, NodeKind.TERMINAL, ending=ending, writes=tuple(TerminalWrite))
+
+
+# The usual five, for graphs that need nothing special at their ends, and the exits that lead to them.
+TERMINALS: tuple[Node, ...] = (
+    terminal("done", EndingClass.SUCCESS),
+    terminal("failed", EndingClass.FAILURE),
+    terminal("cancelled", EndingClass.CANCELLATION),
+    terminal("escalated", EndingClass.ESCALATION),
+    terminal("exhausted", EndingClass.EXHAUSTION),
+)
+EXITS: tuple[tuple[str, str], ...] = tuple((outcome.value, outcome.value) for outcome in EXIT_ENDINGS)
+
+
+def graph_version(graph: Graph) -> str:
+    """The content hash of a graph: equal graphs have equal versions in every process."""
+    return canonical_hash(msgspec.to_builtins(graph)).hex()

@@ -1,0 +1,61 @@
+"""Inference: what is asked of a model, what it answers, and what is known about it.
+
+Rule 1: nothing here knows a vendor; engines translate.
+Rule 2: a temperature of None is the engine's default and 0.0 is greedy; 0 for max_tokens or top_p is the default.
+Rule 3: a price nobody knows is None, never 0: free and unknown are different things.
+"""
+
+from enum import StrEnum
+
+from remit.core.messages import Message
+from remit.core.record import JsonObject, Record
+from remit.core.tools import ToolCall, ToolChoice, ToolDefinition
+from remit.core.usage import TokenUsage
+
+
+class FinishReason(StrEnum):
+    """Why a model stopped: it was done, it wants tools called, or it failed."""
+
+    STOP = "stop"
+    TOOL = "tool"
+    ERROR = "error"
+
+
+class ModelRequest(Record):
+    """One inference call. `options` reach the engine unchanged."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    schema: JsonObject | None = None
+    grammar: str = ""
+    max_tokens: int = 0
+    temperature: float | None = None
+    top_p: float = 0.0
+    tool_choice: ToolChoice = ToolChoice()
+    options: JsonObject = {}
+
+
+class ModelResult(Record):
+    """One answer, whole. What was streamed on the way is not part of it."""
+
+    content: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: TokenUsage = TokenUsage()
+    finish_reason: FinishReason = FinishReason.STOP
+    model: str = ""
+
+
+class Price(Record):
+    """Micro-dollars per million tokens, whole numbers. Reasoning is priced as output."""
+
+    input_microusd_per_mtok: int
+    output_microusd_per_mtok: int
+
+
+class ModelInfo(Record):
+    """What is known about a model before it is asked; the manifest keeps it as a snapshot."""
+
+    name: str
+    context_window: int = 0
+    price: Price | None = None

@@ -1,0 +1,96 @@
+"""The manifest: everything a run was started with, pinned by its first turn and never changed.
+
+Rule 1: each part that has versions carries the content hash of the one that was used.
+Rule 2: prices, model windows and tool schemas are snapshots, so judging never asks the world.
+"""
+
+import msgspec
+
+from remit.core.boundary import Boundary, boundary_version
+from remit.core.budget import Budget, Caps, assign
+from remit.core.canonical import canonical_hash
+from remit.core.contract import SystemRequest
+from remit.core.goal import Goal
+from remit.core.graph import Graph, graph_version
+from remit.core.inference import ModelInfo
+from remit.core.lifecycle import AgentRole
+from remit.core.record import Record
+from remit.core.tools import ToolDefinition, tool_version
+
+# What the patterns ask of a model when nobody says otherwise.
+OUTPUT_TOKENS_DEFAULT = 2048
+# How long one model call or one piece of named code may take before its executor reports a failure: long enough
+# for a slow local model, shorter than any standard wall clock.
+MODEL_TIMEOUT_MS = 120_000
+CODE_TIMEOUT_MS = 30_000
+
+
+class Versions(Record):
+    """Content hashes of the parts this run was started with."""
+
+    boundary: str
+    graph: str
+    tools: str
+
+
+class Origin(Record):
+    """The run another one came from: the parent of a child, or what a fork was copied from."""
+
+    run_id: str
+    command_id: str = ""
+    seq: int = 0
+
+
+class Manifest(Record):
+    """What the first turn pins."""
+
+    run_id: str
+    request: SystemRequest
+    boundary: Boundary
+    caps: Caps
+    graph: Graph
+    versions: Versions
+    models: tuple[ModelInfo, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    goal: Goal | None = None
+    role: AgentRole = AgentRole.GENERAL
+    retrieves_context: bool = False
+    depth: int = 0
+    deadline_at_ms: int = 0
+    parent: Origin | None = None
+    forked_from: Origin | None = None
+
+
+def make_manifest(
+    *,
+    run_id: str,
+    request: SystemRequest,
+    boundary: Boundary,
+    graph: Graph,
+    models: tuple[ModelInfo, ...],
+    budget: Budget = Budget(),
+    tools: tuple[ToolDefinition, ...] = (),
+    goal: Goal | None = None,
+    role: AgentRole = AgentRole.GENERAL,
+    retrieves_context: bool = False,
+) -> Manifest:
+    """Pin the parts of a root run: caps assigned, versions hashed."""
+    pinned = tuple(tool if tool.version else msgspec.structs.replace(tool, version=tool_version(tool)) for tool in tools)
+    wanted = Budget(wall_clock_ms=request.hints.timeout_ms or None)
+    return Manifest(
+        run_id=run_id,
+        request=request,
+        boundary=boundary,
+        caps=assign(boundary.budget, budget, wanted),
+        graph=graph,
+        versions=Versions(
+            boundary=boundary_version(boundary),
+            graph=graph_version(graph),
+            tools=canonical_hash([tool.version for tool in pinned]).hex(),
+        ),
+        models=models,
+        tools=pinned,
+        goal=goal,
+        role=role,
+        retrieves_context=retrieves_context,
+    )

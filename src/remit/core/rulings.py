@@ -1,0 +1,191 @@
+"""Rulings: what the kernel settled, in the past tense of judgement.
+
+Rule 1: the run's state is the fold of arrivals and rulings; what no ruling says did not happen.
+Rule 2: rungs of the effect ladder that are settled in one turn are fields of one ruling.
+Rule 3: a ruling carries codes and digests, never a text from a model or a tool.
+"""
+
+from enum import StrEnum
+from typing import TypeAlias
+
+from remit.core.budget import Charges
+from remit.core.failure import Ending, ErrorCode
+from remit.core.record import Record
+
+
+class Rung(StrEnum):
+    """How far an effect got: only a verified observation is committed, and nothing is ever assumed."""
+
+    INTENDED = "intended"
+    ATTEMPTED = "attempted"
+    OBSERVED = "observed"
+    VERIFIED = "verified"
+    COMMITTED = "committed"
+
+
+class Answer(StrEnum):
+    """How a question to a person ended."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    ANSWERED = "answered"
+    WITHDRAWN = "withdrawn"
+
+
+class RunAccepted(Record, tag=True):
+    """The request may run, until this moment unless a person is waited for."""
+
+    deadline_at_ms: int
+
+
+class NodeEntered(Record, tag=True):
+    """The run moved along an edge: one completed step, one checkpoint."""
+
+    node: str
+    outcome: str
+
+
+class CommandSettled(Record, tag=True):
+    """A command has its outcome; what it reserved is released and this is charged."""
+
+    command_id: str
+    charged: Charges = ()
+
+
+class CallSettled(Record, tag=True):
+    """A tool call has its outcome. `rung` is how far it got; committed names verifier and evidence."""
+
+    command_id: str
+    rung: Rung
+    charged: Charges = ()
+    verifier: str = ""
+    evidence: bytes = b""
+    code: str = ""
+
+
+class ToolCallRefused(Record, tag=True):
+    """A proposed call was not commanded; the model is told why. The code is an ErrorCode or a Refusal."""
+
+    call_id: str
+    tool: str
+    code: str
+    reason: str
+    arguments_hash: bytes = b""
+    mutating: bool = False
+    tokens_bound: int = 0
+
+
+class OutcomeDoubted(Record, tag=True):
+    """A mutating command ran out of time, was cut off or was lost: it stays open until someone knows."""
+
+    command_id: str
+    reason: str
+
+
+class QuestionSettled(Record, tag=True):
+    """A question to a person was answered, expired or was withdrawn. `releases` widens the caps by so much."""
+
+    command_id: str
+    answer: Answer
+    by: str = ""
+    releases: Charges = ()
+
+
+class RetryPlanned(Record, tag=True):
+    """A model call failed in a way worth trying again; it is, after a pause."""
+
+    command_id: str
+    attempt: int
+    code: ErrorCode
+
+
+class UsageExceeded(Record, tag=True):
+    """More was reported than was reserved. It is charged, and the run stops."""
+
+    command_id: str
+    over: Charges
+
+
+class CheckFailed(Record, tag=True):
+    """The answer does not pass; these are the reasons, as the model is told them."""
+
+    problems: tuple[str, ...]
+    tokens_bound: int = 0
+
+
+class ValidatorHeard(Record, tag=True):
+    """A named validator gave its opinion of the answer."""
+
+    command_id: str
+    name: str
+    problems: tuple[str, ...] = ()
+
+
+class GroundingViolated(Record, tag=True):
+    """The run would end as if something had happened that was never observed."""
+
+    claims: tuple[str, ...]
+
+
+class OutcomeParked(Record, tag=True):
+    """The run is paused: where it would have gone, and why, is kept for the resume."""
+
+    outcome: str
+    ending: Ending | None = None
+    error: ErrorCode | None = None
+    message: str = ""
+
+
+class RunPaused(Record, tag=True):
+    """No new commands from here on; what returns is recorded."""
+
+    by: str
+
+
+class RunResumed(Record, tag=True):
+    """The run goes on from where it was paused."""
+
+    by: str
+
+
+class FeedbackTaken(Record, tag=True):
+    """The words will be in the next model call."""
+
+    by: str
+
+
+class AddendumNoted(Record, tag=True):
+    """Something arrived after the ending. It changes nothing and is shown."""
+
+    about: str
+
+
+class RunEnded(Record, tag=True):
+    """The run is over, with this code. Every resource it held is released by the commands beside this ruling."""
+
+    ending: Ending
+    error: ErrorCode | None = None
+    message: str = ""
+
+
+Ruling: TypeAlias = (
+    RunAccepted
+    | NodeEntered
+    | CommandSettled
+    | CallSettled
+    | ToolCallRefused
+    | OutcomeDoubted
+    | QuestionSettled
+    | RetryPlanned
+    | UsageExceeded
+    | CheckFailed
+    | ValidatorHeard
+    | GroundingViolated
+    | OutcomeParked
+    | RunPaused
+    | RunResumed
+    | FeedbackTaken
+    | AddendumNoted
+    | RunEnded
+)

@@ -1,0 +1,268 @@
+"""Tools: what a registered tool declares, what a model asks of it, and what comes back.
+
+Rule 1: what a tool does not declare counts as the worst: external effect, untrusted output, not idempotent, and
+        of the strictest category.
+Rule 2: a failed tool is a result with an error text, never an exception that crosses the house.
+Rule 3: a definition is named by the hash of its content; the registry writes it into `version`.
+Rule 4: building a record checks nothing; the check functions stand at the door.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from enum import StrEnum
+
+import msgspec
+
+from remit.core.budget import COUNTERS
+from remit.core.canonical import canonical_hash
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, Record, Text
+
+# Sixty-four of these characters is what the strictest model vendor takes, so that any tool suits any engine.
+TOOL_NAME_CHARS_MAX = 64
+TOOL_NAME_PATTERN = re.compile(rf"[A-Za-z0-9_-]{{1,{TOOL_NAME_CHARS_MAX}}}")
+
+# Half a minute covers a slow service and its own retry, and a hanging tool costs a run little of its wall clock.
+TOOL_TIMEOUT_MS_DEFAULT = 30_000
+
+# An hour: what takes longer should be started by one call and asked about by another, so that a crash can find it.
+TOOL_TIMEOUT_MS_MAX = 3_600_000
+
+TOOL_INVALID = "TOOL_DEFINITION_INVALID"
+TOOL_CALL_INVALID = "TOOL_CALL_INVALID"
+TOOL_RESULT_INVALID = "TOOL_RESULT_INVALID"
+TOOL_CHOICE_INVALID = "TOOL_CHOICE_INVALID"
+TOOLS_DISALLOWED = "TOOLS_DISALLOWED"
+
+
+class Effect(StrEnum):
+    """What a call does to the world, from nothing to something outside our reach."""
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+    EXTERNAL = "external"
+
+    @property
+    def is_mutating(self) -> bool:
+        """Whether the world may differ after the call."""
+        return self in (Effect.WRITE, Effect.EXTERNAL)
+
+
+class ToolCategory(StrEnum):
+    """The ten rows of the tool policy matrix."""
+
+    READ_ONLY_LOOKUP = "read_only_lookup"
+    RETRIEVAL = "retrieval"
+    LIVE_API = "live_api"
+    SANDBOX = "sandbox"
+    FILE_SYSTEM = "file_system"
+    DATABASE = "database"
+    EMAIL_CALENDAR = "email_calendar"
+    PAYMENT = "payment"
+    INFRASTRUCTURE = "infrastructure"
+    REVIEW_QUEUE = "review_queue"
+
+
+class ToolDefinition(Record):
+    """The one record of a registered tool. `parameters` and `result` are JSON Schemas."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    result: JsonObject = {}
+    effect: Effect = Effect.EXTERNAL
+    category: ToolCategory | None = None
+    network: bool = False
+    idempotent: bool = False
+    destructive: bool = False
+    untrusted_output: bool = True
+    reconcilable: bool = False
+    may_stop_loop: bool = False
+    permissions: tuple[str, ...] = ()
+    timeout_ms: int = TOOL_TIMEOUT_MS_DEFAULT
+    cost_microusd: int = 0
+    verifier: str = "schema"
+    control_args: tuple[tuple[str, str], ...] = ()
+    # A tool that delegates is no function: its call starts a child run, which may spend this lease at most.
+    delegates: bool = False
+    lease: tuple[tuple[str, int], ...] = ()
+    version: str = ""
+
+
+class ToolCall(Record):
+    """A model's wish to have a tool called. The id is the provider's and may repeat across answers."""
+
+    id: str
+    name: str
+    arguments: JsonObject = {}
+    metadata: JsonObject = {}
+
+
+class ToolResult(Record):
+    """What a call came to. With `stop_loop` the content becomes the answer, if the tool may stop the loop."""
+
+    call_id: str
+    name: str
+    content: Text = ""
+    error: str = ""
+    metadata: JsonObject = {}
+    stop_loop: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the tool failed; the error text says how."""
+        return self.error != ""
+
+
+class ToolChoiceMode(StrEnum):
+    """How freely the model chooses among the tools it is offered."""
+
+    AUTO = "auto"
+    REQUIRED = "required"
+    NONE = "none"
+    FUNCTION = "function"
+
+
+class ToolChoice(Record):
+    """The mode, and the one tool that must be called when the mode is `function`."""
+
+    mode: ToolChoiceMode = ToolChoiceMode.AUTO
+    function_name: str = ""
+
+
+def tool_version(definition: ToolDefinition) -> str:
+    """The SHA-256 over everything a definition says, its version left out; fields at their default do not count."""
+    unversioned = msgspec.structs.replace(definition, version="")
+    return canonical_hash(msgspec.to_builtins(unversioned)).hex()
+
+
+def validate_tools_allowed(calls: Iterable[ToolCall], allowed: Collection[str]) -> None:
+    """Refuse calls of tools outside the list, naming all of them. An empty list allows nothing."""
+    disallowed = list(dict.fromkeys(call.name for call in calls if call.name not in allowed))
+    if disallowed:
+        raise RequestRejected(
+            TOOLS_DISALLOWED,
+            f"disallowed tools: {', '.join(disallowed)}",
+            {"disallowed": disallowed, "allowed": sorted(allowed)},
+        )
+
+
+def check_call(call: ToolCall) -> None:
+    """A call needs an id, to match its result with, and the name of a tool."""
+    if not call.id:
+        raise RequestRejected(TOOL_CALL_INVALID, f"tool call {call.name[:80]!r} has no id; give each call its own")
+    if not call.name:
+        raise RequestRejected(TOOL_CALL_INVALID, f"tool call {call.id[:80]!r} names no tool; set its name")
+
+
+def check_result(result: ToolResult) -> None:
+    """A result needs the id of the call it answers."""
+    if not result.call_id:
+        raise RequestRejected(
+            TOOL_RESULT_INVALID, f"result of tool {result.name[:80]!r} has no call_id; take it from the call"
+        )
+
+
+def check_tool_choice(choice: ToolChoice) -> None:
+    """A known mode; a function name with the mode `function` and with no other."""
+    # A plain text that equals a mode would pass every comparison but `is`.
+    if not any(choice.mode is mode for mode in ToolChoiceMode):
+        modes = ", ".join(ToolChoiceMode)
+        raise RequestRejected(
+            TOOL_CHOICE_INVALID, f"tool_choice.mode must be one of {modes}, not {str(choice.mode)[:80]!r}"
+        )
+    is_function = choice.mode is ToolChoiceMode.FUNCTION
+    if is_function and not choice.function_name:
+        raise RequestRejected(
+            TOOL_CHOICE_INVALID, "tool_choice.mode='function' needs function_name: the tool that must be called"
+        )
+    if choice.function_name and not is_function:
+        raise RequestRejected(
+            TOOL_CHOICE_INVALID,
+            f"tool_choice.mode={choice.mode.value!r} takes no function_name, but has "
+            f"{choice.function_name[:80]!r}; leave it out or use mode 'function'",
+        )
+
+
+def check_definition(definition: ToolDefinition) -> None:
+    """Refuse a definition that no registry should take; the first check that objects decides."""
+    for check in DEFINITION_CHECKS:
+        problem = check(definition)
+        if problem:
+            shown = definition.name[:80]
+            raise RequestRejected(TOOL_INVALID, f"tool {shown!r}: {problem}", {"tool": shown})
+
+
+def _name_problem(definition: ToolDefinition) -> str:
+    if TOOL_NAME_PATTERN.fullmatch(definition.name):
+        return ""
+    return f"a name is 1 to {TOOL_NAME_CHARS_MAX} letters, digits, '_' or '-'"
+
+
+def _parameters_problem(definition: ToolDefinition) -> str:
+    if definition.parameters.get("type") != "object":
+        return "parameters must be a JSON Schema with type 'object'; use {'type': 'object'} for a tool without any"
+    if not isinstance(definition.parameters.get("properties", {}), dict):
+        return "parameters.properties must map each parameter to its schema"
+    return ""
+
+
+def _control_args_problem(definition: ToolDefinition) -> str:
+    known = definition.parameters.get("properties", {})
+    unknown = [name for name, _ in definition.control_args if name not in known]
+    return f"control_args name {unknown}, which parameters.properties lacks" if unknown else ""
+
+
+def _effect_problem(definition: ToolDefinition) -> str:
+    if definition.destructive and not definition.effect.is_mutating:
+        return f"destructive, yet its effect is '{definition.effect.value}'; declare write or external"
+    if definition.network and definition.effect is Effect.NONE:
+        return "uses the network, yet its effect is 'none'; declare read, write or external"
+    return ""
+
+
+def _limits_problem(definition: ToolDefinition) -> str:
+    if not 1 <= definition.timeout_ms <= TOOL_TIMEOUT_MS_MAX:
+        return f"timeout_ms={definition.timeout_ms} is outside 1 to {TOOL_TIMEOUT_MS_MAX}"
+    if definition.cost_microusd < 0:
+        return f"cost_microusd={definition.cost_microusd} is below 0"
+    return ""
+
+
+def _names_problem(definition: ToolDefinition) -> str:
+    if "" in definition.permissions:
+        return "permissions hold an empty name; remove it"
+    return "" if definition.verifier else "verifier is empty; use 'schema' or the name of a verifier"
+
+
+def _lease_problem(definition: ToolDefinition) -> str:
+    if definition.lease and not definition.delegates:
+        return "has a lease, yet starts no child run; declare that it delegates"
+    for name, amount in definition.lease:
+        if name not in LEASABLE or amount < 0:
+            return f"lease {name}={amount} is not a counter of the budget with an amount from 0 up"
+    return ""
+
+
+def _content_problem(definition: ToolDefinition) -> str:
+    """Whatever has no hash cannot be pinned, shown in an approval packet or journaled."""
+    try:
+        tool_version(definition)
+    except (ValueError, TypeError, RecursionError) as error:
+        return f"its content has no canonical form: {error}"
+    return ""
+
+
+LEASABLE = frozenset(counter.name.lower() for counter in COUNTERS)
+
+DEFINITION_CHECKS = (
+    _name_problem,
+    _parameters_problem,
+    _control_args_problem,
+    _effect_problem,
+    _limits_problem,
+    _names_problem,
+    _lease_problem,
+    _content_problem,
+)

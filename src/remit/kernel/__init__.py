@@ -1,0 +1,1 @@
+"""The judge: pure and deterministic. No I/O, clock, chance, logging or async."""

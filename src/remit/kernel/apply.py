@@ -1,0 +1,175 @@
+"""apply(): fold one turn into the state. The only place where a RunState changes.
+
+Rule 1: applying never judges: what a turn says is taken as it stands, so old journals survive new rules.
+Rule 2: an arrival leaves its words in the state, a ruling its judgement, a command that it is open.
+Rule 3: folding the turns of a run from the first one gives exactly the live state.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from remit.core import arrivals
+from remit.core.arrivals import Arrival, RunStarted
+from remit.core.budget import Dimension, lease_of
+from remit.core.commands import StartChild
+from remit.core.events import Turn
+from remit.core.failure import Ending
+from remit.core.messages import Message, tool_message, user_message
+from remit.core.record import Text
+from remit.core.rulings import Rung
+from remit.kernel import words
+from remit.kernel.children import child_charges
+from remit.kernel.doubt import LOST
+from remit.kernel.folding import APPLIED
+from remit.kernel.graph import compile_graph
+from remit.kernel.spend import tool_charges
+from remit.kernel.state import RunState
+
+# What the state remembers of a retrieval that failed.
+CONTEXT_FAILED = "CONTEXT_FAILED"
+ANSWERED = (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
+
+
+def apply(state: RunState, turn: Turn, head: bytes) -> None:
+    """Fold a turn; `head` is the hash of its bytes, which the next turn will carry."""
+    arrival = turn.arrival
+    if type(arrival) is RunStarted:
+        _become(state, opened(arrival, turn.at_ms))
+    state.seq, state.at_ms, state.head = turn.seq, turn.at_ms, head
+    if state.ending is None and (hear := HEARD.get(type(arrival))) is not None:
+        hear(state, arrival)
+    for decision in turn.decisions:
+        APPLIED[type(decision)](state, decision, arrival)
+    _wind_clock(state)
+
+
+def opened(arrival: RunStarted, at_ms: int) -> RunState:
+    """The state of a run that has just started, before anything was decided."""
+    manifest = arrival.manifest
+    graph = compile_graph(manifest.graph)
+    deadline = at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
+    return RunState(
+        run_id=manifest.run_id,
+        at_ms=at_ms,
+        started_at_ms=at_ms,
+        manifest=manifest,
+        graph=graph,
+        tools={tool.name: tool for tool in manifest.tools},
+        tool_charges={
+            tool.name: child_charges(lease_of(tool.lease), tool_charges(tool)) if tool.delegates else tool_charges(tool)
+            for tool in manifest.tools
+        },
+        visits=[0] * len(graph.nodes),
+        caps=list(manifest.caps),
+        used=[0] * len(manifest.caps),
+        reserved=[0] * len(manifest.caps),
+        deadline_at_ms=min(deadline, manifest.deadline_at_ms or deadline),
+        context=list(manifest.request.messages),
+        context_tokens=arrival.messages_tokens_bound,
+        offer_tokens=arrival.offer_tokens_bound,
+    )
+
+
+def _become(state: RunState, other: RunState) -> None:
+    for field in state.__struct_fields__:
+        setattr(state, field, getattr(other, field))
+
+
+def _wind_clock(state: RunState) -> None:
+    """Let the deadline move along while a person is waited for."""
+    standing = state.ending is None and (state.asking > 0 or state.paused)
+    if standing == state.is_standing:
+        return
+    state.is_standing = standing
+    if standing:
+        state.standing_since_ms = state.at_ms
+    else:
+        stood_ms = state.at_ms - state.standing_since_ms
+        state.stood_ms += stood_ms
+        state.deadline_at_ms += stood_ms
+
+
+def _say(state: RunState, message: Message, tokens_bound: int) -> None:
+    state.context.append(message)
+    state.context_tokens += tokens_bound
+
+
+# What an arrival leaves in the state by itself. The outcome of a tool call is heard when it is settled.
+
+
+def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
+    usage = arrival.usage
+    state.context.append(arrival)
+    state.context_tokens += arrival.tokens_bound
+    state.prompt_tokens += usage.prompt_tokens
+    state.reasoning_tokens += usage.reasoning_tokens
+    state.output_tokens += usage.output_tokens
+    state.iterations += 1
+    state.proposed = arrival.calls
+    if arrival.text:
+        state.answer, state.answer_violations = arrival.text, arrival.violations
+
+
+def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
+    usage = arrival.usage
+    state.prompt_tokens += usage.prompt_tokens
+    state.reasoning_tokens += usage.reasoning_tokens
+    state.output_tokens += usage.output_tokens
+    state.last_error = arrival.code
+
+
+def _hear_context(state: RunState, arrival: arrivals.ContextFound) -> None:
+    state.ephemeral = arrival.text
+    state.context_tokens += arrival.tokens_bound
+
+
+def _hear_no_context(state: RunState, arrival: arrivals.ContextFailed) -> None:
+    state.last_error = CONTEXT_FAILED
+
+
+def _hear_feedback(state: RunState, arrival: arrivals.FeedbackGiven) -> None:
+    state.pending.append(user_message(arrival.text))
+    state.pending_tokens += arrival.tokens_bound
+
+
+def _hear_question_answered(state: RunState, arrival: arrivals.QuestionAnswered) -> None:
+    _say(state, user_message(arrival.text), arrival.tokens_bound)
+
+
+def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
+    is_failed = arrival.ending not in ANSWERED
+    _hear_from_child(state, arrival.command_id, arrival.text, arrival.tokens_bound, arrival.ending if is_failed else "")
+
+
+def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:
+    bound = words.tokens_bound(words.CHILD_LOST)
+    _hear_from_child(state, arrival.command_id, words.CHILD_LOST, bound, LOST)
+
+
+def _hear_from_child(state: RunState, command_id: str, text: Text, tokens_bound: int, failed: str) -> None:
+    command = state.open[command_id]
+    assert isinstance(command, StartChild)
+    if failed:
+        state.children_failed += 1
+        state.last_error = failed
+    if command.call_id:
+        trace = state.calls[command_id]
+        trace.rung, trace.content, trace.code = Rung.OBSERVED, text, failed
+        _say(state, tool_message(command.call_id, command.tool, text), tokens_bound)
+    else:
+        _say(state, user_message(text), tokens_bound)
+
+
+HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = MappingProxyType(
+    {
+        arrivals.ModelAnswered: _hear_answer,
+        arrivals.ModelFailed: _hear_model_failure,
+        arrivals.ContextFound: _hear_context,
+        arrivals.ContextFailed: _hear_no_context,
+        arrivals.FeedbackGiven: _hear_feedback,
+        arrivals.QuestionAnswered: _hear_question_answered,
+        arrivals.ChildEnded: _hear_child,
+        arrivals.ChildLost: _hear_lost_child,
+    }
+)

@@ -1,0 +1,165 @@
+"""Authorization: the ordered checks on a proposed tool call, the last thing before a command is recorded.
+
+Rule 1: every check must agree; the first that objects decides. A check that cannot be evaluated objects.
+Rule 2: a verdict is allow, refuse or ask. Asking reserves nothing; the answer is judged again at this same seam.
+Rule 3: the tally holds what this turn has already promised, so calls of one answer are judged one after the other.
+Rule 4: what a person approved skips only the checks a person may overrule: provenance and approval.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from remit.core.arrivals import ProposedCall, Provenance
+from remit.core.budget import FIELDS, Dimension
+from remit.core.failure import ErrorCode, Refusal
+from remit.core.record import Record
+from remit.core.tools import ToolChoiceMode
+from remit.kernel.spend import lacking
+from remit.kernel.state import pinned
+from remit.kernel.tally import Tally
+
+# The third identical call without a committed change between is one too many.
+IDENTICAL_CALLS_MAX = 2
+
+UNTRUSTED = frozenset({Provenance.UNTRACED})
+
+_SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
+_DEPTH = int(Dimension.DEPTH)
+
+
+class Judgement(StrEnum):
+    """What a verdict says."""
+
+    ALLOW = "allow"
+    REFUSE = "refuse"
+    ASK = "ask"
+
+
+class Verdict(Record):
+    """The judgement on one proposed call. The code is an ErrorCode or a Refusal; reasons are for people."""
+
+    judgement: Judgement
+    code: str = ""
+    reason: str = ""
+    dimension: int = -1
+
+
+ALLOWED = Verdict(Judgement.ALLOW)
+Check = Callable[[ProposedCall, Tally], Verdict]
+
+
+def is_registered(call: ProposedCall, tally: Tally) -> Verdict:
+    """The tool is one the manifest pinned."""
+    if call.tool in tally.state.tools:
+        return ALLOWED
+    return _refuse(ErrorCode.TOOL_NOT_FOUND, f"no tool named {call.tool[:100]!r} is registered for this run")
+
+
+def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
+    """The arguments keep the tool's schema."""
+    if not call.violations:
+        return ALLOWED
+    first = call.violations[0]
+    more = f" (and {len(call.violations) - 1} more)" if len(call.violations) > 1 else ""
+    return _refuse(ErrorCode.CONSTRAINT_SCHEMA_INVALID, f"arguments of {call.tool}: {first.path or '/'}: {first.message}{more}")
+
+
+def is_within_boundary(call: ProposedCall, tally: Tally) -> Verdict:
+    """The boundary allows the tool, and the request's whitelist and tool choice offer it."""
+    manifest = pinned(tally.state)
+    allowed, request = manifest.boundary.allowed_tools, manifest.request
+    if allowed is not None and call.tool not in allowed:
+        return _refuse(Refusal.PERMISSION_DENIED, f"boundary {manifest.boundary.name} does not allow tool {call.tool}")
+    choice = request.tool_choice
+    is_other_function = choice.mode is ToolChoiceMode.FUNCTION and choice.function_name != call.tool
+    if (request.tools and call.tool not in request.tools) or choice.mode is ToolChoiceMode.NONE or is_other_function:
+        return _refuse(Refusal.NOT_OFFERED, f"the request does not offer tool {call.tool}")
+    return ALLOWED
+
+
+def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
+    """The boundary holds every permission the tool requires, and the run may go one level deeper if it delegates."""
+    tool = tally.state.tools[call.tool]
+    boundary = pinned(tally.state).boundary
+    for permission in tool.permissions:
+        if permission not in boundary.permissions:
+            return _refuse(
+                Refusal.PERMISSION_DENIED, f"tool {call.tool} needs permission {permission}, which {boundary.name} lacks"
+            )
+    if tool.delegates and pinned(tally.state).depth + 1 > tally.state.caps[_DEPTH]:
+        return _refuse(Refusal.DEPTH_EXCEEDED, f"depth={pinned(tally.state).depth + 1} exceeds depth_max={tally.state.caps[_DEPTH]}")
+    return ALLOWED
+
+
+def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
+    """Everything the call may cost at worst still fits. A cap of 0 on side effects is a person's to lift."""
+    charges = tally.state.tool_charges[call.tool]
+    dimension = lacking(tally, charges)
+    if dimension is Dimension.SIDE_EFFECTS and tally.state.caps[_SIDE_EFFECTS] == 0:
+        return ALLOWED
+    if dimension is None:
+        return ALLOWED
+    cap, name = tally.state.caps[dimension], FIELDS[dimension]
+    return Verdict(Judgement.REFUSE, Refusal.BUDGET_EXHAUSTED, f"{name}_max={cap} leaves nothing for {call.tool}", dimension)
+
+
+def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
+    """The same tool with the same arguments was not already called too often without a change between."""
+    key = (call.tool, call.arguments_hash)
+    times = tally.state.repeats.get(key, 0) + tally.repeats.get(key, 0)
+    if times < IDENTICAL_CALLS_MAX:
+        return ALLOWED
+    return _refuse(Refusal.REPEATED_CALL, f"{call.tool} was called {times} times with these arguments and nothing changed")
+
+
+def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
+    """Nothing is traced yet, so every call that could change something is a person's to allow."""
+    if call.provenance in UNTRUSTED and tally.state.tools[call.tool].effect.is_mutating:
+        return _ask(f"nobody traced where the arguments of {call.tool} come from")
+    return ALLOWED
+
+
+def needs_no_approval(call: ProposedCall, tally: Tally) -> Verdict:
+    """The boundary does not demand a person for this kind of effect."""
+    boundary = pinned(tally.state).boundary
+    effect = tally.state.tools[call.tool].effect
+    if effect in boundary.approval_effects:
+        return _ask(f"boundary {boundary.name} demands approval of {effect} effects")
+    return ALLOWED
+
+
+# Depth and permission come before money: a call that may never be made should not read as one that is too dear.
+FIRM_CHECKS: tuple[Check, ...] = (
+    is_registered,
+    has_valid_arguments,
+    is_within_boundary,
+    has_permission,
+    is_within_budget,
+    is_not_a_repeat,
+)
+CHECKS: tuple[Check, ...] = (*FIRM_CHECKS, comes_from_a_trusted_origin, needs_no_approval)
+
+
+def authorize(call: ProposedCall, tally: Tally, checks: tuple[Check, ...] = CHECKS) -> Verdict:
+    """Judge a call. Pass FIRM_CHECKS for one a person has approved."""
+    for check in checks:
+        verdict = check(call, tally)
+        if verdict is not ALLOWED:
+            return verdict
+    return ALLOWED
+
+
+def reasons_to_ask(call: ProposedCall, tally: Tally) -> tuple[str, ...]:
+    """Everything a person should know about why they are asked, not only what objected first."""
+    verdicts = (check(call, tally) for check in (comes_from_a_trusted_origin, needs_no_approval))
+    return tuple(verdict.reason for verdict in verdicts if verdict is not ALLOWED)
+
+
+def _refuse(code: ErrorCode | Refusal, reason: str) -> Verdict:
+    return Verdict(Judgement.REFUSE, code.value, reason)
+
+
+def _ask(reason: str) -> Verdict:
+    return Verdict(Judgement.ASK, "", reason)
+
+

@@ -1,0 +1,114 @@
+"""What becomes of a proposed call: ordered, held for a person, refused; and later settled.
+
+Rule 1: only an authorized call is ordered, with a key minted here, since providers repeat their call ids.
+Rule 2: every proposed effect is a claim until its observation is committed.
+"""
+
+from remit.core.arrivals import ProposedCall
+from remit.core.budget import Dimension
+from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet
+from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.rulings import Answer, CallSettled, CommandSettled, Rung, ToolCallRefused
+from remit.kernel.asking import REVIEW, ask, settle_question
+from remit.kernel.authorize import reasons_to_ask
+from remit.kernel.children import start_delegate
+from remit.kernel.spend import lacking
+from remit.kernel.state import inquiries, pinned
+from remit.kernel.tally import Tally
+from remit.kernel.words import refusal_bound
+
+# Refusals for want of authority, and refusals of calls that were malformed.
+DENIED = frozenset({Refusal.PERMISSION_DENIED, Refusal.NOT_OFFERED, Refusal.DEPTH_EXCEEDED})
+INVALID = frozenset({ErrorCode.CONSTRAINT_SCHEMA_INVALID, ErrorCode.TOOL_NOT_FOUND})
+
+_SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
+
+
+def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> None:
+    """Order an authorized call, with a key of our own; what it reserves is promised from here on."""
+    tool = tally.state.tools[call.tool]
+    key = (call.tool, call.arguments_hash)
+    tally.repeats[key] = tally.repeats.get(key, 0) + 1
+    if tool.delegates:
+        start_delegate(tally, call)
+        return
+    mutating = tool.effect.is_mutating
+    if mutating:
+        tally.claims[key] = Rung.ATTEMPTED
+    command_id = tally.next_id()
+    tally.order(
+        CallTool(
+            command_id,
+            call.call_id,
+            call.tool,
+            tool.version,
+            call.arguments,
+            call.arguments_hash,
+            f"{tally.state.run_id}:{command_id}",
+            tool.timeout_ms,
+            tally.state.tool_charges[call.tool],
+            mutating,
+            approved_by,
+        )
+    )
+
+
+def hold_call(tally: Tally, call: ProposedCall) -> str:
+    """Ask a person about a call; refuse it when no review is left. Returns the refusal's code, if it is one."""
+    if lacking(tally, REVIEW) is not None:
+        reason = f"{call.tool} needs a person and human_reviews_max={tally.state.caps[Dimension.HUMAN_REVIEWS]} is spent"
+        refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
+        return Refusal.BUDGET_EXHAUSTED
+    state, manifest = tally.state, pinned(tally.state)
+    tool = state.tools[call.tool]
+    # A person may let one change through where the boundary allows none; the packet says that this is what they do.
+    releases = ((_SIDE_EFFECTS, 1),) if tool.effect.is_mutating and state.caps[_SIDE_EFFECTS] == 0 else ()
+    packet = Packet(call, tool.version, manifest.versions.boundary, reasons_to_ask(call, tally), releases)
+    ask(tally, AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, packet=packet)
+    if tool.effect.is_mutating:
+        tally.claims[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
+    return ""
+
+
+def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> None:
+    """Refuse a call and tell the model why."""
+    tool = tally.state.tools.get(call.tool)
+    # A call with invalid arguments proposes no effect anybody could have meant; the model is asked to repair it.
+    mutating = tool is not None and tool.effect.is_mutating and code not in INVALID
+    bound = refusal_bound(code, reason)
+    tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound))
+    tally.say(bound)
+    if mutating:
+        tally.claims[call.tool, call.arguments_hash] = code
+
+
+def settle_call(
+    tally: Tally, command: CallTool, rung: Rung, *, verifier: str = "", evidence: bytes = b"", code: str = ""
+) -> None:
+    """Give a call its outcome. It is charged in full, whatever came of it; only COMMITTED proves its effect."""
+    tally.release(command)
+    for dimension, amount in command.reserved:
+        tally.promised[dimension] += amount
+    if rung is Rung.COMMITTED:
+        tally.committed.append(command.tool)
+        tally.failures[command.tool] = (0, "")
+    else:
+        verifier = ""
+        times, _ = tally.state.failures_in_a_row.get(command.tool, (0, ""))
+        tally.failures[command.tool] = (times + 1, code)
+    if command.mutating:
+        tally.claims[command.tool, command.arguments_hash] = code
+        drop_inquiry(tally, command.id)
+    tally.rule(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
+
+
+def drop_inquiry(tally: Tally, command_id: str) -> None:
+    """Withdraw whatever was asked about a call in doubt, now that its outcome is known."""
+    for inquiry in inquiries(tally.state, command_id):
+        if inquiry.id == tally.answering:
+            continue
+        if isinstance(inquiry, AskHuman):
+            settle_question(tally, inquiry, Answer.WITHDRAWN)
+        else:
+            tally.release(inquiry)
+            tally.rule(CommandSettled(inquiry.id))

@@ -1,0 +1,233 @@
+"""decide(): rule on one arrival. The tables in this file are the table of contents of the kernel.
+
+Rule 1: same version, same state, same arrival, same time: same decisions on any machine.
+Rule 2: an arrival that cannot be judged raises IllegalArrival and changes nothing.
+Rule 3: a rule settles what arrived and names the outcome of the node; only here does the run move along its graph.
+Rule 4: a run that is paused or past its deadline orders nothing new.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from remit.core import arrivals, commands
+from remit.core.arrivals import Arrival, RetryRequested, RunStarted
+from remit.core.budget import Dimension
+from remit.core.events import Decision, Turn
+from remit.core.failure import ArrivalFault, Ending, IllegalArrival
+from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
+from remit.core.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
+from remit.kernel.apply import opened
+from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
+from remit.kernel.endings import end, enter_terminal
+from remit.kernel.graph import GuardUndecided
+from remit.kernel.rules import child, code, human, model, signal, started, timer, tool
+from remit.kernel.rules.signal import on_retry
+from remit.kernel.rules.started import STARTED
+from remit.kernel.rules.timer import AGAIN
+from remit.kernel.spend import exhausted, iterations_exhausted, lacking
+from remit.kernel.state import RunState, compiled
+from remit.kernel.tally import Tally
+from remit.kernel.view import view_of
+
+Rule = Callable[[Tally, Any], str | None]
+Entry = Callable[[Tally, Node], str | None]
+
+# Endings that a pause does not hold up.
+AT_ONCE = (Ending.USER_CANCEL, Ending.TIMEOUT)
+ONE_STEP = ((int(Dimension.STEPS), 1),)
+
+# Arrival kind -> rule.
+RULES: Mapping[type[Arrival], Rule] = MappingProxyType(
+    {
+        arrivals.RunStarted: started.on_started,
+        arrivals.ModelAnswered: model.on_answered,
+        arrivals.ModelFailed: model.on_model_failed,
+        arrivals.ToolReturned: tool.on_returned,
+        arrivals.ToolFailed: tool.on_tool_failed,
+        arrivals.ToolOutcomeLost: tool.on_outcome_lost,
+        arrivals.ToolReconciled: tool.on_reconciled,
+        arrivals.CodeReturned: code.on_code_returned,
+        arrivals.CodeFailed: code.on_code_failed,
+        arrivals.ContextFound: code.on_context_found,
+        arrivals.ContextFailed: code.on_context_failed,
+        arrivals.ApprovalGiven: human.on_approved,
+        arrivals.ApprovalRefused: human.on_refused,
+        arrivals.OutcomeJudged: human.on_judged,
+        arrivals.QuestionAnswered: human.on_question_answered,
+        arrivals.TimerFired: timer.on_timer,
+        arrivals.ChildEnded: child.on_child_ended,
+        arrivals.ChildLost: child.on_child_lost,
+        arrivals.CancelRequested: signal.on_cancel,
+        arrivals.PauseRequested: signal.on_pause,
+        arrivals.ResumeRequested: signal.on_resume,
+        arrivals.FeedbackGiven: signal.on_feedback,
+        arrivals.RetryRequested: signal.on_retry,
+    }
+)
+
+# Outcome kind -> the command it must answer.
+ANSWERS: Mapping[type[Arrival], type[commands.Command]] = MappingProxyType(
+    {
+        arrivals.ModelAnswered: commands.CallModel,
+        arrivals.ModelFailed: commands.CallModel,
+        arrivals.ToolReturned: commands.CallTool,
+        arrivals.ToolFailed: commands.CallTool,
+        arrivals.ToolOutcomeLost: commands.CallTool,
+        arrivals.ToolReconciled: commands.ReconcileTool,
+        arrivals.CodeReturned: commands.CallCode,
+        arrivals.CodeFailed: commands.CallCode,
+        arrivals.ContextFound: commands.Retrieve,
+        arrivals.ContextFailed: commands.Retrieve,
+        arrivals.ApprovalGiven: commands.AskHuman,
+        arrivals.ApprovalRefused: commands.AskHuman,
+        arrivals.OutcomeJudged: commands.AskHuman,
+        arrivals.QuestionAnswered: commands.AskHuman,
+        arrivals.TimerFired: commands.SetTimer,
+        arrivals.ChildEnded: commands.StartChild,
+        arrivals.ChildLost: commands.StartChild,
+    }
+)
+
+# Node kind -> what entering such a node orders.
+ENTRIES: Mapping[NodeKind, Entry] = MappingProxyType(
+    {
+        NodeKind.MODEL: model.enter_model,
+        NodeKind.TOOL: tool.enter_tool,
+        NodeKind.RETRIEVE: code.enter_retrieve,
+        NodeKind.RERANK: code.enter_code,
+        NodeKind.DECIDE: code.enter_code,
+        NodeKind.VALIDATE: code.enter_validate,
+        NodeKind.HUMAN: human.enter_human,
+        NodeKind.CHILD: child.enter_child,
+        NodeKind.MAP: child.enter_child,
+        NodeKind.TERMINAL: enter_terminal,
+    }
+)
+
+
+def take_turn(state: RunState, arrival: Arrival, at_ms: int) -> Turn:
+    """The next turn of a run: the arrival and what is decided about it."""
+    return Turn(state.seq + 1, at_ms, state.head, arrival, decide(state, arrival, at_ms))
+
+
+def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...]:
+    """Rule on one arrival, or raise IllegalArrival."""
+    _admit(state, arrival)
+    if isinstance(arrival, RunStarted):
+        state = opened(arrival, at_ms)
+    tally = Tally(state, at_ms)
+    if state.ending is not None:
+        return _decide_late(tally, arrival)
+    tally.answering = getattr(arrival, "command_id", "")
+    outcome = RULES[type(arrival)](tally, arrival)
+    if outcome is not None:
+        _move(tally, outcome)
+    if _has_ended(tally):
+        return tuple(tally.decisions)
+    if is_past_deadline(tally):
+        _move(tally, stop_for_time(tally))
+    else:
+        wind_up(tally)
+    return tuple(tally.decisions)
+
+
+def _admit(state: RunState, arrival: Arrival) -> None:
+    """Let only arrivals through that this state can judge."""
+    kind = type(arrival)
+    if (kind is RunStarted) == (state.seq >= 0):
+        fault = ArrivalFault.ALREADY_STARTED if state.seq >= 0 else ArrivalFault.NOT_STARTED
+        raise IllegalArrival(fault, f"{kind.__name__} for run {state.run_id!r}, which has {state.seq + 1} turns")
+    answers = ANSWERS.get(kind)
+    if answers is None:
+        if state.ending is not None and kind is not RetryRequested:
+            raise IllegalArrival(ArrivalFault.RUN_ENDED, f"run {state.run_id} ended as {state.ending}")
+        return
+    command_id: str = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
+    command = state.open.get(command_id)
+    if command is None:
+        raise IllegalArrival(_fault_of(state, command_id), f"command {command_id!r} of run {state.run_id} is not open")
+    if type(command) is not answers:
+        message = f"{kind.__name__} does not answer {type(command).__name__} {command_id}"
+        raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
+    if command_id in state.doubted and kind is arrivals.ToolOutcomeLost:
+        raise IllegalArrival(ArrivalFault.DUPLICATE, f"command {command_id} of run {state.run_id} is in doubt already")
+
+
+def _fault_of(state: RunState, command_id: str) -> ArrivalFault:
+    """A command of a turn already taken was settled: its outcome is a duplicate."""
+    seq = command_id.partition(".")[0]
+    return ArrivalFault.DUPLICATE if seq.isdecimal() and int(seq) <= state.seq else ArrivalFault.UNKNOWN_COMMAND
+
+
+def _decide_late(tally: Tally, arrival: Arrival) -> tuple[Decision, ...]:
+    """After the ending only a late outcome and a retry are heard; neither changes how the run ended."""
+    if isinstance(arrival, RetryRequested):
+        on_retry(tally, arrival)
+    else:
+        tally.rule(AddendumNoted(tally.answering))
+    return tuple(tally.decisions)
+
+
+def _move(tally: Tally, outcome: str | None) -> None:
+    """Follow edges until the run waits for something, is paused, or has ended.
+
+    Every node entered on the way costs a step or is a terminal, so this ends.
+    """
+    while outcome is not None:
+        if tally.paused and tally.ending not in AT_ONCE:
+            tally.rule(OutcomeParked(outcome, tally.ending, tally.error, tally.message))
+            return
+        if outcome == AGAIN:
+            outcome = model.order_model_call(tally, attempt=tally.state.attempt + 1)
+        else:
+            outcome = _enter(tally, _target(tally, outcome), outcome)
+
+
+def _target(tally: Tally, outcome: str) -> int:
+    """Where an outcome leads. A condition that cannot be decided leads to review."""
+    graph = compiled(tally.state)
+    if outcome == STARTED:
+        return graph.start
+    try:
+        return graph.next_node(tally.node, outcome, lambda: view_of(tally, outcome))
+    except GuardUndecided as undecided:
+        end(tally, Ending.REVIEW_REQUIRED, message=undecided.message)
+        return _terminal(tally, EndingClass.ESCALATION)
+
+
+def _terminal(tally: Tally, ending: EndingClass) -> int:
+    """A terminal of this class; compile_graph() refuses a graph without one."""
+    return next(index for index, node in enumerate(compiled(tally.state).nodes) if node.ending is ending)
+
+
+def _enter(tally: Tally, target: int, outcome: str) -> str | None:
+    """Enter a node, unless its bound or the step budget is used up: then the run is exhausted where it stands."""
+    node = compiled(tally.state).nodes[target]
+    if node.kind is not NodeKind.TERMINAL and (refused := _refuse_entry(tally, node, target)) is not None:
+        # An exit that cannot be entered either leaves only the terminal itself.
+        if outcome == NodeOutcome.EXHAUSTED:
+            return _enter(tally, _terminal(tally, EndingClass.EXHAUSTION), outcome)
+        return refused
+    tally.rule(NodeEntered(node.name, outcome))
+    tally.node = target
+    if node.kind is not NodeKind.TERMINAL:
+        tally.visits[target] = tally.visits.get(target, 0) + 1
+        tally.promised[Dimension.STEPS] += 1
+        tally.ending, tally.error, tally.message = None, None, ""
+    if node.kind is NodeKind.TOOL:
+        tally.stopped = False
+    return ENTRIES[node.kind](tally, node)
+
+
+def _refuse_entry(tally: Tally, node: Node, target: int) -> str | None:
+    visits = tally.state.visits[target] + tally.visits.get(target, 0)
+    if node.visits_max and visits >= node.visits_max:
+        return iterations_exhausted(tally, node.name, node.visits_max)
+    if lacking(tally, ONE_STEP) is not None:
+        return exhausted(tally, Dimension.STEPS, 1)
+    return None
+
+
+def _has_ended(tally: Tally) -> bool:
+    return bool(tally.decisions) and isinstance(tally.decisions[-1], RunEnded)

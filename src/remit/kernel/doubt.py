@@ -1,0 +1,58 @@
+"""Doubt: mutating calls whose outcome nobody knows. They are never repeated and never assumed.
+
+Rule 1: a call in doubt stays open until its late outcome, its tool's own account, or a person settles it.
+Rule 2: its tool is asked first, if it can be; then a person. When nobody can be asked, the run ends for review.
+Rule 3: while the run is paused nothing is asked; the resume asks.
+"""
+
+from remit.core.arrivals import ProposedCall
+from remit.core.commands import AskPurpose, CallTool, Packet, ReconcileTool
+from remit.core.failure import Ending
+from remit.core.rulings import OutcomeDoubted
+from remit.kernel.asking import REVIEW, ask
+from remit.kernel.endings import end
+from remit.kernel.spend import lacking
+from remit.kernel.state import inquiries, pinned
+from remit.kernel.tally import Tally
+
+# The reason of a doubt that a crash left behind; a timeout or a cancel names its own code.
+LOST = "OUTCOME_LOST"
+# What a settled call says when it is known not to have happened.
+NOT_DONE = "NOT_DONE"
+
+
+def doubt(tally: Tally, command: CallTool, reason: str) -> str | None:
+    """Put a call in doubt and ask about it, or name the outcome that ends the run."""
+    tally.rule(OutcomeDoubted(command.id, reason))
+    return None if tally.paused else inquire(tally, command)
+
+
+def inquire(tally: Tally, command: CallTool) -> str | None:
+    """Ask the tool, if it keeps accounts; else a person."""
+    tool = tally.state.tools[command.tool]
+    if not tool.reconcilable:
+        return ask_about(tally, command)
+    tally.order(ReconcileTool(tally.next_id(), command.id, command.tool, command.key, tool.timeout_ms))
+    return None
+
+
+def ask_about(tally: Tally, command: CallTool) -> str | None:
+    """Ask a person what became of a call, or end the run for review when no review is left."""
+    if lacking(tally, REVIEW) is not None:
+        return end(tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {command.tool} ({command.key})")
+    call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
+    reasons = (f"the outcome of {command.tool} ({command.key}) is not known",)
+    boundary = pinned(tally.state).versions.boundary
+    packet = Packet(call, command.version, boundary, reasons, about=command.id)
+    ask(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
+    return None
+
+
+def inquire_all(tally: Tally) -> str | None:
+    """Ask about every call in doubt that nobody is being asked about yet."""
+    for command_id in tally.state.doubted:
+        command = tally.state.open[command_id]
+        assert isinstance(command, CallTool)
+        if not any(inquiries(tally.state, command_id)) and (outcome := inquire(tally, command)) is not None:
+            return outcome
+    return None

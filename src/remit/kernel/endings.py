@@ -1,0 +1,133 @@
+"""Endings: which code ends a run, whether SUCCESS was earned, and what is released.
+
+Rule 1: every ending is reached through a terminal of the graph; end() names the outcome that leads there.
+Rule 2: SUCCESS is earned: nothing the run proposed to change may be left uncommitted.
+Rule 3: whatever is still open when a run ends is cancelled; a mutating call that was cut off stays in doubt.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from remit.core.commands import AskHuman, CallTool, CancelCommand, Command, ReconcileTool, SetTimer
+from remit.core.failure import REFUSALS, Ending, ErrorCode, Refusal
+from remit.core.graph import EndingClass, Node, NodeOutcome
+from remit.core.rulings import (
+    Answer,
+    CallSettled,
+    CommandSettled,
+    GroundingViolated,
+    OutcomeDoubted,
+    QuestionSettled,
+    RunEnded,
+    Rung,
+)
+from remit.kernel.grounding import has_changed_anything, unproven_effects
+from remit.kernel.tally import Tally
+
+CLASS_OF: Mapping[Ending, EndingClass] = MappingProxyType(
+    {
+        Ending.SUCCESS: EndingClass.SUCCESS,
+        Ending.PARTIAL_SUCCESS: EndingClass.SUCCESS,
+        Ending.IMPOSSIBLE: EndingClass.FAILURE,
+        Ending.VALIDATION_FAIL: EndingClass.FAILURE,
+        Ending.REPEATED_FAILURE: EndingClass.FAILURE,
+        Ending.UNAVAILABLE_DEP: EndingClass.FAILURE,
+        Ending.TIMEOUT: EndingClass.CANCELLATION,
+        Ending.USER_CANCEL: EndingClass.CANCELLATION,
+        Ending.BUDGET_EXHAUSTED: EndingClass.EXHAUSTION,
+        Ending.MISSING_INFO: EndingClass.ESCALATION,
+        Ending.AMBIGUOUS_INTENT: EndingClass.ESCALATION,
+        Ending.CONFIRM_REQUIRED: EndingClass.ESCALATION,
+        Ending.REVIEW_REQUIRED: EndingClass.ESCALATION,
+        Ending.LOW_CONFIDENCE: EndingClass.ESCALATION,
+        Ending.SOURCE_CONFLICT: EndingClass.ESCALATION,
+        Ending.PERMISSION_DENIED: EndingClass.ESCALATION,
+        Ending.UNSAFE_DETECTION: EndingClass.ESCALATION,
+    }
+)
+
+_OUTCOME_OF_CLASS = {
+    EndingClass.FAILURE: NodeOutcome.FAILED,
+    EndingClass.CANCELLATION: NodeOutcome.CANCELLED,
+    EndingClass.ESCALATION: NodeOutcome.ESCALATED,
+    EndingClass.EXHAUSTION: NodeOutcome.EXHAUSTED,
+}
+
+# What a terminal means when nothing more exact was said on the way to it.
+_DEFAULT_OF_CLASS = {
+    EndingClass.SUCCESS: Ending.SUCCESS,
+    EndingClass.FAILURE: Ending.IMPOSSIBLE,
+    EndingClass.CANCELLATION: Ending.USER_CANCEL,
+    EndingClass.ESCALATION: Ending.REVIEW_REQUIRED,
+    EndingClass.EXHAUSTION: Ending.BUDGET_EXHAUSTED,
+}
+
+
+def end(tally: Tally, ending: Ending, error: ErrorCode | None = None, message: str = "") -> str:
+    """Remember how the run is to end and name the outcome that leads to such a terminal."""
+    tally.ending, tally.error, tally.message = ending, error, message
+    return _OUTCOME_OF_CLASS[CLASS_OF[ending]]
+
+
+def enter_terminal(tally: Tally, node: Node) -> str | None:
+    """End the run here, or name the outcome that leads elsewhere when SUCCESS was not earned."""
+    assert node.ending is not None, "compile_graph() refuses a terminal without an ending"
+    ending = _ending_at(tally, node.ending)
+    if node.ending is EndingClass.SUCCESS and (unproven := unproven_effects(tally)):
+        if not has_changed_anything(tally):
+            return _refuse_success(tally, unproven)
+        ending = Ending.PARTIAL_SUCCESS
+        tally.message = f"not done: {', '.join(sorted(unproven))}"
+    _close(tally)
+    tally.rule(RunEnded(ending, tally.error, tally.message))
+    return None
+
+
+def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:
+    if tally.ending is None:
+        return _DEFAULT_OF_CLASS[terminal]
+    if CLASS_OF[tally.ending] is terminal:
+        return tally.ending
+    # A graph may lead a failure to a success terminal: then something is missing, and the code says so.
+    return Ending.PARTIAL_SUCCESS if terminal is EndingClass.SUCCESS else _DEFAULT_OF_CLASS[terminal]
+
+
+def _refuse_success(tally: Tally, unproven: Mapping[str, str]) -> str:
+    claims = tuple(sorted(unproven))
+    endings = {REFUSALS[Refusal(code)].ending for code in unproven.values() if code in REFUSALS}
+    if all(code in REFUSALS for code in unproven.values()):
+        # Refusals of several kinds: the strictest reading is that authority was missing.
+        ending = endings.pop() if len(endings) == 1 else Ending.PERMISSION_DENIED
+        return end(tally, ending, message=f"refused: {', '.join(claims)}")
+    tally.rule(GroundingViolated(claims))
+    message = f"answered although never observed to have happened: {', '.join(claims)}"
+    return end(tally, Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED, message)
+
+
+def _close(tally: Tally) -> None:
+    """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
+    tally.decisions = [decision for decision in tally.decisions if not isinstance(decision, Command)]
+    for command in tally.state.open.values():
+        if not _has_outcome(tally, command.id):
+            _cancel(tally, command)
+
+
+def _has_outcome(tally: Tally, command_id: str) -> bool:
+    settled = CommandSettled | CallSettled | QuestionSettled
+    return any(isinstance(decision, settled) and decision.command_id == command_id for decision in tally.decisions)
+
+
+def _cancel(tally: Tally, command: Command) -> None:
+    if isinstance(command, SetTimer | ReconcileTool):
+        return
+    if isinstance(command, AskHuman):
+        tally.rule(QuestionSettled(command.id, Answer.WITHDRAWN))
+        return
+    tally.order(CancelCommand(tally.next_id(), command.id))
+    if not isinstance(command, CallTool):
+        # What was cut off may have cost all that was reserved for it.
+        tally.rule(CommandSettled(command.id, command.reserved))
+    elif not command.mutating:
+        tally.rule(CallSettled(command.id, Rung.ATTEMPTED, command.reserved, code=ErrorCode.CANCELLED_SIGNAL))
+    elif command.id not in tally.state.doubted:
+        tally.rule(OutcomeDoubted(command.id, ErrorCode.CANCELLED_SIGNAL))

@@ -1,0 +1,289 @@
+"""Folding decisions: what each ruling and each command leaves in the state.
+
+Rule 1: a command that is open holds what it reserved; its settlement releases that and charges what it cost.
+Rule 2: nothing here judges, counts limits or looks at the time.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from remit.core import arrivals, commands, rulings
+from remit.core.arrivals import Arrival
+from remit.core.budget import Charges, Dimension
+from remit.core.commands import AskHuman, Command, SetTimer
+from remit.core.events import Decision
+from remit.core.failure import Ending, InvariantBroken, Refusal
+from remit.core.graph import NodeKind
+from remit.core.messages import tool_message
+from remit.core.rulings import Answer, CallSettled, Rung
+from remit.kernel import words
+from remit.kernel.calls import DENIED, INVALID
+from remit.kernel.state import CallTrace, RunState, compiled
+from remit.kernel.tally import blocks
+
+
+def _open(state: RunState, command: Command) -> None:
+    state.open[command.id] = command
+    reserved = state.reserved
+    for dimension, amount in command.reserved:
+        reserved[dimension] += amount
+    if blocks(command):
+        state.blocking += 1
+
+
+def _close(state: RunState, command_id: str, charged: Charges) -> Command:
+    command = state.open.pop(command_id)
+    reserved, used = state.reserved, state.used
+    for dimension, amount in command.reserved:
+        reserved[dimension] -= amount
+    for dimension, amount in charged:
+        used[dimension] += amount
+    if blocks(command):
+        state.blocking -= 1
+    return command
+
+
+def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
+    """The ruling says why; what follows from it stands in the decisions beside it."""
+
+
+def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) -> None:
+    graph = compiled(state)
+    index = graph.index[ruling.node]
+    kind = graph.nodes[index].kind
+    state.node, state.entered_at_ms = index, state.at_ms
+    if kind is NodeKind.TERMINAL:
+        return
+    state.visits[index] += 1
+    state.steps += 1
+    state.used[Dimension.STEPS] += 1
+    if kind is NodeKind.TOOL:
+        state.stopped = False
+    elif kind is NodeKind.CHILD or kind is NodeKind.MAP:
+        state.children_failed = 0
+
+
+def _settle_command(state: RunState, ruling: rulings.CommandSettled, arrival: Arrival) -> None:
+    _close(state, ruling.command_id, ruling.charged)
+
+
+def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
+    command = _close(state, ruling.command_id, ruling.charged)
+    assert isinstance(command, commands.CallTool)
+    state.doubted.pop(command.id, None)
+    trace = state.calls[command.id]
+    trace.rung, trace.code, trace.seq = ruling.rung, ruling.code, state.seq
+    trace.verifier, trace.evidence = ruling.verifier, ruling.evidence
+    state.invalid_in_a_row = 0
+    if ruling.rung is Rung.COMMITTED:
+        _commit(state, command)
+    else:
+        times, _ = state.failures_in_a_row.get(command.tool, (0, ""))
+        state.failures_in_a_row[command.tool] = (times + 1, ruling.code)
+        state.calls_failed += 1
+        state.last_error = ruling.code
+        if command.mutating:
+            state.uncommitted[command.tool, command.arguments_hash] = ruling.code
+    _hear_outcome(state, trace, arrival)
+
+
+def _commit(state: RunState, command: commands.CallTool) -> None:
+    state.committed[command.tool] = state.committed.get(command.tool, 0) + 1
+    if state.failures_in_a_row:
+        state.failures_in_a_row.pop(command.tool, None)
+    if command.mutating:
+        state.effects_committed += 1
+        state.uncommitted.pop((command.tool, command.arguments_hash), None)
+        state.repeats.clear()
+
+
+def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
+    """Put the outcome of a call into the context, in the words of whoever told it."""
+    if isinstance(arrival, arrivals.ToolReturned):
+        trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
+        message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
+        if arrival.stop_loop and state.tools[trace.tool].may_stop_loop:
+            state.stopped, state.answer, state.answer_violations = True, arrival.content, ()
+    elif isinstance(arrival, arrivals.ToolFailed):
+        trace.duration_ms = arrival.duration_ms
+        message, bound = words.failure(trace.call_id, trace.tool, arrival.code, arrival.error), arrival.tokens_bound
+    elif isinstance(arrival, arrivals.ToolReconciled) and arrival.happened is arrivals.Happened.YES:
+        trace.content = arrival.content
+        message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
+    elif isinstance(arrival, arrivals.ToolReconciled | arrivals.OutcomeJudged):
+        text = words.HAPPENED if arrival.happened is arrivals.Happened.YES else words.NOT_HAPPENED
+        message, bound = tool_message(trace.call_id, trace.tool, text), words.tokens_bound(text)
+    else:
+        return
+    state.context.append(message)
+    state.context_tokens += bound
+
+
+def _refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arrival) -> None:
+    trace = CallTrace(
+        ruling.call_id, ruling.tool, ruling.arguments_hash, Rung.INTENDED, ruling.mutating, code=ruling.code, seq=state.seq
+    )
+    state.refused.append(trace)
+    state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
+    state.context_tokens += ruling.tokens_bound
+    state.last_error = ruling.code
+    if ruling.code in DENIED:
+        state.denials += 1
+    elif ruling.code in INVALID and state.invalid_seq != state.seq:
+        state.invalid_in_a_row += 1
+        state.invalid_seq = state.seq
+    elif ruling.code == Refusal.REPEATED_CALL:
+        state.repeats_blocked += 1
+    if ruling.mutating:
+        state.uncommitted[ruling.tool, ruling.arguments_hash] = ruling.code
+
+
+def _doubt(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
+    state.doubted[ruling.command_id] = ruling.reason
+    state.calls[ruling.command_id].code = ruling.reason
+    state.last_error = ruling.reason
+
+
+def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: Arrival) -> None:
+    question = state.open[ruling.command_id]
+    assert isinstance(question, AskHuman)
+    _close(state, question.id, question.reserved)
+    state.asking -= 1
+    for dimension, amount in ruling.releases:
+        state.caps[dimension] += amount
+    for timer in [c for c in state.open.values() if isinstance(c, SetTimer) and c.about == question.id]:
+        del state.open[timer.id]
+    if question.packet is not None and not question.packet.about:
+        state.uncommitted.pop((question.packet.call.tool, question.packet.call.arguments_hash), None)
+
+
+def _plan_retry(state: RunState, ruling: rulings.RetryPlanned, arrival: Arrival) -> None:
+    state.last_error = ruling.code
+
+
+def _fail_check(state: RunState, ruling: rulings.CheckFailed, arrival: Arrival) -> None:
+    state.context.append(words.correction(ruling.problems))
+    state.context_tokens += ruling.tokens_bound
+    state.repairs += 1
+    state.problems.clear()
+
+
+def _hear_validator(state: RunState, ruling: rulings.ValidatorHeard, arrival: Arrival) -> None:
+    state.problems.extend(ruling.problems)
+
+
+def _park(state: RunState, ruling: rulings.OutcomeParked, arrival: Arrival) -> None:
+    state.parked = ruling
+
+
+def _pause(state: RunState, ruling: rulings.RunPaused, arrival: Arrival) -> None:
+    state.paused = True
+
+
+def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
+    state.paused, state.parked = False, None
+
+
+def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arrival) -> None:
+    """The outcome of a call in doubt came after the ending: it is no longer open, and nothing else changes."""
+    state.addenda += 1
+    if ruling.about in state.doubted:
+        del state.doubted[ruling.about]
+        _close(state, ruling.about, state.open[ruling.about].reserved)
+
+
+def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
+    state.ending, state.error, state.message = ruling.ending, ruling.error, ruling.message
+    state.ended_seq = state.seq
+    state.paused, state.parked, state.asking = False, None, 0
+    for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
+        _close(state, command_id, ())
+
+
+def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) -> None:
+    if state.pending:
+        state.context.extend(state.pending)
+        state.context_tokens += state.pending_tokens
+        state.pending.clear()
+        state.pending_tokens = 0
+    if len(state.context) != command.messages_count:
+        message = f"command {command.id} shows {command.messages_count} messages and the run has {len(state.context)}"
+        raise InvariantBroken("CONTEXT_MISCOUNTED", message)
+    state.attempt = command.attempt
+    _open(state, command)
+
+
+def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
+    key = (command.tool, command.arguments_hash)
+    state.repeats[key] = state.repeats.get(key, 0) + 1
+    state.last_tool = command.tool
+    state.calls[command.id] = CallTrace(
+        command.call_id, command.tool, command.arguments_hash, Rung.ATTEMPTED, command.mutating, command.arguments
+    )
+    if command.mutating:
+        state.uncommitted[key] = Rung.ATTEMPTED
+    _open(state, command)
+
+
+def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
+    state.asking += 1
+    if command.packet is not None and not command.packet.about:
+        call = command.packet.call
+        if state.tools[call.tool].effect.is_mutating:
+            state.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
+    _open(state, command)
+
+
+def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival) -> None:
+    if command.call_id:
+        proposed = next(call for call in state.proposed if call.call_id == command.call_id)
+        key = (command.tool, proposed.arguments_hash)
+        state.repeats[key] = state.repeats.get(key, 0) + 1
+        state.last_tool = command.tool
+        state.calls[command.id] = CallTrace(
+            command.call_id, command.tool, proposed.arguments_hash, Rung.ATTEMPTED, arguments=command.prompt
+        )
+    _open(state, command)
+
+
+def _open_plainly(state: RunState, command: Command, arrival: Arrival) -> None:
+    _open(state, command)
+
+
+def _part(state: RunState, command: Command, arrival: Arrival) -> None:
+    state.parting.append(command)
+
+
+APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], None]] = MappingProxyType(
+    {
+        rulings.RunAccepted: _nothing,
+        rulings.NodeEntered: _enter_node,
+        rulings.CommandSettled: _settle_command,
+        rulings.CallSettled: _settle_call,
+        rulings.ToolCallRefused: _refuse_call,
+        rulings.OutcomeDoubted: _doubt,
+        rulings.QuestionSettled: _settle_question,
+        rulings.RetryPlanned: _plan_retry,
+        rulings.UsageExceeded: _nothing,
+        rulings.CheckFailed: _fail_check,
+        rulings.ValidatorHeard: _hear_validator,
+        rulings.GroundingViolated: _nothing,
+        rulings.OutcomeParked: _park,
+        rulings.RunPaused: _pause,
+        rulings.RunResumed: _resume,
+        rulings.FeedbackTaken: _nothing,
+        rulings.AddendumNoted: _note_addendum,
+        rulings.RunEnded: _end,
+        commands.CallModel: _call_model,
+        commands.CallTool: _call_tool,
+        commands.ReconcileTool: _open_plainly,
+        commands.CallCode: _open_plainly,
+        commands.Retrieve: _open_plainly,
+        commands.AskHuman: _ask_human,
+        commands.SetTimer: _open_plainly,
+        commands.StartChild: _start_child,
+        commands.CancelCommand: _part,
+        commands.ForkRun: _part,
+    }
+)

@@ -1,0 +1,154 @@
+"""Compiling a graph: prove that it may run, then make its next step one look-up.
+
+Rule 1: a graph that breaks a check is refused as a whole, with every problem and a path to each.
+Rule 2: a compiled graph never changes; equal graphs have equal versions.
+Rule 3: a condition is evaluated only when the outcome leaves more than one way open.
+Rule 4: a condition that cannot be decided objects; no edge is taken and the caller refuses to go on.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from remit.core.failure import InvariantBroken, RemitError, RequestRejected
+from remit.core.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
+from remit.kernel.graph_checks import GraphFault, GraphProblem, find_problems
+from remit.kernel.graph_walk import Layout, lay_out, ways_for
+from remit.kernel.guards import Program, holds, parse_guard
+
+# A deployment runs a handful of graphs; a thousand nodes take about a megabyte.
+_GRAPHS_KEPT_MAX = 64
+
+View: TypeAlias = Callable[[], Mapping[str, object]]
+
+
+class Choice(NamedTuple):
+    """The ways open to one outcome of a node: guarded edges to try in order, and where to go when none holds."""
+
+    tried: tuple[tuple[Edge, Program, int], ...]
+    otherwise: int
+
+
+class GraphRefused(RequestRejected):
+    """A graph that may not run, and everything that is wrong with it."""
+
+    def __init__(self, name: str, problems: tuple[GraphProblem, ...]) -> None:
+        lines = "".join(f"\n  check {problem.check}: {problem.code}: {problem.message}" for problem in problems)
+        super().__init__(
+            "GRAPH_REFUSED",
+            f"graph {name!r} has {len(problems)} problem(s):{lines}",
+            {"problems": msgspec.to_builtins(problems)},
+        )
+        self.problems = problems
+
+
+class GuardUndecided(RemitError):
+    """The condition of an edge has no value for this run; the caller must refuse to go on."""
+
+    def __init__(self, edge: Edge) -> None:
+        super().__init__(
+            "GUARD_UNDECIDED",
+            f"condition {edge.condition!r} of edge {edge.source!r} -> {edge.target!r} cannot be decided",
+        )
+        self.edge = edge
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompiledGraph:
+    """A graph that passed every check, with its tables."""
+
+    graph: Graph
+    version: str
+    index: Mapping[str, int]
+    nodes: tuple[Node, ...]
+    start: int
+    # Per node, by outcome: the target, where no condition has to be asked.
+    sure: tuple[dict[str, int], ...]
+    # Per node, by outcome: the ways to choose from, where one has to be.
+    choices: tuple[dict[str, Choice], ...]
+
+    def next_node(self, node_index: int, outcome: str, view: View) -> int:
+        """Where a run goes from this node with this outcome. The view is asked for only if a condition needs it."""
+        target = self.sure[node_index].get(outcome)
+        if target is not None:
+            return target
+        return self._choose(node_index, outcome, view)
+
+    def _choose(self, node_index: int, outcome: str, view: View) -> int:
+        choice = self.choices[node_index].get(outcome)
+        if choice is None:
+            node = self.nodes[node_index]
+            raise InvariantBroken("GRAPH_OUTCOME_UNKNOWN", f"{node.kind} node {node.name!r} has no outcome {outcome!r}")
+        seen = view()
+        for edge, program, target in choice.tried:
+            verdict = holds(program, seen)
+            if verdict is None:
+                raise GuardUndecided(edge)
+            if verdict:
+                return target
+        return choice.otherwise
+
+
+def compile_graph(graph: Graph) -> CompiledGraph:
+    """Check a graph and make it ready to run, or raise GraphRefused."""
+    try:
+        hash(graph)
+    except TypeError:
+        message = "a field holds a list or a dict; nodes, edges, exits, lease and writes are tuples"
+        raise GraphRefused(str(graph.name), (GraphProblem(0, GraphFault.MALFORMED, message),)) from None
+    return _compile(graph)
+
+
+# A pure memo: equal graphs compile to equal tables, and every run of a pattern brings the same graph.
+@lru_cache(maxsize=_GRAPHS_KEPT_MAX)
+def _compile(graph: Graph) -> CompiledGraph:
+    layout = lay_out(_typed(graph))
+    problems = find_problems(layout)
+    if problems:
+        raise GraphRefused(graph.name, problems)
+    tables = [_tables(position, layout) for position in range(len(layout.nodes))]
+    return CompiledGraph(
+        graph=layout.graph,
+        version=graph_version(layout.graph),
+        index=MappingProxyType(layout.index),
+        nodes=layout.nodes,
+        start=layout.index[graph.start],
+        sure=tuple(sure for sure, _ in tables),
+        choices=tuple(choices for _, choices in tables),
+    )
+
+
+def _typed(graph: Graph) -> Graph:
+    """The same graph with every field of its declared type; plain constructors take whatever they are given."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(graph), type=Graph)
+    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
+        problem = GraphProblem(0, GraphFault.MALFORMED, f"the record does not fit its types: {error}")
+        raise GraphRefused(str(graph.name), (problem,)) from None
+
+
+def _tables(position: int, layout: Layout) -> tuple[dict[str, int], dict[str, Choice]]:
+    node, ways = layout.nodes[position], layout.ways[position]
+    if node.kind is NodeKind.TERMINAL:
+        return (dict(layout.exits) if node.ending is EndingClass.SUCCESS else {}), {}
+    sure = dict(layout.exits)
+    choices: dict[str, Choice] = {}
+    # Own outcomes that no edge names all go by the edges without an outcome, so those are looked through once.
+    open_ways: dict[str, list[tuple[Edge | None, int]]] = {}
+    open_ways.update(dict.fromkeys(OWN_OUTCOMES[node.kind], ways_for(ways, "", layout.exits)))
+    for outcome in {edge.outcome for edge, _ in ways if edge.outcome}:
+        open_ways[outcome] = ways_for(ways, outcome, layout.exits)
+    for outcome, tried in open_ways.items():
+        # The checks have shown that every such list ends in an edge without condition, or in an exit.
+        otherwise = tried[-1][1]
+        if len(tried) == 1:
+            sure[outcome] = otherwise
+        else:
+            sure.pop(outcome, None)
+            programs = [(edge, parse_guard(edge.condition), target) for edge, target in tried[:-1] if edge is not None]
+            choices[outcome] = Choice(tuple(programs), otherwise)
+    return sure, choices

@@ -1,0 +1,297 @@
+"""The checks a graph must pass before it may run: the six of the doctrine, and that it is well formed at all.
+
+Rule 1: every check looks at the whole graph and reports everything it finds; the first problem hides no other.
+Rule 2: a problem carries a path a reader can follow: from the start to the place, or once around the cycle.
+Rule 3: a message names the place, what is wrong with it, and the way out.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from itertools import islice
+
+from remit.core.budget import COUNTERS
+from remit.core.graph import (
+    EXIT_ENDINGS,
+    OUTCOMES,
+    UNIVERSAL_OUTCOMES,
+    Edge,
+    EndingClass,
+    Node,
+    NodeKind,
+    TerminalWrite,
+    ToolRules,
+)
+from remit.core.record import Record
+from remit.kernel.graph_walk import Layout, Moves, cycles, endless_moves, reach, reversed_moves
+from remit.kernel.guards import GuardRefused, parse_guard
+
+# A message shows a long path by its ends; the problem itself carries all of it.
+_NAMES_SHOWN_MAX = 8
+# More than anybody mends in one sitting; a broken graph of ten thousand nodes must not report itself ten thousand times.
+PROBLEMS_PER_CHECK_MAX = 100
+_LEASABLE = tuple(dimension.name.lower() for dimension in COUNTERS)
+
+
+class GraphFault(StrEnum):
+    """What can be wrong with a graph, under the number of the check that finds it."""
+
+    # 0: the graph is well formed
+    MALFORMED = "GRAPH_MALFORMED"
+    NODE_REPEATED = "GRAPH_NODE_REPEATED"
+    NODE_UNREACHABLE = "GRAPH_NODE_UNREACHABLE"
+    START_UNKNOWN = "GRAPH_START_UNKNOWN"
+    LIFECYCLE_MISPLACED = "GRAPH_LIFECYCLE_MISPLACED"
+    MAP_WITHOUT_CHILDREN = "GRAPH_MAP_WITHOUT_CHILDREN"
+    LEASE_UNKNOWN = "GRAPH_LEASE_UNKNOWN"
+    # 1: every node that is not a terminal has a way out
+    WAY_OUT_MISSING = "GRAPH_WAY_OUT_MISSING"
+    LAST_EDGE_CONDITIONAL = "GRAPH_LAST_EDGE_CONDITIONAL"
+    TERMINAL_OUT_OF_REACH = "GRAPH_TERMINAL_OUT_OF_REACH"
+    # 2: every cycle has a bound and an exit
+    CYCLE_WITHOUT_BOUND = "GRAPH_CYCLE_WITHOUT_BOUND"
+    CYCLE_WITHOUT_EXIT = "GRAPH_CYCLE_WITHOUT_EXIT"
+    # 3: every edge has a guard that parses and type-checks
+    EDGE_NODE_UNKNOWN = "GRAPH_EDGE_NODE_UNKNOWN"
+    EDGE_FROM_TERMINAL = "GRAPH_EDGE_FROM_TERMINAL"
+    EDGE_SHADOWED = "GRAPH_EDGE_SHADOWED"
+    OUTCOME_UNKNOWN = "GRAPH_OUTCOME_UNKNOWN"
+    GUARD_REFUSED = "GRAPH_GUARD_REFUSED"
+    EXIT_REPEATED = "GRAPH_EXIT_REPEATED"
+    # 4: every tool node has its five rules
+    TOOL_RULE_MISSING = "GRAPH_TOOL_RULE_MISSING"
+    # 5: all five endings reach a terminal of their class
+    EXIT_MISSING = "GRAPH_EXIT_MISSING"
+    ENDING_OUT_OF_REACH = "GRAPH_ENDING_OUT_OF_REACH"
+    # 6: every terminal has a class and writes what it must
+    ENDING_MISSING = "GRAPH_ENDING_MISSING"
+    WRITE_MISSING = "GRAPH_WRITE_MISSING"
+
+
+class GraphProblem(Record, frozen=True):
+    """One thing wrong with a graph: the check that found it, a stable code, words, and a path to it."""
+
+    check: int
+    code: GraphFault
+    message: str
+    path: tuple[str, ...] = ()
+
+
+Problems = Iterator[GraphProblem]
+
+
+def is_well_formed(layout: Layout) -> Problems:
+    """0: names are unique, the start exists, everything can be reached, and each kind has what it needs."""
+    graph = layout.graph
+    if graph.start not in layout.index:
+        names = _listed(layout.index)
+        yield GraphProblem(0, GraphFault.START_UNKNOWN, f"start {graph.start!r} is not a node; the nodes are {names}")
+    for position, node in enumerate(graph.nodes):
+        if layout.index[node.name] != position:
+            message = f"node {node.name!r} is declared twice; rename one of them"
+            yield GraphProblem(0, GraphFault.NODE_REPEATED, message)
+        elif layout.reached_from[position] < 0 and graph.start in layout.index:
+            message = f"node {node.name!r} cannot be reached from {graph.start!r}; lead an edge to it or remove it"
+            yield GraphProblem(0, GraphFault.NODE_UNREACHABLE, message, (node.name,))
+        yield from _unfit_fields(node, position, layout)
+
+
+def _unfit_fields(node: Node, position: int, layout: Layout) -> Problems:
+    if (node.kind is NodeKind.TERMINAL) != node.lifecycle.is_terminal:
+        message = (
+            f"node {node.name!r} is a {node.kind} with lifecycle {node.lifecycle}; "
+            "COMPLETE, ERROR and CANCELLED are for terminals, and terminals have one of them"
+        )
+        yield GraphProblem(0, GraphFault.LIFECYCLE_MISPLACED, message, layout.path_to(position))
+    if node.kind is NodeKind.MAP and not node.children:
+        message = f"map {node.name!r} starts children=0 runs, so it would never join; set children to at least 1"
+        yield GraphProblem(0, GraphFault.MAP_WITHOUT_CHILDREN, message, layout.path_to(position))
+    for dimension, amount in node.lease:
+        if dimension not in _LEASABLE or amount < 1:
+            message = f"node {node.name!r} leases {dimension}={amount}; a lease is at least 1 of {', '.join(_LEASABLE)}"
+            yield GraphProblem(0, GraphFault.LEASE_UNKNOWN, message, layout.path_to(position))
+
+
+def every_node_has_a_way_out(layout: Layout) -> Problems:
+    """1: each node that is not a terminal has edges, the last of them unconditional, and a terminal ahead."""
+    terminals = [i for i, node in enumerate(layout.nodes) if node.kind is NodeKind.TERMINAL]
+    has_terminal_ahead = reach(reversed_moves(layout.moves), terminals)
+    stuck = [i for i, before in enumerate(has_terminal_ahead) if before < 0]
+    if stuck:
+        message = f"from {_listed(layout.nodes[i].name for i in stuck)} no terminal can be reached; lead an edge to one"
+        yield GraphProblem(1, GraphFault.TERMINAL_OUT_OF_REACH, message, layout.path_to(stuck[0]))
+    for position, node in enumerate(layout.nodes):
+        if node.kind is NodeKind.TERMINAL or layout.index[node.name] != position:
+            continue
+        ways = layout.ways[position]
+        if not ways:
+            message = f"node {node.name!r} has no outgoing edge; lead one to the node that comes next"
+            yield GraphProblem(1, GraphFault.WAY_OUT_MISSING, message, layout.path_to(position))
+        elif ways[-1][0].outcome or ways[-1][0].condition:
+            message = (
+                f"the last edge of node {node.name!r}, {_shown(ways[-1][0])}, is not unconditional; "
+                "add one without outcome and condition for what no other edge takes"
+            )
+            yield GraphProblem(1, GraphFault.LAST_EDGE_CONDITIONAL, message, layout.path_to(position))
+
+
+def every_cycle_has_a_bound_and_an_exit(layout: Layout) -> Problems:
+    """2: when every visits_max is used up, the moves that remain form no cycle."""
+    for cycle in cycles(endless_moves(layout)):
+        path = tuple(layout.nodes[i].name for i in cycle)
+        bounded = [layout.nodes[i] for i in cycle if layout.nodes[i].visits_max]
+        if not bounded:
+            message = f"cycle {_route(path)} has no bound; give one of its nodes visits_max, for example {path[-2]!r}"
+            yield GraphProblem(2, GraphFault.CYCLE_WITHOUT_BOUND, message, path)
+        else:
+            message = (
+                f"cycle {_route(path)} goes on when {bounded[0].name!r} has used visits_max={bounded[0].visits_max}; "
+                "lead its outcome 'exhausted' out of the cycle"
+            )
+            yield GraphProblem(2, GraphFault.CYCLE_WITHOUT_EXIT, message, path)
+
+
+def every_edge_has_a_sound_guard(layout: Layout) -> Problems:
+    """3: each edge joins known nodes, names an outcome its source can have, and its condition is a BOOL."""
+    taken: dict[str, set[str]] = {}
+    for edge in layout.graph.edges:
+        if edge.source not in layout.index or edge.target not in layout.index:
+            yield _unknown_node(edge, layout)
+        if edge.source in layout.index:
+            yield from _unsound_guard(edge, layout)
+            yield from _shadowed(edge, taken.setdefault(edge.source, set()), layout)
+    yield from _unsound_exits(layout)
+
+
+def _unknown_node(edge: Edge, layout: Layout) -> GraphProblem:
+    unknown = [name for name in (edge.source, edge.target) if name not in layout.index]
+    path = () if edge.source in unknown else layout.path_to(layout.index[edge.source])
+    message = f"edge {_shown(edge)} names {_listed(unknown)}, which is not a node; declare it or correct the edge"
+    return GraphProblem(3, GraphFault.EDGE_NODE_UNKNOWN, message, path)
+
+
+def _unsound_guard(edge: Edge, layout: Layout) -> Problems:
+    source = layout.index[edge.source]
+    kind = layout.nodes[source].kind
+    if kind is NodeKind.TERMINAL:
+        message = f"edge {_shown(edge)} leaves a terminal, where every run is over; remove it"
+        yield GraphProblem(3, GraphFault.EDGE_FROM_TERMINAL, message, layout.path_to(source))
+    elif edge.outcome and edge.outcome not in OUTCOMES[kind]:
+        message = f"edge {_shown(edge)} waits for {edge.outcome!r}; a {kind} node has {_listed(sorted(OUTCOMES[kind]))}"
+        yield GraphProblem(3, GraphFault.OUTCOME_UNKNOWN, message, layout.path_to(source))
+    if edge.condition:
+        try:
+            parse_guard(edge.condition)
+        except GuardRefused as refused:
+            message = f"edge {_shown(edge)}: {refused.fault}: {refused.message}"
+            yield GraphProblem(3, GraphFault.GUARD_REFUSED, message, layout.path_to(source))
+
+
+def _shadowed(edge: Edge, taken: set[str], layout: Layout) -> Problems:
+    """An edge is never reached once an earlier one takes its outcome for sure."""
+    if edge.outcome in taken or ("" in taken and edge.outcome not in UNIVERSAL_OUTCOMES):
+        message = f"edge {_shown(edge)} is never taken, since an unconditional one comes before it; move it up"
+        yield GraphProblem(3, GraphFault.EDGE_SHADOWED, message, layout.path_to(layout.index[edge.source]))
+    if not edge.condition:
+        taken.add(edge.outcome)
+
+
+def _unsound_exits(layout: Layout) -> Problems:
+    named: set[str] = set()
+    for outcome, target in layout.graph.exits:
+        if outcome not in UNIVERSAL_OUTCOMES:
+            message = f"exit {outcome!r} -> {target!r} is for none of {_listed(EXIT_ENDINGS)}; use edges for others"
+            yield GraphProblem(3, GraphFault.OUTCOME_UNKNOWN, message)
+        if target not in layout.index:
+            message = f"exit {outcome!r} leads to {target!r}, which is not a node; declare it or correct the exit"
+            yield GraphProblem(3, GraphFault.EDGE_NODE_UNKNOWN, message)
+        if outcome in named:
+            message = f"exit {outcome!r} is given twice, and {target!r} would never be reached by it; remove one"
+            yield GraphProblem(3, GraphFault.EXIT_REPEATED, message)
+        named.add(outcome)
+
+
+def every_tool_node_has_its_rules(layout: Layout) -> Problems:
+    """4: each tool node has a permission, a schema, a budget, a timeout and a verification."""
+    for position, node in enumerate(layout.nodes):
+        if node.kind is NodeKind.TOOL:
+            rules = node.rules or ToolRules()
+            missing = [rule for rule in ToolRules.__struct_fields__ if not getattr(rules, rule)]
+            if missing:
+                message = f"tool node {node.name!r} has no {_listed(missing)}; all five rules must be given"
+                yield GraphProblem(4, GraphFault.TOOL_RULE_MISSING, message, layout.path_to(position))
+
+
+def every_ending_reaches_its_terminal(layout: Layout) -> Problems:
+    """5: success is reached by edges; failure, cancellation, escalation and exhaustion through their exits."""
+    start = layout.index.get(layout.graph.start)
+    begin = () if start is None else (layout.graph.start,)
+    by_edges = [[target for _, target in ways] for ways in layout.ways]
+    if EndingClass.SUCCESS not in _endings_from(start, by_edges, layout):
+        message = f"no edges lead from {layout.graph.start!r} to a terminal of class success; add one"
+        yield GraphProblem(5, GraphFault.ENDING_OUT_OF_REACH, message, begin)
+    for outcome, ending in EXIT_ENDINGS.items():
+        target = layout.exits.get(outcome)
+        if target is None:
+            message = f"no exit for {outcome.value!r}; name the node it leads to from wherever a run stands"
+            yield GraphProblem(5, GraphFault.EXIT_MISSING, message, begin)
+        elif ending not in _endings_from(target, layout.moves, layout):
+            name = layout.nodes[target].name
+            message = f"exit {outcome.value!r} leads to {name!r}, from where no terminal of class {ending} is reached"
+            yield GraphProblem(5, GraphFault.ENDING_OUT_OF_REACH, message, layout.path_to(target))
+
+
+def _endings_from(start: int | None, moves: Moves, layout: Layout) -> set[EndingClass | None]:
+    if start is None:
+        return set()
+    # Nearly every exit leads straight to its terminal; then nothing needs to be walked.
+    if layout.nodes[start].kind is NodeKind.TERMINAL:
+        return {layout.nodes[start].ending}
+    reached = reach(moves, (start,))
+    return {node.ending for node, before in zip(layout.nodes, reached, strict=True) if before >= 0}
+
+
+def every_terminal_leaves_a_record(layout: Layout) -> Problems:
+    """6: each terminal has an ending class and writes trace, status, release and final state."""
+    for position, node in enumerate(layout.nodes):
+        if node.kind is not NodeKind.TERMINAL:
+            continue
+        if node.ending is None:
+            message = f"terminal {node.name!r} has no ending; give it one of {_listed(EndingClass)}"
+            yield GraphProblem(6, GraphFault.ENDING_MISSING, message, layout.path_to(position))
+        missing = [write.value for write in TerminalWrite if write not in node.writes]
+        if missing:
+            message = f"terminal {node.name!r} does not write {_listed(missing)}; a terminal writes all four"
+            yield GraphProblem(6, GraphFault.WRITE_MISSING, message, layout.path_to(position))
+
+
+CHECKS: tuple[Callable[[Layout], Problems], ...] = (
+    is_well_formed,
+    every_node_has_a_way_out,
+    every_cycle_has_a_bound_and_an_exit,
+    every_edge_has_a_sound_guard,
+    every_tool_node_has_its_rules,
+    every_ending_reaches_its_terminal,
+    every_terminal_leaves_a_record,
+)
+
+
+def find_problems(layout: Layout) -> tuple[GraphProblem, ...]:
+    """What every check has to say, in their order."""
+    return tuple(problem for check in CHECKS for problem in islice(check(layout), PROBLEMS_PER_CHECK_MAX))
+
+
+def _shown(edge: Edge) -> str:
+    on = f" on {edge.outcome!r}" if edge.outcome else ""
+    when = f" when {edge.condition!r}" if edge.condition else ""
+    return f"{edge.source!r} -> {edge.target!r}{on}{when}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = [f"and {len(listed) - _NAMES_SHOWN_MAX} more"] if len(listed) > _NAMES_SHOWN_MAX else []
+    return ", ".join([*map(str, listed[:_NAMES_SHOWN_MAX]), *more])
+
+
+def _route(path: tuple[str, ...]) -> str:
+    shown = path if len(path) <= _NAMES_SHOWN_MAX else (*path[:4], "...", *path[-3:])
+    return " -> ".join(shown)

@@ -1,0 +1,40 @@
+"""Grounding: which observations may become task state, and what a run may not claim.
+
+Rule 1: only a verified observation is committed: it returned, kept its result schema, and its own check agreed.
+Rule 2: intended, attempted and observed effects are not facts. Assumed ones do not exist.
+Rule 3: an effect the run proposed and never committed is a claim without proof.
+"""
+
+from collections.abc import Mapping
+
+from remit.core.arrivals import ToolReconciled, ToolReturned
+from remit.core.rulings import Rung
+from remit.kernel.tally import Tally
+
+
+def rung_reached(arrival: ToolReturned | ToolReconciled) -> Rung:
+    """How far up the ladder an observation gets: committed when nothing contradicts it."""
+    if arrival.violations or (isinstance(arrival, ToolReturned) and arrival.refuted):
+        return Rung.OBSERVED
+    return Rung.COMMITTED
+
+
+def unproven_effects(tally: Tally) -> Mapping[str, str]:
+    """Effects that were proposed and never committed: tool and short argument hash, with the code that says why."""
+    claims = {**tally.state.uncommitted, **tally.claims}
+    return {f"{tool}#{digest.hex()[:8]}": code for (tool, digest), code in claims.items() if code}
+
+
+def has_changed_anything(tally: Tally) -> bool:
+    """Whether any effect of the run was committed."""
+    return tally.state.effects_committed > 0 or "" in tally.claims.values()
+
+
+def times_committed(tally: Tally, tool: str) -> int:
+    """How many observations of a tool were committed."""
+    return tally.state.committed.get(tool, 0) + tally.committed.count(tool)
+
+
+def has_observed_anything(tally: Tally) -> bool:
+    """Whether any observation of the run was committed."""
+    return bool(tally.committed or tally.state.committed)

@@ -1,0 +1,53 @@
+"""Joining: when the node a run stands at has everything it waited for, and what came of it.
+
+Rule 1: a node is left only when nothing it waits for is open.
+Rule 2: failures beside each other are judged together, when the last of them has come back; so no call is cut off
+        because its neighbour failed.
+"""
+
+from remit.core.budget import Dimension
+from remit.core.failure import Ending, ErrorCode
+from remit.core.graph import JoinRule, Node, NodeKind, NodeOutcome
+from remit.kernel.acceptance import conclude
+from remit.kernel.endings import end
+from remit.kernel.state import compiled
+from remit.kernel.tally import Tally
+
+_RETRIES = int(Dimension.RETRIES)
+
+
+def joined(tally: Tally) -> str | None:
+    """The outcome of the node, or None while it still waits."""
+    if tally.blocking:
+        return None
+    node = compiled(tally.state).nodes[tally.node]
+    if node.kind is NodeKind.TOOL:
+        return _join_calls(tally)
+    if node.kind is NodeKind.VALIDATE:
+        return conclude(tally, node)
+    return _join_children(tally, node)
+
+
+def _join_calls(tally: Tally) -> str:
+    retries_max = tally.state.caps[_RETRIES]
+    for tool, (times, code) in {**tally.state.failures_in_a_row, **tally.failures}.items():
+        if times > retries_max:
+            unavailable = code == ErrorCode.TOOL_UNAVAILABLE
+            ending = Ending.UNAVAILABLE_DEP if unavailable else Ending.REPEATED_FAILURE
+            message = f"tool {tool} failed {times} times in a row, retries_max={retries_max}"
+            return end(tally, ending, ErrorCode(code), message)
+    return NodeOutcome.STOPPED if tally.stopped else NodeOutcome.SETTLED
+
+
+def _join_children(tally: Tally, node: Node) -> str:
+    failed = tally.state.children_failed + tally.children_failed
+    answered = max(node.children, 1) - failed
+    enough = {
+        JoinRule.ALL: failed == 0,
+        JoinRule.ANY: answered > 0,
+        JoinRule.QUORUM: answered * 2 > max(node.children, 1),
+    }
+    if enough[node.join]:
+        return NodeOutcome.JOINED
+    message = f"{failed} of {max(node.children, 1)} children of node {node.name} failed and it joins {node.join}"
+    return end(tally, Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_NO_CONSENSUS, message)

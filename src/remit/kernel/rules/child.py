@@ -1,0 +1,56 @@
+"""Children: a node that starts them, and what follows when one ends or is lost.
+
+Rule 1: what a child spent settles its lease; a child that was lost spent all of it.
+Rule 2: what a child says is a message like any other text from a model, and proves nothing.
+"""
+
+from remit.core.arrivals import ChildEnded, ChildLost
+from remit.core.budget import Charges, lease_of
+from remit.core.commands import StartChild
+from remit.core.failure import Ending
+from remit.core.graph import Node
+from remit.kernel.children import child_charges, start_child
+from remit.kernel.join import joined
+from remit.kernel.spend import exhausted, lacking, settle
+from remit.kernel.state import pinned
+from remit.kernel.tally import Tally
+from remit.kernel.words import CHILD_LOST, tokens_bound
+
+_ANSWERED = (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
+
+
+def enter_child(tally: Tally, node: Node) -> str | None:
+    """Start the children of a child or map node, all or none."""
+    lease = lease_of(node.lease)
+    reserved = child_charges(lease)
+    for _ in range(max(node.children, 1)):
+        if (dimension := lacking(tally, reserved)) is not None:
+            return exhausted(tally, dimension, dict(reserved)[dimension])
+        start_child(tally, prompt=node.prompt, lease=lease, reserved=reserved, depth=pinned(tally.state).depth)
+    return None
+
+
+def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
+    """Settle the lease with what was spent; the child itself has cost one child run, and a call if it was one."""
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, StartChild)
+    charged = dict(command.reserved)
+    for dimension, amount in command.lease:
+        charged[dimension] -= amount
+    for dimension, amount in arrival.spent:
+        charged[dimension] = charged.get(dimension, 0) + amount
+    spent = tuple(sorted((dimension, amount) for dimension, amount in charged.items() if amount))
+    return _settle_child(tally, command, spent, failed=arrival.ending not in _ANSWERED, bound=arrival.tokens_bound)
+
+
+def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
+    """Settle the lease in full: nobody knows what the child spent."""
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, StartChild)
+    return _settle_child(tally, command, command.reserved, failed=True, bound=tokens_bound(CHILD_LOST))
+
+
+def _settle_child(tally: Tally, command: StartChild, spent: Charges, *, failed: bool, bound: int) -> str | None:
+    tally.children_failed += failed
+    tally.say(bound)
+    return settle(tally, command, spent) or joined(tally)

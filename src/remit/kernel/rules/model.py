@@ -1,0 +1,118 @@
+"""A model node: what is asked of the model, and what follows when it answers or fails.
+
+Rule 1: a call is ordered only when its worst case fits every dimension; the output is cut to what is left.
+Rule 2: an answer proposes; nothing in it is a fact.
+Rule 3: a failure worth trying again is tried again after a pause, as often in a row as the budget allows.
+"""
+
+from hashlib import sha256
+
+from remit.core.arrivals import ModelAnswered, ModelFailed
+from remit.core.budget import Charges, Dimension
+from remit.core.commands import CallModel, SetTimer, TimerPurpose
+from remit.core.failure import ERRORS, Ending, ErrorCode, Retryable
+from remit.core.graph import Node, NodeOutcome
+from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
+from remit.core.rulings import RetryPlanned
+from remit.kernel.endings import end
+from remit.kernel.spend import exhausted, lacking, left, model_charges, settle, usage_charges
+from remit.kernel.state import pinned
+from remit.kernel.tally import Tally
+
+BACKOFF_MS_FIRST = 500
+# Half a minute: beyond that a person notices anyway, and the wall clock is the better judge.
+BACKOFF_MS_MAX = 30_000
+
+_OUTPUT = int(Dimension.OUTPUT_TOKENS)
+_CONTEXT = int(Dimension.CONTEXT_TOKENS)
+_RETRIES = int(Dimension.RETRIES)
+
+# How a run ends when a failure of the model cannot be recovered.
+ENDING_OF: dict[ErrorCode, Ending] = {
+    ErrorCode.INFERENCE_ENGINE_ERROR: Ending.UNAVAILABLE_DEP,
+    ErrorCode.INFERENCE_MODEL_UNAVAILABLE: Ending.UNAVAILABLE_DEP,
+    ErrorCode.INFERENCE_CONTEXT_EXCEEDED: Ending.IMPOSSIBLE,
+    ErrorCode.INFERENCE_MALFORMED_RESPONSE: Ending.REPEATED_FAILURE,
+}
+
+
+def enter_model(tally: Tally, node: Node) -> str | None:
+    """Ask the model with the context as it stands."""
+    return order_model_call(tally, attempt=1)
+
+
+def order_model_call(tally: Tally, *, attempt: int) -> str | None:
+    """Reserve the worst case of a call and order it, or name the outcome that stops the run."""
+    state, manifest = tally.state, pinned(tally.state)
+    model = manifest.models[0]
+    input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
+    if input_tokens > state.caps[_CONTEXT]:
+        return exhausted(tally, Dimension.CONTEXT_TOKENS, input_tokens)
+    max_tokens = min(manifest.request.hints.max_tokens or OUTPUT_TOKENS_DEFAULT, left(tally, _OUTPUT))
+    if max_tokens <= 0:
+        return exhausted(tally, Dimension.OUTPUT_TOKENS, 1)
+    charges = model_charges(model, input_tokens, max_tokens)
+    if charges is None:
+        message = f"the price of model {model.name} is unknown and inference_cost_microusd is capped; give it a price"
+        return end(tally, Ending.BUDGET_EXHAUSTED, message=message)
+    if (dimension := lacking(tally, charges)) is not None:
+        return exhausted(tally, dimension, dict(charges)[dimension])
+    messages_count = tally.messages_count + len(state.pending)
+    tally.order(
+        CallModel(tally.next_id(), model.name, messages_count, max_tokens, MODEL_TIMEOUT_MS, charges, attempt)
+    )
+    return None
+
+
+def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
+    """Settle the call and say whether the model answered or wants tools."""
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, CallModel)
+    charged = usage_charges(pinned(tally.state).models[0], arrival.usage, command)
+    tally.say(arrival.tokens_bound)
+    tally.calls = arrival.calls
+    if (outcome := settle(tally, command, charged)) is not None:
+        return outcome
+    if arrival.calls:
+        return NodeOutcome.CALLED_TOOLS
+    if not arrival.text:
+        return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
+    tally.answer, tally.violations = arrival.text, arrival.violations
+    return NodeOutcome.ANSWERED
+
+
+def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
+    """Settle the call; try again or give up."""
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, CallModel)
+    if (outcome := settle(tally, command, _charges_of_failure(tally, arrival, command))) is not None:
+        return outcome
+    return _try_again(tally, command, arrival.code, arrival.message)
+
+
+def _charges_of_failure(tally: Tally, arrival: ModelFailed, command: CallModel) -> Charges:
+    """A call that was cut off may have cost all it reserved; one that never got through cost nothing."""
+    if arrival.was_cut or arrival.usage.total_tokens:
+        return usage_charges(pinned(tally.state).models[0], arrival.usage, command)
+    return ()
+
+
+def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str) -> str | None:
+    retries_max = tally.state.caps[_RETRIES]
+    if ERRORS[code].retryable is not Retryable.YES or command.attempt > retries_max:
+        ending = ENDING_OF.get(code, Ending.UNAVAILABLE_DEP)
+        return end(tally, ending, code, message or f"{code} in attempt {command.attempt} of {retries_max + 1}")
+    tally.rule(RetryPlanned(command.id, command.attempt + 1, code))
+    due_at_ms = tally.at_ms + backoff_ms(tally.state.run_id, command.id, command.attempt)
+    tally.order(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.RETRY, command.id))
+    return None
+
+
+def backoff_ms(run_id: str, command_id: str, attempt: int) -> int:
+    """The pause before another attempt: doubled each time, and spread so that many runs do not return at once.
+
+    The spread comes from a hash of who is waiting, since the kernel has no chance to draw from.
+    """
+    ceiling = min(BACKOFF_MS_FIRST << min(attempt - 1, 16), BACKOFF_MS_MAX)
+    spread = int.from_bytes(sha256(f"{run_id}/{command_id}".encode()).digest()[:4], "big")
+    return ceiling // 2 + spread % (ceiling // 2 + 1)

@@ -1,0 +1,60 @@
+"""Signals: someone outside wants the run to stop, stand still, go on, hear something, or be tried again.
+
+Rule 1: cancel takes effect at once; pause and feedback at the next checkpoint, which is the next turn.
+Rule 2: a paused run orders nothing and records what returns; the resume goes where the run would have gone.
+Rule 3: an ended run never reopens: retry orders a fork of it.
+"""
+
+from remit.core.arrivals import CancelRequested, FeedbackGiven, PauseRequested, ResumeRequested, RetryRequested
+from remit.core.commands import ForkRun
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
+from remit.core.rulings import AddendumNoted, FeedbackTaken, RunPaused, RunResumed
+from remit.kernel.doubt import inquire_all
+from remit.kernel.endings import end
+from remit.kernel.tally import Tally
+
+
+def on_cancel(tally: Tally, arrival: CancelRequested) -> str:
+    """End the run now."""
+    message = f"cancelled by {arrival.by}" + (f": {arrival.reason}" if arrival.reason else "")
+    return end(tally, Ending.USER_CANCEL, ErrorCode.CANCELLED_SIGNAL, message)
+
+
+def on_pause(tally: Tally, arrival: PauseRequested) -> None:
+    """Order nothing from here on."""
+    if tally.paused:
+        raise IllegalArrival(ArrivalFault.ALREADY_PAUSED, f"run {tally.state.run_id} is paused already")
+    tally.rule(RunPaused(arrival.by))
+    tally.paused = True
+
+
+def on_resume(tally: Tally, arrival: ResumeRequested) -> str | None:
+    """Ask what was not asked while paused, and go where the run was going."""
+    if not tally.paused:
+        raise IllegalArrival(ArrivalFault.NOT_PAUSED, f"run {tally.state.run_id} is not paused")
+    tally.rule(RunResumed(arrival.by))
+    tally.paused = False
+    if (outcome := inquire_all(tally)) is not None:
+        return outcome
+    parked = tally.state.parked
+    if parked is None:
+        return None
+    tally.ending, tally.error, tally.message = parked.ending, parked.error, parked.message
+    return parked.outcome
+
+
+def on_feedback(tally: Tally, arrival: FeedbackGiven) -> None:
+    """Keep the words for the next model call."""
+    tally.rule(FeedbackTaken(arrival.by))
+
+
+def on_retry(tally: Tally, arrival: RetryRequested) -> None:
+    """Order a fork of an ended run from its last turn before the ending."""
+    state = tally.state
+    if state.ending in (None, Ending.SUCCESS, Ending.PARTIAL_SUCCESS):
+        how = "is still open" if state.ending is None else f"ended as {state.ending}"
+        message = f"run {state.run_id} {how}; only a failed run can be tried again"
+        raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
+    tally.rule(AddendumNoted(arrival.by))
+    command_id = tally.next_id()
+    tally.order(ForkRun(command_id, f"{state.run_id}.{command_id}", state.ended_seq - 1, arrival.by))

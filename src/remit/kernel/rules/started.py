@@ -1,0 +1,17 @@
+"""A run starts: its deadline is set and the first node entered."""
+
+from remit.core.arrivals import RunStarted
+from remit.core.commands import SetTimer, TimerPurpose
+from remit.core.rulings import RunAccepted
+from remit.kernel.tally import Tally
+
+# The outcome under which the start node is entered; no edge names it.
+STARTED = "started"
+
+
+def on_started(tally: Tally, arrival: RunStarted) -> str:
+    """Accept the run until its deadline."""
+    deadline = tally.state.deadline_at_ms
+    tally.rule(RunAccepted(deadline))
+    tally.order(SetTimer(tally.next_id(), deadline, TimerPurpose.DEADLINE))
+    return STARTED

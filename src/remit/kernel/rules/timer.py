@@ -1,0 +1,30 @@
+"""A moment has come: to try again, to take silence for a no, or to stop because the time is up."""
+
+from remit.core.arrivals import TimerFired
+from remit.core.commands import AskHuman, SetTimer, TimerPurpose
+from remit.core.failure import Ending
+from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
+from remit.kernel.rules.human import on_expired
+from remit.kernel.spend import settle
+from remit.kernel.tally import Tally
+
+# Enter the node again without moving: the outcome of a retry, which no edge names.
+AGAIN = "again"
+
+
+def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
+    """Do what the timer was set for."""
+    timer = tally.state.open[arrival.command_id]
+    assert isinstance(timer, SetTimer)
+    settle(tally, timer, ())
+    if timer.purpose is TimerPurpose.RETRY:
+        return AGAIN
+    if timer.purpose is TimerPurpose.APPROVAL:
+        question = tally.state.open[timer.about]
+        assert isinstance(question, AskHuman)
+        return on_expired(tally, question)
+    if is_past_deadline(tally):
+        return stop_for_time(tally)
+    if not tally.is_standing:
+        tally.order(SetTimer(tally.next_id(), deadline_at_ms(tally), TimerPurpose.DEADLINE))
+    return None

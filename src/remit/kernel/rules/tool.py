@@ -1,0 +1,131 @@
+"""A tool node: judge what the model proposed, and settle what comes back.
+
+Rule 1: calls of one answer are judged one after the other; each sees what the ones before it were promised.
+Rule 2: a refused call is told to the model; refusals that lead nowhere end the run.
+Rule 3: an error is an observation. A mutating call whose outcome nobody knows is never settled by guessing.
+Rule 4: the node is left when every call has its outcome.
+"""
+
+from remit.core.arrivals import Happened, ToolFailed, ToolOutcomeLost, ToolReconciled, ToolReturned
+from remit.core.commands import CallTool, ReconcileTool
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
+from remit.core.graph import Node, NodeOutcome
+from remit.core.rulings import Rung
+from remit.kernel.authorize import ALLOWED, Judgement, authorize
+from remit.kernel.calls import DENIED, INVALID, hold_call, order_call, refuse_call, settle_call
+from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
+from remit.kernel.endings import end
+from remit.kernel.grounding import rung_reached
+from remit.kernel.join import joined
+from remit.kernel.spend import settle
+from remit.kernel.state import is_safe_to_repeat
+from remit.kernel.tally import Tally
+from remit.kernel.words import NOT_HAPPENED, tokens_bound
+
+# Three refusals for want of permission look like an attack, not like a mistake.
+DENIALS_MAX = 3
+# A model that twice failed to repair its calls will not do it the third time.
+ARGUMENT_REPAIRS_MAX = 2
+# The repeat breaker blocks once; a model that runs into it again is stuck.
+REPEATS_BLOCKED_MAX = 1
+
+# Who verified an observation that the tool gave on being asked afterwards.
+RECONCILED = "reconcile"
+
+
+def enter_tool(tally: Tally, node: Node) -> str | None:
+    """Order, hold or refuse each proposed call; stop when the refusals lead nowhere."""
+    codes: list[str] = []
+    exhausted = ""
+    for call in tally.calls:
+        verdict = authorize(call, tally)
+        if verdict is ALLOWED:
+            order_call(tally, call)
+        elif verdict.judgement is Judgement.ASK:
+            codes.append(hold_call(tally, call))
+        else:
+            refuse_call(tally, call, verdict.code, verdict.reason)
+            codes.append(verdict.code)
+            if verdict.dimension >= 0 and tally.state.caps[verdict.dimension] > 0:
+                exhausted = verdict.reason
+    if codes and (outcome := _stop_after(tally, codes)) is not None:
+        return outcome
+    if tally.blocking:
+        return None
+    if exhausted:
+        return end(tally, Ending.BUDGET_EXHAUSTED, message=exhausted)
+    return NodeOutcome.REFUSED
+
+
+def _stop_after(tally: Tally, codes: list[str]) -> str | None:
+    """The outcome that ends the run when it was refused once too often."""
+    state = tally.state
+    denials = state.denials + sum(code in DENIED for code in codes)
+    if denials >= DENIALS_MAX:
+        return end(tally, Ending.PERMISSION_DENIED, message=f"{denials} calls were denied, denials_max={DENIALS_MAX}")
+    invalid = [code for code in codes if code in INVALID]
+    if invalid and state.invalid_in_a_row + 1 > ARGUMENT_REPAIRS_MAX:
+        message = f"the model could not repair its calls, argument_repairs_max={ARGUMENT_REPAIRS_MAX}"
+        return end(tally, Ending.VALIDATION_FAIL, ErrorCode(invalid[0]), message)
+    if Refusal.REPEATED_CALL in codes and state.repeats_blocked + 1 > REPEATS_BLOCKED_MAX:
+        message = f"the model repeats itself, repeats_blocked_max={REPEATS_BLOCKED_MAX}"
+        return end(tally, Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_ITERATION_LIMIT, message)
+    return None
+
+
+def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
+    """Keep the observation; commit it when it is verified."""
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, CallTool)
+    tool = tally.state.tools[command.tool]
+    rung = rung_reached(arrival)
+    code = "" if rung is Rung.COMMITTED else ErrorCode.CONSTRAINT_SCHEMA_INVALID
+    if arrival.refuted:
+        code = ErrorCode.VALIDATION_RULE_FAILED
+    if arrival.stop_loop and tool.may_stop_loop:
+        tally.stopped, tally.answer = True, arrival.content
+    settle_call(tally, command, rung, verifier=tool.verifier, evidence=arrival.evidence, code=code)
+    tally.say(arrival.tokens_bound)
+    return joined(tally)
+
+
+def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
+    """Keep the failure as an observation; a mutating call that ran out of time is in doubt instead."""
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, CallTool)
+    if command.mutating and arrival.code is ErrorCode.TOOL_TIMEOUT:
+        return doubt(tally, command, ErrorCode.TOOL_TIMEOUT)
+    settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
+    tally.say(arrival.tokens_bound)
+    return joined(tally)
+
+
+def on_outcome_lost(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
+    """A crash left a mutating call without an outcome: it is in doubt. What may be repeated is no loss."""
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, CallTool)
+    if is_safe_to_repeat(tally.state, command):
+        message = f"command {command.id} may be performed again, so its outcome cannot be lost"
+        raise IllegalArrival(ArrivalFault.NOT_WAITING, message)
+    return doubt(tally, command, LOST)
+
+
+def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
+    """Settle a call in doubt with what its tool says became of it, or ask a person when the tool cannot say."""
+    inquiry = tally.state.open[arrival.command_id]
+    assert isinstance(inquiry, ReconcileTool)
+    if (outcome := settle(tally, inquiry, inquiry.reserved)) is not None:
+        return outcome
+    command = tally.state.open[inquiry.about]
+    assert isinstance(command, CallTool)
+    if arrival.happened is Happened.UNKNOWN:
+        return ask_about(tally, command)
+    if arrival.happened is Happened.NO:
+        settle_call(tally, command, Rung.OBSERVED, code=NOT_DONE)
+        tally.say(tokens_bound(NOT_HAPPENED))
+    else:
+        rung = rung_reached(arrival)
+        code = "" if rung is Rung.COMMITTED else ErrorCode.CONSTRAINT_SCHEMA_INVALID
+        settle_call(tally, command, rung, verifier=RECONCILED, evidence=arrival.evidence, code=code)
+        tally.say(arrival.tokens_bound)
+    return joined(tally)

@@ -1,0 +1,116 @@
+"""Spending: what a call may cost at worst, whether that still fits, and what it cost in the end.
+
+Rule 1: every dimension has its own cap; money never stands in for the others.
+Rule 2: the worst case is reserved before a call and settled after it, so no cap is ever overshot.
+Rule 3: what is not known (a price, a usage) counts as the worst.
+"""
+
+from remit.core.budget import FIELDS, Charges, Dimension, charges_of
+from remit.core.commands import CallModel, Command
+from remit.core.failure import Ending, ErrorCode
+from remit.core.inference import ModelInfo
+from remit.core.rulings import CommandSettled, UsageExceeded
+from remit.core.tools import Effect, ToolDefinition
+from remit.core.usage import TokenUsage
+from remit.kernel.endings import end
+from remit.kernel.tally import Tally
+
+_INPUT = int(Dimension.INPUT_TOKENS)
+_OUTPUT = int(Dimension.OUTPUT_TOKENS)
+_COST = int(Dimension.INFERENCE_COST_MICROUSD)
+_MICRO = 1_000_000
+
+
+def lacking(tally: Tally, charges: Charges) -> Dimension | None:
+    """The first dimension in which these charges no longer fit, or None when all do."""
+    state = tally.state
+    for dimension, amount in charges:
+        if state.used[dimension] + state.reserved[dimension] + tally.promised[dimension] + amount > state.caps[dimension]:
+            return Dimension(dimension)
+    return None
+
+
+def left(tally: Tally, dimension: int) -> int:
+    """What remains of a counter, with everything promised so far in this turn taken off."""
+    state = tally.state
+    return (
+        state.caps[dimension] - state.used[dimension] - state.reserved[dimension] - tally.promised[dimension]
+    )
+
+
+def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Charges | None:
+    """What a call reserves or cost, money included; None when it has a price nobody knows."""
+    if model.price is None:
+        return None
+    cost = cost_microusd(model, input_tokens, output_tokens)
+    if cost:
+        return ((_INPUT, input_tokens), (_OUTPUT, output_tokens), (_COST, cost))
+    return ((_INPUT, input_tokens), (_OUTPUT, output_tokens))
+
+
+def cost_microusd(model: ModelInfo, input_tokens: int, output_tokens: int) -> int:
+    """Money in whole micro-dollars, rounded up: a fraction of a micro-dollar is still spent."""
+    price = model.price
+    assert price is not None, "an unknown price was refused when the call was reserved"
+    total = input_tokens * price.input_microusd_per_mtok + output_tokens * price.output_microusd_per_mtok
+    return -(-total // _MICRO)
+
+
+def tool_charges(tool: ToolDefinition) -> Charges:
+    """What one call of a tool reserves."""
+    leaves_the_machine = tool.network or tool.effect is Effect.EXTERNAL
+    return charges_of(
+        (
+            (Dimension.TOOL_CALLS, 1),
+            (Dimension.EXTERNAL_API_CALLS, int(leaves_the_machine)),
+            (Dimension.INFERENCE_COST_MICROUSD, tool.cost_microusd),
+            (Dimension.SIDE_EFFECTS, int(tool.effect.is_mutating)),
+        )
+    )
+
+
+def usage_charges(model: ModelInfo, usage: TokenUsage, command: CallModel) -> Charges:
+    """What a model call cost: as reported, or all that was reserved when nothing was."""
+    if not usage.total_tokens:
+        return command.reserved
+    charges = model_charges(model, usage.prompt_tokens, usage.completion_tokens)
+    assert charges is not None, "an unknown price was refused when the call was reserved"
+    return charges
+
+
+def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
+    """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
+    tally.release(command)
+    for dimension, amount in charged:
+        tally.promised[dimension] += amount
+    tally.rule(CommandSettled(command.id, charged))
+    if charged == command.reserved:
+        return None
+    return stop_if_over(tally, command, charged)
+
+
+def stop_if_over(tally: Tally, command: Command, charged: Charges) -> str | None:
+    """Name the outcome that stops the run when more was charged than reserved."""
+    reserved = dict(command.reserved)
+    over = tuple((d, amount - reserved.get(d, 0)) for d, amount in charged if amount > reserved.get(d, 0))
+    if not over:
+        return None
+    tally.rule(UsageExceeded(command.id, over))
+    names = ", ".join(f"{FIELDS[d]} by {amount}" for d, amount in over)
+    return end(tally, Ending.BUDGET_EXHAUSTED, message=f"command {command.id} used more than it had reserved: {names}")
+
+
+def exhausted(tally: Tally, dimension: Dimension, wanted: int) -> str:
+    """End the run because a dimension it needs cannot be reserved."""
+    state, name = tally.state, FIELDS[dimension]
+    spent = state.used[dimension] + state.reserved[dimension] + tally.promised[dimension]
+    message = f"{name}: {spent} spent or reserved and {wanted} wanted exceed {name}_max={state.caps[dimension]}"
+    return end(tally, Ending.BUDGET_EXHAUSTED, message=message)
+
+
+def iterations_exhausted(tally: Tally, node: str, visits_max: int) -> str:
+    """End the run because a bounded node was to be entered once too often."""
+    message = f"node {node} was entered visits_max={visits_max} times and the run wanted it again"
+    return end(tally, Ending.BUDGET_EXHAUSTED, ErrorCode.ORCHESTRATION_ITERATION_LIMIT, message)
+
+

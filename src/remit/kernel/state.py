@@ -1,0 +1,206 @@
+"""RunState: where one governed run stands. It is the fold of its turns and nothing else.
+
+Rule 1: only apply() changes a RunState; everyone else reads it.
+Rule 2: nothing here is written anywhere: delete a state, fold the turns, and it is back.
+Rule 3: a run stands at one node with a set of open commands; `paused` and `asking` are overlays that keep
+        the node beneath.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from remit.core.arrivals import ModelAnswered, ProposedCall
+from remit.core.budget import Charges, Dimension
+from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
+from remit.core.failure import ENDINGS, Ending, ErrorCode
+from remit.core.graph import Node
+from remit.core.lifecycle import LifecycleState, LoopState
+from remit.core.manifest import Manifest
+from remit.core.messages import Message
+from remit.core.record import Text
+from remit.core.rulings import OutcomeParked, Rung
+from remit.core.schema import Violation
+from remit.core.tools import ToolDefinition
+from remit.kernel.graph import CompiledGraph
+
+# A tool and the hash of its canonical arguments: what "the same call" means.
+CallKey = tuple[str, bytes]
+
+
+class CallTrace(msgspec.Struct, gc=False):
+    """One commanded or refused tool call, as far up the ladder as it got."""
+
+    call_id: str
+    tool: str
+    arguments_hash: bytes
+    rung: Rung
+    mutating: bool = False
+    arguments: Text = ""
+    content: Text = ""
+    code: str = ""
+    verifier: str = ""
+    evidence: bytes = b""
+    seq: int = 0
+    duration_ms: int = 0
+
+
+class RunState(msgspec.Struct):
+    """Everything decide() may know about a run."""
+
+    run_id: str = ""
+    seq: int = -1
+    head: bytes = b""
+    at_ms: int = 0
+    started_at_ms: int = 0
+    manifest: Manifest | None = None
+    graph: CompiledGraph | None = None
+    tools: dict[str, ToolDefinition] = {}
+    tool_charges: dict[str, Charges] = {}
+
+    node: int = -1
+    entered_at_ms: int = 0
+    visits: list[int] = []
+    steps: int = 0
+    parked: OutcomeParked | None = None
+    paused: bool = False
+
+    caps: list[int] = []
+    used: list[int] = []
+    reserved: list[int] = []
+    deadline_at_ms: int = 0
+    asking: int = 0
+    # The clock stands still while a person is waited for: asked something, or having paused the run.
+    is_standing: bool = False
+    standing_since_ms: int = 0
+    stood_ms: int = 0
+
+    open: dict[str, Command] = {}
+    blocking: int = 0
+    doubted: dict[str, str] = {}
+    parting: list[Command] = []
+
+    # What the model is shown, in order: messages, and its own answers by reference.
+    context: list[Message | ModelAnswered] = []
+    pending: list[Message] = []
+    pending_tokens: int = 0
+    context_tokens: int = 0
+    offer_tokens: int = 0
+    ephemeral: Text = ""
+    answer: Text = ""
+    answer_violations: tuple[Violation, ...] = ()
+    proposed: tuple[ProposedCall, ...] = ()
+    stopped: bool = False
+    prompt_tokens: int = 0
+    reasoning_tokens: int = 0
+    output_tokens: int = 0
+
+    calls: dict[str, CallTrace] = {}
+    refused: list[CallTrace] = []
+    repeats: dict[CallKey, int] = {}
+    uncommitted: dict[CallKey, str] = {}
+    committed: dict[str, int] = {}
+    effects_committed: int = 0
+
+    attempt: int = 1
+    iterations: int = 0
+    calls_failed: int = 0
+    denials: int = 0
+    invalid_in_a_row: int = 0
+    # Per tool: how often it failed since it last succeeded, and the last code.
+    failures_in_a_row: dict[str, tuple[int, str]] = {}
+    repeats_blocked: int = 0
+    invalid_seq: int = -1
+    repairs: int = 0
+    problems: list[str] = []
+    children_failed: int = 0
+    last_tool: str = ""
+    last_error: str = ""
+
+    ended_seq: int = -1
+    ending: Ending | None = None
+    error: ErrorCode | None = None
+    message: str = ""
+    addenda: int = 0
+
+
+def pinned(state: RunState) -> Manifest:
+    """The manifest of a run that has started."""
+    assert state.manifest is not None, "the first turn pins the manifest"
+    return state.manifest
+
+
+def compiled(state: RunState) -> CompiledGraph:
+    """The graph of a run that has started."""
+    assert state.graph is not None, "the first turn pins the graph"
+    return state.graph
+
+
+def standing_at(state: RunState) -> Node:
+    """The node the run stands at."""
+    return compiled(state).nodes[state.node]
+
+
+def lifecycle(state: RunState) -> LifecycleState:
+    """Where the run is in the lifecycle that adapters show."""
+    if state.ending is not None:
+        return ENDINGS[state.ending].lifecycle
+    return standing_at(state).lifecycle if state.node >= 0 else LifecycleState.INIT
+
+
+def loop_state(state: RunState) -> LoopState:
+    """The same place in the vocabulary of agent loops, overlays first."""
+    if state.ending is not None:
+        return ENDINGS[state.ending].loop_state
+    if state.paused:
+        return LoopState.PAUSED
+    if state.asking:
+        return LoopState.AWAITING_APPROVAL
+    return beneath(state)
+
+
+def beneath(state: RunState) -> LoopState:
+    """The loop state under any overlay: what a resume returns to."""
+    return standing_at(state).loop_state if state.node >= 0 else LoopState.EXPLORING
+
+
+def questions(state: RunState) -> Iterator[AskHuman]:
+    """What people are being asked, oldest first."""
+    return (command for command in state.open.values() if isinstance(command, AskHuman))
+
+
+def waiting_for(state: RunState) -> Ending | None:
+    """The code under which the run waits for a person, if nothing else can move it."""
+    if state.ending is not None or not state.asking:
+        return None
+    return next(questions(state)).ending
+
+
+def inquiries(state: RunState, command_id: str) -> Iterator[AskHuman | ReconcileTool]:
+    """Who is being asked about a call in doubt: its tool, or a person."""
+    for command in state.open.values():
+        if isinstance(command, ReconcileTool):
+            about = command.about
+        elif isinstance(command, AskHuman) and command.packet is not None:
+            about = command.packet.about
+        else:
+            continue
+        if about == command_id:
+            yield command
+
+
+def is_safe_to_repeat(state: RunState, command: Command) -> bool:
+    """Whether a command without an outcome may be performed again after a crash.
+
+    Everything may but a mutating tool call; and that too when the tool declares itself idempotent, since it
+    gets the same key. One in doubt waits for whoever was asked about it.
+    """
+    if command.id in state.doubted:
+        return False
+    return not isinstance(command, CallTool) or not command.mutating or state.tools[command.tool].idempotent
+
+
+def left(state: RunState, dimension: Dimension) -> int:
+    """What remains of a dimension: cap less used less reserved. For gauges, the cap itself."""
+    index = int(dimension)
+    return state.caps[index] - state.used[index] - state.reserved[index]

@@ -1,0 +1,58 @@
+"""What the model is told by the kernel itself: refusals, failures and checks that did not pass.
+
+Rule 1: a message is a pure function of what was ruled, so that folding a turn gives the same words as living it.
+Rule 2: the bound on its tokens is its length in bytes and a fixed overhead: no tokenizer makes more of a text.
+"""
+
+from remit.core.messages import Message, tool_message, user_message
+
+# What a message costs beyond its text: role markers and separators of every chat template we know stay below this.
+MESSAGE_TOKENS_OVERHEAD = 16
+
+CHILD_LOST = "The child run was lost; what it did is not known."
+NOT_HAPPENED = "The call did not happen."
+HAPPENED = "The call happened; its result is not known."
+
+
+def tokens_bound(text: str) -> int:
+    """A sound upper bound of the tokens of a message with this text."""
+    return len(text.encode()) + MESSAGE_TOKENS_OVERHEAD
+
+
+def refusal(call_id: str, tool: str, code: str, reason: str) -> Message:
+    """A call was not made."""
+    return tool_message(call_id, tool, _refusal_text(code, reason))
+
+
+def refusal_bound(code: str, reason: str) -> int:
+    """The bound of that message."""
+    return tokens_bound(_refusal_text(code, reason))
+
+
+def failure(call_id: str, tool: str, code: str, error: str) -> Message:
+    """A call failed; the words of the failure are the tool's own."""
+    return tool_message(call_id, tool, f"{code}: {error}")
+
+
+def failure_bound(code: str, error: str) -> int:
+    """The bound of that message."""
+    return tokens_bound(f"{code}: {error}")
+
+
+def correction(problems: tuple[str, ...]) -> Message:
+    """The answer was not accepted."""
+    return user_message(_correction_text(problems))
+
+
+def correction_bound(problems: tuple[str, ...]) -> int:
+    """The bound of that message."""
+    return tokens_bound(_correction_text(problems))
+
+
+def _refusal_text(code: str, reason: str) -> str:
+    return f"Not called. {code}: {reason}"
+
+
+def _correction_text(problems: tuple[str, ...]) -> str:
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    return f"The answer was not accepted:\n{listed}\nAnswer again."

@@ -1,0 +1,1 @@
+"""The hands: the imperative shell around the kernel."""

@@ -1,0 +1,50 @@
+"""The conversation as a model is shown it: rendered once, message by message, and then passed by reference.
+
+Rule 1: what was rendered is never rendered again, so a run of n exchanges costs n.
+Rule 2: retrieved context stands just before the last message of the request, for the whole exchange.
+"""
+
+from remit.core.arrivals import ModelAnswered, ProposedCall
+from remit.core.codec import read_json
+from remit.core.messages import Message, assistant_message, system_message
+from remit.core.record import JsonObject, Text
+from remit.core.tools import ToolCall
+from remit.kernel.state import RunState, pinned
+
+
+class Conversation:
+    """Grows with the run's context; texts that live in Blobs stay references until an executor needs them."""
+
+    __slots__ = ("_seen", "messages")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._seen = 0
+
+    def catch_up(self, state: RunState) -> list[Message]:
+        """The messages of the run's context, those that are new rendered now. The list is the caller's to read."""
+        for entry in state.context[self._seen :]:
+            if self._seen == len(pinned(state).request.messages) - 1 and state.ephemeral:
+                self.messages.append(system_message(state.ephemeral))
+            self.messages.append(rendered(entry))
+            self._seen += 1
+        return self.messages
+
+
+def rendered(entry: Message | ModelAnswered) -> Message:
+    """An entry of the context as a message."""
+    if isinstance(entry, Message):
+        return entry
+    return assistant_message(entry.text, tuple(_call(call) for call in entry.calls), entry.reasoning)
+
+
+def _call(call: ProposedCall) -> ToolCall:
+    return ToolCall(call.call_id, call.tool, _arguments(call.arguments))
+
+
+def _arguments(text: Text) -> JsonObject:
+    """Arguments inline as an object; long ones are shown to the model by their digest."""
+    if not isinstance(text, str):
+        return {"blob": text.digest.hex(), "size_bytes": text.size_bytes}
+    arguments: JsonObject = read_json(text) if text else {}
+    return arguments

@@ -1,0 +1,137 @@
+"""Graphs from YAML files, in the shape docs/graphs.md describes.
+
+Rule 1: a file and Python build equal graphs, with equal versions; the file is only the friendlier spelling.
+Rule 2: reading judges the spelling alone. Whether the graph may run is for compile_graph to say.
+Rule 3: a key nobody knows is refused with the nearest one that is known, never skipped.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+
+from remit.core.graph import Edge, EndingClass, Graph, JoinRule, Node, NodeKind, TerminalWrite, ToolRules
+from remit.core.lifecycle import LifecycleState, LoopState
+from remit.orchestrate.strict_yaml import Document, Place, YamlFault, parse_yaml, read_yaml
+
+# Each key of an edge and the field it fills.
+_EDGE_FIELDS: Mapping[str, str] = MappingProxyType({"to": "target", "outcome": "outcome", "when": "condition"})
+
+_GRAPH_KEYS = ("name", "start", "nodes", "exits")
+_NODE_KEYS = (*(field for field in Node.__struct_fields__ if field != "name"), "edges")
+_EDGE_KEYS = tuple(_EDGE_FIELDS)
+_RULE_KEYS = ToolRules.__struct_fields__
+
+# The values of keys that choose from a short list, so that an error can show it.
+_CHOICES: Mapping[str, Collection[str]] = MappingProxyType(
+    {
+        "kind": tuple(NodeKind),
+        "lifecycle": tuple(LifecycleState),
+        "loop_state": tuple(LoopState),
+        "join": tuple(JoinRule),
+        "ending": tuple(EndingClass),
+        "writes": tuple(TerminalWrite),
+    }
+)
+
+# msgspec ends its messages with the place, as in "Expected `int`, got `str` - at `$.lease[0][1]`".
+_PLACE_IN_ERROR = re.compile(r" - at `\$(?P<steps>[^`]*)`$")
+_KEY_IN_STEPS = re.compile(r"^\.(\w+)")
+
+_Typed = TypeVar("_Typed")
+
+
+def read_graph(path: Path) -> Graph:
+    """The graph in a YAML file."""
+    return _graph(read_yaml(path))
+
+
+def parse_graph(text: str, source_name: str) -> Graph:
+    """The graph in a YAML text; the name stands for it in errors."""
+    return _graph(parse_yaml(text, source_name))
+
+
+def _graph(document: Document) -> Graph:
+    block = _block(document, document.value, _GRAPH_KEYS, ())
+    exits = _block(document, block.pop("exits", {}), (), ("exits",))
+    nodes = _block(document, block.pop("nodes", {}), (), ("nodes",))
+    head = {**block, "nodes": (), "edges": (), "exits": tuple(exits.items())}
+    graph = _typed(document, head, Graph, ())
+    pairs = [_node_and_edges(document, name, value) for name, value in nodes.items()]
+    return msgspec.structs.replace(
+        graph,
+        nodes=tuple(node for node, _ in pairs),
+        edges=tuple(edge for _, edges in pairs for edge in edges),
+    )
+
+
+def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, list[Edge]]:
+    place: Place = ("nodes", name)
+    block = _block(document, value, _NODE_KEYS, place)
+    ways = block.pop("edges", [])
+    if not isinstance(ways, list):
+        message = f"{_spelled((*place, 'edges'))} must be a list of edges or node names"
+        document.reject(YamlFault.VALUE_INVALID, message, (*place, "edges"))
+    if "lease" in block:
+        block["lease"] = tuple(_block(document, block["lease"], (), (*place, "lease")).items())
+    if "rules" in block:
+        block["rules"] = _block(document, block["rules"], _RULE_KEYS, (*place, "rules"))
+    if block.get("kind") == NodeKind.TERMINAL:
+        # A terminal that says nothing about it writes what every terminal must.
+        block.setdefault("writes", tuple(TerminalWrite))
+    node = _typed(document, {**block, "name": name}, Node, place)
+    return node, [_edge(document, name, way, (*place, "edges", position)) for position, way in enumerate(ways)]
+
+
+def _edge(document: Document, source: str, value: Any, place: Place) -> Edge:
+    if isinstance(value, str):
+        value = {"to": value}  # A bare name is an unconditional edge to it.
+    block = _block(document, value, _EDGE_KEYS, place)
+    if "to" not in block:
+        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} has no 'to'; name the node it leads to", place)
+    fields = {_EDGE_FIELDS[key]: field for key, field in block.items()}
+    return _typed(document, {**fields, "source": source}, Edge, place)
+
+
+def _block(document: Document, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
+    """A mapping whose keys are all known; without keys to compare with, every key is."""
+    if not isinstance(value, dict):
+        wanted = f" with the keys {', '.join(keys)}" if keys else ""
+        message = f"{_spelled(place)} must be a mapping{wanted}, not {_shown(value)}"
+        document.reject(YamlFault.VALUE_INVALID, message, place)
+    for key in value:
+        if keys and key not in keys:
+            near = get_close_matches(key, keys, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
+            message = f"{_spelled(place)} has the unknown key {key[:80]!r}; {hint}"
+            document.reject(YamlFault.KEY_UNKNOWN, message, (*place, key))
+    return dict(value)
+
+
+def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
+    try:
+        return msgspec.convert(value, to)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        found = _PLACE_IN_ERROR.search(text)
+        key = _KEY_IN_STEPS.match(found["steps"]) if found else None
+        if key:
+            spelled = next((k for k, field in _EDGE_FIELDS.items() if field == key[1]), key[1])
+            place = (*place, spelled)
+            choices = _CHOICES.get(spelled, ())
+            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {_shown(value.get(key[1]))}"
+            text = text[: found.start()] + hint if found else text
+        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)}: {text}", place)
+
+
+def _spelled(place: Place) -> str:
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in place)
+    return steps.removeprefix(".") or "the file"
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"

@@ -1,0 +1,1 @@
+"""The patterns: graphs over the one kernel, not loops of their own."""

@@ -1,0 +1,70 @@
+"""The chat graph: what AgentLoop runs. Prepare, think, act as often as the model asks, check, done.
+
+Rule 1: the act node bounds the tool rounds and the check node the repairs; every cycle passes one of them, so
+        thinking needs no bound of its own.
+Rule 2: context that cannot be found makes a poorer answer, not a failed run.
+Rule 3: nothing is done unchecked: an answer, and a tool that ends the loop, both lead to check.
+"""
+
+from remit.core.failure import RequestRejected
+from remit.core.graph import (
+    EXITS,
+    TERMINALS,
+    Edge,
+    Graph,
+    Node,
+    NodeKind,
+    NodeOutcome,
+    ToolRules,
+)
+
+TOOL_ROUNDS_DEFAULT = 20
+REPAIRS_DEFAULT = 2
+# A chat that needs more rounds than this is a plan.
+TOOL_ROUNDS_MAX = 1000
+REPAIRS_MAX = 100
+
+CHAT_LIMIT_INVALID = "CHAT_LIMIT_INVALID"
+
+# The tools of a chat are whatever the model calls: each rule points to where the called tool has its own.
+_RULES = ToolRules(
+    permission="boundary",
+    schema="registry",
+    budget="tool_calls",
+    timeout_ms=120_000,
+    verification="result_schema",
+)
+
+
+def chat_graph(tool_rounds_max: int = TOOL_ROUNDS_DEFAULT, repairs_max: int = REPAIRS_DEFAULT) -> Graph:
+    """The graph of a chat with at most so many rounds of tools and repairs of the answer."""
+    _refuse_outside("tool_rounds_max", tool_rounds_max, 1, TOOL_ROUNDS_MAX)
+    _refuse_outside("repairs_max", repairs_max, 0, REPAIRS_MAX)
+    return Graph(
+        name="chat",
+        start="prepare",
+        nodes=(
+            Node("prepare", NodeKind.RETRIEVE),
+            Node("think", NodeKind.MODEL),
+            Node("act", NodeKind.TOOL, visits_max=tool_rounds_max, rules=_RULES),
+            Node("check", NodeKind.VALIDATE, visits_max=repairs_max + 1),
+            *TERMINALS,
+        ),
+        edges=(
+            Edge("prepare", "think", NodeOutcome.FAILED),
+            Edge("prepare", "think"),
+            Edge("think", "act", NodeOutcome.CALLED_TOOLS),
+            Edge("think", "check"),
+            Edge("act", "check", NodeOutcome.STOPPED),
+            Edge("act", "think"),
+            Edge("check", "done", NodeOutcome.PASSED),
+            Edge("check", "think"),
+        ),
+        exits=EXITS,
+    )
+
+
+def _refuse_outside(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        # Zero rounds would read as "no bound" in a graph; a chat without tools is asked for with tool_choice none.
+        raise RequestRejected(CHAT_LIMIT_INVALID, f"{name}={value} is outside {least} to {most}")

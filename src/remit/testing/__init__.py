@@ -1,0 +1,1 @@
+"""Shipped for users too: builders of scripts, SimulatedWorld, laws and conformance suites."""

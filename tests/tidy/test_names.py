@@ -1,0 +1,101 @@
+"""A file is a room, not a drawer, and a name says what a thing is, not which pattern it follows."""
+
+import ast
+import re
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.tidy.source import PACKAGE, Source, expect_none, functions, source, sources
+
+DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "base"}
+
+# A word of the pattern catalogue at the start or the end. A lower-case letter must follow I, so that Inference passes.
+CATALOGUE_CLASS = re.compile(r"^_*(I[A-Z][a-z]|Base[A-Z]|Abstract)|(Impl|DTO|Manager|[a-z]IR)$")
+EMPTY_VERB = re.compile(r"^_*(handle|process|manage)(_|$)")
+
+
+def drawers(path: str) -> list[str]:
+    parts = PurePosixPath(path).with_suffix("").parts
+    return [f"{path}: a drawer, not a room" for part in parts if DRAWERS & set(part.split("_"))]
+
+
+def catalogue_classes(file: Source) -> list[str]:
+    return [
+        file.at(node, f"class {node.name} is named for a pattern")
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.ClassDef) and CATALOGUE_CLASS.search(node.name)
+    ]
+
+
+def empty_verbs(file: Source) -> list[str]:
+    return [
+        file.at(function, f"{function.name} does not say what it does")
+        for function in functions(file.tree)
+        if EMPTY_VERB.match(function.name)
+    ]
+
+
+def open_keywords(file: Source) -> list[str]:
+    return [
+        file.at(function, f"{function.name} takes **{function.args.kwarg.arg}")
+        for function in functions(file.tree)
+        if function.args.kwarg
+    ]
+
+
+def test_no_file_or_folder_is_a_drawer() -> None:
+    everywhere = sources("src", "tests", "benchmarks", "scripts")
+    assert [complaint for file in everywhere for complaint in drawers(file.path)] == []
+
+
+def test_no_class_is_named_for_a_pattern() -> None:
+    expect_none(complaint for file in sources(PACKAGE) for complaint in catalogue_classes(file))
+
+
+def test_no_function_has_an_empty_verb() -> None:
+    expect_none(complaint for file in sources(PACKAGE) for complaint in empty_verbs(file))
+
+
+def test_no_function_in_src_takes_open_keywords() -> None:
+    expect_none(complaint for file in sources(PACKAGE) for complaint in open_keywords(file))
+
+
+@pytest.mark.parametrize(
+    "path", ["src/remit/core/utils.py", "src/remit/misc/a.py", "src/remit/core/budget_utils.py", "tests/common.py"]
+)
+def test_a_drawer_is_found_as_file_folder_or_part_of_a_name(path: str) -> None:
+    assert drawers(path) != []
+
+
+def test_a_word_that_only_contains_a_drawer_passes() -> None:
+    assert drawers("src/remit/backend/embedded/database.py") == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["IJournal", "BaseEngine", "AbstractJournal", "JournalImpl", "RunDTO", "LoopManager", "CandidateIR", "_BaseX"],
+)
+def test_a_class_named_for_a_pattern_is_found(name: str) -> None:
+    assert catalogue_classes(source("src/remit/a.py", f"class {name}:\n    pass\n")) != []
+
+
+@pytest.mark.parametrize(
+    "name", ["InferenceRequest", "IOFailed", "Baseline", "Journal", "SQLiteJournal", "Manager2Run"]
+)
+def test_a_plain_class_name_passes(name: str) -> None:
+    assert catalogue_classes(source("src/remit/a.py", f"class {name}:\n    pass\n")) == []
+
+
+@pytest.mark.parametrize("name", ["handle_call", "_process_item", "manage"])
+def test_an_empty_verb_is_found_even_on_a_method(name: str) -> None:
+    assert empty_verbs(source("src/remit/a.py", f"class A:\n    def {name}(self): pass\n")) != []
+
+
+def test_a_verb_that_only_begins_alike_passes() -> None:
+    assert empty_verbs(source("src/remit/a.py", "def processed_at(): pass\ndef handled(): pass\n")) == []
+
+
+def test_open_keywords_are_found_but_unpacking_in_a_call_passes() -> None:
+    assert open_keywords(source("src/remit/a.py", "def f(a, **kwargs): pass\n")) != []
+    assert open_keywords(source("src/remit/a.py", "def f(a, *rest): g(**a)\n")) == []

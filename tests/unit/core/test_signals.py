@@ -1,0 +1,79 @@
+import msgspec
+import pytest
+
+from remit.core.failure import RequestRejected
+from remit.core.signals import (
+    PAYLOAD_NEEDED,
+    SIGNAL_INVALID,
+    SIGNAL_TEXT_BYTES_MAX,
+    WHEN,
+    Checkpoint,
+    Signal,
+    UserSignal,
+    check_signal,
+)
+
+
+def signal(kind: Signal, **payload: object) -> UserSignal:
+    return UserSignal("sig_1", kind, "run_1", "ada", "cli", "tty", payload, at_ms=5)
+
+
+@pytest.mark.req("3.8")
+def test_each_of_the_seven_signals_has_its_moment() -> None:
+    assert dict(WHEN) == {
+        Signal.CANCEL: Checkpoint.AT_ONCE,
+        Signal.PAUSE: Checkpoint.NEXT_CHECKPOINT,
+        Signal.RESUME: Checkpoint.WHILE_PAUSED,
+        Signal.APPROVE: Checkpoint.WHILE_AWAITING_APPROVAL,
+        Signal.REJECT: Checkpoint.WHILE_AWAITING_APPROVAL,
+        Signal.FEEDBACK: Checkpoint.NEXT_CHECKPOINT,
+        Signal.RETRY: Checkpoint.AFTER_FAILURE,
+    }
+    assert set(PAYLOAD_NEEDED) == set(Signal) == set(WHEN)
+    assert set(WHEN.values()) == set(Checkpoint)
+
+
+@pytest.mark.req("3.8")
+@pytest.mark.parametrize(
+    "sent",
+    [
+        signal(Signal.CANCEL),
+        signal(Signal.PAUSE),
+        signal(Signal.RESUME),
+        signal(Signal.APPROVE, packet_id="p1"),
+        signal(Signal.REJECT, packet_id="p1"),
+        signal(Signal.REJECT, packet_id="p1", reason="wrong account"),
+        signal(Signal.FEEDBACK, text="use euros"),
+        signal(Signal.RETRY),
+    ],
+)
+def test_a_complete_signal_passes_and_survives_json(sent: UserSignal) -> None:
+    check_signal(sent)
+    assert msgspec.json.decode(msgspec.json.encode(sent), type=UserSignal) == sent
+
+
+@pytest.mark.parametrize(
+    ("sent", "complaint"),
+    [
+        (signal(Signal.APPROVE), "'approve' needs payload.packet_id"),
+        (signal(Signal.REJECT, reason="no"), "'reject' needs payload.packet_id"),
+        (signal(Signal.FEEDBACK), "'feedback' needs payload.text"),
+        (signal(Signal.FEEDBACK, text=["a"]), "payload.text is of type list"),
+        (signal(Signal.CANCEL, reason=3), "payload.reason is of type int"),
+        (UserSignal("", Signal.PAUSE, "run_1", "ada"), "needs a signal_id"),
+        (UserSignal("sig_1", Signal.PAUSE, "", "ada"), "needs a run_id"),
+        (UserSignal("sig_1", Signal.PAUSE, "run_1", ""), "needs a user_id"),
+        (UserSignal("sig_1", "stop", "run_1", "ada"), "not 'stop'"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_incomplete_signal_is_refused(sent: UserSignal, complaint: str) -> None:
+    with pytest.raises(RequestRejected, match=complaint) as caught:
+        check_signal(sent)
+    assert caught.value.code == SIGNAL_INVALID
+
+
+@pytest.mark.parametrize("sent", [signal(Signal.REJECT, packet_id="p1", reason="é" * SIGNAL_TEXT_BYTES_MAX)])
+def test_a_reason_is_bounded_in_bytes(sent: UserSignal) -> None:
+    with pytest.raises(RequestRejected, match=r"payload\.reason has 16384 bytes, more than 8192"):
+        check_signal(sent)
+    check_signal(signal(Signal.FEEDBACK, text="e" * SIGNAL_TEXT_BYTES_MAX))

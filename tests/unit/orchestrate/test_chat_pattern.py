@@ -1,0 +1,104 @@
+"""The chat graph: the way of AgentLoop."""
+
+from typing import NoReturn
+
+import pytest
+
+from remit.core.failure import RequestRejected
+from remit.core.lifecycle import LifecycleState, is_lifecycle_move
+from remit.kernel.graph import CompiledGraph, compile_graph
+from remit.orchestrate.patterns.chat import REPAIRS_MAX, TOOL_ROUNDS_MAX, chat_graph
+
+
+def nobody_looks() -> NoReturn:
+    raise AssertionError("the chat graph has no conditions")
+
+
+def walk(graph: CompiledGraph, *outcomes: str) -> list[str]:
+    """The nodes a run stands at, with bounds honoured: a node that is used up yields `exhausted`."""
+    at, path, visits = graph.start, [], [0] * len(graph.nodes)
+    waiting = list(outcomes)
+    while True:
+        node = graph.nodes[at]
+        if node.visits_max and visits[at] == node.visits_max:
+            at = graph.next_node(at, "exhausted", nobody_looks)
+            continue
+        visits[at] += 1
+        path.append(node.name)
+        if node.ending is not None or not waiting:
+            return path
+        at = graph.next_node(at, waiting.pop(0), nobody_looks)
+
+
+@pytest.mark.req("0.21")
+def test_a_chat_goes_from_init_through_prepare_execute_and_validate_to_complete() -> None:
+    graph = compile_graph(chat_graph())
+    path = walk(graph, "found", "answered", "passed")
+    assert path == ["prepare", "think", "check", "done"]
+    stations = [LifecycleState.INIT, *(graph.nodes[graph.index[name]].lifecycle for name in path)]
+    assert stations == ["INIT", "PREPARE", "EXECUTE", "VALIDATE", "COMPLETE"]
+
+
+@pytest.mark.req("0.21")
+def test_every_move_of_the_chat_graph_is_a_move_of_the_lifecycle() -> None:
+    graph = chat_graph()
+    lifecycle = {node.name: node.lifecycle for node in graph.nodes}
+    for edge in graph.edges:
+        before, after = lifecycle[edge.source], lifecycle[edge.target]
+        assert before is after or is_lifecycle_move(before, after), edge
+
+
+@pytest.mark.req("0.21")
+def test_tools_are_called_within_execute() -> None:
+    graph = compile_graph(chat_graph())
+    path = walk(graph, "found", "called_tools", "settled", "answered", "passed")
+    assert path == ["prepare", "think", "act", "think", "check", "done"]
+    assert {graph.nodes[graph.index[name]].lifecycle for name in ("think", "act")} == {LifecycleState.EXECUTE}
+
+
+@pytest.mark.req("0.21")
+def test_an_answer_that_can_be_repaired_goes_back_to_execute() -> None:
+    path = walk(compile_graph(chat_graph()), "found", "answered", "repairable", "answered", "passed")
+    assert path == ["prepare", "think", "check", "think", "check", "done"]
+
+
+def test_a_chat_without_context_goes_on() -> None:
+    assert walk(compile_graph(chat_graph()), "failed", "answered", "passed")[-1] == "done"
+
+
+def test_refused_calls_go_back_to_the_model() -> None:
+    assert walk(compile_graph(chat_graph()), "found", "called_tools", "refused")[-1] == "think"
+
+
+def test_a_tool_that_ends_the_loop_is_checked_all_the_same() -> None:
+    path = walk(compile_graph(chat_graph()), "found", "called_tools", "stopped", "passed")
+    assert path[-3:] == ["act", "check", "done"]
+
+
+def test_the_round_after_the_last_ends_in_exhaustion() -> None:
+    path = walk(compile_graph(chat_graph(tool_rounds_max=2)), "found", *["called_tools", "settled"] * 3)
+    assert path.count("act") == 2
+    assert path[-1] == "exhausted"
+
+
+def test_the_repair_after_the_last_ends_in_exhaustion() -> None:
+    path = walk(compile_graph(chat_graph(repairs_max=1)), "found", *["answered", "repairable"] * 3)
+    assert path.count("check") == 2
+    assert path[-1] == "exhausted"
+
+
+@pytest.mark.parametrize("outcome", ["failed", "cancelled", "escalated", "exhausted"])
+def test_trouble_while_thinking_ends_the_chat_in_its_own_way(outcome: str) -> None:
+    assert walk(compile_graph(chat_graph()), "found", outcome)[-1] == outcome
+
+
+def test_limits_at_their_ends_compile() -> None:
+    assert compile_graph(chat_graph(1, 0)).start == 0
+    assert compile_graph(chat_graph(TOOL_ROUNDS_MAX, REPAIRS_MAX)).start == 0
+
+
+@pytest.mark.parametrize(("rounds", "repairs"), [(0, 2), (TOOL_ROUNDS_MAX + 1, 2), (20, -1), (20, REPAIRS_MAX + 1)])
+def test_limits_that_would_unbind_the_loop_are_rejected(rounds: int, repairs: int) -> None:
+    with pytest.raises(RequestRejected) as caught:
+        chat_graph(rounds, repairs)
+    assert caught.value.code == "CHAT_LIMIT_INVALID"
