@@ -15,15 +15,13 @@ from remit.core.tools import Effect
 # A day: long enough for a person to come back to work, short enough that a forgotten question does not linger.
 APPROVAL_WAIT_MS_MAX = 86_400_000
 
-MUTATING = (Effect.WRITE, Effect.EXTERNAL)
-
 
 class Boundary(Record):
     """The lease of decision rights a run holds."""
 
     name: str = "standard"
     allowed_tools: tuple[str, ...] | None = None
-    approval_effects: tuple[Effect, ...] = MUTATING
+    approval_effects: tuple[Effect, ...] = (Effect.WRITE, Effect.EXTERNAL)
     permissions: tuple[str, ...] = ()
     budget: Budget = Budget()
     approval_wait_ms_max: int = APPROVAL_WAIT_MS_MAX
@@ -107,8 +105,6 @@ PROFILES: dict[str, Boundary] = {
         ),
         Boundary(name="customer_support", permissions=("documents.read", "account.read"), budget=_SERVICE),
         Boundary(name="procurement", permissions=("vendors.read", "contracts.read"), budget=_SERVICE),
-        Boundary(
-            name="incident_sre", permissions=("logs.read", "metrics.read", "deploys.read"), budget=_INCIDENT
-        ),
+        Boundary(name="incident_sre", permissions=("logs.read", "metrics.read", "deploys.read"), budget=_INCIDENT),
     )
 }

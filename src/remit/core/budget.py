@@ -33,6 +33,9 @@ class Dimension(IntEnum):
     HUMAN_REVIEWS = 14
 
 
+DIMENSIONS = len(Dimension)
+
+
 class DimensionKind(StrEnum):
     """How a dimension is measured."""
 

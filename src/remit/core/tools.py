@@ -46,7 +46,10 @@ class Effect(StrEnum):
     @property
     def is_mutating(self) -> bool:
         """Whether the world may differ after the call."""
-        return self in (Effect.WRITE, Effect.EXTERNAL)
+        return self in MUTATING
+
+
+MUTATING = frozenset({Effect.WRITE, Effect.EXTERNAL})
 
 
 class ToolCategory(StrEnum):

@@ -23,7 +23,9 @@ def ask(tally: Tally, purpose: AskPurpose, ending: Ending, *, packet: Packet | N
     tally.order(SetTimer(tally.next_id(), expires_at_ms, TimerPurpose.APPROVAL, command_id))
 
 
-def settle_question(tally: Tally, question: AskHuman, answer: Answer, *, by: str = "", is_released: bool = False) -> None:
+def settle_question(
+    tally: Tally, question: AskHuman, answer: Answer, *, by: str = "", is_released: bool = False
+) -> None:
     """Close a question. It cost its review whatever the answer; an approval also widens what its packet names."""
     tally.release(question)
     for dimension, amount in question.reserved:

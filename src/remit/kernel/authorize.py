@@ -13,7 +13,7 @@ from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.budget import FIELDS, Dimension
 from remit.core.failure import ErrorCode, Refusal
 from remit.core.record import Record
-from remit.core.tools import ToolChoiceMode
+from remit.core.tools import MUTATING, ToolChoiceMode
 from remit.kernel.spend import lacking
 from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
@@ -61,7 +61,9 @@ def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
         return ALLOWED
     first = call.violations[0]
     more = f" (and {len(call.violations) - 1} more)" if len(call.violations) > 1 else ""
-    return _refuse(ErrorCode.CONSTRAINT_SCHEMA_INVALID, f"arguments of {call.tool}: {first.path or '/'}: {first.message}{more}")
+    return _refuse(
+        ErrorCode.CONSTRAINT_SCHEMA_INVALID, f"arguments of {call.tool}: {first.path or '/'}: {first.message}{more}"
+    )
 
 
 def is_within_boundary(call: ProposedCall, tally: Tally) -> Verdict:
@@ -84,10 +86,14 @@ def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
     for permission in tool.permissions:
         if permission not in boundary.permissions:
             return _refuse(
-                Refusal.PERMISSION_DENIED, f"tool {call.tool} needs permission {permission}, which {boundary.name} lacks"
+                Refusal.PERMISSION_DENIED,
+                f"tool {call.tool} needs permission {permission}, which {boundary.name} lacks",
             )
     if tool.delegates and pinned(tally.state).depth + 1 > tally.state.caps[_DEPTH]:
-        return _refuse(Refusal.DEPTH_EXCEEDED, f"depth={pinned(tally.state).depth + 1} exceeds depth_max={tally.state.caps[_DEPTH]}")
+        return _refuse(
+            Refusal.DEPTH_EXCEEDED,
+            f"depth={pinned(tally.state).depth + 1} exceeds depth_max={tally.state.caps[_DEPTH]}",
+        )
     return ALLOWED
 
 
@@ -95,12 +101,17 @@ def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     """Everything the call may cost at worst still fits. A cap of 0 on side effects is a person's to lift."""
     charges = tally.state.tool_charges[call.tool]
     dimension = lacking(tally, charges)
-    if dimension is Dimension.SIDE_EFFECTS and tally.state.caps[_SIDE_EFFECTS] == 0:
-        return ALLOWED
-    if dimension is None:
+    if dimension is None or (dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(tally)):
         return ALLOWED
     cap, name = tally.state.caps[dimension], FIELDS[dimension]
-    return Verdict(Judgement.REFUSE, Refusal.BUDGET_EXHAUSTED, f"{name}_max={cap} leaves nothing for {call.tool}", dimension)
+    return Verdict(
+        Judgement.REFUSE, Refusal.BUDGET_EXHAUSTED, f"{name}_max={cap} leaves nothing for {call.tool}", dimension
+    )
+
+
+def is_for_a_person_to_lift(tally: Tally) -> bool:
+    """Whether the run was given no side effects at all: then each approval releases exactly one."""
+    return pinned(tally.state).caps[_SIDE_EFFECTS] == 0
 
 
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
@@ -109,12 +120,14 @@ def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
     times = tally.state.repeats.get(key, 0) + tally.repeats.get(key, 0)
     if times < IDENTICAL_CALLS_MAX:
         return ALLOWED
-    return _refuse(Refusal.REPEATED_CALL, f"{call.tool} was called {times} times with these arguments and nothing changed")
+    return _refuse(
+        Refusal.REPEATED_CALL, f"{call.tool} was called {times} times with these arguments and nothing changed"
+    )
 
 
 def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
     """Nothing is traced yet, so every call that could change something is a person's to allow."""
-    if call.provenance in UNTRUSTED and tally.state.tools[call.tool].effect.is_mutating:
+    if call.provenance in UNTRUSTED and tally.state.tools[call.tool].effect in MUTATING:
         return _ask(f"nobody traced where the arguments of {call.tool} come from")
     return ALLOWED
 
@@ -161,5 +174,3 @@ def _refuse(code: ErrorCode | Refusal, reason: str) -> Verdict:
 
 def _ask(reason: str) -> Verdict:
     return Verdict(Judgement.ASK, "", reason)
-
-

@@ -9,8 +9,9 @@ from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.rulings import Answer, CallSettled, CommandSettled, Rung, ToolCallRefused
+from remit.core.tools import MUTATING
 from remit.kernel.asking import REVIEW, ask, settle_question
-from remit.kernel.authorize import reasons_to_ask
+from remit.kernel.authorize import is_for_a_person_to_lift, reasons_to_ask
 from remit.kernel.children import start_delegate
 from remit.kernel.spend import lacking
 from remit.kernel.state import inquiries, pinned
@@ -32,7 +33,7 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
     if tool.delegates:
         start_delegate(tally, call)
         return
-    mutating = tool.effect.is_mutating
+    mutating = tool.effect in MUTATING
     if mutating:
         tally.claims[key] = Rung.ATTEMPTED
     command_id = tally.next_id()
@@ -56,13 +57,15 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
 def hold_call(tally: Tally, call: ProposedCall) -> str:
     """Ask a person about a call; refuse it when no review is left. Returns the refusal's code, if it is one."""
     if lacking(tally, REVIEW) is not None:
-        reason = f"{call.tool} needs a person and human_reviews_max={tally.state.caps[Dimension.HUMAN_REVIEWS]} is spent"
+        reason = (
+            f"{call.tool} needs a person and human_reviews_max={tally.state.caps[Dimension.HUMAN_REVIEWS]} is spent"
+        )
         refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
         return Refusal.BUDGET_EXHAUSTED
     state, manifest = tally.state, pinned(tally.state)
     tool = state.tools[call.tool]
     # A person may let one change through where the boundary allows none; the packet says that this is what they do.
-    releases = ((_SIDE_EFFECTS, 1),) if tool.effect.is_mutating and state.caps[_SIDE_EFFECTS] == 0 else ()
+    releases = ((_SIDE_EFFECTS, 1),) if tool.effect in MUTATING and is_for_a_person_to_lift(tally) else ()
     packet = Packet(call, tool.version, manifest.versions.boundary, reasons_to_ask(call, tally), releases)
     ask(tally, AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, packet=packet)
     if tool.effect.is_mutating:

@@ -15,7 +15,7 @@ from remit.core.arrivals import Arrival, RetryRequested, RunStarted
 from remit.core.budget import Dimension
 from remit.core.events import Decision, Turn
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival
-from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
+from remit.core.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
 from remit.kernel.apply import opened
 from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
@@ -25,9 +25,9 @@ from remit.kernel.rules import child, code, human, model, signal, started, timer
 from remit.kernel.rules.signal import on_retry
 from remit.kernel.rules.started import STARTED
 from remit.kernel.rules.timer import AGAIN
-from remit.kernel.spend import exhausted, iterations_exhausted, lacking
+from remit.kernel.spend import exhausted, iterations_exhausted
 from remit.kernel.state import RunState, compiled
-from remit.kernel.tally import Tally
+from remit.kernel.tally import Tally, tally_of
 from remit.kernel.view import view_of
 
 Rule = Callable[[Tally, Any], str | None]
@@ -35,7 +35,9 @@ Entry = Callable[[Tally, Node], str | None]
 
 # Endings that a pause does not hold up.
 AT_ONCE = (Ending.USER_CANCEL, Ending.TIMEOUT)
-ONE_STEP = ((int(Dimension.STEPS), 1),)
+_STEPS = int(Dimension.STEPS)
+# Looking a member up in its enum takes longer than anything else in _enter(), which runs once or twice a turn.
+_TERMINAL, _TOOL = NodeKind.TERMINAL, NodeKind.TOOL
 
 # Arrival kind -> rule.
 RULES: Mapping[type[Arrival], Rule] = MappingProxyType(
@@ -116,7 +118,7 @@ def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...
     _admit(state, arrival)
     if isinstance(arrival, RunStarted):
         state = opened(arrival, at_ms)
-    tally = Tally(state, at_ms)
+    tally = tally_of(state, at_ms)
     if state.ending is not None:
         return _decide_late(tally, arrival)
     tally.answering = getattr(arrival, "command_id", "")
@@ -189,6 +191,9 @@ def _target(tally: Tally, outcome: str) -> int:
     graph = compiled(tally.state)
     if outcome == STARTED:
         return graph.start
+    if tally.node < 0:
+        # The start node could not even be entered, so no edge of it can be followed.
+        return _terminal(tally, EXIT_ENDINGS[NodeOutcome(outcome)])
     try:
         return graph.next_node(tally.node, outcome, lambda: view_of(tally, outcome))
     except GuardUndecided as undecided:
@@ -204,30 +209,32 @@ def _terminal(tally: Tally, ending: EndingClass) -> int:
 def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     """Enter a node, unless its bound or the step budget is used up: then the run is exhausted where it stands."""
     node = compiled(tally.state).nodes[target]
-    if node.kind is not NodeKind.TERMINAL and (refused := _refuse_entry(tally, node, target)) is not None:
-        # An exit that cannot be entered either leaves only the terminal itself.
-        if outcome == NodeOutcome.EXHAUSTED:
+    kind = node.kind
+    if kind is not _TERMINAL:
+        refused = _refuse_entry(tally, node, target)
+        if refused is not None and outcome == NodeOutcome.EXHAUSTED:
+            # An exit that cannot be entered either leaves only the terminal itself.
             return _enter(tally, _terminal(tally, EndingClass.EXHAUSTION), outcome)
-        return refused
+        if refused is not None:
+            return refused
+        tally.visits[target] = tally.visits.get(target, 0) + 1
+        tally.promised[_STEPS] += 1
+        tally.ending, tally.error, tally.message = None, None, ""
+        if kind is _TOOL:
+            tally.stopped = False
     tally.rule(NodeEntered(node.name, outcome))
     tally.node = target
-    if node.kind is not NodeKind.TERMINAL:
-        tally.visits[target] = tally.visits.get(target, 0) + 1
-        tally.promised[Dimension.STEPS] += 1
-        tally.ending, tally.error, tally.message = None, None, ""
-    if node.kind is NodeKind.TOOL:
-        tally.stopped = False
-    return ENTRIES[node.kind](tally, node)
+    return ENTRIES[kind](tally, node)
 
 
 def _refuse_entry(tally: Tally, node: Node, target: int) -> str | None:
-    visits = tally.state.visits[target] + tally.visits.get(target, 0)
-    if node.visits_max and visits >= node.visits_max:
+    state = tally.state
+    if node.visits_max and state.visits[target] + tally.visits.get(target, 0) >= node.visits_max:
         return iterations_exhausted(tally, node.name, node.visits_max)
-    if lacking(tally, ONE_STEP) is not None:
+    if state.used[_STEPS] + tally.promised[_STEPS] >= state.caps[_STEPS]:
         return exhausted(tally, Dimension.STEPS, 1)
     return None
 
 
 def _has_ended(tally: Tally) -> bool:
-    return bool(tally.decisions) and isinstance(tally.decisions[-1], RunEnded)
+    return bool(tally.decisions) and type(tally.decisions[-1]) is RunEnded

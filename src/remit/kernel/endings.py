@@ -8,7 +8,7 @@ Rule 3: whatever is still open when a run ends is cancelled; a mutating call tha
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from remit.core.commands import AskHuman, CallTool, CancelCommand, Command, ReconcileTool, SetTimer
+from remit.core.commands import COMMANDS, AskHuman, CallTool, CancelCommand, Command, ReconcileTool, SetTimer
 from remit.core.failure import REFUSALS, Ending, ErrorCode, Refusal
 from remit.core.graph import EndingClass, Node, NodeOutcome
 from remit.core.rulings import (
@@ -106,7 +106,7 @@ def _refuse_success(tally: Tally, unproven: Mapping[str, str]) -> str:
 
 def _close(tally: Tally) -> None:
     """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
-    tally.decisions = [decision for decision in tally.decisions if not isinstance(decision, Command)]
+    tally.decisions = [decision for decision in tally.decisions if type(decision) not in COMMANDS]
     for command in tally.state.open.values():
         if not _has_outcome(tally, command.id):
             _cancel(tally, command)

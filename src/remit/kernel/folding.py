@@ -16,7 +16,7 @@ from remit.core.events import Decision
 from remit.core.failure import Ending, InvariantBroken, Refusal
 from remit.core.graph import NodeKind
 from remit.core.messages import tool_message
-from remit.core.rulings import Answer, CallSettled, Rung
+from remit.core.rulings import CallSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import DENIED, INVALID
 from remit.kernel.state import CallTrace, RunState, compiled
@@ -122,7 +122,13 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
 
 def _refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arrival) -> None:
     trace = CallTrace(
-        ruling.call_id, ruling.tool, ruling.arguments_hash, Rung.INTENDED, ruling.mutating, code=ruling.code, seq=state.seq
+        ruling.call_id,
+        ruling.tool,
+        ruling.arguments_hash,
+        Rung.INTENDED,
+        ruling.mutating,
+        code=ruling.code,
+        seq=state.seq,
     )
     state.refused.append(trace)
     state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))

@@ -95,25 +95,20 @@ class CompiledGraph:
 
 def compile_graph(graph: Graph) -> CompiledGraph:
     """Check a graph and make it ready to run, or raise GraphRefused."""
-    try:
-        hash(graph)
-    except TypeError:
-        message = "a field holds a list or a dict; nodes, edges, exits, lease and writes are tuples"
-        raise GraphRefused(str(graph.name), (GraphProblem(0, GraphFault.MALFORMED, message),)) from None
-    return _compile(graph)
+    return _compile(_typed(graph))
 
 
 # A pure memo: equal graphs compile to equal tables, and every run of a pattern brings the same graph.
 @lru_cache(maxsize=_GRAPHS_KEPT_MAX)
 def _compile(graph: Graph) -> CompiledGraph:
-    layout = lay_out(_typed(graph))
+    layout = lay_out(graph)
     problems = find_problems(layout)
     if problems:
         raise GraphRefused(graph.name, problems)
     tables = [_tables(position, layout) for position in range(len(layout.nodes))]
     return CompiledGraph(
-        graph=layout.graph,
-        version=graph_version(layout.graph),
+        graph=graph,
+        version=graph_version(graph),
         index=MappingProxyType(layout.index),
         nodes=layout.nodes,
         start=layout.index[graph.start],
@@ -123,7 +118,7 @@ def _compile(graph: Graph) -> CompiledGraph:
 
 
 def _typed(graph: Graph) -> Graph:
-    """The same graph with every field of its declared type; plain constructors take whatever they are given."""
+    """The same graph with every field of its declared type: constructors take lists and plain texts as they come."""
     try:
         return msgspec.json.decode(msgspec.json.encode(graph), type=Graph)
     except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
@@ -140,7 +135,7 @@ def _tables(position: int, layout: Layout) -> tuple[dict[str, int], dict[str, Ch
     # Own outcomes that no edge names all go by the edges without an outcome, so those are looked through once.
     open_ways: dict[str, list[tuple[Edge | None, int]]] = {}
     open_ways.update(dict.fromkeys(OWN_OUTCOMES[node.kind], ways_for(ways, "", layout.exits)))
-    for outcome in {edge.outcome for edge, _ in ways if edge.outcome}:
+    for outcome in dict.fromkeys(edge.outcome for edge, _ in ways if edge.outcome):
         open_ways[outcome] = ways_for(ways, outcome, layout.exits)
     for outcome, tried in open_ways.items():
         # The checks have shown that every such list ends in an edge without condition, or in an exit.

@@ -13,12 +13,12 @@ from remit.core.budget import COUNTERS
 from remit.core.graph import (
     EXIT_ENDINGS,
     OUTCOMES,
+    REQUIRED_WRITES,
     UNIVERSAL_OUTCOMES,
     Edge,
     EndingClass,
     Node,
     NodeKind,
-    TerminalWrite,
     ToolRules,
 )
 from remit.core.record import Record
@@ -135,7 +135,7 @@ def every_node_has_a_way_out(layout: Layout) -> Problems:
 
 
 def every_cycle_has_a_bound_and_an_exit(layout: Layout) -> Problems:
-    """2: when every visits_max is used up, the moves that remain form no cycle."""
+    """2: the moves that no visits_max stops form no cycle."""
     for cycle in cycles(endless_moves(layout)):
         path = tuple(layout.nodes[i].name for i in cycle)
         bounded = [layout.nodes[i] for i in cycle if layout.nodes[i].visits_max]
@@ -144,8 +144,8 @@ def every_cycle_has_a_bound_and_an_exit(layout: Layout) -> Problems:
             yield GraphProblem(2, GraphFault.CYCLE_WITHOUT_BOUND, message, path)
         else:
             message = (
-                f"cycle {_route(path)} goes on when {bounded[0].name!r} has used visits_max={bounded[0].visits_max}; "
-                "lead its outcome 'exhausted' out of the cycle"
+                f"cycle {_route(path)} goes on when {bounded[0].name!r} is exhausted at "
+                f"visits_max={bounded[0].visits_max}; lead its outcome 'exhausted' out of the cycle"
             )
             yield GraphProblem(2, GraphFault.CYCLE_WITHOUT_EXIT, message, path)
 
@@ -258,7 +258,7 @@ def every_terminal_leaves_a_record(layout: Layout) -> Problems:
         if node.ending is None:
             message = f"terminal {node.name!r} has no ending; give it one of {_listed(EndingClass)}"
             yield GraphProblem(6, GraphFault.ENDING_MISSING, message, layout.path_to(position))
-        missing = [write.value for write in TerminalWrite if write not in node.writes]
+        missing = [write.value for write in REQUIRED_WRITES if write not in node.writes]
         if missing:
             message = f"terminal {node.name!r} does not write {_listed(missing)}; a terminal writes all four"
             yield GraphProblem(6, GraphFault.WRITE_MISSING, message, layout.path_to(position))

@@ -102,15 +102,15 @@ def reversed_moves(moves: Moves) -> Moves:
 
 
 def endless_moves(layout: Layout) -> Moves:
-    """The moves a run can still make when every bound is used up.
+    """The moves that no bound stops.
 
-    A node whose bound is used up is passed with `exhausted`; any other can be left by every move it has. A run visits
-    bounded nodes only so often, and between two such visits it makes these moves; so it ends exactly when they form
-    no cycle.
+    A node without a bound can be left by every move it has, for ever. One with a bound counts as used up, and exhaustion
+    must lead on from there. A run enters bounded nodes only so often, and between two of those it makes these moves; so
+    when they form no cycle every run ends, whether exhaustion is taken at the used-up node or at the one before it.
     """
     moves: list[Sequence[int]] = []
     for position, node in enumerate(layout.nodes):
-        if node.visits_max:
+        if node.visits_max and node.kind is not NodeKind.TERMINAL:
             ways = ways_for(layout.ways[position], NodeOutcome.EXHAUSTED, layout.exits)
             moves.append([target for _, target in ways])
         else:

@@ -60,15 +60,15 @@ GUARD_NAMES: tuple[GuardName, ...] = (
     GuardName("failed_calls", GuardType.INT, "tool calls that failed in this run"),
     GuardName("committed_observations", GuardType.INT, "observations that were verified and committed"),
     GuardName("uncommitted_effects", GuardType.INT, "writes and external effects proposed but not committed"),
-    GuardName("approvals_pending", GuardType.INT, "calls that wait for a person"),
+    GuardName("approvals_pending", GuardType.INT, "questions that wait for a person"),
     GuardName("children_open", GuardType.INT, "child runs that have not ended"),
     GuardName("children_failed", GuardType.INT, "child runs that ended without success"),
     GuardName("depth", GuardType.INT, "how many runs stand above this one"),
     GuardName("wall_clock_ms_used", GuardType.INT, "time used, without the time spent waiting for people"),
     GuardName("last_tool", GuardType.STRING, "the tool that was called last; empty before the first"),
     GuardName("last_error", GuardType.STRING, "code of the last failure; empty before the first"),
-    GuardName("ending", GuardType.STRING, "termination code already ruled; empty while the run is open"),
-    GuardName("repaired", GuardType.BOOL, "the last answer was repaired"),
+    GuardName("ending", GuardType.STRING, "the code under which the run is about to end; empty otherwise"),
+    GuardName("repaired", GuardType.BOOL, "an answer of this run was sent back to be repaired"),
     GuardName("has_schema", GuardType.BOOL, "the request asks for output of a given shape"),
     *(
         GuardName(f"left_{dimension.name.lower()}", GuardType.INT, f"what is left of `{dimension.name.lower()}`")

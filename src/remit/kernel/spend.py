@@ -25,7 +25,10 @@ def lacking(tally: Tally, charges: Charges) -> Dimension | None:
     """The first dimension in which these charges no longer fit, or None when all do."""
     state = tally.state
     for dimension, amount in charges:
-        if state.used[dimension] + state.reserved[dimension] + tally.promised[dimension] + amount > state.caps[dimension]:
+        if (
+            state.used[dimension] + state.reserved[dimension] + tally.promised[dimension] + amount
+            > state.caps[dimension]
+        ):
             return Dimension(dimension)
     return None
 
@@ -33,9 +36,7 @@ def lacking(tally: Tally, charges: Charges) -> Dimension | None:
 def left(tally: Tally, dimension: int) -> int:
     """What remains of a counter, with everything promised so far in this turn taken off."""
     state = tally.state
-    return (
-        state.caps[dimension] - state.used[dimension] - state.reserved[dimension] - tally.promised[dimension]
-    )
+    return state.caps[dimension] - state.used[dimension] - state.reserved[dimension] - tally.promised[dimension]
 
 
 def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Charges | None:
@@ -112,5 +113,3 @@ def iterations_exhausted(tally: Tally, node: str, visits_max: int) -> str:
     """End the run because a bounded node was to be entered once too often."""
     message = f"node {node} was entered visits_max={visits_max} times and the run wanted it again"
     return end(tally, Ending.BUDGET_EXHAUSTED, ErrorCode.ORCHESTRATION_ITERATION_LIMIT, message)
-
-

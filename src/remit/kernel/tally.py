@@ -4,8 +4,10 @@ Rule 1: decide() reads the state and writes the tally; the state changes only wh
 Rule 2: every promise a decision makes (budget, a message, an open command, a visit) is counted here as it is made.
 """
 
+import msgspec
+
 from remit.core.arrivals import ProposedCall
-from remit.core.budget import Dimension
+from remit.core.budget import DIMENSIONS
 from remit.core.commands import (
     AskHuman,
     AskPurpose,
@@ -23,81 +25,59 @@ from remit.core.rulings import Ruling
 from remit.core.schema import Violation
 from remit.kernel.state import CallKey, RunState
 
-_NOTHING = [0] * len(Dimension)
+# Whether a node waits for a command of this kind; of timers and questions, their purpose decides.
+_BESIDE: frozenset[type[Command]] = frozenset({ReconcileTool, CancelCommand, ForkRun})
+_DEPENDS: frozenset[type[Command]] = frozenset({SetTimer, AskHuman})
 
 
 def blocks(command: Command) -> bool:
     """Whether the node waits for this command. A question about a doubted call does not: the call itself does."""
+    kind = type(command)
+    if kind not in _DEPENDS:
+        return kind not in _BESIDE
     if isinstance(command, SetTimer):
         return command.purpose is TimerPurpose.RETRY
-    if isinstance(command, AskHuman):
-        return command.purpose is not AskPurpose.OUTCOME
-    return not isinstance(command, ReconcileTool | CancelCommand | ForkRun)
+    return isinstance(command, AskHuman) and command.purpose is not AskPurpose.OUTCOME
 
 
-class Tally:
+def _nothing_promised() -> list[int]:
+    return [0] * DIMENSIONS
+
+
+class Tally(msgspec.Struct, gc=False):
     """A turn in the making."""
 
-    __slots__ = (
-        "answer",
-        "answering",
-        "asking",
-        "at_ms",
-        "blocking",
-        "calls",
-        "children_failed",
-        "claims",
-        "committed",
-        "context_tokens",
-        "decisions",
-        "ending",
-        "error",
-        "failures",
-        "message",
-        "messages_count",
-        "node",
-        "paused",
-        "problems",
-        "promised",
-        "repeats",
-        "seq",
-        "state",
-        "stopped",
-        "violations",
-        "visits",
-    )
-
-    def __init__(self, state: RunState, at_ms: int) -> None:
-        """Begin with nothing promised."""
-        self.state = state
-        self.at_ms = at_ms
-        self.seq = state.seq + 1
-        self.decisions: list[Decision] = []
-        self.node = state.node
-        self.promised = _NOTHING.copy()
-        self.blocking = state.blocking
-        self.asking = state.asking
-        self.paused = state.paused
-        self.context_tokens = state.context_tokens
-        self.messages_count = len(state.context)
-        self.calls: tuple[ProposedCall, ...] = state.proposed
-        self.answer: Text = state.answer
-        # The command whose outcome is being judged: it is settled once, by the rule that judges it.
-        self.answering = ""
-        self.violations: tuple[Violation, ...] = state.answer_violations
-        self.stopped = state.stopped
-        self.problems: list[str] = []
-        self.failures: dict[str, tuple[int, str]] = {}
-        self.children_failed = 0
-        self.repeats: dict[CallKey, int] = {}
-        # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
-        # None when a person replaced it by another.
-        self.claims: dict[CallKey, str | None] = {}
-        self.committed: list[str] = []
-        self.visits: dict[int, int] = {}
-        self.ending: Ending | None = None
-        self.error: ErrorCode | None = None
-        self.message = ""
+    state: RunState
+    at_ms: int
+    seq: int
+    # Where the run stands and what it has, as of this moment of the turn.
+    node: int
+    blocking: int
+    asking: int
+    paused: bool
+    context_tokens: int
+    messages_count: int
+    calls: tuple[ProposedCall, ...]
+    answer: Text
+    violations: tuple[Violation, ...]
+    stopped: bool
+    # The command whose outcome is being judged: it is settled once, by the rule that judges it.
+    answering: str = ""
+    decisions: list[Decision] = msgspec.field(default_factory=list)
+    # Per dimension: what this turn reserved and charged, less what it released.
+    promised: list[int] = msgspec.field(default_factory=_nothing_promised)
+    repeats: dict[CallKey, int] = msgspec.field(default_factory=dict)
+    visits: dict[int, int] = msgspec.field(default_factory=dict)
+    # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
+    # None when a person replaced it by another.
+    claims: dict[CallKey, str | None] = msgspec.field(default_factory=dict)
+    committed: list[str] = msgspec.field(default_factory=list)
+    failures: dict[str, tuple[int, str]] = msgspec.field(default_factory=dict)
+    children_failed: int = 0
+    problems: list[str] = msgspec.field(default_factory=list)
+    ending: Ending | None = None
+    error: ErrorCode | None = None
+    message: str = ""
 
     def next_id(self) -> str:
         """The id of a command ordered now: its turn and its place there."""
@@ -133,3 +113,22 @@ class Tally:
     def is_standing(self) -> bool:
         """Whether the clock stands still after this turn, because a person is waited for."""
         return self.asking > 0 or self.paused
+
+
+def tally_of(state: RunState, at_ms: int) -> Tally:
+    """A tally with nothing promised yet."""
+    return Tally(
+        state,
+        at_ms,
+        state.seq + 1,
+        state.node,
+        state.blocking,
+        state.asking,
+        state.paused,
+        state.context_tokens,
+        len(state.context),
+        state.proposed,
+        state.answer,
+        state.answer_violations,
+        state.stopped,
+    )

@@ -14,7 +14,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from remit.core.graph import Edge, EndingClass, Graph, JoinRule, Node, NodeKind, TerminalWrite, ToolRules
+from remit.core.graph import (
+    REQUIRED_WRITES,
+    Edge,
+    EndingClass,
+    Graph,
+    JoinRule,
+    Node,
+    NodeKind,
+    TerminalWrite,
+    ToolRules,
+)
 from remit.core.lifecycle import LifecycleState, LoopState
 from remit.orchestrate.strict_yaml import Document, Place, YamlFault, parse_yaml, read_yaml
 
@@ -82,7 +92,7 @@ def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, li
         block["rules"] = _block(document, block["rules"], _RULE_KEYS, (*place, "rules"))
     if block.get("kind") == NodeKind.TERMINAL:
         # A terminal that says nothing about it writes what every terminal must.
-        block.setdefault("writes", tuple(TerminalWrite))
+        block.setdefault("writes", REQUIRED_WRITES)
     node = _typed(document, {**block, "name": name}, Node, place)
     return node, [_edge(document, name, way, (*place, "edges", position)) for position, way in enumerate(ways)]
 

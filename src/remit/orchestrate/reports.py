@@ -7,8 +7,8 @@ Rule 2: whatever an executor knows how to say as an arrival it may report as one
 from typing import TypeAlias
 
 from remit.core.arrivals import Arrival, Happened
-from remit.core.failure import Ending, ErrorCode
 from remit.core.budget import Charges
+from remit.core.failure import Ending, ErrorCode
 from remit.core.inference import ModelResult
 from remit.core.record import JsonObject, Record
 from remit.core.tools import ToolResult

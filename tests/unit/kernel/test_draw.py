@@ -10,6 +10,8 @@ from remit.kernel.graph import compile_graph
 
 RULES = ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema")
 
+REACHES = [JoinRule]
+
 # Every line of a drawing is one of these; a name that broke out of its quotes would make another.
 LINE = re.compile(
     r"""flowchart\ TD
@@ -83,7 +85,8 @@ def test_every_kind_has_a_shape(kind: NodeKind) -> None:
     assert f"here<br/>{kind}" in drawing
 
 
-def test_a_map_shows_its_children_and_how_they_join() -> None:
-    node = Node("vote", NodeKind.MAP, children=3, join=JoinRule.QUORUM)
+@pytest.mark.parametrize("join", JoinRule)
+def test_a_map_shows_its_children_and_how_they_join(join: JoinRule) -> None:
+    node = Node("vote", NodeKind.MAP, children=3, join=join)
     graph = Graph("one", "vote", (node, *TERMINALS), (Edge("vote", "done"),), EXITS)
-    assert "map of 3, join quorum, EXECUTE" in draw_mermaid(compile_graph(graph))
+    assert f"map of 3, join {join}, EXECUTE" in draw_mermaid(compile_graph(graph))

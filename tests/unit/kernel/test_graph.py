@@ -23,6 +23,8 @@ from remit.core.graph import (
 from remit.kernel.graph import GraphRefused, GuardUndecided, compile_graph
 from remit.kernel.graph_checks import GraphFault
 
+REACHES = [NodeKind, NodeOutcome]
+
 
 def nobody_looks() -> NoReturn:
     raise AssertionError("the view was asked for although no condition needs it")
@@ -166,7 +168,6 @@ def test_a_refusal_is_a_rejected_request_that_carries_every_problem() -> None:
 @pytest.mark.parametrize(
     "field",
     [
-        {"nodes": [Node("think", NodeKind.MODEL)]},
         {"exits": {"failed": "failed"}},
         {"nodes": (Node("think", NodeKind.MODEL, visits_max="many"),)},  # type: ignore[arg-type]
         {"nodes": (Node("think", NodeKind.MODEL, visits_max=-1),)},
@@ -187,6 +188,12 @@ def test_plain_texts_may_stand_for_the_words_of_a_graph() -> None:
     plain = Node("think", "model")  # type: ignore[arg-type]
     graph = Graph("plain", "think", (plain, *TERMINALS), (Edge("think", "done"),), EXITS)
     assert compile_graph(graph).nodes[0].kind is NodeKind.MODEL
+
+
+def test_lists_may_stand_for_tuples() -> None:
+    listed = Graph("lists", "think", [Node("think", NodeKind.MODEL), *TERMINALS], [Edge("think", "done")], list(EXITS))  # type: ignore[arg-type]
+    tupled = Graph("lists", "think", (Node("think", NodeKind.MODEL), *TERMINALS), (Edge("think", "done"),), EXITS)
+    assert compile_graph(listed) is compile_graph(tupled)
 
 
 def test_a_thousand_nodes_in_a_row_and_a_cycle_of_a_thousand_compile() -> None:

@@ -21,6 +21,8 @@ from remit.core.lifecycle import LifecycleState
 from remit.kernel.graph import GraphRefused, compile_graph
 from remit.kernel.graph_checks import CHECKS, PROBLEMS_PER_CHECK_MAX, GraphFault, GraphProblem
 
+REACHES = [EndingClass, TerminalWrite]
+
 RULES = ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema")
 THINK = Node("think", NodeKind.MODEL)
 ACT = Node("act", NodeKind.TOOL, visits_max=3, rules=RULES)
@@ -265,7 +267,10 @@ BROKEN: dict[str, tuple[Graph, int, GraphFault, tuple[str, ...]]] = {
         ("think",),
     ),
     "a terminal without an ending": (
-        graph(Node("odd", NodeKind.TERMINAL, writes=tuple(TerminalWrite)), edges=(Edge("think", "odd", "", "repaired"), *EDGES)),
+        graph(
+            Node("odd", NodeKind.TERMINAL, writes=tuple(TerminalWrite)),
+            edges=(Edge("think", "odd", "", "repaired"), *EDGES),
+        ),
         6,
         GraphFault.ENDING_MISSING,
         ("think", "odd"),
@@ -290,6 +295,12 @@ def test_the_sound_graph_passes() -> None:
     assert compile_graph(graph()).start == 0
 
 
+def test_a_lease_of_counters_passes() -> None:
+    helper = Node("check", NodeKind.CHILD, visits_max=2, lease=(("tool_calls", 5), ("steps", 9)))
+    edges = (*EDGES[:3], Edge("check", "done"))
+    assert compile_graph(graph(helper, edges=edges)).start == 0
+
+
 @pytest.mark.req("4.19")
 @pytest.mark.parametrize("name", [name for name, row in BROKEN.items() if row[2] not in NEVER_ALONE])
 def test_a_graph_with_one_fault_is_refused_for_exactly_that(name: str) -> None:
@@ -302,6 +313,40 @@ def test_a_graph_with_one_fault_is_refused_for_exactly_that(name: str) -> None:
 def test_each_of_the_six_checks_has_a_graph_that_breaks_it_alone() -> None:
     assert len(CHECKS) == 7
     assert {row[1] for row in BROKEN.values()} == set(range(7))
+
+
+@pytest.mark.req("4.19")
+@pytest.mark.parametrize("write", TerminalWrite)
+def test_a_terminal_that_leaves_out_one_write_is_told_which(write: TerminalWrite) -> None:
+    done = changed(TERMINALS[0], writes=tuple(other for other in TerminalWrite if other is not write))
+    problem = only_problem(graph(terminals=(done, *TERMINALS[1:])))
+    assert (problem.check, problem.code) == (6, GraphFault.WRITE_MISSING)
+    assert f"does not write {write};" in problem.message
+
+
+@pytest.mark.req("4.19")
+@pytest.mark.parametrize("rule", ToolRules.__struct_fields__)
+def test_a_tool_node_that_leaves_out_one_rule_is_told_which(rule: str) -> None:
+    rules = msgspec.structs.replace(RULES, **{rule: 0 if rule == "timeout_ms" else ""})
+    problem = only_problem(graph(changed(ACT, rules=rules)))
+    assert (problem.check, problem.code) == (4, GraphFault.TOOL_RULE_MISSING)
+    assert f"has no {rule};" in problem.message
+
+
+@pytest.mark.req("4.19")
+@pytest.mark.parametrize("ending", EndingClass)
+def test_a_graph_in_which_one_ending_has_no_terminal_is_told_which(ending: EndingClass) -> None:
+    [lost] = [node.name for node in TERMINALS if node.ending is ending]
+    instead = "exhausted" if lost == "failed" else "failed"
+    problem = only_problem(
+        graph(
+            edges=tuple(msgspec.structs.replace(e, target=instead) if e.target == lost else e for e in EDGES),
+            exits=tuple((outcome, instead if target == lost else target) for outcome, target in EXITS),
+            terminals=tuple(node for node in TERMINALS if node.ending is not ending),
+        )
+    )
+    assert (problem.check, problem.code) == (5, GraphFault.ENDING_OUT_OF_REACH)
+    assert f"of class {ending}" in problem.message
 
 
 def test_every_fault_is_found_somewhere() -> None:
@@ -319,7 +364,10 @@ def test_a_start_that_is_no_node_is_reported_without_blaming_the_nodes() -> None
 
 def test_nodes_from_which_nothing_ends_are_named_together() -> None:
     around = Graph(
-        "around", "a", (Node("a", NodeKind.MODEL, visits_max=1), Node("b", NodeKind.MODEL)), (Edge("a", "b"), Edge("b", "a"))
+        "around",
+        "a",
+        (Node("a", NodeKind.MODEL, visits_max=1), Node("b", NodeKind.MODEL)),
+        (Edge("a", "b"), Edge("b", "a")),
     )
     [stuck] = [p for p in problems_of(around) if p.code is GraphFault.TERMINAL_OUT_OF_REACH]
     assert (stuck.check, stuck.path) == (1, ("a",))
@@ -357,6 +405,14 @@ def test_every_knot_of_cycles_is_reported_once() -> None:
     assert [problem.path for problem in problems] == [("a", "b", "a"), ("c", "d", "c")]
 
 
+def test_a_bound_on_a_terminal_bounds_nothing() -> None:
+    done = changed(TERMINALS[0], visits_max=1)
+    mend = Node("mend", NodeKind.MODEL)
+    edges = (*EDGES, Edge("mend", "failed", "failed"), Edge("mend", "done"))
+    exits = (("failed", "mend"), *EXITS[1:])
+    assert only_problem(graph(mend, edges=edges, exits=exits, terminals=(done, *TERMINALS[1:]))).check == 2
+
+
 def test_a_cycle_may_leave_by_exhaustion_alone() -> None:
     edges = (Edge("think", "done", "", "repaired"), Edge("think", "act"), Edge("act", "think"))
     nodes = (THINK, ACT, *TERMINALS)
@@ -370,10 +426,14 @@ def test_an_exit_may_pass_through_work_on_its_way_to_a_terminal() -> None:
     assert compiled.next_node(0, "exhausted", dict) == compiled.index["wrap_up"]
 
 
-def test_a_terminal_reached_by_an_edge_may_be_of_any_class() -> None:
-    edges = (Edge("check", "escalated", "repairable", "visits > 1"), *EDGES)
-    assert compile_graph(graph(edges=edges))
-    assert compile_graph(graph(terminal("partial", EndingClass.SUCCESS), edges=(Edge("think", "partial", "failed"), *EDGES)))
+@pytest.mark.parametrize(
+    "edge",
+    [Edge("check", "escalated", "repairable", "visits > 1"), Edge("think", "partial", "failed")],
+)
+def test_an_edge_may_lead_to_a_terminal_of_any_class(edge: Edge) -> None:
+    partial = terminal("partial", EndingClass.SUCCESS)
+    extra = (edge, Edge("check", "partial", "repairable", "visits > 2"))
+    assert compile_graph(graph(partial, edges=(*extra, *EDGES))).start == 0
 
 
 def test_a_message_names_the_place_the_value_and_the_way_out() -> None:

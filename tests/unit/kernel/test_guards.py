@@ -101,7 +101,9 @@ def test_every_fault_is_reached_by_some_condition() -> None:
     assert {refusal_of(source).fault for source in sources} == set(GuardFault)
 
 
-@pytest.mark.parametrize("macro", ["all(n, n)", "exists(n, n)", "exists_one(n, n)", "map(n, n) == []", "filter(n, n) == []"])
+@pytest.mark.parametrize(
+    "macro", ["all(n, n)", "exists(n, n)", "exists_one(n, n)", "map(n, n) == []", "filter(n, n) == []"]
+)
 def test_no_comprehension_gets_through(macro: str) -> None:
     assert refusal_of(f"[true].{macro}").fault is GuardFault.HAS_COMPREHENSION
 

@@ -15,19 +15,18 @@ def nobody_looks() -> NoReturn:
 
 
 def walk(graph: CompiledGraph, *outcomes: str) -> list[str]:
-    """The nodes a run stands at, with bounds honoured: a node that is used up yields `exhausted`."""
-    at, path, visits = graph.start, [], [0] * len(graph.nodes)
-    waiting = list(outcomes)
-    while True:
-        node = graph.nodes[at]
-        if node.visits_max and visits[at] == node.visits_max:
-            at = graph.next_node(at, "exhausted", nobody_looks)
-            continue
+    """The nodes a run stands at, bounds honoured: before a node that is used up it is exhausted where it stands."""
+    at, path, visits = graph.start, [graph.nodes[graph.start].name], [0] * len(graph.nodes)
+    for outcome in outcomes:
         visits[at] += 1
-        path.append(node.name)
-        if node.ending is not None or not waiting:
-            return path
-        at = graph.next_node(at, waiting.pop(0), nobody_looks)
+        target = graph.next_node(at, outcome, nobody_looks)
+        if graph.nodes[target].visits_max and visits[target] >= graph.nodes[target].visits_max:
+            target = graph.next_node(at, "exhausted", nobody_looks)
+        at = target
+        path.append(graph.nodes[at].name)
+        if graph.nodes[at].ending is not None:
+            break
+    return path
 
 
 @pytest.mark.req("0.21")

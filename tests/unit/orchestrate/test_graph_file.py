@@ -144,11 +144,21 @@ def test_a_file_that_is_not_there_is_rejected(tmp_path: Path) -> None:
         ("name: a\nzzz: b", "FILE_KEY_UNKNOWN", 2, "known are name, start, nodes, exits"),
         ("name: a\nstart: b\nnodes: [b]", "FILE_VALUE_INVALID", 3, "nodes must be a mapping, not a list"),
         ("name: a\nstart: b\nexits: [b]", "FILE_VALUE_INVALID", 3, "exits must be a mapping"),
-        ("name: a\nstart: b\nnodes:\n  b: model", "FILE_VALUE_INVALID", 4, "nodes.b must be a mapping with the keys kind"),
+        (
+            "name: a\nstart: b\nnodes:\n  b: model",
+            "FILE_VALUE_INVALID",
+            4,
+            "nodes.b must be a mapping with the keys kind",
+        ),
         ("name: a\nstart: b\nnodes:\n  b: {}", "FILE_VALUE_INVALID", 4, "missing required field `kind`"),
         ("name: a\nstart: b\nnodes:\n  b:\n    kind: modle", "FILE_VALUE_INVALID", 5, "use one of model, tool,"),
         ("name: a\nstart: b\nnodes:\n  b:\n    kind: model\n    visit_max: 3", "FILE_KEY_UNKNOWN", 6, "'visits_max'"),
-        ("name: a\nstart: b\nnodes:\n  b:\n    kind: model\n    visits_max: many", "FILE_VALUE_INVALID", 6, "found 'many'"),
+        (
+            "name: a\nstart: b\nnodes:\n  b:\n    kind: model\n    visits_max: many",
+            "FILE_VALUE_INVALID",
+            6,
+            "found 'many'",
+        ),
         ("name: a\nstart: b\nnodes:\n  b:\n    kind: model\n    edges: c", "FILE_VALUE_INVALID", 6, "must be a list"),
         ("name: a\nstart: b\nnodes:\n  b:\n    kind: model\n    edges:\n      - 7", "FILE_VALUE_INVALID", 7, "not 7"),
         (
@@ -176,7 +186,12 @@ def test_a_file_that_is_not_there_is_rejected(tmp_path: Path) -> None:
             "nodes.b.rules has the unknown key 'timeout'; did you mean 'timeout_ms'?",
         ),
         ("name: a\nstart: b\nnodes:\n  b:\n    kind: tool\n    rules: none", "FILE_VALUE_INVALID", 6, "not 'none'"),
-        ("name: a\nstart: b\nnodes:\n  b:\n    kind: child\n    lease: 3", "FILE_VALUE_INVALID", 6, "nodes.b.lease must"),
+        (
+            "name: a\nstart: b\nnodes:\n  b:\n    kind: child\n    lease: 3",
+            "FILE_VALUE_INVALID",
+            6,
+            "nodes.b.lease must",
+        ),
         (
             "name: a\nstart: b\nnodes:\n  b:\n    kind: child\n    lease: {tool_calls: -1}",
             "FILE_VALUE_INVALID",

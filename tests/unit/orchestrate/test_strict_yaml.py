@@ -80,7 +80,9 @@ def test_an_empty_file_holds_nothing() -> None:
 
 
 def test_a_bomb_is_refused_before_it_goes_off() -> None:
-    laughs = "a: &a [x, x]\n" + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]\n" for i in range(20))
+    laughs = "a: &a [x, x]\n" + "".join(
+        f"{chr(98 + i)}: &{chr(98 + i)} [*{chr(97 + i)}, *{chr(97 + i)}]\n" for i in range(20)
+    )
     assert rejection_of(laughs).code == YamlFault.HAS_ALIAS
     assert rejection_of("[" * 400_000).code == YamlFault.TOO_DEEP
 

@@ -58,9 +58,7 @@ def order_model_call(tally: Tally, *, attempt: int) -> str | None:
     if (dimension := lacking(tally, charges)) is not None:
         return exhausted(tally, dimension, dict(charges)[dimension])
     messages_count = tally.messages_count + len(state.pending)
-    tally.order(
-        CallModel(tally.next_id(), model.name, messages_count, max_tokens, MODEL_TIMEOUT_MS, charges, attempt)
-    )
+    tally.order(CallModel(tally.next_id(), model.name, messages_count, max_tokens, MODEL_TIMEOUT_MS, charges, attempt))
     return None
 
 

@@ -2,7 +2,6 @@
 
 from remit.core.arrivals import TimerFired
 from remit.core.commands import AskHuman, SetTimer, TimerPurpose
-from remit.core.failure import Ending
 from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
 from remit.kernel.rules.human import on_expired
 from remit.kernel.spend import settle

@@ -1,0 +1,130 @@
+"""Parts of the kernel that stand alone: compiling a large graph, evaluating a guard, authorizing a call."""
+
+import asyncio
+from itertools import count
+
+from benchmarks.measure import Effort, Figure, compare
+from benchmarks.stage import Stage
+from benchmarks.turns import picked
+from remit.core.arrivals import ModelAnswered, ProposedCall
+from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome, ToolRules
+from remit.kernel.authorize import ALLOWED, CHECKS, Verdict, authorize
+from remit.kernel.graph import compile_graph
+from remit.kernel.guards import holds, parse_guard
+from remit.kernel.tally import Tally, tally_of
+from remit.kernel.view import view_of
+
+GUARD = "outcome == 'answered' && visits < 3 && left_tool_calls > 0"
+
+_RULES = ToolRules("boundary", "registry", "tool_calls", 30_000, "result_schema")
+
+
+def measure_parts(effort: Effort) -> list[Figure]:
+    """The three, each against the same work without its checks."""
+    tally, call = judged_call(effort)
+    return [measure_compile(effort), *measure_guard(tally, effort), measure_authorize(tally, call, effort)]
+
+
+def measure_compile(effort: Effort) -> Figure:
+    """A graph of a thousand nodes, checked and made ready, against walking over its nodes and edges once."""
+    # Compiled graphs and parsed guards are kept, so each graph is new and has guards that no other has.
+    seeds = count(1)
+    graph = staged_graph(0, effort.graph_stages)
+
+    def walk() -> None:
+        index = {node.name: position for position, node in enumerate(graph.nodes)}
+        ways: list[list[int]] = [[] for _ in graph.nodes]
+        for edge in graph.edges:
+            ways[index[edge.source]].append(index[edge.target])
+
+    return compare(
+        f"compile a graph of {len(graph.nodes):,} nodes",
+        lambda: compile_graph(staged_graph(next(seeds), effort.graph_stages)),
+        "one walk over nodes and edges",
+        walk,
+        operations=1,
+        effort=effort,
+    )
+
+
+def staged_graph(seed: int, stages: int) -> Graph:
+    """Stages of thinking, acting and checking, one after the other, with guards that are this graph's own."""
+    nodes = [Node("prepare", NodeKind.RETRIEVE), Node("order", NodeKind.RERANK, code="order")]
+    edges = [Edge("prepare", "order"), Edge("order", "think 0")]
+    for stage in range(stages):
+        think, act, check = f"think {stage}", f"act {stage}", f"check {stage}"
+        nodes += [
+            Node(think, NodeKind.MODEL),
+            Node(act, NodeKind.TOOL, visits_max=20, rules=_RULES),
+            Node(check, NodeKind.VALIDATE, visits_max=3),
+        ]
+        after = f"think {stage + 1}" if stage + 1 < stages else "done"
+        edges += [
+            Edge(think, act, NodeOutcome.CALLED_TOOLS),
+            Edge(think, check),
+            Edge(act, think, condition=f"left_tool_calls > {seed * stages + stage}"),
+            Edge(act, check),
+            Edge(check, after, NodeOutcome.PASSED),
+            Edge(check, think),
+        ]
+    return Graph(f"staged {seed}", "prepare", (*nodes, *TERMINALS), tuple(edges), EXITS)
+
+
+def measure_guard(tally: Tally, effort: Effort) -> list[Figure]:
+    """A guard of three comparisons against the same in Python, and the view it looks at against an empty dict."""
+    program, view = parse_guard(GUARD), view_of(tally, "answered")
+
+    def compare_in_python() -> bool:
+        return view["outcome"] == "answered" and view["visits"] < 3 and view["left_tool_calls"] > 0  # type: ignore[operator]
+
+    return [
+        compare(
+            "evaluate a guard",
+            lambda: holds(program, view),
+            "the same in Python",
+            compare_in_python,
+            operations=1,
+            effort=effort,
+        ),
+        compare(
+            "view for guards",
+            lambda: view_of(tally, "answered"),
+            "copying the finished view",
+            lambda: dict(view),
+            operations=1,
+            effort=effort,
+        ),
+    ]
+
+
+def measure_authorize(tally: Tally, call: ProposedCall, effort: Effort) -> Figure:
+    """A call that every check allows, against as many checks that look at nothing."""
+    empty = (agree,) * len(CHECKS)
+    assert authorize(call, tally) is ALLOWED
+    return compare(
+        "authorize a call",
+        lambda: authorize(call, tally),
+        f"{len(CHECKS)} empty checks",
+        lambda: authorize(call, tally, empty),
+        operations=1,
+        effort=effort,
+    )
+
+
+def agree(call: ProposedCall, tally: Tally) -> Verdict:
+    """Object to nothing."""
+    return ALLOWED
+
+
+def judged_call(effort: Effort) -> tuple[Tally, ProposedCall]:
+    """A call from the middle of a run, and the tally with which it was judged."""
+    stage = Stage()
+
+    async def play() -> list[bytes]:
+        await stage.play(effort.loops)
+        return list(await stage.written())
+
+    met = picked(asyncio.run(play()))
+    state, turn = next(pair for pair in met[len(met) // 2 :] if isinstance(pair[1].arrival, ModelAnswered))
+    assert isinstance(turn.arrival, ModelAnswered)
+    return tally_of(state, turn.at_ms), turn.arrival.calls[0]

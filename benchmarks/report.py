@@ -1,0 +1,176 @@
+"""The report of a run: everything that was measured, as a table for people and as plain values for programs."""
+
+import os
+import platform
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.elsewhere import BARE_ELSEWHERE_MICROS, MEASURED_ELSEWHERE_MICROS
+from benchmarks.imports import measure_imports
+from benchmarks.loops import (
+    EXPONENT_MAX,
+    LOOP_MICROS_MAX,
+    LOOP_MICROS_WANTED,
+    Growth,
+    measure_growth,
+    measure_loop,
+)
+from benchmarks.measure import Effort, Figure
+from benchmarks.parts import measure_parts
+from benchmarks.turns import measure_turns
+
+# What a run does in every turn; decoding and folding happen when it is read back.
+OF_A_TURN = ("facts", "decide", "apply", "encode", "hash")
+
+HEAD = f"  {'':<34}{'µs':>11}{'floor µs':>11}{'ratio':>8}{'spread':>8}  floor"
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run of all benchmarks."""
+
+    effort: Effort
+    python: str
+    system: str
+    cores: int
+    loop: Figure
+    growth: Growth
+    turns: Sequence[Figure]
+    parts: Sequence[Figure]
+    imports: Sequence[Figure]
+
+    @property
+    def around_micros(self) -> float:
+        """What a loop costs beside the judging and recording of its two turns."""
+        return self.loop.micros - 2 * sum(figure.micros for figure in self.turns if figure.name in OF_A_TURN)
+
+    @property
+    def spreads(self) -> list[float]:
+        """The spread of everything that was measured."""
+        figures = (self.loop, *self.turns, *self.parts, *self.imports)
+        return [self.growth.spread, *(figure.spread for figure in figures)]
+
+
+def measure(effort: Effort) -> Report:
+    """Run every benchmark."""
+    return Report(
+        effort=effort,
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        system=f"{platform.system()} {platform.machine()}",
+        cores=os.cpu_count() or 1,
+        loop=measure_loop(effort),
+        growth=measure_growth(effort),
+        turns=measure_turns(effort),
+        parts=measure_parts(effort),
+        imports=measure_imports(effort),
+    )
+
+
+def as_text(report: Report) -> str:
+    """The report as aligned plain text."""
+    lines = [
+        *header(report),
+        "",
+        f"A tool loop: two turns, in a run of {report.effort.loops} loops",
+        *table([report.loop]),
+        f"  wanted {LOOP_MICROS_WANTED} µs, at most {LOOP_MICROS_MAX}: {verdict(report.loop.micros)}",
+        "",
+        "One turn of that run",
+        *table(report.turns),
+        f"  beside two turns of {', '.join(OF_A_TURN)}, a loop spends {report.around_micros:.1f} µs on the way:",
+        "  runner, dispatch, journal, rendered conversation, and the model and tool that do nothing",
+        "",
+        *growth_lines(report.growth),
+        "",
+        "Parts of the kernel",
+        *table(report.parts),
+        "",
+        "Imports: a whole interpreter, from start to end",
+        *table(report.imports),
+        "",
+        *elsewhere_lines(report),
+    ]
+    return "\n".join(lines)
+
+
+def header(report: Report) -> Iterator[str]:
+    """On what machine this was measured, and how much to trust it."""
+    spreads = report.spreads
+    yield f"{report.python} on {report.system}, {report.cores} cores"
+    yield f"CPU time, best of {report.effort.repeats} repeats (imports: of {report.effort.imports})"
+    yield (
+        f"noise: the median repeat lies {statistics.median(spreads):.0%} above the best, "
+        f"{max(spreads):.0%} in the worst row"
+    )
+
+
+def table(figures: Sequence[Figure]) -> Iterator[str]:
+    """One line per figure."""
+    yield HEAD
+    for figure in figures:
+        yield (
+            f"  {figure.name:<34}{figure.micros:>11,.2f}{figure.floor_micros:>11,.2f}{figure.ratio:>8,.1f}"
+            f"{figure.spread:>8.0%}  {figure.floor}"
+        )
+
+
+def verdict(micros: float) -> str:
+    """Where a loop stands between what is wanted and what is allowed."""
+    if micros > LOOP_MICROS_MAX:
+        return "over"
+    return "within" if micros <= LOOP_MICROS_WANTED else "within the limit, over the wish"
+
+
+def growth_lines(growth: Growth) -> Iterator[str]:
+    """One line per length of run, and the exponents."""
+    yield "Growth: runs of several lengths, less a run without any loop"
+    yield f"  {'loops':<10}{'µs a run':>12}{'µs a loop':>12}{'floor µs a loop':>18}{'journal bytes a loop':>23}"
+    for point in growth.points:
+        each, floor_each = point.micros / point.loops, point.floor_micros / point.loops
+        yield (
+            f"  {point.loops:<10}{point.micros:>12,.0f}{each:>12,.2f}{floor_each:>18,.2f}"
+            f"{point.journal_bytes / point.loops:>23,.0f}"
+        )
+    judged = "within" if growth.exponent <= EXPONENT_MAX else "over"
+    yield (
+        f"  exponent {growth.exponent:.3f} (bare loop {growth.floor_exponent:.3f}), "
+        f"at most {EXPONENT_MAX}: {judged}; spread {growth.spread:.0%}"
+    )
+
+
+def elsewhere_lines(report: Report) -> Iterator[str]:
+    """Ours beside other frameworks, which were not measured in this run."""
+    yield "Other frameworks, the same loop. NOT measured in this run: earlier, on another machine"
+    yield "(two cores, in memory, 200 loops, CPU time); for the order of magnitude only"
+    yield f"  {'':<34}{'µs a loop':>11}{'× bare loop':>14}"
+    for name, micros in MEASURED_ELSEWHERE_MICROS.items():
+        yield f"  {name:<34}{micros:>11,}{micros / BARE_ELSEWHERE_MICROS:>14,.0f}"
+    yield f"  {'remit, this run':<34}{report.loop.micros:>11,.0f}{report.loop.ratio:>14,.0f}"
+
+
+def as_values(report: Report) -> dict[str, Any]:
+    """The report as plain values, ready to become one JSON object."""
+    return {
+        "machine": {"python": report.python, "system": report.system, "cores": report.cores},
+        "noise": {"median": statistics.median(report.spreads), "worst": max(report.spreads)},
+        "effort": asdict(report.effort),
+        "loop": figure_values(report.loop),
+        "loop_around_turns_micros": report.around_micros,
+        "turns": [figure_values(figure) for figure in report.turns],
+        "growth": asdict(report.growth),
+        "parts": [figure_values(figure) for figure in report.parts],
+        "imports": [figure_values(figure) for figure in report.imports],
+        "targets": {
+            "loop_micros_wanted": LOOP_MICROS_WANTED,
+            "loop_micros_max": LOOP_MICROS_MAX,
+            "exponent_max": EXPONENT_MAX,
+        },
+        "measured_elsewhere_micros": dict(MEASURED_ELSEWHERE_MICROS),
+    }
+
+
+def figure_values(figure: Figure) -> dict[str, Any]:
+    """A figure with its ratio."""
+    return {**asdict(figure), "ratio": figure.ratio}

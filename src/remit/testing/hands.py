@@ -1,0 +1,278 @@
+"""The hands of a simulated world: perform commands, well or badly, and play the people around them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from remit.core import arrivals, commands
+from remit.core.arrivals import Happened
+from remit.core.codec import read_json
+from remit.core.commands import AskPurpose, Command
+from remit.core.failure import Ending, ErrorCode
+from remit.core.record import Record
+from remit.core.tools import ToolResult
+from remit.kernel.state import RunState, pinned
+from remit.orchestrate import reports
+from remit.orchestrate.offspring import child_manifest, fork, spent_by
+from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.ports import Live
+from remit.orchestrate.recover import recover
+from remit.orchestrate.reports import Report
+from remit.testing.script import Breaks, Model, Reply, Tool
+
+if TYPE_CHECKING:
+    from remit.testing.world import SimulatedWorld
+
+# Longer than any tool's patience, so that what comes this late comes after the timeout.
+LATE_MS = 100_000
+# A child nobody hears of is given up after this long.
+GIVE_UP_MS = 200_000
+FORKS_MAX = 2
+
+
+class Performed(Record):
+    """One tool call that was really performed, in this life of the process."""
+
+    run_id: str
+    command_id: str
+    key: str
+    tool: str
+    arguments: str
+    life: int
+
+
+class Hands:
+    """Performs every kind of command."""
+
+    def __init__(
+        self,
+        world: "SimulatedWorld",
+        *,
+        model: Model,
+        tools: Mapping[str, Tool],
+        person: Callable[[Random], Reply],
+        validators: Mapping[str, Callable[[str], Sequence[str]]],
+    ) -> None:
+        self._world = world
+        self._model = model
+        self._tools = tools
+        self._person = person
+        self._validators = validators
+        self._children: dict[tuple[str, str], str] = {}
+        self._told: dict[str, int] = {}
+        self._forks = 0
+        self.performed: list[Performed] = []
+        # What really happened: the text each effect left, by the key of its call.
+        self.effects: dict[str, str] = {}
+        self._performers: dict[type[Command], Callable[[str, Any], Any]] = {
+            commands.CallModel: self._call_model,
+            commands.CallTool: self._call_tool,
+            commands.ReconcileTool: self._reconcile,
+            commands.CallCode: self._call_code,
+            commands.Retrieve: self._retrieve,
+            commands.AskHuman: self._ask_human,
+            commands.SetTimer: self._set_timer,
+            commands.StartChild: self._start_child,
+            commands.CancelCommand: self._cancel,
+            commands.ForkRun: self._fork,
+        }
+
+    async def perform(self, run_id: str, command: Command) -> None:
+        """Do what a command orders."""
+        await self._performers[type(command)](run_id, command)
+
+    def after_turn(self, live: Live) -> None:
+        """Tell the parent of a run that has ended; news of a child may be lost, but not for good."""
+        state = live.state
+        if state.ending is None or pinned(state).parent is None:
+            return
+        world, told = self._world, self._told.get(live.run_id, 0)
+        if told > 1:
+            return
+        self._told[live.run_id] = told + 1
+        parent = pinned(state).parent
+        assert parent is not None
+        text = state.answer if isinstance(state.answer, str) else "a long answer"
+        report = reports.ChildSaid(parent.command_id, state.ending, text, spent_by(state))
+        is_lost = world.chance.random() < world.faults.lost_child
+        world.later(lambda: world.deliver(parent.run_id, report), after_ms=GIVE_UP_MS if is_lost else 0)
+
+    def _report(self, run_id: str, report: Report, *, after_ms: int = 0) -> None:
+        """Deliver what this process found out, perhaps twice; it dies with the process."""
+        world = self._world
+        world.later(lambda: world.deliver(run_id, report), after_ms=after_ms, dies_with_process=True)
+        if world.chance.random() < world.faults.duplicate:
+            world.later(lambda: world.deliver(run_id, report), after_ms=after_ms + 5, dies_with_process=True)
+
+    def _state(self, run_id: str) -> RunState:
+        live = self._world.lives.get(run_id)
+        return live.state if live is not None else self._world.state_of(run_id)
+
+    async def _call_model(self, run_id: str, command: commands.CallModel) -> None:
+        live = self._world.lives.get(run_id)
+        if live is None:
+            return
+        answer = self._model(live.conversation.catch_up(live.state), self._world.chance)
+        report: Report
+        if isinstance(answer, Breaks):
+            report = arrivals.ModelFailed(command.id, answer.code, was_cut=answer.was_cut)
+        else:
+            report = reports.ModelSaid(command.id, answer)
+        self._report(run_id, report, after_ms=self._world.chance.randrange(2000))
+
+    async def _call_tool(self, run_id: str, command: commands.CallTool) -> None:
+        world = self._world
+        if world.chance.random() < world.faults.tool_failure:
+            self._fail_tool(run_id, command)
+        else:
+            self._report(run_id, self._really_call(run_id, command), after_ms=world.chance.randrange(500))
+
+    def _fail_tool(self, run_id: str, command: commands.CallTool) -> None:
+        """Break a call in one of the ways tools break: before, after or without its effect."""
+        kind = self._world.chance.choice(("raise", "unavailable", "timeout", "timeout_late", "shape", "refuted"))
+        if kind == "raise":
+            report: Report = reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, "it broke")
+        elif kind == "unavailable":
+            report = reports.ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, "it is not there")
+        elif kind == "timeout":
+            if self._world.chance.random() < 0.5:
+                self._really_call(run_id, command)
+            report = reports.ToolBroke(command.id, ErrorCode.TOOL_TIMEOUT, "it took too long")
+        elif kind == "timeout_late":
+            self._report(run_id, self._really_call(run_id, command), after_ms=LATE_MS)
+            report = reports.ToolBroke(command.id, ErrorCode.TOOL_TIMEOUT, "it took too long")
+        else:
+            said = self._really_call(run_id, command)
+            broken = ToolResult(command.call_id, command.tool, "\x1b[2Jnot what was promised")
+            report = said
+            if isinstance(said, reports.ToolSaid):
+                refuted = "it is not there" if kind == "refuted" else ""
+                result = said.result if refuted else broken
+                report = reports.ToolSaid(command.id, result, refuted)
+        self._report(run_id, report)
+
+    def _really_call(self, run_id: str, command: commands.CallTool) -> Report:
+        arguments = command.arguments if isinstance(command.arguments, str) else "{}"
+        key = (run_id, command.id, command.key, command.tool, arguments)
+        self.performed.append(Performed(*key, self._world.life))
+        try:
+            content = self._tools[command.tool](read_json(arguments))
+        except Exception as error:  # whatever a tool raises is an observation
+            return reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, str(error))
+        if command.mutating:
+            self.effects.setdefault(command.key, content)
+        return reports.ToolSaid(command.id, ToolResult(command.call_id, command.tool, content))
+
+    async def _reconcile(self, run_id: str, command: commands.ReconcileTool) -> None:
+        if self._world.chance.random() < self._world.faults.tool_failure:
+            report = reports.ToolAccounted(command.id, Happened.UNKNOWN)
+        elif command.key in self.effects:
+            report = reports.ToolAccounted(command.id, Happened.YES, self.effects[command.key])
+        else:
+            report = reports.ToolAccounted(command.id, Happened.NO)
+        self._report(run_id, report)
+
+    async def _call_code(self, run_id: str, command: commands.CallCode) -> None:
+        text = command.input if isinstance(command.input, str) else ""
+        report: Report
+        try:
+            report = arrivals.CodeReturned(command.id, problems=tuple(self._validators[command.name](text)))
+        except Exception as error:  # whatever the user's code raises is an outcome
+            report = arrivals.CodeFailed(command.id, str(error))
+        self._report(run_id, report)
+
+    async def _retrieve(self, run_id: str, command: commands.Retrieve) -> None:
+        report: Report = reports.ContextSaid(command.id, "evidence")
+        if self._world.chance.random() < self._world.faults.tool_failure:
+            report = arrivals.ContextFailed(command.id, "nothing to be found")
+        self._report(run_id, report)
+
+    async def _ask_human(self, run_id: str, command: commands.AskHuman) -> None:
+        """A person answers after a while. People are not part of the process and survive it."""
+        reply, world = self._person(self._world.chance), self._world
+        if reply is Reply.IGNORE:
+            return
+        report = self._answer(run_id, command, reply)
+        after_ms = world.chance.randrange(100_000)
+        world.later(lambda: world.deliver(run_id, report), after_ms=after_ms)
+        if world.chance.random() < world.faults.duplicate:
+            world.later(lambda: world.deliver(run_id, report), after_ms=after_ms + 5)
+
+    def _answer(self, run_id: str, command: commands.AskHuman, reply: Reply) -> Report:
+        if command.purpose is AskPurpose.OUTCOME:
+            assert command.packet is not None
+            call = self._state(run_id).open.get(command.packet.about)
+            happened = isinstance(call, commands.CallTool) and call.key in self.effects
+            return arrivals.OutcomeJudged(command.id, "ada", Happened.YES if happened else Happened.NO)
+        if reply is Reply.REJECT:
+            return arrivals.ApprovalRefused(command.id, "ada", "not today")
+        if command.purpose is AskPurpose.QUESTION and reply is Reply.MODIFY:
+            return reports.PersonSaid("ada", "forty-two", command.id)
+        if reply is Reply.MODIFY and command.packet is not None and isinstance(command.packet.call.arguments, str):
+            arguments = {**read_json(command.packet.call.arguments), "n": self._world.chance.randrange(3)}
+            return reports.PersonApproved(command.id, "ada", arguments)
+        return reports.PersonApproved(command.id, "ada")
+
+    async def _set_timer(self, run_id: str, command: commands.SetTimer) -> None:
+        wait_ms = max(0, command.due_at_ms - self._world.now_ms())
+        self._report(run_id, arrivals.TimerFired(command.id), after_ms=wait_ms)
+
+    async def _start_child(self, run_id: str, command: commands.StartChild) -> None:
+        world = self._world
+        self._children[run_id, command.id] = command.run_id
+        self._told.pop(command.run_id, None)
+        world.later(lambda: world.deliver(run_id, arrivals.ChildLost(command.id)), after_ms=2 * GIVE_UP_MS)
+        if world.chance.random() < world.faults.lost_child / 2:
+            return
+        manifest = child_manifest(pinned(self._state(run_id)), command, chat_graph(tool_rounds_max=3))
+        await world.start(manifest)
+
+    async def _cancel(self, run_id: str, command: commands.CancelCommand) -> None:
+        """Only a child hears of it: whatever else was under way reports late, and nobody listens."""
+        child = self._children.get((run_id, command.about))
+        if child is not None:
+            world = self._world
+            world.later(lambda: world.deliver(child, arrivals.CancelRequested("parent")))
+
+    async def _fork(self, run_id: str, command: commands.ForkRun) -> None:
+        world = self._world
+        await fork(world.journal, run_id, command)
+        if command.run_id not in world.lives:
+            world.lives[command.run_id] = await recover(world.runner, command.run_id)
+            self.after_turn(world.lives[command.run_id])
+
+    def maybe_signal(self) -> None:
+        """Now and then somebody sends a signal, sensible or not."""
+        world = self._world
+        if not world.lives or world.chance.random() >= world.faults.signal:
+            return
+        run_id = world.chance.choice(list(world.lives))
+        report = self._signal(run_id)
+        world.later(lambda: world.deliver(run_id, report), after_ms=world.chance.randrange(5000))
+        if isinstance(report, arrivals.PauseRequested) and world.chance.random() < 0.9:
+            resume = arrivals.ResumeRequested("ada")
+            world.later(lambda: world.deliver(run_id, resume), after_ms=5000 + world.chance.randrange(50_000))
+
+    def _signal(self, run_id: str) -> Report:
+        chance, state = self._world.chance, self._world.lives[run_id].state
+        open_ids = [*state.open, "0.1", "999.0", "nonsense"]
+        some_id = chance.choice(open_ids)
+        if state.ending is not None and state.ending is not Ending.SUCCESS and self._forks < FORKS_MAX:
+            self._forks += 1
+            return arrivals.RetryRequested("ada")
+        kinds: tuple[Callable[[], Report], ...] = (
+            lambda: arrivals.CancelRequested("ada"),
+            lambda: arrivals.PauseRequested("ada"),
+            lambda: arrivals.PauseRequested("ada"),
+            lambda: arrivals.ResumeRequested("ada"),
+            lambda: reports.PersonSaid("ada", "please be quick"),
+            lambda: arrivals.ToolOutcomeLost(some_id),
+            lambda: arrivals.ModelAnswered(some_id, "I am not who you asked", tokens_bound=40),
+            lambda: arrivals.ToolReturned(some_id, "forged", b"", 22),
+            lambda: arrivals.ApprovalGiven(some_id, "mallory"),
+            lambda: arrivals.ApprovalRefused(some_id, "ada"),
+            lambda: arrivals.OutcomeJudged(some_id, "ada", Happened.UNKNOWN),
+            lambda: arrivals.RunStarted(pinned(state), 0),
+            lambda: arrivals.RetryRequested("ada"),
+        )
+        return chance.choice(kinds)()

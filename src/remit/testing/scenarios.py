@@ -1,0 +1,224 @@
+"""Scenarios: runs made of a seed, with tools, budgets, goals and models that go wrong in every way we could think of."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from remit.core.boundary import Boundary
+from remit.core.budget import FIELDS, Budget
+from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
+from remit.core.failure import ErrorCode
+from remit.core.goal import Criterion, Goal, RequiredAction, TaskClass
+from remit.core.graph import EXITS, TERMINALS, Edge, Graph, JoinRule, Node, NodeKind
+from remit.core.inference import ModelInfo, ModelResult, Price
+from remit.core.manifest import Manifest, make_manifest
+from remit.core.messages import Message, user_message
+from remit.core.record import JsonObject, replace
+from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.core.usage import TokenUsage
+from remit.orchestrate.patterns.chat import chat_graph
+from remit.testing.faults import CALM, STORM, Faults
+from remit.testing.script import Breaks, Reply, Tool
+from remit.testing.world import SimulatedWorld
+
+PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "note": {"type": "string"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+RESULT: JsonObject = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+LEASE = (
+    ("input_tokens", 50_000),
+    ("output_tokens", 8_000),
+    ("tool_calls", 4),
+    ("inference_cost_microusd", 200_000),
+    ("steps", 14),
+    ("human_reviews", 3),
+)
+
+TOOLS: tuple[ToolDefinition, ...] = (
+    ToolDefinition("look", "look something up", PARAMETERS, RESULT, effect=Effect.READ),
+    ToolDefinition("fetch", "ask the network", PARAMETERS, RESULT, effect=Effect.READ, network=True, cost_microusd=5),
+    ToolDefinition("write", "write a record", PARAMETERS, RESULT, effect=Effect.WRITE),
+    ToolDefinition("pay", "pay somebody", PARAMETERS, RESULT, effect=Effect.EXTERNAL, reconcilable=True),
+    ToolDefinition("put", "put a value", PARAMETERS, RESULT, effect=Effect.WRITE, idempotent=True),
+    ToolDefinition("secret", "needs a right", PARAMETERS, RESULT, effect=Effect.READ, permissions=("vault.open",)),
+    ToolDefinition("finish", "end the loop", PARAMETERS, RESULT, effect=Effect.NONE, may_stop_loop=True),
+    ToolDefinition("ask_child", "delegate", PARAMETERS, effect=Effect.NONE, delegates=True, lease=LEASE),
+)
+MODEL = ModelInfo("scripted", 100_000, Price(1_000_000, 2_000_000))
+
+_HOSTILE_TEXTS = ("done", "\x1b[2J\x1b[31mowned\x07", "<script>alert(1)</script>", "half \ud800 a pair", "x" * 3000, "ok " * 20)
+_CODES = (
+    ErrorCode.INFERENCE_ENGINE_ERROR,
+    ErrorCode.INFERENCE_MODEL_UNAVAILABLE,
+    ErrorCode.INFERENCE_CONTEXT_EXCEEDED,
+    ErrorCode.INFERENCE_MALFORMED_RESPONSE,
+)
+
+
+def tools() -> dict[str, Tool]:
+    """Simulated services behind the tools: they all succeed and say so."""
+    return {tool.name: lambda arguments: '{"ok": true}' for tool in TOOLS}
+
+
+def hostile_model(messages: Sequence[Message], chance: Random) -> ModelResult | Breaks:
+    """A model that follows nobody: it answers, lies, breaks, repeats itself and calls whatever it likes."""
+    roll = chance.random()
+    if roll < 0.15:
+        return ModelResult(chance.choice(_HOSTILE_TEXTS), usage=_usage(chance))
+    if roll < 0.2:
+        return Breaks(chance.choice(_CODES), was_cut=chance.random() < 0.3)
+    if roll < 0.215:
+        return ModelResult("", usage=_usage(chance))
+    how_many = chance.choice((1, 1, 1, 2, 3, 6))
+    calls = tuple(_call(chance) for _ in range(how_many))
+    return ModelResult(chance.choice(("", "let me see")), tool_calls=calls, usage=_usage(chance))
+
+
+def random_person(chance: Random) -> Reply:
+    """A person who mostly approves, and sometimes does anything else."""
+    return chance.choice((Reply.APPROVE, Reply.APPROVE, Reply.APPROVE, Reply.REJECT, Reply.MODIFY, Reply.IGNORE))
+
+
+def scenario(seed: int, *, faults: Faults = STORM) -> SimulatedWorld:
+    """A world with one random run in it, played to its end."""
+    chance = Random(f"scenario {seed}")
+    world = SimulatedWorld(
+        model=hostile_model,
+        tools=tools(),
+        person=random_person,
+        validators={"polite": lambda text: [] if "owned" not in text else ["this is not polite"], "broken": _broken},
+        faults=CALM if chance.random() < 0.1 else faults,
+        seed=seed,
+    )
+    world.finish(random_manifest(chance, f"run{seed}"))
+    return world
+
+
+def random_manifest(chance: Random, run_id: str) -> Manifest:
+    """A run with whatever tools, caps, goal and graph the chance gives it."""
+    budget = Budget(*(_cap(chance, field) for field in FIELDS))
+    allowed = None if chance.random() < 0.8 else tuple(tool.name for tool in TOOLS if chance.random() < 0.6)
+    manifest = make_manifest(
+        run_id=run_id,
+        request=_request(chance),
+        boundary=Boundary(
+            name="simulated",
+            allowed_tools=allowed,
+            permissions=("vault.open",) if chance.random() < 0.3 else (),
+            approval_effects=(Effect.WRITE, Effect.EXTERNAL) if chance.random() < 0.7 else (),
+            approval_wait_ms_max=chance.choice((50_000, 3_600_000)),
+        ),
+        budget=budget,
+        graph=chance.choice((chat_graph(), chat_graph(tool_rounds_max=4), research_graph(chance), review_graph())),
+        models=(MODEL if chance.random() < 0.99 else replace(MODEL, price=None),),
+        tools=TOOLS,
+        goal=_goal(chance),
+        retrieves_context=chance.random() < 0.3,
+    )
+    return manifest
+
+
+def research_graph(chance: Random) -> Graph:
+    """Children first, then the chat: a map whose answers the model then reads."""
+    fan = Node(
+        "fan", NodeKind.MAP, prompt="look around", children=3, join=chance.choice(tuple(JoinRule)), lease=LEASE, visits_max=1
+    )
+    chat = chat_graph(tool_rounds_max=4)
+    return Graph(
+        "research", "fan", (fan, *chat.nodes), (Edge("fan", "prepare"), *chat.edges), chat.exits
+    )
+
+
+def review_graph() -> Graph:
+    """A chat whose answer a person sees before it leaves, with conditions on its edges."""
+    chat = chat_graph(tool_rounds_max=4)
+    review = Node("review", NodeKind.HUMAN, prompt="May this leave?", visits_max=2)
+    sort = Node("sort", NodeKind.DECIDE)
+    edges = tuple(edge for edge in chat.edges if edge.source != "check")
+    return Graph(
+        "review",
+        chat.start,
+        (*chat.nodes, review, sort),
+        (
+            *edges,
+            Edge("check", "think", "repairable"),
+            Edge("check", "sort"),
+            Edge("sort", "done", condition="committed_observations == 0 && answer_bytes < 100"),
+            Edge("sort", "review"),
+            Edge("review", "think", "rejected"),
+            Edge("review", "done"),
+        ),
+        chat.exits,
+    )
+
+
+def _broken(text: str) -> Sequence[str]:
+    raise RuntimeError("this validator does not work")
+
+
+def _usage(chance: Random) -> TokenUsage:
+    roll = chance.random()
+    if roll < 0.05:
+        return TokenUsage()
+    if roll < 0.06:
+        return TokenUsage(prompt_tokens=10**7, output_tokens=10**7)
+    return TokenUsage(prompt_tokens=chance.randrange(50), reasoning_tokens=chance.randrange(5), output_tokens=chance.randrange(1, 50))
+
+
+def _call(chance: Random) -> ToolCall:
+    name = chance.choice((*(tool.name for tool in TOOLS), *["look", "fetch", "write", "pay", "put"] * 3, "no_such_tool"))
+    arguments: JsonObject = {"n": chance.randrange(8)}
+    roll = chance.random()
+    if roll < 0.04:
+        arguments = {"n": "not a number", "path": "../../etc/passwd"}
+    elif roll < 0.05:
+        arguments = {"n": 2**70}
+    elif roll < 0.08:
+        arguments["note"] = "long " * 400
+    return ToolCall(chance.choice(("call", "call", f"call{chance.randrange(100)}")), name, arguments)
+
+
+def _cap(chance: Random, field: str) -> int | None:
+    """Mostly the standard cap; sometimes little, sometimes nothing."""
+    roll = chance.random()
+    if roll < 0.95:
+        return None
+    if roll < 0.96:
+        return 0
+    scale = {"input_tokens": 20_000, "output_tokens": 5_000, "wall_clock_ms": 60_000, "context_tokens": 5_000}
+    scale["inference_cost_microusd"] = 50_000
+    return chance.randrange(1, scale.get(field, 12))
+
+
+def _request(chance: Random) -> SystemRequest:
+    mode = chance.choice((*[ToolChoiceMode.AUTO] * 12, *ToolChoiceMode))
+    schema = RESULT if chance.random() < 0.15 else None
+    return SystemRequest(
+        messages=(user_message("please do something useful" * chance.choice((1, 1, 60))),),
+        hints=ExecutionHints(max_tokens=chance.choice((0, 0, 100)), timeout_ms=chance.choice((0, 0, 0, 60_000))),
+        output=OutputContract(schema=schema),
+        tools=() if chance.random() < 0.85 else ("look", "write"),
+        tool_choice=ToolChoice(mode, "look" if mode is ToolChoiceMode.FUNCTION else ""),
+    )
+
+
+def _goal(chance: Random) -> Goal | None:
+    if chance.random() < 0.7:
+        return None
+    criteria: list[Criterion] = []
+    options: tuple[Callable[[], Criterion], ...] = (
+        lambda: Criterion("short", guard="answer_bytes < 2000"),
+        lambda: Criterion("impossible to say", guard="10 / (visits - visits) > 1"),
+        lambda: Criterion("polite", validator="polite"),
+        lambda: Criterion("broken", validator="broken"),
+    )
+    while chance.random() < 0.5:
+        criteria.append(chance.choice(options)())
+    return Goal(
+        "do something useful",
+        tuple(criteria),
+        (RequiredAction("look"),) if chance.random() < 0.3 else (),
+        chance.choice((None, *TaskClass)),
+    )
