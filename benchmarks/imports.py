@@ -4,7 +4,7 @@ import resource
 import subprocess
 import sys
 
-from benchmarks.measure import MICROS_PER_SECOND, Effort, Figure, spread_of
+from benchmarks.measure import MICROS_PER_SECOND, Effort, Figure
 
 MODULES = ("remit", "remit.kernel.decide", "remit.orchestrate.runner")
 NOTHING = "pass"
@@ -15,10 +15,10 @@ def measure_imports(effort: Effort) -> list[Figure]:
     statements = [NOTHING, *(f"import {module}" for module in MODULES)]
     for statement in statements:
         micros_of_interpreter(statement)  # Whatever was never compiled to bytecode is now.
-    rounds = [[micros_of_interpreter(statement) for statement in statements] for _ in range(effort.imports)]
-    nothing, *columns = [list(column) for column in zip(*rounds, strict=True)]
+    repeats = [[micros_of_interpreter(statement) for statement in statements] for _ in range(effort.import_repeats)]
+    nothing, *columns = list(zip(*repeats, strict=True))
     return [
-        Figure(f"import {module}", min(taken), "python -c pass", min(nothing), spread_of(taken))
+        Figure(f"import {module}", "python -c pass", taken, nothing)
         for module, taken in zip(MODULES, columns, strict=True)
     ]
 

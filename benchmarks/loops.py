@@ -1,13 +1,11 @@
 """A tool loop as a whole, and how its cost grows with the length of the run."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from benchmarks.bare import play_bare
-from benchmarks.measure import Effort, Figure, Work, compare, growth_exponent, micros_of, spread_of
+from benchmarks.measure import Effort, Figure, Work, compare, growth_exponent, in_turn, spread_of
 from benchmarks.stage import Stage
 
 # What the design promises for a loop of two turns, and for the growth of a run.
@@ -15,29 +13,53 @@ LOOP_MICROS_WANTED = 15
 LOOP_MICROS_MAX = 30
 EXPONENT_MAX = 1.05
 
-BARE = "a bare asyncio loop"
-
-Play = Callable[[int], Coroutine[Any, Any, object]]
-
 
 @dataclass(frozen=True)
 class Point:
-    """A run of so many loops: its CPU time and its journal, less those of a run without any loop."""
+    """A run of so many loops: its journal, and its CPU time and that of the bare loop as every repeat found them."""
 
     loops: int
-    micros: float
-    floor_micros: float
     journal_bytes: int
+    taken: tuple[float, ...]
+    floor_taken: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Growth:
-    """Runs of several lengths, and the exponents with which cost grows: ours and that of the bare loop."""
+    """Runs of several lengths. The first has no loop at all: what it costs is no growth and is taken off the others."""
 
+    nothing: Point
     points: tuple[Point, ...]
-    exponent: float
-    floor_exponent: float
-    spread: float
+
+    @property
+    def micros(self) -> list[float]:
+        """What each length costs beyond nothing."""
+        return [min(point.taken) - min(self.nothing.taken) for point in self.points]
+
+    @property
+    def floor_micros(self) -> list[float]:
+        """What the bare loop costs beyond nothing."""
+        return [min(point.floor_taken) - min(self.nothing.floor_taken) for point in self.points]
+
+    @property
+    def bytes_per_loop(self) -> list[float]:
+        """What each loop adds to the journal."""
+        return [(point.journal_bytes - self.nothing.journal_bytes) / point.loops for point in self.points]
+
+    @property
+    def exponent(self) -> float:
+        """With which power of the number of loops the cost grows."""
+        return growth_exponent([point.loops for point in self.points], self.micros)
+
+    @property
+    def floor_exponent(self) -> float:
+        """The same for the bare loop: what the machine alone makes of a longer run."""
+        return growth_exponent([point.loops for point in self.points], self.floor_micros)
+
+    @property
+    def spread(self) -> float:
+        """How far the median repeat of the longest run lies above its best."""
+        return spread_of(self.points[-1].taken)
 
 
 def measure_loop(effort: Effort) -> Figure:
@@ -48,7 +70,7 @@ def measure_loop(effort: Effort) -> Figure:
         return compare(
             "tool loop, two turns",
             lambda: run(stage.play(effort.loops)),
-            BARE,
+            "a bare asyncio loop",
             lambda: run(play_bare(effort.loops)),
             operations=effort.loops,
             effort=effort,
@@ -56,35 +78,40 @@ def measure_loop(effort: Effort) -> Figure:
 
 
 def measure_growth(effort: Effort) -> Growth:
-    """Runs of growing length, measured in turn, so that a slow stretch of the machine meets all of them."""
+    """Runs of growing length, ours and bare ones, all of them in turn."""
     stage = Stage()
     sizes = (0, *effort.sizes)
     with asyncio.Runner() as runner:
         run = runner.get_loop().run_until_complete
 
-        def work(play: Play, size: int) -> None:
-            run(play(size))
+        def ours(size: int) -> Work:
+            return lambda: run(stage.play(size))
+
+        def bare(size: int) -> Work:
+            return lambda: run(play_bare(size))
 
         def bytes_of(size: int) -> int:
             run(stage.play(size))
             return sum(len(data) for data in run(stage.written()))
 
-        works: list[Work] = [partial(work, play, size) for play in (stage.play, play_bare) for size in sizes]
-        rounds = [[micros_of(work, 1) for work in works] for _ in range(effort.repeats + 1)]
-        columns = [list(column) for column in zip(*rounds[1:], strict=True)]  # The first round warms up.
+        columns = in_turn([*map(ours, sizes), *map(bare, sizes)], effort)
         journals = [bytes_of(size) for size in sizes]
-    ours, bare = columns[: len(sizes)], columns[len(sizes) :]
-    micros, floor_micros = beyond_nothing(ours), beyond_nothing(bare)
-    rows = zip(effort.sizes, micros, floor_micros, journals[1:], strict=True)
-    return Growth(
-        tuple(Point(size, mine, floor, written - journals[0]) for size, mine, floor, written in rows),
-        growth_exponent(effort.sizes, micros),
-        growth_exponent(effort.sizes, floor_micros),
-        spread_of(ours[-1]),
-    )
+    rows = zip(sizes, journals, columns[: len(sizes)], columns[len(sizes) :], strict=True)
+    nothing, *points = [Point(size, journal, taken, floor) for size, journal, taken, floor in rows]
+    return Growth(nothing, tuple(points))
 
 
-def beyond_nothing(columns: list[list[float]]) -> list[float]:
-    """The best of each column, less that of the first: what a run costs before its first loop is not growth."""
-    nothing, *best = [min(column) for column in columns]
-    return [value - nothing for value in best]
+def growth_together(rounds: Sequence[Growth]) -> Growth:
+    """One growth from the growth that several rounds found."""
+    nothing, *points = [
+        points_together(same) for same in zip(*((growth.nothing, *growth.points) for growth in rounds), strict=True)
+    ]
+    return Growth(nothing, tuple(points))
+
+
+def points_together(rounds: Sequence[Point]) -> Point:
+    """One point from the same point of several rounds."""
+    first = rounds[0]
+    taken = tuple(micros for point in rounds for micros in point.taken)
+    floor_taken = tuple(micros for point in rounds for micros in point.floor_taken)
+    return Point(first.loops, first.journal_bytes, taken, floor_taken)

@@ -1,8 +1,9 @@
-"""Measuring: CPU time, the best of several repeats, and always a floor beside it.
+"""Measuring: CPU time, the best of many repeats, and always a floor beside it.
 
 Rule 1: time is CPU time of this process, so that waiting for a busy machine does not count.
-Rule 2: of several repeats the best counts; whatever disturbs a repeat only ever makes it slower.
-Rule 3: a figure and its floor take turns, so that a slow stretch of the machine meets both.
+Rule 2: of many repeats the best counts; whatever disturbs a repeat only ever makes it slower.
+Rule 3: a figure and its floor take turns, and every benchmark has several rounds, so that no slow stretch of the
+        machine, short or long, falls on one figure alone.
 """
 
 import gc
@@ -21,54 +22,87 @@ MICROS_PER_SECOND = 1_000_000
 class Effort:
     """How much a measurement is repeated, and how large the runs and graphs in it are."""
 
+    rounds: int
+    # Repeats in each round; of the imports, which take longest, there are fewer.
     repeats: int
-    # A repeat does its work as often as fits: long against the clock's grain, short enough to find a quiet stretch.
+    import_repeats: int
+    # A repeat does its work as often as fits: long against the clock's grain, short enough to find a quiet moment.
     window_us: float
     loops: int
     sizes: tuple[int, ...]
     graph_stages: int
-    imports: int
 
 
 FULL = Effort(
-    repeats=40,
+    rounds=4,
+    repeats=12,
+    import_repeats=3,
     window_us=4_000,
     loops=200,
     sizes=(10, 20, 50, 100, 200, 500),
     graph_stages=331,
-    imports=9,
 )
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Microseconds of one operation, those of its floor, and how far the median repeat lay above the best."""
+    """Microseconds of one operation and of its floor, as every repeat found them."""
 
     name: str
-    micros: float
     floor: str
-    floor_micros: float
-    spread: float
+    taken: tuple[float, ...]
+    floor_taken: tuple[float, ...]
+
+    @property
+    def micros(self) -> float:
+        """The best repeat of the operation."""
+        return min(self.taken)
+
+    @property
+    def floor_micros(self) -> float:
+        """The best repeat of the floor."""
+        return min(self.floor_taken)
 
     @property
     def ratio(self) -> float:
         """How many floors the operation costs."""
         return self.micros / self.floor_micros if self.floor_micros else math.inf
 
+    @property
+    def spread(self) -> float:
+        """How far the median repeat lies above the best, as a share of the best."""
+        return spread_of(self.taken)
+
+
+def together(rounds: Sequence[Figure]) -> Figure:
+    """One figure from the same figure of several rounds."""
+    first = rounds[0]
+    taken = tuple(micros for figure in rounds for micros in figure.taken)
+    return Figure(first.name, first.floor, taken, tuple(micros for figure in rounds for micros in figure.floor_taken))
+
 
 def compare(name: str, work: Work, floor: str, floor_work: Work, *, operations: int, effort: Effort) -> Figure:
     """Measure two pieces of work in turn; each does so many operations whenever it is called."""
-    calls, floor_calls = calls_in(work, effort.window_us), calls_in(floor_work, effort.window_us)
-    taken: list[float] = []
-    floor_taken: list[float] = []
-    for _ in range(effort.repeats):
-        taken.append(micros_of(work, calls) / operations)
-        floor_taken.append(micros_of(floor_work, floor_calls) / operations)
-    return Figure(name, min(taken), floor, min(floor_taken), spread_of(taken))
+    taken, floor_taken = in_turn([work, floor_work], effort)
+    return Figure(
+        name,
+        floor,
+        tuple(micros / operations for micros in taken),
+        tuple(micros / operations for micros in floor_taken),
+    )
+
+
+def in_turn(works: Sequence[Work], effort: Effort) -> list[tuple[float, ...]]:
+    """Microseconds of one call of each work, as often as the effort says, one work after the other."""
+    calls = [calls_in(work, effort.window_us) for work in works]
+    repeats = [
+        [micros_of(work, times) for work, times in zip(works, calls, strict=True)] for _ in range(effort.repeats)
+    ]
+    return list(zip(*repeats, strict=True))
 
 
 def calls_in(work: Work, window_us: float) -> int:
-    """How often the work fits into the window. The call that finds out also warms everything up."""
+    """How often the work fits into the window. Finding out also warms everything up."""
     micros_of(work, 1)
     once = micros_of(work, 1)
     return max(1, int(window_us / once)) if once else 1
@@ -91,6 +125,6 @@ def spread_of(taken: Sequence[float]) -> float:
 
 def growth_exponent(sizes: Sequence[int], micros: Sequence[float]) -> float:
     """The slope of a straight line through the logarithms: 1 is linear, 2 is quadratic."""
-    # What a disturbed run makes negative is as good as nothing; a logarithm needs something.
+    # A disturbed run can seem to cost less than nothing, and a logarithm needs something.
     logs = [math.log(max(value, 1e-9)) for value in micros]
     return statistics.linear_regression([math.log(size) for size in sizes], logs).slope

@@ -15,6 +15,8 @@ from remit.kernel.tally import Tally, tally_of
 from remit.kernel.view import view_of
 
 GUARD = "outcome == 'answered' && visits < 3 && left_tool_calls > 0"
+# Compiled graphs and parsed guards are kept by the process, so each graph is new and has guards that no other has.
+SEEDS = count(1)
 
 _RULES = ToolRules("boundary", "registry", "tool_calls", 30_000, "result_schema")
 
@@ -27,8 +29,6 @@ def measure_parts(effort: Effort) -> list[Figure]:
 
 def measure_compile(effort: Effort) -> Figure:
     """A graph of a thousand nodes, checked and made ready, against walking over its nodes and edges once."""
-    # Compiled graphs and parsed guards are kept, so each graph is new and has guards that no other has.
-    seeds = count(1)
     graph = staged_graph(0, effort.graph_stages)
 
     def walk() -> None:
@@ -39,7 +39,7 @@ def measure_compile(effort: Effort) -> Figure:
 
     return compare(
         f"compile a graph of {len(graph.nodes):,} nodes",
-        lambda: compile_graph(staged_graph(next(seeds), effort.graph_stages)),
+        lambda: compile_graph(staged_graph(next(SEEDS), effort.graph_stages)),
         "one walk over nodes and edges",
         walk,
         operations=1,

@@ -14,10 +14,11 @@ from benchmarks.loops import (
     LOOP_MICROS_MAX,
     LOOP_MICROS_WANTED,
     Growth,
+    growth_together,
     measure_growth,
     measure_loop,
 )
-from benchmarks.measure import Effort, Figure
+from benchmarks.measure import Effort, Figure, together
 from benchmarks.parts import measure_parts
 from benchmarks.turns import measure_turns
 
@@ -54,7 +55,24 @@ class Report:
 
 
 def measure(effort: Effort) -> Report:
-    """Run every benchmark."""
+    """Run every benchmark, in rounds."""
+    rounds = [measure_once(effort) for _ in range(effort.rounds)]
+    first = rounds[0]
+    return Report(
+        effort=effort,
+        python=first.python,
+        system=first.system,
+        cores=first.cores,
+        loop=together([report.loop for report in rounds]),
+        growth=growth_together([report.growth for report in rounds]),
+        turns=[together(same) for same in zip(*(report.turns for report in rounds), strict=True)],
+        parts=[together(same) for same in zip(*(report.parts for report in rounds), strict=True)],
+        imports=[together(same) for same in zip(*(report.imports for report in rounds), strict=True)],
+    )
+
+
+def measure_once(effort: Effort) -> Report:
+    """One round of every benchmark."""
     return Report(
         effort=effort,
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -99,7 +117,8 @@ def header(report: Report) -> Iterator[str]:
     """On what machine this was measured, and how much to trust it."""
     spreads = report.spreads
     yield f"{report.python} on {report.system}, {report.cores} cores"
-    yield f"CPU time, best of {report.effort.repeats} repeats (imports: of {report.effort.imports})"
+    repeats, imports = len(report.loop.taken), len(report.imports[0].taken)
+    yield f"CPU time, best of {repeats} repeats in {report.effort.rounds} rounds (imports: of {imports})"
     yield (
         f"noise: the median repeat lies {statistics.median(spreads):.0%} above the best, "
         f"{max(spreads):.0%} in the worst row"
@@ -127,11 +146,11 @@ def growth_lines(growth: Growth) -> Iterator[str]:
     """One line per length of run, and the exponents."""
     yield "Growth: runs of several lengths, less a run without any loop"
     yield f"  {'loops':<10}{'µs a run':>12}{'µs a loop':>12}{'floor µs a loop':>18}{'journal bytes a loop':>23}"
-    for point in growth.points:
-        each, floor_each = point.micros / point.loops, point.floor_micros / point.loops
+    rows = zip(growth.points, growth.micros, growth.floor_micros, growth.bytes_per_loop, strict=True)
+    for point, micros, floor_micros, journal_bytes in rows:
         yield (
-            f"  {point.loops:<10}{point.micros:>12,.0f}{each:>12,.2f}{floor_each:>18,.2f}"
-            f"{point.journal_bytes / point.loops:>23,.0f}"
+            f"  {point.loops:<10}{micros:>12,.0f}{micros / point.loops:>12,.2f}{floor_micros / point.loops:>18,.2f}"
+            f"{journal_bytes:>23,.0f}"
         )
     judged = "within" if growth.exponent <= EXPONENT_MAX else "over"
     yield (
@@ -144,7 +163,7 @@ def elsewhere_lines(report: Report) -> Iterator[str]:
     """Ours beside other frameworks, which were not measured in this run."""
     yield "Other frameworks, the same loop. NOT measured in this run: earlier, on another machine"
     yield "(two cores, in memory, 200 loops, CPU time); for the order of magnitude only"
-    yield f"  {'':<34}{'µs a loop':>11}{'× bare loop':>14}"
+    yield f"  {'':<34}{'µs a loop':>11}{'bare loops':>14}"
     for name, micros in MEASURED_ELSEWHERE_MICROS.items():
         yield f"  {name:<34}{micros:>11,}{micros / BARE_ELSEWHERE_MICROS:>14,.0f}"
     yield f"  {'remit, this run':<34}{report.loop.micros:>11,.0f}{report.loop.ratio:>14,.0f}"
@@ -159,7 +178,7 @@ def as_values(report: Report) -> dict[str, Any]:
         "loop": figure_values(report.loop),
         "loop_around_turns_micros": report.around_micros,
         "turns": [figure_values(figure) for figure in report.turns],
-        "growth": asdict(report.growth),
+        "growth": growth_values(report.growth),
         "parts": [figure_values(figure) for figure in report.parts],
         "imports": [figure_values(figure) for figure in report.imports],
         "targets": {
@@ -172,5 +191,25 @@ def as_values(report: Report) -> dict[str, Any]:
 
 
 def figure_values(figure: Figure) -> dict[str, Any]:
-    """A figure with its ratio."""
-    return {**asdict(figure), "ratio": figure.ratio}
+    """A figure without its single repeats."""
+    return {
+        "name": figure.name,
+        "micros": figure.micros,
+        "floor": figure.floor,
+        "floor_micros": figure.floor_micros,
+        "ratio": figure.ratio,
+        "spread": figure.spread,
+    }
+
+
+def growth_values(growth: Growth) -> dict[str, Any]:
+    """The growth without its single repeats."""
+    return {
+        "loops": [point.loops for point in growth.points],
+        "micros": growth.micros,
+        "floor_micros": growth.floor_micros,
+        "journal_bytes_per_loop": growth.bytes_per_loop,
+        "exponent": growth.exponent,
+        "floor_exponent": growth.floor_exponent,
+        "spread": growth.spread,
+    }

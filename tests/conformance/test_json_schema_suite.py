@@ -58,7 +58,7 @@ def files() -> Iterator[Any]:
                 yield pytest.param(draft, name, id=f"{draft}-{name.removesuffix('.json')}")
 
 
-@pytest.mark.parametrize(("draft", "name"), files())
+@pytest.mark.parametrize(("draft", "name"), list(files()))
 def test_the_checker_agrees_with_every_test_of_the_file(draft: str, name: str) -> None:
     disagreements = []
     for group in SUITE["drafts"][draft][name]:

@@ -14,7 +14,7 @@ import msgspec
 
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, Text
 
 FORMAT = 1
 _PREFIX = bytes([FORMAT])
@@ -75,3 +75,11 @@ def turn_from_json(line: bytes) -> Turn:
 def read_json(text: str | bytes) -> Any:
     """The value of a JSON text; raises ValueError when it is none."""
     return msgspec.json.decode(text)
+
+
+def arguments_in(text: Text) -> JsonObject:
+    """The arguments of a call as an object; long ones, which live in Blobs, by their digest."""
+    if not isinstance(text, str):
+        return {"blob": text.digest.hex(), "size_bytes": text.size_bytes}
+    arguments: JsonObject = read_json(text) if text else {}
+    return arguments

@@ -283,12 +283,11 @@ ENDINGS: Mapping[Ending, EndingRow] = MappingProxyType(
     }
 )
 
+ENDING_UNKNOWN = "ENDING_UNKNOWN"
+
 # One entry, two names: the failure taxonomy calls these endings by their error codes.
 ENDING_ALIASES: Mapping[str, Ending] = MappingProxyType(
-    {
-        ErrorCode.CANCELLED_TIMEOUT.value: Ending.TIMEOUT,
-        ErrorCode.CANCELLED_SIGNAL.value: Ending.USER_CANCEL,
-    }
+    {ErrorCode.CANCELLED_TIMEOUT.value: Ending.TIMEOUT, ErrorCode.CANCELLED_SIGNAL.value: Ending.USER_CANCEL}
 )
 
 
@@ -370,16 +369,10 @@ class IllegalArrival(RemitError):
         self.fault = fault
 
 
-ENDING_UNKNOWN = "ENDING_UNKNOWN"
-
-
 def ending_named(name: str) -> Ending:
     """The ending of this name, by its own name or its alias in the failure taxonomy."""
-    ending = ENDING_ALIASES.get(name)
-    if ending is not None:
-        return ending
     try:
-        return Ending(name)
+        return ENDING_ALIASES.get(name) or Ending(name)
     except ValueError:
         known = ", ".join([*Ending, *ENDING_ALIASES])
         raise RequestRejected(ENDING_UNKNOWN, f"ending={name[:80]!r} is unknown; use one of {known}") from None

@@ -166,12 +166,12 @@ def _pairs(schema: JsonObject, value: Any) -> Iterator[tuple[Any, Any]]:
             yield from ((each, value) for each in _listed(keyword, subschema))
         elif keyword == "properties" and isinstance(subschema, dict) and isinstance(value, dict):
             yield from ((each, value[name]) for name, each in subschema.items() if name in value)
-        elif isinstance(subschema, CONTAINERS) and keyword not in _APART:
+        elif isinstance(subschema, _SUBSCHEMAS) and keyword not in _APART:
             yield from ((each, part) for part in children(value) for each in _listed(keyword, subschema))
 
 
 def _listed(keyword: str, subschema: Any) -> Iterable[Any]:
-    return children(subschema) if keyword in _MAPS or not isinstance(subschema, dict) else (subschema,)
+    return children(subschema) if keyword in _MAPS or isinstance(subschema, list) else (subschema,)
 
 
 # The library brings these along.
@@ -179,6 +179,8 @@ _META_SCHEMA = re.compile(
     r"https?://json-schema\.org/(draft/(2019-09|2020-12)/(schema|meta/[a-z-]+)|draft-0[467]/schema)"
 )
 _REFERRING = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")
+# True and false are schemas too, and false objects to every part it meets.
+_SUBSCHEMAS = (dict, list, bool)
 _DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 # What stands under these is data and may look like a reference.
 _DATA = frozenset({"const", "enum", "default", "examples"})

@@ -5,9 +5,8 @@ Rule 2: retrieved context stands just before the last message of the request, fo
 """
 
 from remit.core.arrivals import ModelAnswered, ProposedCall
-from remit.core.codec import read_json
+from remit.core.codec import arguments_in
 from remit.core.messages import Message, assistant_message, system_message
-from remit.core.record import JsonObject, Text
 from remit.core.tools import ToolCall
 from remit.kernel.state import RunState, pinned
 
@@ -39,12 +38,4 @@ def rendered(entry: Message | ModelAnswered) -> Message:
 
 
 def _call(call: ProposedCall) -> ToolCall:
-    return ToolCall(call.call_id, call.tool, _arguments(call.arguments))
-
-
-def _arguments(text: Text) -> JsonObject:
-    """Arguments inline as an object; long ones are shown to the model by their digest."""
-    if not isinstance(text, str):
-        return {"blob": text.digest.hex(), "size_bytes": text.size_bytes}
-    arguments: JsonObject = read_json(text) if text else {}
-    return arguments
+    return ToolCall(call.call_id, call.tool, arguments_in(call.arguments))

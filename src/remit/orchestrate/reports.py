@@ -6,11 +6,13 @@ Rule 2: whatever an executor knows how to say as an arrival it may report as one
 
 from typing import TypeAlias
 
+from remit.core import arrivals
 from remit.core.arrivals import Arrival, Happened
 from remit.core.budget import Charges
 from remit.core.failure import Ending, ErrorCode
 from remit.core.inference import ModelResult
 from remit.core.record import JsonObject, Record
+from remit.core.signals import Signal, UserSignal
 from remit.core.tools import ToolResult
 
 
@@ -82,3 +84,23 @@ class PersonSaid(Record):
 Report: TypeAlias = (
     ModelSaid | ToolSaid | ToolBroke | ToolAccounted | ChildSaid | ContextSaid | PersonApproved | PersonSaid | Arrival
 )
+
+
+def report_of(signal: UserSignal) -> Report:
+    """What a signal from outside reports to its run."""
+    by, payload = signal.user_id, signal.payload
+    match signal.type:
+        case Signal.CANCEL:
+            return arrivals.CancelRequested(by, str(payload.get("reason", "")))
+        case Signal.PAUSE:
+            return arrivals.PauseRequested(by)
+        case Signal.RESUME:
+            return arrivals.ResumeRequested(by)
+        case Signal.APPROVE:
+            return PersonApproved(str(payload["packet_id"]), by, payload.get("arguments"))
+        case Signal.REJECT:
+            return arrivals.ApprovalRefused(str(payload["packet_id"]), by, str(payload.get("reason", "")))
+        case Signal.FEEDBACK:
+            return PersonSaid(by, str(payload["text"]))
+        case Signal.RETRY:
+            return arrivals.RetryRequested(by)

@@ -255,8 +255,9 @@ class Hands:
 
     def _signal(self, run_id: str) -> Report:
         chance, state = self._world.chance, self._world.lives[run_id].state
-        open_ids = [*state.open, "0.1", "999.0", "nonsense"]
-        some_id = chance.choice(open_ids)
+        some_id = chance.choice([*state.open, "0.1", "999.0", "nonsense"])
+        # Executors are ours and are believed about their own commands, so a forger must name another one.
+        no_call = chance.choice([key for key, c in state.open.items() if not isinstance(c, commands.CallTool)] or ["0.1"])
         if state.ending is not None and state.ending is not Ending.SUCCESS and self._forks < FORKS_MAX:
             self._forks += 1
             return arrivals.RetryRequested("ada")
@@ -268,7 +269,7 @@ class Hands:
             lambda: reports.PersonSaid("ada", "please be quick"),
             lambda: arrivals.ToolOutcomeLost(some_id),
             lambda: arrivals.ModelAnswered(some_id, "I am not who you asked", tokens_bound=40),
-            lambda: arrivals.ToolReturned(some_id, "forged", b"", 22),
+            lambda: arrivals.ToolReturned(no_call, "forged", b"", 22),
             lambda: arrivals.ApprovalGiven(some_id, "mallory"),
             lambda: arrivals.ApprovalRefused(some_id, "ada"),
             lambda: arrivals.OutcomeJudged(some_id, "ada", Happened.UNKNOWN),

@@ -14,24 +14,16 @@ from remit.core.codec import encode_turn, hash_turn
 from remit.core.commands import COMMANDS, AskHuman, CallModel, CallTool, Command, StartChild
 from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode
+from remit.core.graph import Graph
 from remit.core.tools import Effect, ToolDefinition
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState, pinned
-from remit.testing.runs import SimulatedRun, fold
+from remit.testing.runs import LawBroken, SimulatedRun, fold
 from remit.testing.world import SimulatedWorld
 
 # What may be ordered although a run is paused or its time is up: to stop, and to be told of a moment.
 _HARMLESS = (commands.CancelCommand, commands.SetTimer, commands.ForkRun)
-
-
-class LawBroken(AssertionError):
-    """A run did what no run may do."""
-
-    def __init__(self, law: str, world: SimulatedWorld, run_id: str, what: str) -> None:
-        super().__init__(f"law {law} is broken: {what} (run {run_id}; repeat it with seed {world.seed})")
-        self.law = law
-        self.seed = world.seed
 
 
 # A law yields what is wrong with a run, in words.
@@ -44,7 +36,7 @@ def keep_the_law(world: SimulatedWorld) -> None:
         run = world.run(run_id)
         for name, law in LAWS.items():
             for what in law(world, run):
-                raise LawBroken(name, world, run_id, what)
+                raise LawBroken(name, world.seed, run_id, what)
 
 
 def folding_gives_the_live_state(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
@@ -66,7 +58,7 @@ def every_run_ends_or_waits(world: SimulatedWorld, run: SimulatedRun) -> Iterato
 
 def no_budget_is_overshot(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """No counter ever holds more, spent and reserved together, than was assigned and released by people."""
-    caps, books = list(pinned(run.state).caps), _Books()
+    caps, books = list(pinned(run.state).caps), _Books(pinned(run.state).graph)
     for turn in run.turns:
         for decision in turn.decisions:
             if isinstance(decision, rulings.UsageExceeded):
@@ -325,7 +317,8 @@ LAWS: Mapping[str, Law] = MappingProxyType(
 class _Books:
     """What is spent and reserved, kept from the decisions alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: Graph) -> None:
+        self._terminals = frozenset(node.name for node in graph.nodes if node.ending is not None)
         self._open: dict[str, Command] = {}
         self._spent: dict[int, int] = {}
 
@@ -337,7 +330,7 @@ class _Books:
             self._settle(decision.command_id, decision.charged)
         elif isinstance(decision, rulings.QuestionSettled):
             self._settle(decision.command_id, self._open[decision.command_id].reserved)
-        elif isinstance(decision, rulings.NodeEntered) and not decision.node.startswith(_TERMINALS):
+        elif isinstance(decision, rulings.NodeEntered) and decision.node not in self._terminals:
             self._spend(((int(Dimension.STEPS), 1),))
 
     def held(self, dimension: int) -> int:
@@ -351,9 +344,6 @@ class _Books:
     def _spend(self, charged: tuple[tuple[int, int], ...]) -> None:
         for dimension, amount in charged:
             self._spent[dimension] = self._spent.get(dimension, 0) + amount
-
-
-_TERMINALS = ("done", "failed", "cancelled", "escalated", "exhausted")
 
 
 def _commands(run: SimulatedRun) -> Iterator[tuple[Turn, Command]]:

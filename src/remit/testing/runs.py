@@ -12,6 +12,15 @@ from remit.kernel.state import RunState
 K = TypeVar("K")
 
 
+class LawBroken(AssertionError):
+    """A run did what no run may do. The message says how to see it again."""
+
+    def __init__(self, law: str, seed: int, run_id: str, what: str) -> None:
+        super().__init__(f"law {law} is broken: {what} (run {run_id}; repeat it with seed {seed})")
+        self.law = law
+        self.seed = seed
+
+
 class SimulatedRun:
     """One run of a simulated world, read from its journal."""
 

@@ -183,9 +183,9 @@ def _call(chance: Random) -> ToolCall:
 def _cap(chance: Random, field: str) -> int | None:
     """Mostly the standard cap; sometimes little, sometimes nothing."""
     roll = chance.random()
-    if roll < 0.95:
+    if roll < (0.8 if field == "tool_calls" else 0.95):
         return None
-    if roll < 0.96:
+    if roll < (0.82 if field == "tool_calls" else 0.96):
         return 0
     scale = {"input_tokens": 20_000, "output_tokens": 5_000, "wall_clock_ms": 60_000, "context_tokens": 5_000}
     scale["inference_cost_microusd"] = 50_000

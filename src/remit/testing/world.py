@@ -22,7 +22,7 @@ from remit.orchestrate.reports import PersonSaid, Report
 from remit.orchestrate.runner import Runner
 from remit.testing.faults import CALM, Faults
 from remit.testing.hands import Hands, Performed
-from remit.testing.runs import SimulatedRun, fold
+from remit.testing.runs import LawBroken, SimulatedRun, fold
 from remit.testing.script import Model, Reply, Tool
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ class SimulatedWorld:
             self._at_ms = max(self._at_ms, due_at_ms)
             if life in (0, self.life):
                 self._perform(act)
-        raise AssertionError(f"seed {self.seed}: still busy after {EVENTS_MAX} events")
+        raise LawBroken("every_run_ends_or_waits", self.seed, "", f"the world is still busy after {EVENTS_MAX} events")
 
     def run(self, run_id: str) -> SimulatedRun:
         """A run as its journal tells it."""
@@ -231,7 +231,8 @@ class SimulatedWorld:
         """An arrival that was not judged must have changed nothing."""
         state = self.state_of(live.run_id)
         if live.state.seq == before and live.state != state:
-            raise AssertionError(f"seed {self.seed}: {report} was ignored and still changed run {live.run_id}")
+            what = f"{type(report).__name__} was ignored and still changed the run"
+            raise LawBroken("illegal_arrivals_change_nothing", self.seed, live.run_id, what)
 
     def state_of(self, run_id: str) -> RunState:
         """The state that the journal of a run adds up to."""

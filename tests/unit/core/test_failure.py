@@ -114,7 +114,7 @@ def test_a_prompt_that_does_not_fit_is_the_one_inference_failure_not_worth_retry
 
 @pytest.mark.req("0.26")
 def test_every_category_and_every_code_offers_a_way_to_recover() -> None:
-    recoveries = [row.recovery for row in (*CATEGORIES.values(), *ERRORS.values())]
+    recoveries = [row.recovery for row in CATEGORIES.values()] + [row.recovery for row in ERRORS.values()]
     assert all(recovery.endswith(".") and len(recovery) > 10 for recovery in recoveries)
     assert len(set(recoveries)) == len(recoveries)
 

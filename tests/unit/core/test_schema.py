@@ -345,13 +345,14 @@ def test_a_text_that_makes_a_pattern_backtrack_without_end_does_not_match() -> N
 
 
 def test_importing_the_room_does_not_load_the_library() -> None:
-    program = "import sys, remit.core.schema; print('jsonschema_rs' in sys.modules, 'urllib.parse' in sys.modules)"
+    program = "import sys, remit.core.schema; print('jsonschema_rs' in sys.modules)"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert printed.split() == ["False", "False"]
+    assert printed.strip() == "False"
 
 
 @pytest.mark.parametrize("schema", [ORDER, EXPRESSION, True])
 def test_is_valid_and_violations_agree(schema: JsonSchema) -> None:
     checker = compile_schema(schema)
-    for value in (None, 1, "x", [], {"order_id": "1"}, {"order_id": 1}, expression(2, 3), expression(2, None)):
+    values: list[Any] = [None, 1, "x", [], {"order_id": "1"}, {"order_id": 1}, expression(2, 3), expression(2, None)]
+    for value in values:
         assert checker.is_valid(value) is not bool(checker.violations(value))

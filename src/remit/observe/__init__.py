@@ -1,0 +1,1 @@
+"""Reads the journal and the state folded from it; never writes either."""

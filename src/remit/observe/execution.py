@@ -1,0 +1,141 @@
+"""A run as callers see it: ExecutionState, ExecutionContext and SystemResponse, read off the state.
+
+Rule 1: these are views; nothing is kept here that the state does not say.
+Rule 2: an open run has a response too: what it waits for, and what there is of an answer.
+"""
+
+from remit.core.codec import arguments_in, read_json
+from remit.core.contract import (
+    CallStatus,
+    ExecutionContext,
+    ExecutionState,
+    SystemError,  # noqa: A004  # the contract's own name for it
+    SystemResponse,
+    ToolCallMade,
+    ValidationResult,
+    WaitingFor,
+)
+from remit.core.failure import Ending, Failure, Retryable, failure_of
+from remit.core.rulings import Rung
+from remit.core.usage import TokenUsage
+from remit.kernel.state import CallTrace, RunState, lifecycle, pinned, questions, standing_at, waiting_for
+
+# How far up the ladder a call got, in the words of the contract. Verified and committed are settled in one turn.
+STATUS_OF: dict[Rung, CallStatus] = {
+    Rung.INTENDED: CallStatus.REFUSED,
+    Rung.ATTEMPTED: CallStatus.ATTEMPTED,
+    Rung.OBSERVED: CallStatus.OBSERVED,
+    Rung.VERIFIED: CallStatus.OBSERVED,
+    Rung.COMMITTED: CallStatus.COMMITTED,
+}
+
+
+def execution_state(state: RunState) -> ExecutionState:
+    """Where a run stands in its lifecycle."""
+    return ExecutionState(
+        current=lifecycle(state),
+        entered_at_ms=state.entered_at_ms,
+        attempt=state.repairs + 1,
+        total_steps=state.steps,
+        last_error=error_of(state),
+        last_step=standing_at(state).name if state.node >= 0 else "",
+    )
+
+
+def execution_context(state: RunState) -> ExecutionContext:
+    """A run as one object."""
+    request = pinned(state).request
+    return ExecutionContext(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        trace_id=request.trace_id,
+        mode=request.mode,
+        started_at_ms=state.started_at_ms,
+        state=execution_state(state),
+        selected_tools=selected_tools(state),
+        metadata=request.metadata,
+    )
+
+
+def selected_tools(state: RunState) -> tuple[str, ...]:
+    """The tools the run may call: registered, allowed by the boundary, and offered by the request."""
+    manifest = pinned(state)
+    allowed, offered = manifest.boundary.allowed_tools, manifest.request.tools
+    return tuple(
+        tool.name
+        for tool in manifest.tools
+        if (allowed is None or tool.name in allowed) and (not offered or tool.name in offered)
+    )
+
+
+def response_of(state: RunState, content: str) -> SystemResponse:
+    """What the caller is told. `content` is the text of the run's answer, wherever it lives."""
+    request = pinned(state).request
+    has_schema = request.output.schema is not None
+    return SystemResponse(
+        request_id=request.request_id,
+        session_id=request.session_id,
+        run_id=state.run_id,
+        terminal_code=state.ending,
+        waiting_for=_waiting_for(state),
+        content=content,
+        structured_output=_structured(state, content) if has_schema else None,
+        tool_calls_made=tuple(_call_made(state, key, trace) for key, trace in state.calls.items()),
+        validation=_validation(state) if has_schema or pinned(state).goal is not None else None,
+        token_usage=TokenUsage(state.prompt_tokens, state.reasoning_tokens, state.output_tokens),
+        error=error_of(state),
+        warnings=(state.message,) if state.ending is Ending.PARTIAL_SUCCESS else (),
+    )
+
+
+def error_of(state: RunState) -> SystemError | None:
+    """Why the run failed, if it did."""
+    failure = None if state.ending is None else failure_of(state.ending, state.error)
+    if failure is None:
+        return None
+    message = state.message or f"the run ended as {state.ending}"
+    return SystemError(failure.code, failure.category, _is_retryable(state, failure), message)
+
+
+def _is_retryable(state: RunState, failure: Failure) -> bool:
+    """Submitting again is safe for a tool's failure only when every tool that was called may be called again."""
+    if failure.retryable is not Retryable.IF_IDEMPOTENT:
+        return failure.retryable is Retryable.YES
+    called = (state.tools[trace.tool] for trace in state.calls.values())
+    return all(tool.idempotent or not tool.effect.is_mutating for tool in called)
+
+
+def _waiting_for(state: RunState) -> WaitingFor | None:
+    ending = waiting_for(state)
+    if ending is None:
+        return None
+    asked = tuple(questions(state))
+    return WaitingFor(ending, tuple(question.id for question in asked), min(q.expires_at_ms for q in asked))
+
+
+def _structured(state: RunState, content: str) -> object:
+    if state.answer_violations or not content:
+        return None
+    return read_json(content)
+
+
+def _validation(state: RunState) -> ValidationResult:
+    remaining = tuple(f"{violation.path or '/'}: {violation.message}" for violation in state.answer_violations)
+    is_passed = state.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
+    return ValidationResult(
+        checks_passed=int(is_passed),
+        checks_failed=state.repairs + int(state.ending is Ending.VALIDATION_FAIL),
+        repair_attempts=state.repairs,
+        violations=remaining,
+    )
+
+
+def _call_made(state: RunState, command_id: str, trace: CallTrace) -> ToolCallMade:
+    status = STATUS_OF[trace.rung]
+    if command_id in state.doubted:
+        status = CallStatus.OUTCOME_UNKNOWN
+    elif trace.rung is Rung.OBSERVED and trace.code:
+        status = CallStatus.FAILED
+    return ToolCallMade(
+        trace.tool, arguments_in(trace.arguments), trace.content, trace.duration_ms, trace.call_id, status
+    )

@@ -1,0 +1,90 @@
+"""Play one simulated run and print its turns: what arrived, what was ruled, what was ordered.
+
+Everything printed is escaped: what a model or a tool says is data, also in a terminal.
+"""
+
+import sys
+
+from remit.core.boundary import PROFILES
+from remit.core.commands import COMMANDS
+from remit.core.contract import SystemRequest
+from remit.core.events import Decision, Turn
+from remit.core.inference import ModelInfo, Price
+from remit.core.manifest import Manifest, make_manifest
+from remit.core.messages import user_message
+from remit.core.tools import Effect, ToolDefinition
+from remit.observe.execution import response_of
+from remit.orchestrate.patterns.chat import chat_graph
+from remit.testing.laws import LAWS, keep_the_law
+from remit.testing.runs import SimulatedRun
+from remit.testing.script import in_turn, proposes, proposes_all, says
+from remit.testing.world import SimulatedWorld
+
+ORDER = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
+# Wide enough for a line of a terminal, narrow enough to stay one.
+LINE_CHARS_MAX = 110
+
+
+def demo_manifest() -> Manifest:
+    """A support agent that looks two orders up, and refunds one when a person approves."""
+    return make_manifest(
+        run_id="demo",
+        request=SystemRequest(messages=(user_message("Order 42 arrived broken. Please refund it."),)),
+        boundary=PROFILES["customer_support"],
+        graph=chat_graph(),
+        models=(ModelInfo("scripted", 8192, Price(150_000, 600_000)),),
+        tools=(
+            ToolDefinition("lookup_order", "look an order up", ORDER, effect=Effect.READ, permissions=("account.read",)),
+            ToolDefinition("refund", "pay an order back", ORDER, effect=Effect.EXTERNAL, idempotent=True),
+        ),
+    )
+
+
+def demo_world() -> SimulatedWorld:
+    """A scripted model, two services and a person who approves."""
+    return SimulatedWorld(
+        model=in_turn(
+            proposes_all(("lookup_order", {"order_id": "42"}), ("drop_tables", {})),
+            proposes("refund", {"order_id": "42"}),
+            says("Order 42 is refunded."),
+        ),
+        tools={
+            "lookup_order": lambda arguments: f'{{"order_id": "{arguments["order_id"]}", "state": "delivered"}}',
+            "refund": lambda arguments: '{"refunded": true}',
+        },
+        seed=7,
+    )
+
+
+def lines_of(run: SimulatedRun) -> list[str]:
+    """The turns of a run, a few lines each."""
+    return [line for turn in run.turns for line in _lines_of(turn, run.turns[0].at_ms)]
+
+
+def _lines_of(turn: Turn, began_at_ms: int) -> list[str]:
+    lines = [f"turn {turn.seq:<3} {turn.at_ms - began_at_ms:>7} ms  {_shown(turn.arrival)}"]
+    lines += [f"{'':20}{'->' if type(decision) in COMMANDS else '  '} {_shown(decision)}" for decision in turn.decisions]
+    return lines
+
+
+def _shown(record: object) -> str:
+    if type(record).__name__ == "RunStarted":
+        return "RunStarted(…)"
+    text = repr(record).encode("unicode_escape").decode()
+    return text if len(text) <= LINE_CHARS_MAX else f"{text[: LINE_CHARS_MAX - 1]}…"
+
+
+def main() -> int:
+    """Play the demo, print it, and check every law on it."""
+    world = demo_world()
+    run = world.finish(demo_manifest())
+    print("\n".join(lines_of(run)))
+    keep_the_law(world)
+    response = response_of(run.state, str(run.state.answer))
+    print(f"\n{response.terminal_code}: {response.content}")
+    print(f"{len(run.turns)} turns, {sum(map(len, run.journal))} bytes, {len(LAWS)} laws kept, seed {world.seed}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
