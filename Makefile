@@ -26,7 +26,7 @@ export UV_PYTHON_DOWNLOADS := never
 CERTIFICATES := $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem)
 export UV_SYSTEM_CERTS ?= $(if $(CERTIFICATES),true,false)
 
-.PHONY: run check test soak bench requirements format lock clean static measured
+.PHONY: run check test soak bench docs requirements format lock clean static measured
 .DEFAULT_GOAL := check
 
 run: $(READY)
@@ -47,6 +47,11 @@ soak: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks
+
+# The documents that are made from the code; a test fails while a stored one is stale.
+docs: $(READY)
+	@echo "==> docs"
+	@$(BIN)/python -m scripts.generate_docs
 
 requirements: $(READY)
 	@echo "==> requirements"

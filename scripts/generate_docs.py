@@ -33,7 +33,7 @@ from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
 from remit.orchestrate.patterns.chat import chat_graph
 from scripts.event_docs import events
-from scripts.markdown import code, fenced, table
+from scripts.markdown import code, fenced, paragraph, table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MADE = "<!-- Made by `make docs` (scripts/generate_docs.py) from the code. Edits here are overwritten. -->"
@@ -51,17 +51,17 @@ EXIT_MEANINGS = MappingProxyType(
 # An arrival fault has no row in the failure table, since it leaves no trace: it only tells the sender why.
 FAULT_MEANINGS: Mapping[ArrivalFault, str] = MappingProxyType(
     {
-        ArrivalFault.DUPLICATE: "the command has its outcome already, or the run already knows this",
-        ArrivalFault.UNKNOWN_COMMAND: "no open command has this id, or one of another kind has",
+        ArrivalFault.DUPLICATE: "the command has its outcome already, or is already known to be in doubt",
+        ArrivalFault.UNKNOWN_COMMAND: "no command of the run has this id, or one that this arrival does not answer",
         ArrivalFault.RUN_ENDED: "the run is over; only late outcomes and a retry are still heard",
-        ArrivalFault.NOT_WAITING: "the run does not wait for this",
+        ArrivalFault.NOT_WAITING: "the call may simply be made again, so its outcome cannot be lost",
         ArrivalFault.ALREADY_STARTED: "the run has its first turn",
         ArrivalFault.NOT_STARTED: "the run has no first turn yet",
         ArrivalFault.NOT_PAUSED: "only a paused run can be resumed",
         ArrivalFault.ALREADY_PAUSED: "the run is paused already",
-        ArrivalFault.PAUSED: "the run is paused; resume it first",
-        ArrivalFault.WRONG_PACKET: "the answer is not about what the person was shown",
-        ArrivalFault.NOT_RETRYABLE: "only a run that ended without success can be tried again",
+        ArrivalFault.PAUSED: "nothing can be approved while the run is paused; resume it first",
+        ArrivalFault.WRONG_PACKET: "the question asks for something else than this answers",
+        ArrivalFault.NOT_RETRYABLE: "the run is open or succeeded, or ended in its first turn",
     }
 )
 
@@ -69,8 +69,10 @@ FAULT_MEANINGS: Mapping[ArrivalFault, str] = MappingProxyType(
 def failures() -> Iterator[str]:
     """Every ending, error code, refusal and arrival fault."""
     yield "# Failures"
-    yield "How a run can end, and every code that says why. The tables are those of `core/failure.py`: programs branch on"
-    yield "codes, categories and exit codes; messages are for people."
+    yield paragraph(
+        "How a run can end, and every code that says why. The tables are those of `core/failure.py`: programs branch on "
+        "codes, categories and exit codes; messages are for people."
+    )
     yield from endings()
     yield from errors()
     yield from refusals()
@@ -80,8 +82,10 @@ def failures() -> Iterator[str]:
 def endings() -> Iterator[str]:
     """How a run ends, who receives authority next, and what a script sees."""
     yield "## Endings"
-    yield "A code that *suspends* becomes the ending only when its wait expires or nobody can answer; the second exit"
-    yield "code is the one it has then. *Receives* names who has authority next."
+    yield paragraph(
+        "A code that *suspends* becomes the ending only when its wait expires or nobody can answer; the second exit "
+        "code is the one it has then. *Receives* names who has authority next."
+    )
     yield table(
         ("Ending", "Kind", "Category", "Retryable", "Exit code", "Route", "Receives", "Lifecycle", "Loop state"),
         (
@@ -101,12 +105,14 @@ def endings() -> Iterator[str]:
             for ending, row in ENDINGS.items()
         ),
     )
-    yield "An ending that is caused by an error carries the error's code, category and retryability instead of its own."
-    yield "Without a closer cause it carries this one:"
+    yield paragraph(
+        "An ending that is caused by an error carries the error's code, category and retryability instead of its own. "
+        "Without a closer cause it carries this one:"
+    )
     yield table(
         ("Ending", "Error code"), ((code(ending), code(row.error)) for ending, row in ENDINGS.items() if row.error)
     )
-    yield "Two endings also answer to the names that the failure taxonomy gives them:"
+    yield paragraph("Some endings also answer to the names that the failure taxonomy gives them:")
     yield table(("Alias", "Ending"), ((code(alias), code(ending)) for alias, ending in ENDING_ALIASES.items()))
     yield "### Exit codes"
     yield table(("Exit code", "Means"), EXIT_MEANINGS.items())
@@ -129,8 +135,10 @@ def errors() -> Iterator[str]:
 def refusals() -> Iterator[str]:
     """Why a proposed call is not made."""
     yield "## Refusals"
-    yield "A proposed tool call that is refused is never commanded; the model is told the code and the reason. Unknown"
-    yield "tools and bad arguments are refused with an error code from above."
+    yield paragraph(
+        "A proposed tool call that is refused is never commanded; the model is told the code and the reason. Unknown "
+        "tools and bad arguments are refused with an error code from above."
+    )
     yield table(
         ("Refusal", "Category", "Ending, if the run ends because of it"),
         ((code(name), row.category, code(row.ending)) for name, row in REFUSALS.items()),
@@ -140,23 +148,29 @@ def refusals() -> Iterator[str]:
 def faults() -> Iterator[str]:
     """Why an arrival is not judged."""
     yield "## Arrival faults"
-    yield "An arrival that cannot be judged in the state of its run raises `IllegalArrival`, makes no turn and changes"
-    yield "nothing. The fault says why."
+    yield paragraph(
+        "An arrival that cannot be judged in the state of its run raises `IllegalArrival`, makes no turn and changes "
+        "nothing. The fault says why."
+    )
     yield table(("Fault", "Means"), ((code(fault), FAULT_MEANINGS[fault]) for fault in ArrivalFault))
 
 
 def lifecycle() -> Iterator[str]:
     """The two vocabularies for where a run stands, and the chat graph as an example of what they label."""
     yield "# Lifecycle and loop states"
-    yield "A run stands at one node of its graph. The node carries two labels for display: a lifecycle state and a loop"
-    yield "state (`core/lifecycle.py`)."
+    yield paragraph(
+        "A run stands at one node of its graph. The node carries two labels for display: a lifecycle state and a loop "
+        "state (`core/lifecycle.py`)."
+    )
     yield "## Lifecycle"
     yield fenced("mermaid", lifecycle_diagram())
     yield "## Loop state"
-    yield "Within a box, any state may follow any other, backward too. `paused` and `awaiting_approval` lie over another"
-    yield "state, which returns when they are lifted; no node carries them."
+    yield paragraph(
+        "Within a box, any state may follow any other, backward too. `paused` and `awaiting_approval` lie over another "
+        "state, which returns when they are lifted; no node carries them."
+    )
     yield fenced("mermaid", loop_diagram())
-    yield "A node that names no loop state has the one of its lifecycle:"
+    yield paragraph("A node that names no loop state has the one of its lifecycle:")
     yield table(
         ("Lifecycle", "Loop state", "For an architect"),
         (
@@ -165,8 +179,10 @@ def lifecycle() -> Iterator[str]:
         ),
     )
     yield "## The chat graph"
-    yield "What `AgentLoop` runs, with its standard limits (`orchestrate/patterns/chat.py`). Each node shows its kind and"
-    yield "its lifecycle; dotted ways are the exits that can befall any node."
+    yield paragraph(
+        "What `AgentLoop` runs, with its standard limits (`orchestrate/patterns/chat.py`). Each node shows its kind and "
+        "its lifecycle; dotted ways are the exits that can befall any node."
+    )
     yield fenced("mermaid", draw_mermaid(compile_graph(chat_graph())))
 
 
@@ -190,9 +206,12 @@ def loop_diagram() -> str:
     }
     ends: dict[str, list[LoopState]] = {state.value: [state] for state in LoopState if state.is_terminal}
     groups = {**boxes, **ends}
-    lines = ["stateDiagram-v2", f"  [*] --> {default_loop_state(LifecycleState.INIT)}"]
+    first = default_loop_state(LifecycleState.INIT)
+    lines = ["stateDiagram-v2"]
     for name, states in boxes.items():
-        lines += [f"  state {name} {{", *(f"    {state}" for state in states), "  }"]
+        begins = [f"    [*] --> {first}"] if first in states else []
+        lines += [f"  state {name} {{", *begins, *(f"    {state}" for state in states), "  }"]
+    lines += [f"  [*] --> {name}" for name, states in boxes.items() if first in states]
     lines += [
         f"  {before} --> {after}"
         for before in groups
@@ -216,22 +235,7 @@ DOCUMENTS: Mapping[str, Callable[[], Iterator[str]]] = MappingProxyType(
 
 def documents() -> dict[str, str]:
     """Every generated document by its name in docs/."""
-    return {name: f"{MADE}\n\n{joined(blocks())}" for name, blocks in DOCUMENTS.items()}
-
-
-def joined(blocks: Iterable[str]) -> str:
-    """Paragraphs, headings and tables with one empty line between them; neighbouring lines of text stay together."""
-    text, previous = "", ""
-    for block in blocks:
-        apart = "\n\n" if is_apart(block) or is_apart(previous) or previous.endswith((".", ":")) else "\n"
-        text += (apart if text else "") + block
-        previous = block
-    return text + "\n"
-
-
-def is_apart(block: str) -> bool:
-    """Whether a block stands for itself: a heading, a table or a drawing."""
-    return block.startswith(("#", "|", "```"))
+    return {name: "\n\n".join([MADE, *blocks()]) + "\n" for name, blocks in DOCUMENTS.items()}
 
 
 def main() -> None:

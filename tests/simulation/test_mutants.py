@@ -1,0 +1,195 @@
+"""Break each law on purpose, in the kernel or beside it, and see the simulation find it and name its seed."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from remit.core import arrivals
+from remit.core.arrivals import ModelAnswered, ProposedCall, ToolFailed, ToolOutcomeLost
+from remit.core.budget import Charges, Dimension
+from remit.core.commands import CallTool, StartChild
+from remit.core.events import Turn
+from remit.core.failure import Ending
+from remit.core.graph import Graph
+from remit.core.manifest import Manifest
+from remit.core.record import replace
+from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung
+from remit.core.tools import ToolResult
+from remit.kernel import apply as applying
+from remit.kernel import authorize, calls, decide, doubt, endings, spend
+from remit.kernel.rules import child, human, model, tool
+from remit.kernel.state import RunState
+from remit.kernel.tally import Tally
+from remit.orchestrate import offspring, recover, reports, runner
+from remit.testing import hands
+from remit.testing.laws import LAWS, keep_the_law
+from remit.testing.runs import LawBroken
+from remit.testing.scenarios import scenario
+
+# A mutant that survives this many worlds is one the laws would miss in practice.
+SEEDS = 3000
+
+admit = decide._admit
+# The law that the world itself checks, with every arrival that is not judged.
+CHECKED_BY_THE_WORLD = "illegal_arrivals_change_nothing"
+
+
+def _instead(module: object, name: str, replacement: object) -> Any:
+    return mock.patch.object(module, name, replacement)
+
+
+def _rule(kind: type[arrivals.Arrival], rule: Callable[[Tally, Any], str | None]) -> Any:
+    return _instead(decide, "RULES", {**decide.RULES, kind: rule})
+
+
+def _lacking(replacement: Callable[[Tally, Charges], Dimension | None]) -> tuple[Any, ...]:
+    places = (spend, model, authorize, calls, doubt, human, child)
+    return tuple(_instead(place, "lacking", replacement) for place in places if hasattr(place, "lacking"))
+
+
+def _forgets_promises(tally: Tally, charges: Charges) -> Dimension | None:
+    state = tally.state
+    for dimension, amount in charges:
+        if state.used[dimension] + state.reserved[dimension] + amount > state.caps[dimension]:
+            return Dimension(dimension)
+    return None
+
+
+def _changes_the_state(tally: Tally, arrival: ModelAnswered) -> str | None:
+    tally.state.iterations += 1
+    return model.on_answered(tally, arrival)
+
+
+def _has_whims() -> Callable[[Tally, ModelAnswered], str | None]:
+    count = iter(range(10**9))
+
+    def rule(tally: Tally, arrival: ModelAnswered) -> str | None:
+        tally.rule(FeedbackTaken(str(next(count))))
+        return model.on_answered(tally, arrival)
+
+    return rule
+
+
+def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, CallTool)
+    tool.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
+    tally.say(arrival.tokens_bound)
+    return tool.joined(tally)
+
+
+def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, CallTool)
+    tool.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
+    return tool.joined(tally)
+
+
+def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival) -> None:
+    state.denials += 1
+    admit(state, arrival)
+
+
+def _keeps_the_question(state: RunState, ruling: QuestionSettled, arrival: arrivals.Arrival) -> None:
+    state.asking -= 1
+
+
+def _says_nothing(tally: Tally, call: ProposedCall, code: str, reason: str) -> None:
+    tally.rule(FeedbackTaken(code))
+
+
+def _doubles_the_lease(parent: Manifest, command: StartChild, graph: Graph) -> Manifest:
+    lease = tuple((dimension, 2 * amount) for dimension, amount in command.lease)
+    return offspring.child_manifest(parent, replace(command, lease=lease), graph)
+
+
+def _forgets_the_head(state: RunState, turn: Turn, head: bytes) -> None:
+    applying.apply(state, turn, b"")
+
+
+def _only_claims(self: hands.Hands, run_id: str, command: CallTool) -> reports.Report:
+    return reports.ToolSaid(command.id, ToolResult(command.call_id, command.tool, '{"ok": true}'))
+
+
+# What is broken -> the law that must say so, and how it is broken.
+MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
+    "decide changes the state it reads": (
+        "folding_gives_the_live_state",
+        (_rule(ModelAnswered, _changes_the_state), _instead(decide, "_admit", admit)),
+    ),
+    "nodes never join and timers are not heard": (
+        "every_run_ends_or_waits",
+        (_instead(tool, "joined", lambda tally: None), _rule(arrivals.TimerFired, lambda tally, arrival: None)),
+    ),
+    "budgets have no limit": ("no_budget_is_overshot", _lacking(lambda tally, charges: None)),
+    "calls of one answer see the same untouched budget": ("no_budget_is_overshot", _lacking(_forgets_promises)),
+    "the context has no limit": ("no_gauge_is_exceeded", (_instead(model, "_CONTEXT", int(Dimension.INPUT_TOKENS)),)),
+    "the deadline is not looked at": (
+        "nothing_is_ordered_when_time_is_up",
+        (_instead(decide, "is_past_deadline", lambda tally: False),),
+    ),
+    "children get twice their lease": ("leases_hold", (_instead(hands, "child_manifest", _doubles_the_lease),)),
+    "whatever returns is committed": (
+        "only_verified_observations_are_committed",
+        (_instead(tool, "rung_reached", lambda arrival: Rung.COMMITTED),),
+    ),
+    "a lost effect is assumed to have happened": (
+        "only_verified_observations_are_committed",
+        (_rule(ToolOutcomeLost, _hopes),),
+    ),
+    "a tool claims what it did not do": (
+        "what_is_committed_really_happened",
+        (_instead(hands.Hands, "_really_call", _only_claims),),
+    ),
+    "nobody is asked": (
+        "no_mutating_command_without_its_approval",
+        (_instead(tool, "authorize", lambda call, tally: authorize.authorize(call, tally, authorize.FIRM_CHECKS)),),
+    ),
+    "an answered question stays open": (
+        "an_approval_is_used_once",
+        (_instead(applying, "APPLIED", {**applying.APPLIED, QuestionSettled: _keeps_the_question}),),
+    ),
+    "recovery repeats everything": (
+        "no_mutating_command_is_issued_again",
+        (_instead(recover, "is_safe_to_repeat", lambda state, command: command.id not in state.doubted),),
+    ),
+    "a timeout counts as an outcome": ("an_unknown_outcome_is_never_success", (_rule(ToolFailed, _guesses),)),
+    "claims are not checked": ("success_is_earned", (_instead(endings, "unproven_effects", lambda tally: {}),)),
+    "decide has whims": ("deciding_again_gives_the_same", (_rule(ModelAnswered, _has_whims()),)),
+    "illegal arrivals leave a mark": (CHECKED_BY_THE_WORLD, (_instead(decide, "_admit", _leaves_a_mark),)),
+    "turns forget the one before": ("the_chain_holds", (_instead(runner, "apply", _forgets_the_head),)),
+    "a paused run goes on": ("a_paused_run_orders_nothing", (_instead(decide, "AT_ONCE", (None, *Ending)),)),
+    "refusals are not told": ("every_call_is_answered", (_instead(tool, "refuse_call", _says_nothing),)),
+    "endings release nothing": ("an_ended_run_holds_nothing", (_instead(endings, "_close", lambda tally: None),)),
+}
+
+
+def test_every_law_has_a_mutant_that_breaks_it() -> None:
+    assert {law for law, _ in MUTANTS.values()} == {*LAWS, CHECKED_BY_THE_WORLD}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_simulation_finds_the_mutant_and_names_its_seed(mutant: str) -> None:
+    law, patches = MUTANTS[mutant]
+    with ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
+        found = next((broken for seed in range(SEEDS) if (broken := _broken_law(seed, law)) is not None), None)
+    assert found is not None, f"{SEEDS} worlds did not notice that {mutant}"
+    assert f"seed {found.seed}" in str(found)
+    assert _broken_law(found.seed, law) is None, "the seed must be healthy without the mutant"
+
+
+def _broken_law(seed: int, law: str) -> LawBroken | None:
+    """How a law is broken with this seed. A mutant may break the kernel altogether; that is not what is looked for."""
+    try:
+        world = scenario(seed)
+        keep_the_law(world, {law: LAWS[law]} if law in LAWS else LAWS)
+    except LawBroken as broken:
+        return broken if broken.law == law else None
+    except Exception:  # whatever else a mutant breaks
+        return None
+    return None
