@@ -1,7 +1,6 @@
 """Run every benchmark and print the report: `python -m benchmarks`, or with `--json` for programs."""
 
 import argparse
-import gc
 import json
 
 from benchmarks.measure import FULL
@@ -13,8 +12,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what remit costs.")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
-    # What is loaded now stays; looking through it again would be charged to whatever runs when garbage is collected.
-    gc.freeze()
     report = measure(FULL)
     print(json.dumps(as_values(report)) if options.json else as_text(report))
 

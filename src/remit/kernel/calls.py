@@ -89,9 +89,8 @@ def settle_call(
     tally: Tally, command: CallTool, rung: Rung, *, verifier: str = "", evidence: bytes = b"", code: str = ""
 ) -> None:
     """Give a call its outcome. It is charged in full, whatever came of it; only COMMITTED proves its effect."""
-    tally.release(command)
-    for dimension, amount in command.reserved:
-        tally.promised[dimension] += amount
+    # It is charged exactly what it reserved, so what the run holds does not change; only the node waits no more.
+    tally.blocking -= 1
     if rung is Rung.COMMITTED:
         tally.committed.append(command.tool)
         tally.failures[command.tool] = (0, "")

@@ -20,7 +20,7 @@ def deadline_at_ms(tally: Tally) -> int:
 
 def is_past_deadline(tally: Tally) -> bool:
     """Whether the time is up. It never is while the clock stands still."""
-    return tally.at_ms >= deadline_at_ms(tally)
+    return tally.at_ms >= tally.state.deadline_at_ms and tally.at_ms >= deadline_at_ms(tally)
 
 
 def stop_for_time(tally: Tally) -> str:
@@ -31,8 +31,8 @@ def stop_for_time(tally: Tally) -> str:
 
 
 def wind_up(tally: Tally) -> None:
-    """Set the deadline's timer again when the clock starts to run after standing still and nobody set it."""
-    if not tally.state.is_standing or tally.is_standing:
+    """Set the deadline's timer again when a clock that stood still starts to run and nobody set it meanwhile."""
+    if tally.is_standing:
         return
     timers = (command for command in tally.state.open.values() if isinstance(command, SetTimer))
     if all(timer.purpose is not TimerPurpose.DEADLINE for timer in timers):

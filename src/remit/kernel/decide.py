@@ -129,7 +129,7 @@ def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...
         return tuple(tally.decisions)
     if is_past_deadline(tally):
         _move(tally, stop_for_time(tally))
-    else:
+    elif state.is_standing:
         wind_up(tally)
     return tuple(tally.decisions)
 
@@ -189,7 +189,7 @@ def _move(tally: Tally, outcome: str | None) -> None:
 def _target(tally: Tally, outcome: str) -> int:
     """Where an outcome leads. A condition that cannot be decided leads to review."""
     graph = compiled(tally.state)
-    if outcome == STARTED:
+    if tally.node < 0 and outcome == STARTED:
         return graph.start
     if tally.node < 0:
         # The start node could not even be entered, so no edge of it can be followed.

@@ -24,11 +24,9 @@ _MICRO = 1_000_000
 def lacking(tally: Tally, charges: Charges) -> Dimension | None:
     """The first dimension in which these charges no longer fit, or None when all do."""
     state = tally.state
+    used, reserved, promised, caps = state.used, state.reserved, tally.promised, state.caps
     for dimension, amount in charges:
-        if (
-            state.used[dimension] + state.reserved[dimension] + tally.promised[dimension] + amount
-            > state.caps[dimension]
-        ):
+        if used[dimension] + reserved[dimension] + promised[dimension] + amount > caps[dimension]:
             return Dimension(dimension)
     return None
 
@@ -82,20 +80,22 @@ def usage_charges(model: ModelInfo, usage: TokenUsage, command: CallModel) -> Ch
 def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
     tally.release(command)
+    promised = tally.promised
     for dimension, amount in charged:
-        tally.promised[dimension] += amount
+        promised[dimension] += amount
     tally.rule(CommandSettled(command.id, charged))
     if charged == command.reserved:
         return None
-    return stop_if_over(tally, command, charged)
+    reserved = dict(command.reserved)
+    for dimension, amount in charged:
+        if amount > reserved.get(dimension, 0):
+            return _stop_for_excess(tally, command, charged)
+    return None
 
 
-def stop_if_over(tally: Tally, command: Command, charged: Charges) -> str | None:
-    """Name the outcome that stops the run when more was charged than reserved."""
+def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str:
     reserved = dict(command.reserved)
     over = tuple((d, amount - reserved.get(d, 0)) for d, amount in charged if amount > reserved.get(d, 0))
-    if not over:
-        return None
     tally.rule(UsageExceeded(command.id, over))
     names = ", ".join(f"{FIELDS[d]} by {amount}" for d, amount in over)
     return end(tally, Ending.BUDGET_EXHAUSTED, message=f"command {command.id} used more than it had reserved: {names}")

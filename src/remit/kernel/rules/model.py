@@ -23,6 +23,8 @@ BACKOFF_MS_FIRST = 500
 # Half a minute: beyond that a person notices anyway, and the wall clock is the better judge.
 BACKOFF_MS_MAX = 30_000
 
+# Looking a member up in its enum costs as much as a comparison; these two are needed every turn.
+_ANSWERED, _CALLED_TOOLS = NodeOutcome.ANSWERED, NodeOutcome.CALLED_TOOLS
 _OUTPUT = int(Dimension.OUTPUT_TOKENS)
 _CONTEXT = int(Dimension.CONTEXT_TOKENS)
 _RETRIES = int(Dimension.RETRIES)
@@ -72,11 +74,11 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     if (outcome := settle(tally, command, charged)) is not None:
         return outcome
     if arrival.calls:
-        return NodeOutcome.CALLED_TOOLS
+        return _CALLED_TOOLS
     if not arrival.text:
         return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
     tally.answer, tally.violations = arrival.text, arrival.violations
-    return NodeOutcome.ANSWERED
+    return _ANSWERED
 
 
 def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
