@@ -16,7 +16,6 @@ from remit.core.tools import ToolChoiceMode
 from remit.kernel.endings import end
 from remit.kernel.grounding import has_observed_anything, times_committed
 from remit.kernel.guards import holds, parse_guard
-from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 from remit.kernel.view import view_of
 from remit.kernel.words import correction_bound
@@ -53,7 +52,7 @@ def _heard(tally: Tally) -> tuple[str, ...]:
 def _problems(tally: Tally) -> Iterator[Problem]:
     yield from _contract_problems(tally)
     yield from _choice_problems(tally)
-    goal = pinned(tally.state).goal
+    goal = tally.manifest.goal
     if goal is not None:
         yield from _goal_problems(tally, goal)
 
@@ -66,7 +65,7 @@ def _contract_problems(tally: Tally) -> Iterator[Problem]:
 
 
 def _choice_problems(tally: Tally) -> Iterator[Problem]:
-    choice = pinned(tally.state).request.tool_choice
+    choice = tally.manifest.request.tool_choice
     if choice.mode is ToolChoiceMode.REQUIRED and not tally.state.calls:
         yield Problem(ErrorCode.VALIDATION_RULE_FAILED, "a tool call is required before answering")
     elif choice.mode is ToolChoiceMode.FUNCTION and all(

@@ -41,7 +41,8 @@ def apply(state: RunState, turn: Turn, head: bytes) -> None:
         hear(state, arrival)
     for decision in turn.decisions:
         APPLIED[type(decision)](state, decision, arrival)
-    _wind_clock(state)
+    if state.asking or state.paused or state.is_standing:
+        _wind_clock(state)
 
 
 def opened(arrival: RunStarted, at_ms: int) -> RunState:

@@ -8,7 +8,6 @@ from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, AskPurpose, Packet, SetTimer, TimerPurpose
 from remit.core.failure import Ending
 from remit.core.rulings import Answer, QuestionSettled
-from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 
 REVIEW = ((int(Dimension.HUMAN_REVIEWS), 1),)
@@ -16,7 +15,7 @@ REVIEW = ((int(Dimension.HUMAN_REVIEWS), 1),)
 
 def ask(tally: Tally, purpose: AskPurpose, ending: Ending, *, packet: Packet | None = None, question: str = "") -> None:
     """Ask a person, and set the timer that takes silence for a no."""
-    expires_at_ms = tally.at_ms + pinned(tally.state).boundary.approval_wait_ms_max
+    expires_at_ms = tally.at_ms + tally.manifest.boundary.approval_wait_ms_max
     command_id = tally.next_id()
     tally.order(AskHuman(command_id, purpose, ending, expires_at_ms, packet, question, REVIEW))
     tally.asking += 1

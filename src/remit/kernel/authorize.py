@@ -15,7 +15,6 @@ from remit.core.failure import ErrorCode, Refusal
 from remit.core.record import Record
 from remit.core.tools import MUTATING, ToolChoiceMode
 from remit.kernel.spend import lacking
-from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 
 # The third identical call without a committed change between is one too many.
@@ -23,6 +22,7 @@ IDENTICAL_CALLS_MAX = 2
 
 UNTRUSTED = frozenset({Provenance.UNTRACED})
 
+_NONE, _FUNCTION = ToolChoiceMode.NONE, ToolChoiceMode.FUNCTION
 _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 _DEPTH = int(Dimension.DEPTH)
 
@@ -68,13 +68,13 @@ def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
 
 def is_within_boundary(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary allows the tool, and the request's whitelist and tool choice offer it."""
-    manifest = pinned(tally.state)
+    manifest = tally.manifest
     allowed, request = manifest.boundary.allowed_tools, manifest.request
     if allowed is not None and call.tool not in allowed:
         return _refuse(Refusal.PERMISSION_DENIED, f"boundary {manifest.boundary.name} does not allow tool {call.tool}")
     choice = request.tool_choice
-    is_other_function = choice.mode is ToolChoiceMode.FUNCTION and choice.function_name != call.tool
-    if (request.tools and call.tool not in request.tools) or choice.mode is ToolChoiceMode.NONE or is_other_function:
+    is_other_function = choice.mode is _FUNCTION and choice.function_name != call.tool
+    if (request.tools and call.tool not in request.tools) or choice.mode is _NONE or is_other_function:
         return _refuse(Refusal.NOT_OFFERED, f"the request does not offer tool {call.tool}")
     return ALLOWED
 
@@ -82,17 +82,17 @@ def is_within_boundary(call: ProposedCall, tally: Tally) -> Verdict:
 def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary holds every permission the tool requires, and the run may go one level deeper if it delegates."""
     tool = tally.state.tools[call.tool]
-    boundary = pinned(tally.state).boundary
+    boundary = tally.manifest.boundary
     for permission in tool.permissions:
         if permission not in boundary.permissions:
             return _refuse(
                 Refusal.PERMISSION_DENIED,
                 f"tool {call.tool} needs permission {permission}, which {boundary.name} lacks",
             )
-    if tool.delegates and pinned(tally.state).depth + 1 > tally.state.caps[_DEPTH]:
+    if tool.delegates and tally.manifest.depth + 1 > tally.state.caps[_DEPTH]:
         return _refuse(
             Refusal.DEPTH_EXCEEDED,
-            f"depth={pinned(tally.state).depth + 1} exceeds depth_max={tally.state.caps[_DEPTH]}",
+            f"depth={tally.manifest.depth + 1} exceeds depth_max={tally.state.caps[_DEPTH]}",
         )
     return ALLOWED
 
@@ -111,7 +111,7 @@ def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
 
 def is_for_a_person_to_lift(tally: Tally) -> bool:
     """Whether the run was given no side effects at all: then each approval releases exactly one."""
-    return pinned(tally.state).caps[_SIDE_EFFECTS] == 0
+    return tally.manifest.caps[_SIDE_EFFECTS] == 0
 
 
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
@@ -134,7 +134,7 @@ def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
 
 def needs_no_approval(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary does not demand a person for this kind of effect."""
-    boundary = pinned(tally.state).boundary
+    boundary = tally.manifest.boundary
     effect = tally.state.tools[call.tool].effect
     if effect in boundary.approval_effects:
         return _ask(f"boundary {boundary.name} demands approval of {effect} effects")

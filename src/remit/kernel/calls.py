@@ -14,7 +14,7 @@ from remit.kernel.asking import REVIEW, ask, settle_question
 from remit.kernel.authorize import is_for_a_person_to_lift, reasons_to_ask
 from remit.kernel.children import start_delegate
 from remit.kernel.spend import lacking
-from remit.kernel.state import inquiries, pinned
+from remit.kernel.state import inquiries
 from remit.kernel.tally import Tally
 from remit.kernel.words import refusal_bound
 
@@ -22,6 +22,7 @@ from remit.kernel.words import refusal_bound
 DENIED = frozenset({Refusal.PERMISSION_DENIED, Refusal.NOT_OFFERED, Refusal.DEPTH_EXCEEDED})
 INVALID = frozenset({ErrorCode.CONSTRAINT_SCHEMA_INVALID, ErrorCode.TOOL_NOT_FOUND})
 
+_COMMITTED = Rung.COMMITTED
 _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 
 
@@ -62,7 +63,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
         )
         refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
         return Refusal.BUDGET_EXHAUSTED
-    state, manifest = tally.state, pinned(tally.state)
+    state, manifest = tally.state, tally.manifest
     tool = state.tools[call.tool]
     # A person may let one change through where the boundary allows none; the packet says that this is what they do.
     releases = ((_SIDE_EFFECTS, 1),) if tool.effect in MUTATING and is_for_a_person_to_lift(tally) else ()
@@ -91,9 +92,10 @@ def settle_call(
     """Give a call its outcome. It is charged in full, whatever came of it; only COMMITTED proves its effect."""
     # It is charged exactly what it reserved, so what the run holds does not change; only the node waits no more.
     tally.blocking -= 1
-    if rung is Rung.COMMITTED:
+    if rung is _COMMITTED:
         tally.committed.append(command.tool)
-        tally.failures[command.tool] = (0, "")
+        if tally.state.failures_in_a_row:
+            tally.failures[command.tool] = (0, "")
     else:
         verifier = ""
         times, _ = tally.state.failures_in_a_row.get(command.tool, (0, ""))

@@ -9,7 +9,6 @@ from remit.core.arrivals import ProposedCall
 from remit.core.budget import Charges, Dimension, lease_of
 from remit.core.commands import StartChild
 from remit.core.record import Text
-from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 
 
@@ -29,7 +28,7 @@ def start_delegate(tally: Tally, call: ProposedCall) -> None:
         prompt=call.arguments,
         lease=lease_of(tool.lease),
         reserved=tally.state.tool_charges[call.tool],
-        depth=pinned(tally.state).depth + 1,
+        depth=tally.manifest.depth + 1,
         call_id=call.call_id,
         tool=call.tool,
     )

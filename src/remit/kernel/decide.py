@@ -26,7 +26,7 @@ from remit.kernel.rules.signal import on_retry
 from remit.kernel.rules.started import STARTED
 from remit.kernel.rules.timer import AGAIN
 from remit.kernel.spend import exhausted, iterations_exhausted
-from remit.kernel.state import RunState, compiled
+from remit.kernel.state import RunState
 from remit.kernel.tally import Tally, tally_of
 from remit.kernel.view import view_of
 
@@ -116,7 +116,7 @@ def take_turn(state: RunState, arrival: Arrival, at_ms: int) -> Turn:
 def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...]:
     """Rule on one arrival, or raise IllegalArrival."""
     _admit(state, arrival)
-    if isinstance(arrival, RunStarted):
+    if type(arrival) is RunStarted:
         state = opened(arrival, at_ms)
     tally = tally_of(state, at_ms)
     if state.ending is not None:
@@ -188,8 +188,10 @@ def _move(tally: Tally, outcome: str | None) -> None:
 
 def _target(tally: Tally, outcome: str) -> int:
     """Where an outcome leads. A condition that cannot be decided leads to review."""
-    graph = compiled(tally.state)
-    if tally.node < 0 and outcome == STARTED:
+    graph = tally.graph
+    if tally.node >= 0 and (target := graph.sure[tally.node].get(outcome)) is not None:
+        return target
+    if outcome == STARTED:
         return graph.start
     if tally.node < 0:
         # The start node could not even be entered, so no edge of it can be followed.
@@ -203,23 +205,22 @@ def _target(tally: Tally, outcome: str) -> int:
 
 def _terminal(tally: Tally, ending: EndingClass) -> int:
     """A terminal of this class; compile_graph() refuses a graph without one."""
-    return next(index for index, node in enumerate(compiled(tally.state).nodes) if node.ending is ending)
+    return next(index for index, node in enumerate(tally.graph.nodes) if node.ending is ending)
 
 
 def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     """Enter a node, unless its bound or the step budget is used up: then the run is exhausted where it stands."""
-    node = compiled(tally.state).nodes[target]
+    node = tally.graph.nodes[target]
     kind = node.kind
     if kind is not _TERMINAL:
-        refused = _refuse_entry(tally, node, target)
-        if refused is not None and outcome == NodeOutcome.EXHAUSTED:
+        if (refused := _refuse_entry(tally, node, target)) is not None:
             # An exit that cannot be entered either leaves only the terminal itself.
-            return _enter(tally, _terminal(tally, EndingClass.EXHAUSTION), outcome)
-        if refused is not None:
-            return refused
+            is_exit = outcome == NodeOutcome.EXHAUSTED
+            return _enter(tally, _terminal(tally, EndingClass.EXHAUSTION), outcome) if is_exit else refused
         tally.visits[target] = tally.visits.get(target, 0) + 1
         tally.promised[_STEPS] += 1
-        tally.ending, tally.error, tally.message = None, None, ""
+        if tally.ending is not None:
+            tally.ending, tally.error, tally.message = None, None, ""
         if kind is _TOOL:
             tally.stopped = False
     tally.rule(NodeEntered(node.name, outcome))
@@ -228,9 +229,9 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
 
 
 def _refuse_entry(tally: Tally, node: Node, target: int) -> str | None:
-    state = tally.state
-    if node.visits_max and state.visits[target] + tally.visits.get(target, 0) >= node.visits_max:
-        return iterations_exhausted(tally, node.name, node.visits_max)
+    state, visits_max = tally.state, node.visits_max
+    if visits_max and state.visits[target] + tally.visits.get(target, 0) >= visits_max:
+        return iterations_exhausted(tally, node.name, visits_max)
     if state.used[_STEPS] + tally.promised[_STEPS] >= state.caps[_STEPS]:
         return exhausted(tally, Dimension.STEPS, 1)
     return None

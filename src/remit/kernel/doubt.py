@@ -7,18 +7,18 @@ Rule 3: while the run is paused nothing is asked; the resume asks.
 
 from remit.core.arrivals import ProposedCall
 from remit.core.commands import AskPurpose, CallTool, Packet, ReconcileTool
-from remit.core.failure import Ending
+from remit.core.failure import Ending, ErrorCode
 from remit.core.rulings import OutcomeDoubted
 from remit.kernel.asking import REVIEW, ask
 from remit.kernel.endings import end
 from remit.kernel.spend import lacking
-from remit.kernel.state import inquiries, pinned
+from remit.kernel.state import inquiries
 from remit.kernel.tally import Tally
 
 # The reason of a doubt that a crash left behind; a timeout or a cancel names its own code.
 LOST = "OUTCOME_LOST"
-# What a settled call says when it is known not to have happened.
-NOT_DONE = "NOT_DONE"
+# What a settled call says when it is known not to have happened: it failed, and the world is as it was.
+NOT_DONE = ErrorCode.TOOL_EXECUTION_FAILED
 
 
 def doubt(tally: Tally, command: CallTool, reason: str) -> str | None:
@@ -42,7 +42,7 @@ def ask_about(tally: Tally, command: CallTool) -> str | None:
         return end(tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {command.tool} ({command.key})")
     call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
     reasons = (f"the outcome of {command.tool} ({command.key}) is not known",)
-    boundary = pinned(tally.state).versions.boundary
+    boundary = tally.manifest.versions.boundary
     packet = Packet(call, command.version, boundary, reasons, about=command.id)
     ask(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
     return None

@@ -22,6 +22,12 @@ from remit.kernel.calls import DENIED, INVALID
 from remit.kernel.state import CallTrace, RunState, compiled
 from remit.kernel.tally import blocks
 
+_STEPS = int(Dimension.STEPS)
+# Members needed every turn; looking one up in its enum costs as much as the rest of the line.
+_TERMINAL, _TOOL = NodeKind.TERMINAL, NodeKind.TOOL
+_ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
+_PARENTS = (NodeKind.CHILD, NodeKind.MAP)
+
 
 def _open(state: RunState, command: Command) -> None:
     state.open[command.id] = command
@@ -53,14 +59,14 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
     index = graph.index[ruling.node]
     kind = graph.nodes[index].kind
     state.node, state.entered_at_ms = index, state.at_ms
-    if kind is NodeKind.TERMINAL:
+    if kind is _TERMINAL:
         return
     state.visits[index] += 1
     state.steps += 1
-    state.used[Dimension.STEPS] += 1
-    if kind is NodeKind.TOOL:
+    state.used[_STEPS] += 1
+    if kind is _TOOL:
         state.stopped = False
-    elif kind is NodeKind.CHILD or kind is NodeKind.MAP:
+    elif kind in _PARENTS:
         state.children_failed = 0
 
 
@@ -76,7 +82,7 @@ def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     trace.rung, trace.code, trace.seq = ruling.rung, ruling.code, state.seq
     trace.verifier, trace.evidence = ruling.verifier, ruling.evidence
     state.invalid_in_a_row = 0
-    if ruling.rung is Rung.COMMITTED:
+    if ruling.rung is _COMMITTED:
         _commit(state, command)
     else:
         times, _ = state.failures_in_a_row.get(command.tool, (0, ""))
@@ -225,7 +231,7 @@ def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) ->
     state.repeats[key] = state.repeats.get(key, 0) + 1
     state.last_tool = command.tool
     state.calls[command.id] = CallTrace(
-        command.call_id, command.tool, command.arguments_hash, Rung.ATTEMPTED, command.mutating, command.arguments
+        command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, command.mutating, command.arguments
     )
     if command.mutating:
         state.uncommitted[key] = Rung.ATTEMPTED

@@ -11,12 +11,14 @@ from remit.core.arrivals import ToolReconciled, ToolReturned
 from remit.core.rulings import Rung
 from remit.kernel.tally import Tally
 
+_OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
+
 
 def rung_reached(arrival: ToolReturned | ToolReconciled) -> Rung:
     """How far up the ladder an observation gets: committed when nothing contradicts it."""
     if arrival.violations or (isinstance(arrival, ToolReturned) and arrival.refuted):
-        return Rung.OBSERVED
-    return Rung.COMMITTED
+        return _OBSERVED
+    return _COMMITTED
 
 
 def unproven_effects(tally: Tally) -> Mapping[str, str]:

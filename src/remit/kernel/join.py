@@ -10,18 +10,19 @@ from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import JoinRule, Node, NodeKind, NodeOutcome
 from remit.kernel.acceptance import conclude
 from remit.kernel.endings import end
-from remit.kernel.state import compiled
 from remit.kernel.tally import Tally
 
 _RETRIES = int(Dimension.RETRIES)
+_TOOL = NodeKind.TOOL
+_SETTLED, _STOPPED = NodeOutcome.SETTLED, NodeOutcome.STOPPED
 
 
 def joined(tally: Tally) -> str | None:
     """The outcome of the node, or None while it still waits."""
     if tally.blocking:
         return None
-    node = compiled(tally.state).nodes[tally.node]
-    if node.kind is NodeKind.TOOL:
+    node = tally.graph.nodes[tally.node]
+    if node.kind is _TOOL:
         return _join_calls(tally)
     if node.kind is NodeKind.VALIDATE:
         return conclude(tally, node)
@@ -29,6 +30,13 @@ def joined(tally: Tally) -> str | None:
 
 
 def _join_calls(tally: Tally) -> str:
+    has_failures = tally.state.failures_in_a_row or tally.failures
+    if has_failures and (outcome := _stop_for_failures(tally)) is not None:
+        return outcome
+    return _STOPPED if tally.stopped else _SETTLED
+
+
+def _stop_for_failures(tally: Tally) -> str | None:
     retries_max = tally.state.caps[_RETRIES]
     for tool, (times, code) in {**tally.state.failures_in_a_row, **tally.failures}.items():
         if times > retries_max:
@@ -36,7 +44,7 @@ def _join_calls(tally: Tally) -> str:
             ending = Ending.UNAVAILABLE_DEP if unavailable else Ending.REPEATED_FAILURE
             message = f"tool {tool} failed {times} times in a row, retries_max={retries_max}"
             return end(tally, ending, ErrorCode(code), message)
-    return NodeOutcome.STOPPED if tally.stopped else NodeOutcome.SETTLED
+    return None
 
 
 def _join_children(tally: Tally, node: Node) -> str:

@@ -70,9 +70,10 @@ def tool_charges(tool: ToolDefinition) -> Charges:
 
 def usage_charges(model: ModelInfo, usage: TokenUsage, command: CallModel) -> Charges:
     """What a model call cost: as reported, or all that was reserved when nothing was."""
-    if not usage.total_tokens:
+    generated = usage.reasoning_tokens + usage.output_tokens
+    if not generated and not usage.prompt_tokens:
         return command.reserved
-    charges = model_charges(model, usage.prompt_tokens, usage.completion_tokens)
+    charges = model_charges(model, usage.prompt_tokens, generated)
     assert charges is not None, "an unknown price was refused when the call was reserved"
     return charges
 

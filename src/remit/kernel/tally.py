@@ -20,10 +20,12 @@ from remit.core.commands import (
 )
 from remit.core.events import Decision
 from remit.core.failure import Ending, ErrorCode
+from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.rulings import Ruling
 from remit.core.schema import Violation
-from remit.kernel.state import CallKey, RunState
+from remit.kernel.graph import CompiledGraph
+from remit.kernel.state import CallKey, RunState, compiled, pinned
 
 # Whether a node waits for a command of this kind; of timers and questions, their purpose decides.
 _BESIDE: frozenset[type[Command]] = frozenset({ReconcileTool, CancelCommand, ForkRun})
@@ -48,6 +50,8 @@ class Tally(msgspec.Struct, gc=False):
     """A turn in the making."""
 
     state: RunState
+    manifest: Manifest
+    graph: CompiledGraph
     at_ms: int
     seq: int
     # Where the run stands and what it has, as of this moment of the turn.
@@ -119,6 +123,8 @@ def tally_of(state: RunState, at_ms: int) -> Tally:
     """A tally with nothing promised yet."""
     return Tally(
         state,
+        pinned(state),
+        compiled(state),
         at_ms,
         state.seq + 1,
         state.node,

@@ -4,7 +4,7 @@ from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, StartChild
 from remit.core.record import Text
 from remit.kernel.grounding import unproven_effects
-from remit.kernel.state import RunState, compiled, pinned
+from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 
 _LEFT = tuple(f"left_{field}" for field in FIELDS)
@@ -12,7 +12,7 @@ _LEFT = tuple(f"left_{field}" for field in FIELDS)
 
 def view_of(tally: Tally, outcome: str) -> dict[str, object]:
     """The names of GUARD_VIEW with their values at this moment of the turn."""
-    state, node = tally.state, compiled(tally.state).nodes[tally.node]
+    state, node = tally.state, tally.graph.nodes[tally.node]
     view: dict[str, object] = {
         "outcome": outcome,
         "node": node.name,
@@ -31,13 +31,13 @@ def view_of(tally: Tally, outcome: str) -> dict[str, object]:
         "approvals_pending": sum(isinstance(command, AskHuman) for command in state.open.values()),
         "children_open": sum(isinstance(command, StartChild) for command in state.open.values()),
         "children_failed": state.children_failed + tally.children_failed,
-        "depth": pinned(state).depth,
+        "depth": tally.manifest.depth,
         "wall_clock_ms_used": clock_ms_used(state, tally.at_ms),
         "last_tool": state.last_tool,
         "last_error": state.last_error,
         "ending": "" if tally.ending is None else tally.ending.value,
         "repaired": state.repairs > 0,
-        "has_schema": pinned(state).request.output.schema is not None,
+        "has_schema": tally.manifest.request.output.schema is not None,
     }
     view.update(zip(_LEFT, _left(tally), strict=True))
     return view

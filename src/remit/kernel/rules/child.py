@@ -12,7 +12,6 @@ from remit.core.graph import Node
 from remit.kernel.children import child_charges, start_child
 from remit.kernel.join import joined
 from remit.kernel.spend import exhausted, lacking, settle
-from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 from remit.kernel.words import CHILD_LOST, tokens_bound
 
@@ -26,7 +25,7 @@ def enter_child(tally: Tally, node: Node) -> str | None:
     for _ in range(max(node.children, 1)):
         if (dimension := lacking(tally, reserved)) is not None:
             return exhausted(tally, dimension, dict(reserved)[dimension])
-        start_child(tally, prompt=node.prompt, lease=lease, reserved=reserved, depth=pinned(tally.state).depth)
+        start_child(tally, prompt=node.prompt, lease=lease, reserved=reserved, depth=tally.manifest.depth)
     return None
 
 

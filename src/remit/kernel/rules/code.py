@@ -14,13 +14,12 @@ from remit.kernel.acceptance import conclude
 from remit.kernel.endings import end
 from remit.kernel.join import joined
 from remit.kernel.spend import settle
-from remit.kernel.state import compiled, pinned
 from remit.kernel.tally import Tally
 
 
 def enter_retrieve(tally: Tally, node: Node) -> str | None:
     """Look for evidence, if the run has anything to look with."""
-    if not pinned(tally.state).retrieves_context:
+    if not tally.manifest.retrieves_context:
         return NodeOutcome.FOUND
     tally.order(Retrieve(tally.next_id(), CODE_TIMEOUT_MS))
     return None
@@ -36,7 +35,7 @@ def enter_code(tally: Tally, node: Node) -> str | None:
 
 def enter_validate(tally: Tally, node: Node) -> str | None:
     """Hear the node's own validator and the goal's, then judge the answer."""
-    goal = pinned(tally.state).goal
+    goal = tally.manifest.goal
     named = [criterion.validator for criterion in goal.criteria if criterion.validator] if goal is not None else []
     for name in [node.code, *named] if node.code else named:
         tally.order(CallCode(tally.next_id(), name, tally.answer, CODE_TIMEOUT_MS))
@@ -85,4 +84,4 @@ def _heard(tally: Tally, command_id: str, problems: tuple[str, ...]) -> str | No
 
 
 def _is_validating(tally: Tally) -> bool:
-    return compiled(tally.state).nodes[tally.node].kind is NodeKind.VALIDATE
+    return tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE

@@ -16,7 +16,6 @@ from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.rulings import RetryPlanned
 from remit.kernel.endings import end
 from remit.kernel.spend import exhausted, lacking, left, model_charges, settle, usage_charges
-from remit.kernel.state import pinned
 from remit.kernel.tally import Tally
 
 BACKOFF_MS_FIRST = 500
@@ -45,7 +44,7 @@ def enter_model(tally: Tally, node: Node) -> str | None:
 
 def order_model_call(tally: Tally, *, attempt: int) -> str | None:
     """Reserve the worst case of a call and order it, or name the outcome that stops the run."""
-    state, manifest = tally.state, pinned(tally.state)
+    state, manifest = tally.state, tally.manifest
     model = manifest.models[0]
     input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
     if input_tokens > state.caps[_CONTEXT]:
@@ -68,7 +67,7 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     """Settle the call and say whether the model answered or wants tools."""
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallModel)
-    charged = usage_charges(pinned(tally.state).models[0], arrival.usage, command)
+    charged = usage_charges(tally.manifest.models[0], arrival.usage, command)
     tally.say(arrival.tokens_bound)
     tally.calls = arrival.calls
     if (outcome := settle(tally, command, charged)) is not None:
@@ -93,7 +92,7 @@ def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
 def _charges_of_failure(tally: Tally, arrival: ModelFailed, command: CallModel) -> Charges:
     """A call that was cut off may have cost all it reserved; one that never got through cost nothing."""
     if arrival.was_cut or arrival.usage.total_tokens:
-        return usage_charges(pinned(tally.state).models[0], arrival.usage, command)
+        return usage_charges(tally.manifest.models[0], arrival.usage, command)
     return ()
 
 

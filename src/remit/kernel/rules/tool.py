@@ -32,6 +32,8 @@ REPEATS_BLOCKED_MAX = 1
 # Who verified an observation that the tool gave on being asked afterwards.
 RECONCILED = "reconcile"
 
+_COMMITTED = Rung.COMMITTED
+
 
 def enter_tool(tally: Tally, node: Node) -> str | None:
     """Order, hold or refuse each proposed call; stop when the refusals lead nowhere."""
@@ -79,9 +81,9 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     assert isinstance(command, CallTool)
     tool = tally.state.tools[command.tool]
     rung = rung_reached(arrival)
-    code = "" if rung is Rung.COMMITTED else ErrorCode.CONSTRAINT_SCHEMA_INVALID
-    if arrival.refuted:
-        code = ErrorCode.VALIDATION_RULE_FAILED
+    code = ""
+    if rung is not _COMMITTED:
+        code = ErrorCode.VALIDATION_RULE_FAILED if arrival.refuted else ErrorCode.CONSTRAINT_SCHEMA_INVALID
     if arrival.stop_loop and tool.may_stop_loop:
         tally.stopped, tally.answer = True, arrival.content
     settle_call(tally, command, rung, verifier=tool.verifier, evidence=arrival.evidence, code=code)
