@@ -101,8 +101,10 @@ def _say(state: RunState, message: Message, tokens_bound: int) -> None:
 
 def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
     usage = arrival.usage
-    state.context.append(arrival)
-    state.context_tokens += arrival.tokens_bound
+    if arrival.text or arrival.calls:
+        # An answer that says nothing is tried again; no model wants to be shown an empty message.
+        state.context.append(arrival)
+        state.context_tokens += arrival.tokens_bound
     state.prompt_tokens += usage.prompt_tokens
     state.reasoning_tokens += usage.reasoning_tokens
     state.output_tokens += usage.output_tokens

@@ -157,7 +157,7 @@ class Hands:
         self.performed.append(Performed(*key, self._world.life))
         try:
             content = self._tools[command.tool](read_json(arguments))
-        except Exception as error:  # whatever a tool raises is an observation
+        except Exception as error:  # noqa: BLE001  # whatever a tool raises is an observation
             return reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, str(error))
         if command.mutating:
             self.effects.setdefault(command.key, content)
@@ -177,7 +177,7 @@ class Hands:
         report: Report
         try:
             report = arrivals.CodeReturned(command.id, problems=tuple(self._validators[command.name](text)))
-        except Exception as error:  # whatever the user's code raises is an outcome
+        except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
             report = arrivals.CodeFailed(command.id, str(error))
         self._report(run_id, report)
 
@@ -257,7 +257,9 @@ class Hands:
         chance, state = self._world.chance, self._world.lives[run_id].state
         some_id = chance.choice([*state.open, "0.1", "999.0", "nonsense"])
         # Executors are ours and are believed about their own commands, so a forger must name another one.
-        no_call = chance.choice([key for key, c in state.open.items() if not isinstance(c, commands.CallTool)] or ["0.1"])
+        no_call = chance.choice(
+            [key for key, c in state.open.items() if not isinstance(c, commands.CallTool)] or ["0.1"]
+        )
         if state.ending is not None and state.ending is not Ending.SUCCESS and self._forks < FORKS_MAX:
             self._forks += 1
             return arrivals.RetryRequested("ada")

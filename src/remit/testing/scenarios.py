@@ -8,7 +8,7 @@ from remit.core.budget import FIELDS, Budget
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.failure import ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction, TaskClass
-from remit.core.graph import EXITS, TERMINALS, Edge, Graph, JoinRule, Node, NodeKind
+from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind
 from remit.core.inference import ModelInfo, ModelResult, Price
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import Message, user_message
@@ -48,7 +48,14 @@ TOOLS: tuple[ToolDefinition, ...] = (
 )
 MODEL = ModelInfo("scripted", 100_000, Price(1_000_000, 2_000_000))
 
-_HOSTILE_TEXTS = ("done", "\x1b[2J\x1b[31mowned\x07", "<script>alert(1)</script>", "half \ud800 a pair", "x" * 3000, "ok " * 20)
+_HOSTILE_TEXTS = (
+    "done",
+    "\x1b[2J\x1b[31mowned\x07",
+    "<script>alert(1)</script>",
+    "half \ud800 a pair",
+    "x" * 3000,
+    "ok " * 20,
+)
 _CODES = (
     ErrorCode.INFERENCE_ENGINE_ERROR,
     ErrorCode.INFERENCE_MODEL_UNAVAILABLE,
@@ -100,7 +107,7 @@ def random_manifest(chance: Random, run_id: str) -> Manifest:
     """A run with whatever tools, caps, goal and graph the chance gives it."""
     budget = Budget(*(_cap(chance, field) for field in FIELDS))
     allowed = None if chance.random() < 0.8 else tuple(tool.name for tool in TOOLS if chance.random() < 0.6)
-    manifest = make_manifest(
+    return make_manifest(
         run_id=run_id,
         request=_request(chance),
         boundary=Boundary(
@@ -117,18 +124,21 @@ def random_manifest(chance: Random, run_id: str) -> Manifest:
         goal=_goal(chance),
         retrieves_context=chance.random() < 0.3,
     )
-    return manifest
 
 
 def research_graph(chance: Random) -> Graph:
     """Children first, then the chat: a map whose answers the model then reads."""
     fan = Node(
-        "fan", NodeKind.MAP, prompt="look around", children=3, join=chance.choice(tuple(JoinRule)), lease=LEASE, visits_max=1
+        "fan",
+        NodeKind.MAP,
+        prompt="look around",
+        children=3,
+        join=chance.choice(tuple(JoinRule)),
+        lease=LEASE,
+        visits_max=1,
     )
     chat = chat_graph(tool_rounds_max=4)
-    return Graph(
-        "research", "fan", (fan, *chat.nodes), (Edge("fan", "prepare"), *chat.edges), chat.exits
-    )
+    return Graph("research", "fan", (fan, *chat.nodes), (Edge("fan", "prepare"), *chat.edges), chat.exits)
 
 
 def review_graph() -> Graph:
@@ -164,11 +174,15 @@ def _usage(chance: Random) -> TokenUsage:
         return TokenUsage()
     if roll < 0.06:
         return TokenUsage(prompt_tokens=10**7, output_tokens=10**7)
-    return TokenUsage(prompt_tokens=chance.randrange(50), reasoning_tokens=chance.randrange(5), output_tokens=chance.randrange(1, 50))
+    return TokenUsage(
+        prompt_tokens=chance.randrange(50), reasoning_tokens=chance.randrange(5), output_tokens=chance.randrange(1, 50)
+    )
 
 
 def _call(chance: Random) -> ToolCall:
-    name = chance.choice((*(tool.name for tool in TOOLS), *["look", "fetch", "write", "pay", "put"] * 3, "no_such_tool"))
+    name = chance.choice(
+        (*(tool.name for tool in TOOLS), *["look", "fetch", "write", "pay", "put"] * 3, "no_such_tool")
+    )
     arguments: JsonObject = {"n": chance.randrange(8)}
     roll = chance.random()
     if roll < 0.04:

@@ -53,23 +53,23 @@ class SimulatedJournal:
 
     def __init__(self, world: "SimulatedWorld") -> None:
         self._world = world
-        self._kept = MemoryJournal()
+        self.kept = MemoryJournal()
 
     async def append(self, run_id: str, data: bytes, *, after: int) -> None:
         """Write a turn, unless the process dies before or a rival is faster."""
         await Yield()
         await self._world.let_a_rival_in(run_id)
-        await self._kept.append(run_id, data, after=after)
+        await self.kept.append(run_id, data, after=after)
         await Yield()
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
         """The turns of a run."""
         await Yield()
-        return await self._kept.read(run_id, after=after)
+        return await self.kept.read(run_id, after=after)
 
     async def run_ids(self) -> Sequence[str]:
         """Every run that was started."""
-        return await self._kept.run_ids()
+        return await self.kept.run_ids()
 
 
 class SimulatedWorld:
@@ -140,7 +140,7 @@ class SimulatedWorld:
 
     def run(self, run_id: str) -> SimulatedRun:
         """A run as its journal tells it."""
-        return SimulatedRun(run_id, self._drive(self.journal._kept.read(run_id)))
+        return SimulatedRun(run_id, self._drive(self.journal.kept.read(run_id)))
 
     def run_ids(self) -> Sequence[str]:
         """Every run that was started, children and forks included."""
@@ -236,4 +236,4 @@ class SimulatedWorld:
 
     def state_of(self, run_id: str) -> RunState:
         """The state that the journal of a run adds up to."""
-        return fold(self._drive(self.journal._kept.read(run_id)))
+        return fold(self._drive(self.journal.kept.read(run_id)))

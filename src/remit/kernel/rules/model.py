@@ -68,14 +68,14 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallModel)
     charged = usage_charges(tally.manifest.models[0], arrival.usage, command)
-    tally.say(arrival.tokens_bound)
-    tally.calls = arrival.calls
     if (outcome := settle(tally, command, charged)) is not None:
         return outcome
+    if not arrival.calls and not arrival.text:
+        return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
+    tally.say(arrival.tokens_bound)
+    tally.calls = arrival.calls
     if arrival.calls:
         return _CALLED_TOOLS
-    if not arrival.text:
-        return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
     tally.answer, tally.violations = arrival.text, arrival.violations
     return _ANSWERED
 
