@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from remit.core.canonical import INTEGER_MAX, canonical_hash
 from remit.core.graph import (
     EXITS,
     OUTCOMES,
@@ -32,7 +33,7 @@ from remit.core.graph import (
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import CompiledGraph, GraphRefused, GuardUndecided, compile_graph
 from remit.kernel.graph_checks import GraphProblem
-from remit.kernel.guards import GUARD_VIEW, GuardType
+from remit.kernel.guards import GUARD_VIEW, GuardType, holds, parse_guard
 from remit.orchestrate.graph_file import parse_graph
 from remit.orchestrate.patterns.chat import chat_graph
 
@@ -169,7 +170,7 @@ class Walker:
     def move(self, at: int, outcome: str) -> int:
         self.moves_left -= 1
         assert self.moves_left >= 0, "a run that does not end"
-        return self.compiled.next_node(at, outcome, partial(view_of, self.random, self.visits[at]))
+        return self.compiled.next_node(at, outcome, partial(shown, self.random, self.visits[at]))
 
     def walk(self, *, exhausted_before: bool) -> None:
         """Exhaustion is taken at the node before the one that is used up, as the kernel does, or at that node itself."""
@@ -186,9 +187,9 @@ class Walker:
             at = target
 
 
-def view_of(random: Random, visits: int) -> dict[str, Any]:
+def shown(random: Random, visits: int, names: tuple[str, ...]) -> dict[str, Any]:
     plain = {GuardType.STRING: "", GuardType.INT: visits, GuardType.BOOL: random.random() < 0.5}
-    return {name: plain[kind] for name, kind in GUARD_VIEW.items()}
+    return {name: plain[GUARD_VIEW[name]] for name in names}
 
 
 @pytest.mark.req("4.19")
@@ -241,6 +242,41 @@ def test_a_version_survives_every_way_of_writing_and_reading_a_graph(graph: Grap
     assert graph_version(msgspec.json.decode(msgspec.json.encode(graph), type=Graph)) == version
     assert graph_version(msgspec.msgpack.decode(msgspec.msgpack.encode(graph), type=Graph)) == version
     assert graph_version(parse_graph(friendly(graph), "file")) == version
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@given(tame_graphs(), texts, texts, st.integers(0, 10**9))
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+def test_a_version_is_the_hash_of_the_canonical_form(graph: Graph, name: str, prompt: str, bound: int) -> None:
+    odd = Node(name, NodeKind.CHILD, visits_max=bound, prompt=prompt, lease=(("steps", INTEGER_MAX), (prompt, bound)))
+    graph = msgspec.structs.replace(graph, name=name, nodes=(odd, *graph.nodes))
+    assert graph_version(graph) == canonical_hash(msgspec.to_builtins(graph)).hex()
+
+
+@st.composite
+def conditions(draw: st.DrawFn, levels: int = 3) -> str:
+    """Conditions with any names of the view, their texts and comments full of others."""
+    if levels and draw(st.booleans()):
+        glue = draw(st.sampled_from([" && ", "||", " ? false : ", "==", "\n!= "]))
+        return f"({draw(conditions(levels - 1))}){glue}({draw(conditions(levels - 1))})"
+    name, other = draw(st.sampled_from(sorted(GUARD_VIEW))), draw(st.sampled_from(sorted(GUARD_VIEW)))
+    written = {
+        GuardType.STRING: [f'{name}=="{other}"', f'"{other}"in[{name},"b"]', f'{name}.contains("a") // {other}\n'],
+        GuardType.INT: [f"{name}>1", f"1>{name}%3", f"[1,2]==[{name},2]", f"-{name}<0x1", f"4/{name}==2"],
+        GuardType.BOOL: [name, f"!{name}", f"(.{name})"],
+    }
+    return draw(st.sampled_from(written[GUARD_VIEW[name]]))
+
+
+@given(conditions(), st.integers(0, 3), st.booleans())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+def test_a_condition_needs_no_other_names_than_its_program_says(source: str, number: int, truth: bool) -> None:
+    program = parse_guard(source)
+    plain = {GuardType.STRING: "a", GuardType.INT: number, GuardType.BOOL: truth}
+    view = {name: plain[kind] for name, kind in GUARD_VIEW.items()}
+    assert holds(program, {name: view[name] for name in program.names}) is holds(program, view)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=100))

@@ -19,7 +19,7 @@ from remit.core.record import replace
 from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung
 from remit.core.tools import ToolResult
 from remit.kernel import apply as applying
-from remit.kernel import authorize, calls, decide, doubt, endings, spend
+from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, spend
 from remit.kernel.rules import child, human, model, tool
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
@@ -161,8 +161,24 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "decide has whims": ("deciding_again_gives_the_same", (_rule(ModelAnswered, _has_whims()),)),
     "illegal arrivals leave a mark": (CHECKED_BY_THE_WORLD, (_instead(decide, "_admit", _leaves_a_mark),)),
     "turns forget the one before": ("the_chain_holds", (_instead(runner, "apply", _forgets_the_head),)),
+    "a turn counts what the fold does not": (
+        "the_tally_agrees_with_the_fold",
+        (_instead(tool, "stops_loop", lambda arrival, tool: False),),
+    ),
     "a paused run goes on": ("a_paused_run_orders_nothing", (_instead(decide, "AT_ONCE", (None, *Ending)),)),
     "refusals are not told": ("every_call_is_answered", (_instead(tool, "refuse_call", _says_nothing),)),
+    "a timeout that is reported again is doubted again": (
+        "nobody_is_asked_twice_about_one_call",
+        (_instead(decide, "_knows_nothing", lambda arrival: False),),
+    ),
+    "one outcome is heard as that of every call": (
+        "calls_are_told_as_they_came",
+        (_instead(folding, "_ATTEMPTED", None),),
+    ),
+    "children get a deadline that did not stand still": (
+        "children_inherit_the_deadline",
+        (_instead(children, "deadline_at_ms", lambda tally: tally.state.deadline_at_ms),),
+    ),
     "endings release nothing": ("an_ended_run_holds_nothing", (_instead(endings, "_close", lambda tally: None),)),
 }
 

@@ -132,6 +132,7 @@ class StartChild(Record, tag=True):
     reserved: Charges
     call_id: str = ""
     tool: str = ""
+    arguments_hash: bytes = b""
 
 
 class CancelCommand(Record, tag=True):

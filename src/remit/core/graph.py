@@ -10,12 +10,13 @@ Rule 5: a success that was not earned is no ending: such a terminal yields a uni
 
 from collections.abc import Mapping
 from enum import StrEnum
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from remit.core.canonical import INTEGER_MAX, canonical_hash
+from remit.core.canonical import INTEGER_MAX
 from remit.core.lifecycle import LifecycleState, LoopState, default_loop_state
 from remit.core.record import Record
 
@@ -238,6 +239,13 @@ TERMINALS: tuple[Node, ...] = (
 EXITS: tuple[tuple[str, str], ...] = tuple((outcome.value, outcome.value) for outcome in EXIT_ENDINGS)
 
 
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
 def graph_version(graph: Graph) -> str:
-    """The content hash of a graph: equal graphs have equal versions in every process."""
-    return canonical_hash(msgspec.to_builtins(graph)).hex()
+    """The content hash of a graph: equal graphs have equal versions in every process.
+
+    It is the SHA-256 digest of the canonical form (RFC 8785). A graph holds no maps and no fractions, and no integer
+    that a double cannot hold; so the sorted encoder writes the canonical form at once.
+    """
+    return sha256(_encode(graph)).hexdigest()

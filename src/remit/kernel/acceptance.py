@@ -8,7 +8,7 @@ Rule 3: a guard that cannot be decided does not hold.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.goal import NEEDS_OBSERVATION, Goal
 from remit.core.graph import Node, NodeOutcome
 from remit.core.rulings import CheckFailed, GroundingViolated
@@ -20,12 +20,24 @@ from remit.kernel.tally import Tally
 from remit.kernel.view import view_of
 from remit.kernel.words import correction_bound
 
+GOAL_INVALID = "GOAL_INVALID"
+
 
 class Problem(NamedTuple):
     """Why an answer may not stand."""
 
     code: ErrorCode
     text: str
+
+
+def check_goal(goal: Goal) -> None:
+    """Refuse a goal with a criterion that no code could verify; the run must not find out when it has answered."""
+    for criterion in goal.criteria:
+        if bool(criterion.guard) == bool(criterion.validator):
+            message = f"criterion {criterion.name!r} needs a guard or a validator, and not both"
+            raise RequestRejected(GOAL_INVALID, message)
+        if criterion.guard:
+            parse_guard(criterion.guard)
 
 
 def conclude(tally: Tally, node: Node) -> str:
@@ -35,7 +47,7 @@ def conclude(tally: Tally, node: Node) -> str:
         return NodeOutcome.PASSED
     texts = tuple(problem.text for problem in found)
     visits = tally.state.visits[tally.node] + tally.visits.get(tally.node, 0)
-    if visits < node.visits_max:
+    if not node.visits_max or visits < node.visits_max:
         bound = correction_bound(texts)
         tally.rule(CheckFailed(texts, bound))
         tally.say(bound)
@@ -84,5 +96,10 @@ def _goal_problems(tally: Tally, goal: Goal) -> Iterator[Problem]:
         text = f"a task of class {goal.task_class} needs an observation; answering from reasoning is not enough"
         yield Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text)
     for criterion in goal.criteria:
-        if criterion.guard and holds(parse_guard(criterion.guard), view_of(tally, "")) is not True:
+        if criterion.guard and not _is_true(criterion.guard, tally):
             yield Problem(ErrorCode.VALIDATION_RULE_FAILED, f"criterion {criterion.name} does not hold")
+
+
+def _is_true(guard: str, tally: Tally) -> bool:
+    program = parse_guard(guard)
+    return holds(program, view_of(tally, "", program.names)) is True

@@ -24,10 +24,8 @@ from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
 from remit.kernel.graph import compile_graph
 from remit.kernel.spend import tool_charges
-from remit.kernel.state import RunState
+from remit.kernel.state import CONTEXT_FAILED, RunState
 
-# What the state remembers of a retrieval that failed.
-CONTEXT_FAILED = "CONTEXT_FAILED"
 ANSWERED = (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
 
 

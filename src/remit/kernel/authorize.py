@@ -101,7 +101,10 @@ def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     """Everything the call may cost at worst still fits. A cap of 0 on side effects is a person's to lift."""
     charges = tally.state.tool_charges[call.tool]
     dimension = lacking(tally, charges)
-    if dimension is None or (dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(tally)):
+    if dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(tally):
+        # Charges stand in the order of dimensions, so what comes before has been found to fit.
+        dimension = lacking(tally, tuple(charge for charge in charges if charge[0] > _SIDE_EFFECTS))
+    if dimension is None:
         return ALLOWED
     cap, name = tally.state.caps[dimension], FIELDS[dimension]
     return Verdict(

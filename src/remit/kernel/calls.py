@@ -80,6 +80,7 @@ def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> Non
     # A call with invalid arguments proposes no effect anybody could have meant; the model is asked to repair it.
     mutating = tool is not None and tool.effect.is_mutating and code not in INVALID
     bound = refusal_bound(code, reason)
+    tally.last_error = code
     tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound))
     tally.say(bound)
     if mutating:
@@ -97,7 +98,7 @@ def settle_call(
         if tally.state.failures_in_a_row:
             tally.failures[command.tool] = (0, "")
     else:
-        verifier = ""
+        verifier, tally.last_error = "", code
         times, _ = tally.state.failures_in_a_row.get(command.tool, (0, ""))
         tally.failures[command.tool] = (times + 1, code)
     if command.mutating:

@@ -9,6 +9,7 @@ from remit.core.arrivals import ProposedCall
 from remit.core.budget import Charges, Dimension, lease_of
 from remit.core.commands import StartChild
 from remit.core.record import Text
+from remit.kernel.clock import deadline_at_ms
 from remit.kernel.tally import Tally
 
 
@@ -29,15 +30,16 @@ def start_delegate(tally: Tally, call: ProposedCall) -> None:
         lease=lease_of(tool.lease),
         reserved=tally.state.tool_charges[call.tool],
         depth=tally.manifest.depth + 1,
-        call_id=call.call_id,
-        tool=call.tool,
+        call=call,
     )
 
 
 def start_child(
-    tally: Tally, *, prompt: Text, lease: Charges, reserved: Charges, depth: int, call_id: str = "", tool: str = ""
+    tally: Tally, *, prompt: Text, lease: Charges, reserved: Charges, depth: int, call: ProposedCall | None = None
 ) -> None:
+    """Order a child with its lease; it inherits this run's deadline, which may have stood still until now."""
     command_id = tally.next_id()
     run_id = f"{tally.state.run_id}.{command_id}"
-    deadline = tally.state.deadline_at_ms
-    tally.order(StartChild(command_id, run_id, prompt, lease, depth, deadline, reserved, call_id, tool))
+    deadline = deadline_at_ms(tally)
+    asked_by = () if call is None else (call.call_id, call.tool, call.arguments_hash)
+    tally.order(StartChild(command_id, run_id, prompt, lease, depth, deadline, reserved, *asked_by))

@@ -11,15 +11,15 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core import arrivals, commands
-from remit.core.arrivals import Arrival, RetryRequested, RunStarted
+from remit.core.arrivals import Arrival, RetryRequested, RunStarted, ToolFailed, ToolOutcomeLost
 from remit.core.budget import Dimension
 from remit.core.events import Decision, Turn
-from remit.core.failure import ArrivalFault, Ending, IllegalArrival
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
 from remit.core.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
 from remit.kernel.apply import opened
 from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
-from remit.kernel.endings import end, enter_terminal
+from remit.kernel.endings import CLASS_OF, end, enter_terminal, refuse_success
 from remit.kernel.graph import GuardUndecided
 from remit.kernel.rules import child, code, human, model, signal, started, timer, tool
 from remit.kernel.rules.signal import on_retry
@@ -115,23 +115,29 @@ def take_turn(state: RunState, arrival: Arrival, at_ms: int) -> Turn:
 
 def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...]:
     """Rule on one arrival, or raise IllegalArrival."""
+    return tuple(weigh(state, arrival, at_ms).decisions)
+
+
+def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
+    """The tally of a turn, with its decisions. What it counted is what the state will hold once they are applied."""
     _admit(state, arrival)
     if type(arrival) is RunStarted:
         state = opened(arrival, at_ms)
     tally = tally_of(state, at_ms)
-    if state.ending is not None:
-        return _decide_late(tally, arrival)
     tally.answering = getattr(arrival, "command_id", "")
+    if state.ending is not None:
+        _decide_late(tally, arrival)
+        return tally
     outcome = RULES[type(arrival)](tally, arrival)
     if outcome is not None:
         _move(tally, outcome)
     if _has_ended(tally):
-        return tuple(tally.decisions)
+        return tally
     if is_past_deadline(tally):
         _move(tally, stop_for_time(tally))
     elif state.is_standing:
         wind_up(tally)
-    return tuple(tally.decisions)
+    return tally
 
 
 def _admit(state: RunState, arrival: Arrival) -> None:
@@ -152,23 +158,31 @@ def _admit(state: RunState, arrival: Arrival) -> None:
     if type(command) is not answers:
         message = f"{kind.__name__} does not answer {type(command).__name__} {command_id}"
         raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
-    if command_id in state.doubted and kind is arrivals.ToolOutcomeLost:
+    if command_id in state.doubted and _knows_nothing(arrival):
         raise IllegalArrival(ArrivalFault.DUPLICATE, f"command {command_id} of run {state.run_id} is in doubt already")
+
+
+def _knows_nothing(arrival: Arrival) -> bool:
+    """Whether an outcome says no more than that nobody knows it."""
+    if isinstance(arrival, ToolFailed):
+        return arrival.code is ErrorCode.TOOL_TIMEOUT
+    return isinstance(arrival, ToolOutcomeLost)
 
 
 def _fault_of(state: RunState, command_id: str) -> ArrivalFault:
     """A command of a turn already taken was settled: its outcome is a duplicate."""
     seq = command_id.partition(".")[0]
-    return ArrivalFault.DUPLICATE if seq.isdecimal() and int(seq) <= state.seq else ArrivalFault.UNKNOWN_COMMAND
+    # Ids come from outside too; one with more digits than any turn so far is not even read as a number.
+    is_taken = seq.isdecimal() and len(seq) <= len(str(state.seq)) and int(seq) <= state.seq
+    return ArrivalFault.DUPLICATE if is_taken else ArrivalFault.UNKNOWN_COMMAND
 
 
-def _decide_late(tally: Tally, arrival: Arrival) -> tuple[Decision, ...]:
+def _decide_late(tally: Tally, arrival: Arrival) -> None:
     """After the ending only a late outcome and a retry are heard; neither changes how the run ended."""
     if isinstance(arrival, RetryRequested):
         on_retry(tally, arrival)
     else:
         tally.rule(AddendumNoted(tally.answering))
-    return tuple(tally.decisions)
 
 
 def _move(tally: Tally, outcome: str | None) -> None:
@@ -178,12 +192,19 @@ def _move(tally: Tally, outcome: str | None) -> None:
     """
     while outcome is not None:
         if tally.paused and tally.ending not in AT_ONCE:
-            tally.rule(OutcomeParked(outcome, tally.ending, tally.error, tally.message))
+            _park(tally, outcome)
             return
         if outcome == AGAIN:
             outcome = model.order_model_call(tally, attempt=tally.state.attempt + 1)
         else:
             outcome = _enter(tally, _target(tally, outcome), outcome)
+
+
+def _park(tally: Tally, outcome: str) -> None:
+    """Keep an outcome for the resume, unless one that ends the run is kept already: the first of those decides."""
+    parked = tally.state.parked
+    if parked is None or parked.ending is None:
+        tally.rule(OutcomeParked(outcome, tally.ending, tally.error, tally.message))
 
 
 def _target(tally: Tally, outcome: str) -> int:
@@ -197,7 +218,7 @@ def _target(tally: Tally, outcome: str) -> int:
         # The start node could not even be entered, so no edge of it can be followed.
         return _terminal(tally, EXIT_ENDINGS[NodeOutcome(outcome)])
     try:
-        return graph.next_node(tally.node, outcome, lambda: view_of(tally, outcome))
+        return graph.next_node(tally.node, outcome, lambda names: view_of(tally, outcome, names))
     except GuardUndecided as undecided:
         end(tally, Ending.REVIEW_REQUIRED, message=undecided.message)
         return _terminal(tally, EndingClass.ESCALATION)
@@ -213,6 +234,9 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     node = tally.graph.nodes[target]
     kind = node.kind
     if kind is not _TERMINAL:
+        if tally.ending is not None and (tally.blocking or tally.ending in AT_ONCE):
+            # What still waits can only be cut off by ending; who was stopped at once does nothing more.
+            return _enter(tally, _terminal(tally, CLASS_OF[tally.ending]), outcome)
         if (refused := _refuse_entry(tally, node, target)) is not None:
             # An exit that cannot be entered either leaves only the terminal itself.
             is_exit = outcome == NodeOutcome.EXHAUSTED
@@ -223,8 +247,10 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
             tally.ending, tally.error, tally.message = None, None, ""
         if kind is _TOOL:
             tally.stopped = False
-    tally.rule(NodeEntered(node.name, outcome))
     tally.node = target
+    if kind is _TERMINAL and (refused := refuse_success(tally, node)) is not None:
+        return refused
+    tally.rule(NodeEntered(node.name, outcome))
     return ENTRIES[kind](tally, node)
 
 
@@ -232,7 +258,7 @@ def _refuse_entry(tally: Tally, node: Node, target: int) -> str | None:
     state, visits_max = tally.state, node.visits_max
     if visits_max and state.visits[target] + tally.visits.get(target, 0) >= visits_max:
         return iterations_exhausted(tally, node.name, visits_max)
-    if state.used[_STEPS] + tally.promised[_STEPS] >= state.caps[_STEPS]:
+    if state.used[_STEPS] + state.reserved[_STEPS] + tally.promised[_STEPS] >= state.caps[_STEPS]:
         return exhausted(tally, Dimension.STEPS, 1)
     return None
 

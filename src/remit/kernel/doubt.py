@@ -24,6 +24,7 @@ NOT_DONE = ErrorCode.TOOL_EXECUTION_FAILED
 def doubt(tally: Tally, command: CallTool, reason: str) -> str | None:
     """Put a call in doubt and ask about it, or name the outcome that ends the run."""
     tally.rule(OutcomeDoubted(command.id, reason))
+    tally.last_error = reason
     return None if tally.paused else inquire(tally, command)
 
 

@@ -69,18 +69,22 @@ def end(tally: Tally, ending: Ending, error: ErrorCode | None = None, message: s
     return _OUTCOME_OF_CLASS[CLASS_OF[ending]]
 
 
-def enter_terminal(tally: Tally, node: Node) -> str | None:
-    """End the run here, or name the outcome that leads elsewhere when SUCCESS was not earned."""
+def refuse_success(tally: Tally, node: Node) -> str | None:
+    """The outcome that leads elsewhere when this is a success terminal and nothing the run proposed was done."""
+    if node.ending is not EndingClass.SUCCESS or not (unproven := unproven_effects(tally)):
+        return None
+    return None if has_changed_anything(tally) else _refuse_success(tally, unproven)
+
+
+def enter_terminal(tally: Tally, node: Node) -> None:
+    """End the run here. A success with some effects left undone is a partial one."""
     assert node.ending is not None, "compile_graph() refuses a terminal without an ending"
     ending = _ending_at(tally, node.ending)
     if node.ending is EndingClass.SUCCESS and (unproven := unproven_effects(tally)):
-        if not has_changed_anything(tally):
-            return _refuse_success(tally, unproven)
         ending = Ending.PARTIAL_SUCCESS
         tally.message = f"not done: {', '.join(sorted(unproven))}"
     _close(tally)
     tally.rule(RunEnded(ending, tally.error, tally.message))
-    return None
 
 
 def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:
@@ -129,5 +133,11 @@ def _cancel(tally: Tally, command: Command) -> None:
         tally.rule(CommandSettled(command.id, command.reserved))
     elif not command.mutating:
         tally.rule(CallSettled(command.id, Rung.ATTEMPTED, command.reserved, code=ErrorCode.CANCELLED_SIGNAL))
-    elif command.id not in tally.state.doubted:
+    elif not _is_doubted(tally, command.id):
         tally.rule(OutcomeDoubted(command.id, ErrorCode.CANCELLED_SIGNAL))
+
+
+def _is_doubted(tally: Tally, command_id: str) -> bool:
+    """Whether a call is in doubt already, since an earlier turn or this one."""
+    doubted = (decision.command_id for decision in tally.decisions if isinstance(decision, OutcomeDoubted))
+    return command_id in tally.state.doubted or command_id in doubted

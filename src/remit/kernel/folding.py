@@ -19,6 +19,7 @@ from remit.core.messages import tool_message
 from remit.core.rulings import CallSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import DENIED, INVALID
+from remit.kernel.grounding import stops_loop
 from remit.kernel.state import CallTrace, RunState, compiled
 from remit.kernel.tally import blocks
 
@@ -91,7 +92,9 @@ def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         state.last_error = ruling.code
         if command.mutating:
             state.uncommitted[command.tool, command.arguments_hash] = ruling.code
-    _hear_outcome(state, trace, arrival)
+    if ruling.rung is not _ATTEMPTED:
+        # A call that was cut off has no outcome; what arrived is about something else.
+        _hear_outcome(state, trace, arrival)
 
 
 def _commit(state: RunState, command: commands.CallTool) -> None:
@@ -109,7 +112,7 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
     if isinstance(arrival, arrivals.ToolReturned):
         trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
-        if arrival.stop_loop and state.tools[trace.tool].may_stop_loop:
+        if trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
             state.stopped, state.answer, state.answer_violations = True, arrival.content, ()
     elif isinstance(arrival, arrivals.ToolFailed):
         trace.duration_ms = arrival.duration_ms
@@ -249,12 +252,11 @@ def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
 
 def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival) -> None:
     if command.call_id:
-        proposed = next(call for call in state.proposed if call.call_id == command.call_id)
-        key = (command.tool, proposed.arguments_hash)
+        key = (command.tool, command.arguments_hash)
         state.repeats[key] = state.repeats.get(key, 0) + 1
         state.last_tool = command.tool
         state.calls[command.id] = CallTrace(
-            command.call_id, command.tool, proposed.arguments_hash, Rung.ATTEMPTED, arguments=command.prompt
+            command.call_id, command.tool, command.arguments_hash, Rung.ATTEMPTED, arguments=command.prompt
         )
     _open(state, command)
 

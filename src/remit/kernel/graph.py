@@ -17,13 +17,17 @@ import msgspec
 from remit.core.failure import InvariantBroken, RemitError, RequestRejected
 from remit.core.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
 from remit.kernel.graph_checks import GraphFault, GraphProblem, find_problems
-from remit.kernel.graph_walk import Layout, lay_out, ways_for
+from remit.kernel.graph_walk import Layout, lay_out
 from remit.kernel.guards import Program, holds, parse_guard
 
 # A deployment runs a handful of graphs; a thousand nodes take about a megabyte.
 _GRAPHS_KEPT_MAX = 64
 
-View: TypeAlias = Callable[[], Mapping[str, object]]
+# Looking a member up in its enum takes longer than what is done with it for each node.
+_TERMINAL, _SUCCESS = NodeKind.TERMINAL, EndingClass.SUCCESS
+
+# What a condition may look at: the values of the names it asks for.
+View: TypeAlias = Callable[[tuple[str, ...]], Mapping[str, object]]
 
 
 class Choice(NamedTuple):
@@ -72,7 +76,7 @@ class CompiledGraph:
     choices: tuple[dict[str, Choice], ...]
 
     def next_node(self, node_index: int, outcome: str, view: View) -> int:
-        """Where a run goes from this node with this outcome. The view is asked for only if a condition needs it."""
+        """Where a run goes from this node with this outcome. The view is asked only for what a condition needs."""
         target = self.sure[node_index].get(outcome)
         if target is not None:
             return target
@@ -83,9 +87,8 @@ class CompiledGraph:
         if choice is None:
             node = self.nodes[node_index]
             raise InvariantBroken("GRAPH_OUTCOME_UNKNOWN", f"{node.kind} node {node.name!r} has no outcome {outcome!r}")
-        seen = view()
         for edge, program, target in choice.tried:
-            verdict = holds(program, seen)
+            verdict = holds(program, view(program.names))
             if verdict is None:
                 raise GuardUndecided(edge)
             if verdict:
@@ -105,15 +108,16 @@ def _compile(graph: Graph) -> CompiledGraph:
     problems = find_problems(layout)
     if problems:
         raise GraphRefused(graph.name, problems)
-    tables = [_tables(position, layout) for position in range(len(layout.nodes))]
+    sure = _sure_targets(layout)
+    choices = _take_choices(sure, layout)
     return CompiledGraph(
         graph=graph,
         version=graph_version(graph),
         index=MappingProxyType(layout.index),
         nodes=layout.nodes,
         start=layout.index[graph.start],
-        sure=tuple(sure for sure, _ in tables),
-        choices=tuple(choices for _, choices in tables),
+        sure=tuple(sure),
+        choices=tuple(choices),
     )
 
 
@@ -126,24 +130,30 @@ def _typed(graph: Graph) -> Graph:
         raise GraphRefused(str(graph.name), (problem,)) from None
 
 
-def _tables(position: int, layout: Layout) -> tuple[dict[str, int], dict[str, Choice]]:
-    node, ways = layout.nodes[position], layout.ways[position]
-    if node.kind is NodeKind.TERMINAL:
-        return (dict(layout.exits) if node.ending is EndingClass.SUCCESS else {}), {}
-    sure = dict(layout.exits)
-    choices: dict[str, Choice] = {}
-    # Own outcomes that no edge names all go by the edges without an outcome, so those are looked through once.
-    open_ways: dict[str, list[tuple[Edge | None, int]]] = {}
-    open_ways.update(dict.fromkeys(OWN_OUTCOMES[node.kind], ways_for(ways, "", layout.exits)))
-    for outcome in dict.fromkeys(edge.outcome for edge, _ in ways if edge.outcome):
-        open_ways[outcome] = ways_for(ways, outcome, layout.exits)
-    for outcome, tried in open_ways.items():
-        # The checks have shown that every such list ends in an edge without condition, or in an exit.
-        otherwise = tried[-1][1]
-        if len(tried) == 1:
-            sure[outcome] = otherwise
-        else:
-            sure.pop(outcome, None)
-            programs = [(edge, parse_guard(edge.condition), target) for edge, target in tried[:-1] if edge is not None]
-            choices[outcome] = Choice(tuple(programs), otherwise)
-    return sure, choices
+def _sure_targets(layout: Layout) -> list[dict[str, int]]:
+    """Per node, by outcome: where a run goes when no condition says otherwise."""
+    tables: list[dict[str, int]] = []
+    for node, sure in zip(layout.nodes, layout.sure, strict=True):
+        if node.kind is _TERMINAL:
+            tables.append(dict(layout.exits) if node.ending is _SUCCESS else {})
+            continue
+        table = dict(layout.exits)
+        # The checks have shown that every node has a sure edge for the outcomes that no edge names.
+        for outcome in OWN_OUTCOMES[node.kind]:
+            table[outcome] = sure[""]
+        table.update(sure)
+        del table[""]
+        tables.append(table)
+    return tables
+
+
+def _take_choices(sure: list[dict[str, int]], layout: Layout) -> list[dict[str, Choice]]:
+    """Per node, by outcome: the ways to choose from. They are taken out of what was thought sure."""
+    choices: list[dict[str, Choice]] = [{} for _ in sure]
+    for position, asked in layout.asking.items():
+        for outcome in tuple(sure[position]):
+            # An edge that names no outcome may ask its condition whatever the outcome is.
+            if (outcome in asked or "" in asked) and (tried := layout.tried(position, outcome)):
+                programs = tuple((edge, parse_guard(edge.condition), target) for edge, target in tried)
+                choices[position][outcome] = Choice(programs, sure[position].pop(outcome))
+    return choices

@@ -21,6 +21,7 @@ from remit.core.graph import (
     NodeKind,
     ToolRules,
 )
+from remit.core.lifecycle import LifecycleState
 from remit.core.record import Record
 from remit.kernel.graph_walk import Layout, Moves, cycles, endless_moves, reach, reversed_moves
 from remit.kernel.guards import GuardRefused, parse_guard
@@ -30,6 +31,11 @@ _NAMES_SHOWN_MAX = 8
 # More than anybody mends in one sitting; a broken graph of ten thousand nodes must not report itself ten thousand times.
 PROBLEMS_PER_CHECK_MAX = 100
 _LEASABLE = tuple(dimension.name.lower() for dimension in COUNTERS)
+# Looking a member up in its enum, or asking it for a property, takes longer than the check it is needed for.
+_TERMINAL, _TOOL, _MAP = NodeKind.TERMINAL, NodeKind.TOOL, NodeKind.MAP
+_LAST_STATES = frozenset(state for state in LifecycleState if state.is_terminal)
+# Per kind what its edges may name: one of its outcomes, or none. From a terminal no edge leads at all.
+_NAMEABLE = {kind: frozenset({"", *outcomes} if kind != _TERMINAL else ()) for kind, outcomes in OUTCOMES.items()}
 
 
 class GraphFault(StrEnum):
@@ -92,19 +98,24 @@ def is_well_formed(layout: Layout) -> Problems:
         elif layout.reached_from[position] < 0 and graph.start in layout.index:
             message = f"node {node.name!r} cannot be reached from {graph.start!r}; lead an edge to it or remove it"
             yield GraphProblem(0, GraphFault.NODE_UNREACHABLE, message, (node.name,))
-        yield from _unfit_fields(node, position, layout)
+        if (node.kind is _TERMINAL) != (node.lifecycle in _LAST_STATES):
+            yield _misplaced_lifecycle(node, position, layout)
+        if node.kind is _MAP and not node.children:
+            message = f"map {node.name!r} starts children=0 runs, so it would never join; set children to at least 1"
+            yield GraphProblem(0, GraphFault.MAP_WITHOUT_CHILDREN, message, layout.path_to(position))
+        if node.lease:
+            yield from _unfit_leases(node, position, layout)
 
 
-def _unfit_fields(node: Node, position: int, layout: Layout) -> Problems:
-    if (node.kind is NodeKind.TERMINAL) != node.lifecycle.is_terminal:
-        message = (
-            f"node {node.name!r} is a {node.kind} with lifecycle {node.lifecycle}; "
-            "COMPLETE, ERROR and CANCELLED are for terminals, and terminals have one of them"
-        )
-        yield GraphProblem(0, GraphFault.LIFECYCLE_MISPLACED, message, layout.path_to(position))
-    if node.kind is NodeKind.MAP and not node.children:
-        message = f"map {node.name!r} starts children=0 runs, so it would never join; set children to at least 1"
-        yield GraphProblem(0, GraphFault.MAP_WITHOUT_CHILDREN, message, layout.path_to(position))
+def _misplaced_lifecycle(node: Node, position: int, layout: Layout) -> GraphProblem:
+    message = (
+        f"node {node.name!r} is a {node.kind} with lifecycle {node.lifecycle}; "
+        "COMPLETE, ERROR and CANCELLED are for terminals, and terminals have one of them"
+    )
+    return GraphProblem(0, GraphFault.LIFECYCLE_MISPLACED, message, layout.path_to(position))
+
+
+def _unfit_leases(node: Node, position: int, layout: Layout) -> Problems:
     for dimension, amount in node.lease:
         if dimension not in _LEASABLE or amount < 1:
             message = f"node {node.name!r} leases {dimension}={amount}; a lease is at least 1 of {', '.join(_LEASABLE)}"
@@ -113,25 +124,32 @@ def _unfit_fields(node: Node, position: int, layout: Layout) -> Problems:
 
 def every_node_has_a_way_out(layout: Layout) -> Problems:
     """1: each node that is not a terminal has edges, the last of them unconditional, and a terminal ahead."""
-    terminals = [i for i, node in enumerate(layout.nodes) if node.kind is NodeKind.TERMINAL]
-    has_terminal_ahead = reach(reversed_moves(layout.moves), terminals)
-    stuck = [i for i, before in enumerate(has_terminal_ahead) if before < 0]
+    stuck = _out_of_reach_of_terminals(layout)
     if stuck:
         message = f"from {_listed(layout.nodes[i].name for i in stuck)} no terminal can be reached; lead an edge to one"
         yield GraphProblem(1, GraphFault.TERMINAL_OUT_OF_REACH, message, layout.path_to(stuck[0]))
     for position, node in enumerate(layout.nodes):
-        if node.kind is NodeKind.TERMINAL or layout.index[node.name] != position:
+        if node.kind is _TERMINAL or layout.index[node.name] != position:
             continue
-        ways = layout.ways[position]
-        if not ways:
+        edges = layout.edges[position]
+        if not edges:
             message = f"node {node.name!r} has no outgoing edge; lead one to the node that comes next"
             yield GraphProblem(1, GraphFault.WAY_OUT_MISSING, message, layout.path_to(position))
-        elif ways[-1][0].outcome or ways[-1][0].condition:
+        elif edges[-1].outcome or edges[-1].condition:
             message = (
-                f"the last edge of node {node.name!r}, {_shown(ways[-1][0])}, is not unconditional; "
+                f"the last edge of node {node.name!r}, {_shown(edges[-1])}, is not unconditional; "
                 "add one without outcome and condition for what no other edge takes"
             )
             yield GraphProblem(1, GraphFault.LAST_EDGE_CONDITIONAL, message, layout.path_to(position))
+
+
+def _out_of_reach_of_terminals(layout: Layout) -> list[int]:
+    terminals = {position for position, node in enumerate(layout.nodes) if node.kind is _TERMINAL}
+    # Nearly every node has an exit that leads straight to a terminal; for those nothing needs to be walked.
+    if all(position in terminals or not terminals.isdisjoint(to) for position, to in enumerate(layout.moves)):
+        return []
+    has_terminal_ahead = reach(reversed_moves(layout.moves), tuple(terminals))
+    return [position for position, before in enumerate(has_terminal_ahead) if before < 0]
 
 
 def every_cycle_has_a_bound_and_an_exit(layout: Layout) -> Problems:
@@ -152,13 +170,27 @@ def every_cycle_has_a_bound_and_an_exit(layout: Layout) -> Problems:
 
 def every_edge_has_a_sound_guard(layout: Layout) -> Problems:
     """3: each edge joins known nodes, names an outcome its source can have, and its condition is a BOOL."""
-    taken: dict[str, set[str]] = {}
+    index, nodes = layout.index, layout.nodes
+    taken: set[tuple[int, str]] = set()
+    closed: set[int] = set()
     for edge in layout.graph.edges:
-        if edge.source not in layout.index or edge.target not in layout.index:
+        source, outcome = index.get(edge.source), edge.outcome
+        if source is None or edge.target not in index:
             yield _unknown_node(edge, layout)
-        if edge.source in layout.index:
-            yield from _unsound_guard(edge, layout)
-            yield from _shadowed(edge, taken.setdefault(edge.source, set()), layout)
+        if source is None:
+            continue
+        if outcome not in _NAMEABLE[nodes[source].kind]:
+            yield _unfit_outcome(edge, source, layout)
+        if edge.condition:
+            yield from _unsound_condition(edge, source, layout)
+        # An edge is never reached once an earlier one takes its outcome for sure.
+        if (source, outcome) in taken or (source in closed and outcome not in UNIVERSAL_OUTCOMES):
+            message = f"edge {_shown(edge)} is never taken, since an unconditional one comes before it; move it up"
+            yield GraphProblem(3, GraphFault.EDGE_SHADOWED, message, layout.path_to(source))
+        if not edge.condition:
+            taken.add((source, outcome))
+            if not outcome:
+                closed.add(source)
     yield from _unsound_exits(layout)
 
 
@@ -169,30 +201,21 @@ def _unknown_node(edge: Edge, layout: Layout) -> GraphProblem:
     return GraphProblem(3, GraphFault.EDGE_NODE_UNKNOWN, message, path)
 
 
-def _unsound_guard(edge: Edge, layout: Layout) -> Problems:
-    source = layout.index[edge.source]
+def _unfit_outcome(edge: Edge, source: int, layout: Layout) -> GraphProblem:
     kind = layout.nodes[source].kind
-    if kind is NodeKind.TERMINAL:
+    if kind is _TERMINAL:
         message = f"edge {_shown(edge)} leaves a terminal, where every run is over; remove it"
-        yield GraphProblem(3, GraphFault.EDGE_FROM_TERMINAL, message, layout.path_to(source))
-    elif edge.outcome and edge.outcome not in OUTCOMES[kind]:
-        message = f"edge {_shown(edge)} waits for {edge.outcome!r}; a {kind} node has {_listed(sorted(OUTCOMES[kind]))}"
-        yield GraphProblem(3, GraphFault.OUTCOME_UNKNOWN, message, layout.path_to(source))
-    if edge.condition:
-        try:
-            parse_guard(edge.condition)
-        except GuardRefused as refused:
-            message = f"edge {_shown(edge)}: {refused.fault}: {refused.message}"
-            yield GraphProblem(3, GraphFault.GUARD_REFUSED, message, layout.path_to(source))
+        return GraphProblem(3, GraphFault.EDGE_FROM_TERMINAL, message, layout.path_to(source))
+    message = f"edge {_shown(edge)} waits for {edge.outcome!r}; a {kind} node has {_listed(sorted(OUTCOMES[kind]))}"
+    return GraphProblem(3, GraphFault.OUTCOME_UNKNOWN, message, layout.path_to(source))
 
 
-def _shadowed(edge: Edge, taken: set[str], layout: Layout) -> Problems:
-    """An edge is never reached once an earlier one takes its outcome for sure."""
-    if edge.outcome in taken or ("" in taken and edge.outcome not in UNIVERSAL_OUTCOMES):
-        message = f"edge {_shown(edge)} is never taken, since an unconditional one comes before it; move it up"
-        yield GraphProblem(3, GraphFault.EDGE_SHADOWED, message, layout.path_to(layout.index[edge.source]))
-    if not edge.condition:
-        taken.add(edge.outcome)
+def _unsound_condition(edge: Edge, source: int, layout: Layout) -> Problems:
+    try:
+        parse_guard(edge.condition)
+    except GuardRefused as refused:
+        message = f"edge {_shown(edge)}: {refused.fault}: {refused.message}"
+        yield GraphProblem(3, GraphFault.GUARD_REFUSED, message, layout.path_to(source))
 
 
 def _unsound_exits(layout: Layout) -> Problems:
@@ -213,7 +236,7 @@ def _unsound_exits(layout: Layout) -> Problems:
 def every_tool_node_has_its_rules(layout: Layout) -> Problems:
     """4: each tool node has a permission, a schema, a budget, a timeout and a verification."""
     for position, node in enumerate(layout.nodes):
-        if node.kind is NodeKind.TOOL:
+        if node.kind is _TOOL:
             rules = node.rules or ToolRules()
             missing = [rule for rule in ToolRules.__struct_fields__ if not getattr(rules, rule)]
             if missing:
@@ -225,8 +248,7 @@ def every_ending_reaches_its_terminal(layout: Layout) -> Problems:
     """5: success is reached by edges; failure, cancellation, escalation and exhaustion through their exits."""
     start = layout.index.get(layout.graph.start)
     begin = () if start is None else (layout.graph.start,)
-    by_edges = [[target for _, target in ways] for ways in layout.ways]
-    if EndingClass.SUCCESS not in _endings_from(start, by_edges, layout):
+    if EndingClass.SUCCESS not in _endings_from(start, layout.targets, layout):
         message = f"no edges lead from {layout.graph.start!r} to a terminal of class success; add one"
         yield GraphProblem(5, GraphFault.ENDING_OUT_OF_REACH, message, begin)
     for outcome, ending in EXIT_ENDINGS.items():
@@ -244,7 +266,7 @@ def _endings_from(start: int | None, moves: Moves, layout: Layout) -> set[Ending
     if start is None:
         return set()
     # Nearly every exit leads straight to its terminal; then nothing needs to be walked.
-    if layout.nodes[start].kind is NodeKind.TERMINAL:
+    if layout.nodes[start].kind is _TERMINAL:
         return {layout.nodes[start].ending}
     reached = reach(moves, (start,))
     return {node.ending for node, before in zip(layout.nodes, reached, strict=True) if before >= 0}
@@ -253,7 +275,7 @@ def _endings_from(start: int | None, moves: Moves, layout: Layout) -> set[Ending
 def every_terminal_leaves_a_record(layout: Layout) -> Problems:
     """6: each terminal has an ending class and writes trace, status, release and final state."""
     for position, node in enumerate(layout.nodes):
-        if node.kind is not NodeKind.TERMINAL:
+        if node.kind is not _TERMINAL:
             continue
         if node.ending is None:
             message = f"terminal {node.name!r} has no ending; give it one of {_listed(EndingClass)}"

@@ -4,12 +4,16 @@ Rule 1: a move counts as possible whatever its condition says; conditions are ju
 Rule 2: every walk is linear in nodes and edges, and none recurses, so no graph is too deep for it.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from remit.core.graph import UNIVERSAL_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, NodeOutcome
 
 Moves = Sequence[Sequence[int]]
+
+# Looking a member up in its enum takes longer than most of what is done here for each node.
+_TERMINAL, _SUCCESS, _EXHAUSTED = NodeKind.TERMINAL, EndingClass.SUCCESS, NodeOutcome.EXHAUSTED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,8 +22,13 @@ class Layout:
 
     graph: Graph
     index: dict[str, int]
-    # Per node its edges, in declared order, with the index of their target.
-    ways: list[list[tuple[Edge, int]]]
+    # Per node its edges, in declared order, and beside them the nodes they lead to.
+    edges: list[list[Edge]]
+    targets: list[list[int]]
+    # Per node, by outcome: where the first edge without a condition leads.
+    sure: list[dict[str, int]]
+    # Of the nodes whose edges have conditions: the outcomes that such edges name, "" among them.
+    asking: dict[int, set[str]]
     # Where the universal outcomes lead when no edge takes them.
     exits: dict[str, int]
     # Per node every node that a run standing there could stand at next.
@@ -31,6 +40,18 @@ class Layout:
     def nodes(self) -> tuple[Node, ...]:
         """The nodes in declared order."""
         return self.graph.nodes
+
+    def tried(self, node: int, outcome: str) -> list[tuple[Edge, int]]:
+        """The edges whose conditions are asked for this outcome, in order, with the nodes they lead to."""
+        # An edge that names no outcome stands open for every one that is not universal.
+        open_for = (outcome,) if outcome in UNIVERSAL_OUTCOMES else (outcome, "")
+        tried: list[tuple[Edge, int]] = []
+        for edge, target in zip(self.edges[node], self.targets[node], strict=True):
+            if edge.outcome in open_for:
+                if not edge.condition:
+                    break
+                tried.append((edge, target))
+        return tried
 
     def path_to(self, node: int) -> tuple[str, ...]:
         """The names from the start to this node; a node that nothing leads to stands alone."""
@@ -46,36 +67,40 @@ def lay_out(graph: Graph) -> Layout:
     index: dict[str, int] = {}
     for position, node in enumerate(graph.nodes):
         index.setdefault(node.name, position)
-    ways: list[list[tuple[Edge, int]]] = [[] for _ in graph.nodes]
+    edges: list[list[Edge]] = [[] for _ in graph.nodes]
+    targets: list[list[int]] = [[] for _ in graph.nodes]
+    sure: list[dict[str, int]] = [{} for _ in graph.nodes]
+    asking: dict[int, set[str]] = {}
     for edge in graph.edges:
-        if edge.source in index and edge.target in index:
-            ways[index[edge.source]].append((edge, index[edge.target]))
+        source, target = index.get(edge.source), index.get(edge.target)
+        if source is not None and target is not None:
+            edges[source].append(edge)
+            targets[source].append(target)
+            if edge.condition:
+                asking.setdefault(source, set()).add(edge.outcome)
+            else:
+                sure[source].setdefault(edge.outcome, target)
     exits = {
         outcome: index[target]
         for outcome, target in reversed(graph.exits)
         if outcome in UNIVERSAL_OUTCOMES and target in index
     }
-    moves = [_moves_from(node, ways[position], exits) for position, node in enumerate(graph.nodes)]
+    ends = list(exits.values())
+    moves = [_moves_from(*each, exits, ends) for each in zip(graph.nodes, targets, sure, strict=True)]
     start = index.get(graph.start, -1)
-    return Layout(graph, index, ways, exits, moves, reach(moves, (start,) if start >= 0 else ()))
+    reached_from = reach(moves, (start,) if start >= 0 else ())
+    return Layout(graph, index, edges, targets, sure, asking, exits, moves, reached_from)
 
 
-def takes(edge: Edge, outcome: str) -> bool:
-    """Whether the edge stands open for this outcome, its condition aside."""
-    return edge.outcome == outcome or (not edge.outcome and outcome not in UNIVERSAL_OUTCOMES)
-
-
-def ways_for(ways: Sequence[tuple[Edge, int]], outcome: str, exits: dict[str, int]) -> list[tuple[Edge | None, int]]:
-    """The ways a run could go with this outcome, in order: edges up to the first sure one, else the exit (None)."""
-    open_ways: list[tuple[Edge | None, int]] = []
-    for edge, target in ways:
-        if takes(edge, outcome):
-            open_ways.append((edge, target))
-            if not edge.condition:
-                return open_ways
-    if outcome in exits:
-        open_ways.append((None, exits[outcome]))
-    return open_ways
+def _moves_from(
+    node: Node, targets: list[int], sure: dict[str, int], exits: dict[str, int], ends: list[int]
+) -> list[int]:
+    if node.kind is _TERMINAL:
+        # Only a success can turn out not to be earned; then the run goes on by an exit.
+        return ends if node.ending is _SUCCESS else []
+    if sure.keys().isdisjoint(exits):
+        return targets + ends
+    return targets + [target for outcome, target in exits.items() if outcome not in sure]
 
 
 def reach(moves: Moves, starts: Sequence[int]) -> list[int]:
@@ -108,41 +133,32 @@ def endless_moves(layout: Layout) -> Moves:
     must lead on from there. A run enters bounded nodes only so often, and between two of those it makes these moves; so
     when they form no cycle every run ends, whether exhaustion is taken at the used-up node or at the one before it.
     """
-    moves: list[Sequence[int]] = []
+    moves = list(layout.moves)
+    exit_target = layout.exits.get(_EXHAUSTED)
     for position, node in enumerate(layout.nodes):
-        if node.visits_max and node.kind is not NodeKind.TERMINAL:
-            ways = ways_for(layout.ways[position], NodeOutcome.EXHAUSTED, layout.exits)
-            moves.append([target for _, target in ways])
-        else:
-            moves.append(layout.moves[position])
+        if node.visits_max and node.kind is not _TERMINAL:
+            tried = layout.tried(position, _EXHAUSTED) if position in layout.asking else ()
+            otherwise = layout.sure[position].get(_EXHAUSTED, exit_target)
+            moves[position] = [target for _, target in tried] + ([] if otherwise is None else [otherwise])
     return moves
 
 
 def cycles(moves: Moves) -> Iterator[list[int]]:
     """One concrete cycle for every knot of moves that could repeat for ever; its first node comes again at its end."""
     knot_of = _knots(moves)
+    sizes = Counter(knot_of)
     seen: set[int] = set()
     for node, knot in enumerate(knot_of):
-        if knot in seen:
-            continue
-        cycle = _cycle_from(node, moves, knot_of)
-        if cycle:
+        # A node that is alone in its knot makes a cycle only by a move to itself.
+        if knot not in seen and (sizes[knot] > 1 or node in moves[node]):
             seen.add(knot)
-            yield cycle
-
-
-def _moves_from(node: Node, ways: Sequence[tuple[Edge, int]], exits: dict[str, int]) -> list[int]:
-    if node.kind is NodeKind.TERMINAL:
-        # Only a success can turn out not to be earned; then the run goes on by an exit.
-        return list(exits.values()) if node.ending is EndingClass.SUCCESS else []
-    sure = {edge.outcome for edge, _ in ways if not edge.condition}
-    targets = [target for _, target in ways]
-    return targets + [target for outcome, target in exits.items() if outcome not in sure]
+            yield _cycle_from(node, moves, knot_of)
 
 
 def _knots(moves: Moves) -> list[int]:
-    """Per node the number of its strongly connected component (Tarjan's algorithm, with a stack of our own)."""
-    order = [0] * len(moves)  # When a node was first seen, from 1.
+    """Per node a node that names its strongly connected component (Tarjan's algorithm, with a stack of our own)."""
+    closed = len(moves) + 1
+    order = [0] * len(moves)  # When a node was first seen, from 1; later than all others once its knot is known.
     low = [0] * len(moves)  # The earliest node still open that it leads to.
     knot_of = [-1] * len(moves)
     open_nodes: list[int] = []
@@ -157,40 +173,32 @@ def _knots(moves: Moves) -> list[int]:
         while stack:
             node, targets = stack[-1]
             for target in targets:
-                if not order[target]:
+                seen = order[target]
+                if not seen:
                     clock += 1
                     order[target] = low[target] = clock
                     open_nodes.append(target)
                     stack.append((target, iter(moves[target])))
                     break
-                if knot_of[target] < 0 and order[target] < low[node]:
-                    low[node] = order[target]
+                if seen < low[node]:
+                    low[node] = seen
             else:
                 stack.pop()
                 if stack and low[node] < low[stack[-1][0]]:
                     low[stack[-1][0]] = low[node]
                 if low[node] == order[node]:
-                    _close_knot(node, open_nodes, knot_of)
+                    while order[node] != closed:
+                        member = open_nodes.pop()
+                        knot_of[member], order[member] = node, closed
     return knot_of
 
 
-def _close_knot(root: int, open_nodes: list[int], knot_of: list[int]) -> None:
-    while True:
-        node = open_nodes.pop()
-        knot_of[node] = root
-        if node == root:
-            return
-
-
 def _cycle_from(node: int, moves: Moves, knot_of: list[int]) -> list[int]:
-    """Follow moves inside the node's knot until a node comes again; empty when the knot is a single straight node."""
+    """Follow moves inside the node's knot, where there always is one, until a node comes again."""
     path: list[int] = []
     position: dict[int, int] = {}
     while node not in position:
         position[node] = len(path)
         path.append(node)
-        inside = next((target for target in moves[node] if knot_of[target] == knot_of[node]), -1)
-        if inside < 0:
-            return []
-        node = inside
+        node = next(target for target in moves[node] if knot_of[target] == knot_of[node])
     return [*path[position[node] :], node]

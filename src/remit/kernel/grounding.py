@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from remit.core.arrivals import ToolReconciled, ToolReturned
 from remit.core.rulings import Rung
+from remit.core.tools import ToolDefinition
 from remit.kernel.tally import Tally
 
 _OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
@@ -19,6 +20,11 @@ def rung_reached(arrival: ToolReturned | ToolReconciled) -> Rung:
     if arrival.violations or (isinstance(arrival, ToolReturned) and arrival.refuted):
         return _OBSERVED
     return _COMMITTED
+
+
+def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:
+    """Whether a verified result is the answer of the run: its tool may say so, does, and has something to say."""
+    return arrival.stop_loop and tool.may_stop_loop and bool(arrival.content)
 
 
 def unproven_effects(tally: Tally) -> Mapping[str, str]:

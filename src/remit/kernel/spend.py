@@ -78,6 +78,14 @@ def usage_charges(model: ModelInfo, usage: TokenUsage, command: CallModel) -> Ch
     return charges
 
 
+def at_least(floor: Charges, charges: Charges) -> Charges:
+    """The larger of the two in every dimension."""
+    amounts = dict(floor)
+    for dimension, amount in charges:
+        amounts[dimension] = max(amount, amounts.get(dimension, 0))
+    return tuple(sorted(amounts.items()))
+
+
 def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
     tally.release(command)

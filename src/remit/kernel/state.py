@@ -26,6 +26,8 @@ from remit.kernel.graph import CompiledGraph
 
 # A tool and the hash of its canonical arguments: what "the same call" means.
 CallKey = tuple[str, bytes]
+# What a run remembers of a retrieval that failed.
+CONTEXT_FAILED = "CONTEXT_FAILED"
 
 
 class CallTrace(msgspec.Struct, gc=False):
@@ -154,8 +156,8 @@ def loop_state(state: RunState) -> LoopState:
         return ENDINGS[state.ending].loop_state
     if state.paused:
         return LoopState.PAUSED
-    if state.asking:
-        return LoopState.AWAITING_APPROVAL
+    if (ending := waiting_for(state)) is not None:
+        return ENDINGS[ending].waits_as or LoopState.AWAITING_APPROVAL
     return beneath(state)
 
 

@@ -78,6 +78,9 @@ class Tally(msgspec.Struct, gc=False):
     committed: list[str] = msgspec.field(default_factory=list)
     failures: dict[str, tuple[int, str]] = msgspec.field(default_factory=dict)
     children_failed: int = 0
+    # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows them.
+    answers: int = 0
+    last_error: str = ""
     problems: list[str] = msgspec.field(default_factory=list)
     ending: Ending | None = None
     error: ErrorCode | None = None

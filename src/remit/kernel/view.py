@@ -1,46 +1,28 @@
-"""The view: what a condition in a graph or a goal may look at. Flat, typed, and named in kernel/guards.py."""
+"""The view: what a condition in a graph or a goal may look at. Flat, typed, and named in kernel/guards.py.
 
-from remit.core.budget import FIELDS, Dimension
-from remit.core.commands import AskHuman, StartChild
+Rule 1: a value is worked out when a condition asks for its name, and only then; most conditions use two or three.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from remit.core.budget import Dimension
+from remit.core.commands import StartChild
+from remit.core.graph import Node
 from remit.core.record import Text
+from remit.core.rulings import CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.kernel.grounding import unproven_effects
+from remit.kernel.guards import GUARD_VIEW
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 
-_LEFT = tuple(f"left_{field}" for field in FIELDS)
+# What a name stands for, given the tally of the turn and the outcome of the visit that just ended.
+Value = Callable[[Tally, str], object]
 
 
-def view_of(tally: Tally, outcome: str) -> dict[str, object]:
-    """The names of GUARD_VIEW with their values at this moment of the turn."""
-    state, node = tally.state, tally.graph.nodes[tally.node]
-    view: dict[str, object] = {
-        "outcome": outcome,
-        "node": node.name,
-        "lifecycle": node.lifecycle.value,
-        "loop_state": node.loop_state.value,
-        "visits": state.visits[tally.node] + tally.visits.get(tally.node, 0),
-        "iterations": state.iterations,
-        "attempt": state.repairs + 1,
-        "turns": tally.seq,
-        "answer_bytes": size_bytes(tally.answer),
-        "proposed_calls": len(tally.calls),
-        "refused_calls": len(state.refused),
-        "failed_calls": state.calls_failed,
-        "committed_observations": sum(state.committed.values()) + len(tally.committed),
-        "uncommitted_effects": len(unproven_effects(tally)),
-        "approvals_pending": sum(isinstance(command, AskHuman) for command in state.open.values()),
-        "children_open": sum(isinstance(command, StartChild) for command in state.open.values()),
-        "children_failed": state.children_failed + tally.children_failed,
-        "depth": tally.manifest.depth,
-        "wall_clock_ms_used": clock_ms_used(state, tally.at_ms),
-        "last_tool": state.last_tool,
-        "last_error": state.last_error,
-        "ending": "" if tally.ending is None else tally.ending.value,
-        "repaired": state.repairs > 0,
-        "has_schema": tally.manifest.request.output.schema is not None,
-    }
-    view.update(zip(_LEFT, _left(tally), strict=True))
-    return view
+def view_of(tally: Tally, outcome: str, names: Iterable[str] = GUARD_VIEW) -> dict[str, object]:
+    """These names, or all of them, with their values at this moment of the turn."""
+    return {name: VALUES[name](tally, outcome) for name in names}
 
 
 def size_bytes(text: Text) -> int:
@@ -54,12 +36,63 @@ def clock_ms_used(state: RunState, at_ms: int) -> int:
     return now - state.started_at_ms - state.stood_ms
 
 
-def _left(tally: Tally) -> list[int]:
-    state = tally.state
-    amounts = [
-        cap - used - reserved - promised
-        for cap, used, reserved, promised in zip(state.caps, state.used, state.reserved, tally.promised, strict=True)
-    ]
-    clock = Dimension.WALL_CLOCK_MS
-    amounts[clock] = state.caps[clock] - clock_ms_used(state, tally.at_ms)
-    return amounts
+def _node(tally: Tally) -> Node:
+    return tally.graph.nodes[tally.node]
+
+
+def _refused_now(tally: Tally) -> int:
+    return sum(isinstance(decision, ToolCallRefused) for decision in tally.decisions)
+
+
+def _failed_now(tally: Tally) -> int:
+    settled = (decision for decision in tally.decisions if isinstance(decision, CallSettled))
+    return sum(ruling.rung is not Rung.COMMITTED for ruling in settled)
+
+
+def _children_open(tally: Tally) -> int:
+    ended = [decision.command_id for decision in tally.decisions if isinstance(decision, CommandSettled)]
+    children = (c for c in (*tally.state.open.values(), *tally.decisions) if isinstance(c, StartChild))
+    return sum(child.id not in ended for child in children)
+
+
+def _left_of(dimension: Dimension) -> Value:
+    def left(tally: Tally, _: str) -> int:
+        state = tally.state
+        return state.caps[dimension] - state.used[dimension] - state.reserved[dimension] - tally.promised[dimension]
+
+    return left
+
+
+VALUES: Mapping[str, Value] = MappingProxyType(
+    {
+        "outcome": lambda _, outcome: outcome,
+        "node": lambda tally, _: _node(tally).name,
+        "lifecycle": lambda tally, _: _node(tally).lifecycle.value,
+        "loop_state": lambda tally, _: _node(tally).loop_state.value,
+        "visits": lambda tally, _: tally.state.visits[tally.node] + tally.visits.get(tally.node, 0),
+        "iterations": lambda tally, _: tally.state.iterations + tally.answers,
+        "attempt": lambda tally, _: tally.state.repairs + 1,
+        "turns": lambda tally, _: tally.seq,
+        "answer_bytes": lambda tally, _: size_bytes(tally.answer),
+        "proposed_calls": lambda tally, _: len(tally.calls),
+        "refused_calls": lambda tally, _: len(tally.state.refused) + _refused_now(tally),
+        "failed_calls": lambda tally, _: tally.state.calls_failed + _failed_now(tally),
+        "committed_observations": lambda tally, _: sum(tally.state.committed.values()) + len(tally.committed),
+        "uncommitted_effects": lambda tally, _: len(unproven_effects(tally)),
+        "approvals_pending": lambda tally, _: tally.asking,
+        "children_open": lambda tally, _: _children_open(tally),
+        "children_failed": lambda tally, _: tally.state.children_failed + tally.children_failed,
+        "depth": lambda tally, _: tally.manifest.depth,
+        "wall_clock_ms_used": lambda tally, _: clock_ms_used(tally.state, tally.at_ms),
+        "last_tool": lambda tally, _: tally.state.last_tool,
+        "last_error": lambda tally, _: tally.last_error or tally.state.last_error,
+        "ending": lambda tally, _: "" if tally.ending is None else tally.ending.value,
+        "repaired": lambda tally, _: tally.state.repairs > 0,
+        "has_schema": lambda tally, _: tally.manifest.request.output.schema is not None,
+        **{f"left_{dimension.name.lower()}": _left_of(dimension) for dimension in Dimension},
+        # The clock is not charged like the rest; it runs.
+        "left_wall_clock_ms": lambda tally, _: (
+            tally.state.caps[Dimension.WALL_CLOCK_MS] - clock_ms_used(tally.state, tally.at_ms)
+        ),
+    }
+)

@@ -4,6 +4,9 @@ Rule 1: these are views; nothing is kept here that the state does not say.
 Rule 2: an open run has a response too: what it waits for, and what there is of an answer.
 """
 
+from collections.abc import Mapping
+
+from remit.core.arrivals import ModelAnswered
 from remit.core.codec import arguments_in, read_json
 from remit.core.contract import (
     CallStatus,
@@ -15,8 +18,20 @@ from remit.core.contract import (
     ValidationResult,
     WaitingFor,
 )
-from remit.core.failure import Ending, Failure, Retryable, failure_of
+from remit.core.failure import (
+    ERRORS,
+    REFUSALS,
+    Ending,
+    ErrorCode,
+    Failure,
+    FailureCategory,
+    Refusal,
+    Retryable,
+    failure_of,
+)
+from remit.core.record import Text
 from remit.core.rulings import Rung
+from remit.core.tools import ToolChoiceMode
 from remit.core.usage import TokenUsage
 from remit.kernel.state import CallTrace, RunState, lifecycle, pinned, questions, standing_at, waiting_for
 
@@ -37,7 +52,7 @@ def execution_state(state: RunState) -> ExecutionState:
         entered_at_ms=state.entered_at_ms,
         attempt=state.repairs + 1,
         total_steps=state.steps,
-        last_error=error_of(state),
+        last_error=error_of(state) or last_error_of(state),
         last_step=standing_at(state).name if state.node >= 0 else "",
     )
 
@@ -60,7 +75,11 @@ def execution_context(state: RunState) -> ExecutionContext:
 def selected_tools(state: RunState) -> tuple[str, ...]:
     """The tools the run may call: registered, allowed by the boundary, and offered by the request."""
     manifest = pinned(state)
-    allowed, offered = manifest.boundary.allowed_tools, manifest.request.tools
+    allowed, offered, choice = manifest.boundary.allowed_tools, manifest.request.tools, manifest.request.tool_choice
+    if choice.mode is ToolChoiceMode.NONE:
+        return ()
+    if choice.mode is ToolChoiceMode.FUNCTION:
+        offered = (choice.function_name,)
     return tuple(
         tool.name
         for tool in manifest.tools
@@ -80,7 +99,7 @@ def response_of(state: RunState, content: str) -> SystemResponse:
         waiting_for=_waiting_for(state),
         content=content,
         structured_output=_structured(state, content) if has_schema else None,
-        tool_calls_made=tuple(_call_made(state, key, trace) for key, trace in state.calls.items()),
+        tool_calls_made=_calls_made(state),
         validation=_validation(state) if has_schema or pinned(state).goal is not None else None,
         token_usage=TokenUsage(state.prompt_tokens, state.reasoning_tokens, state.output_tokens),
         error=error_of(state),
@@ -95,6 +114,27 @@ def error_of(state: RunState) -> SystemError | None:
         return None
     message = state.message or f"the run ended as {state.ending}"
     return SystemError(failure.code, failure.category, _is_retryable(state, failure), message)
+
+
+def last_error_of(state: RunState) -> SystemError | None:
+    """The last thing that went wrong, whether or not the run recovered from it."""
+    if not state.last_error:
+        return None
+    failure = _failure_named(state.last_error)
+    message = f"{state.last_error} is the last failure of {state.steps} steps; the run went on"
+    return SystemError(failure.code, failure.category, _is_retryable(state, failure), message)
+
+
+def _failure_named(code: str) -> Failure:
+    """What a code says to programs: an error, a refusal, how a child ended, or the kernel's own word for a loss."""
+    if code in set(ErrorCode):
+        row = ERRORS[ErrorCode(code)]
+        return Failure(code, row.category, row.retryable)
+    if code in set(Refusal):
+        return Failure(code, REFUSALS[Refusal(code)].category, Retryable.NO)
+    known = failure_of(Ending(code)) if code in set(Ending) else None
+    # What was lost or not found lies outside, with a tool or a source of context, and asking again may find it.
+    return known or Failure(code, FailureCategory.TOOL, Retryable.IF_IDEMPOTENT)
 
 
 def _is_retryable(state: RunState, failure: Failure) -> bool:
@@ -116,7 +156,10 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
 def _structured(state: RunState, content: str) -> object:
     if state.answer_violations or not content:
         return None
-    return read_json(content)
+    try:
+        return read_json(content)
+    except (ValueError, RecursionError):
+        return None  # The text of a tool that ended the loop is an answer without being an output of the model.
 
 
 def _validation(state: RunState) -> ValidationResult:
@@ -128,6 +171,30 @@ def _validation(state: RunState) -> ValidationResult:
         repair_attempts=state.repairs,
         violations=remaining,
     )
+
+
+def _calls_made(state: RunState) -> tuple[ToolCallMade, ...]:
+    """Every call that was proposed, in the order in which it was ordered or refused."""
+    made = [(_seq_of(key), _call_made(state, key, trace)) for key, trace in state.calls.items()]
+    if state.refused:
+        proposed = {
+            (call.tool, call.arguments_hash): call.arguments
+            for entry in state.context
+            if isinstance(entry, ModelAnswered)
+            for call in entry.calls
+        }
+        made += [(trace.seq, _call_refused(trace, proposed)) for trace in state.refused]
+        made.sort(key=lambda entry: entry[0])
+    return tuple(call for _, call in made)
+
+
+def _seq_of(command_id: str) -> int:
+    return int(command_id.partition(".")[0])
+
+
+def _call_refused(trace: CallTrace, proposed: Mapping[tuple[str, bytes], Text]) -> ToolCallMade:
+    arguments = arguments_in(proposed.get((trace.tool, trace.arguments_hash), ""))
+    return ToolCallMade(trace.tool, arguments, trace.code, 0, trace.call_id, STATUS_OF[trace.rung])
 
 
 def _call_made(state: RunState, command_id: str, trace: CallTrace) -> ToolCallMade:

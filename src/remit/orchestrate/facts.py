@@ -4,221 +4,288 @@ Rule 1: facts are a pure function of the report and the manifest, so an audit ca
 Rule 2: what cannot be computed is recorded as a violation, never left out.
 Rule 3: a long text goes to Blobs before its turn is written; the arrival carries the digest.
 Rule 4: the bound on the tokens of a text is its length in bytes and a fixed overhead.
+Rule 5: whatever a model, a tool or a person says, the arrival made of it can be written and read back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from remit.core import arrivals
 from remit.core.arrivals import Arrival, ProposedCall, RunStarted
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.codec import read_json
-from remit.core.commands import AskHuman
-from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival
+from remit.core.codec import NO_HASH, decode_turn, encode_turn
+from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
+from remit.core.envelope import REQUEST_MALFORMED
+from remit.core.events import Turn
+from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
-from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, replace
-from remit.core.schema import Checker, Violation, compile_schema
-from remit.core.tools import ToolCall, ToolDefinition
+from remit.core.record import Text, replace
+from remit.core.schema import Violation
+from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
+from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
+from remit.orchestrate.checks import Checks
 from remit.orchestrate.reports import Report
+from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, size_bytes, stored
 
-# The longest error text of a tool that is kept: enough for a stack of causes, too little to flood a context.
-ERROR_CHARS_MAX = 2000
-# The largest UTF-8 length of one character: texts shorter than this many characters are inline without measuring.
-_BYTES_PER_CHAR_MAX = 4
-_INLINE_CHARS = TEXT_INLINE_BYTES_MAX // _BYTES_PER_CHAR_MAX
+# No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
+# sum and price made of it still fits the 64 bits of a record. All its bits are ones.
+FIGURE_MAX = 2**40 - 1
+# Enough for a model to correct itself, little enough to stand in a turn.
+PROBLEMS_MAX = 10
 
-# Texts on their way to Blobs: digest and bytes.
-Kept = list[tuple[bytes, bytes]]
+# Nobody settles a command that is not open, so this arrival is refused; should it be judged all the same, it proves nothing.
+_NOT_OPEN = (Violation("", "command", "the command that this answers was not open"),)
+
+# Arrivals that executors and people report as they stand: which of their fields hold names, and which notes.
+SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
+    {
+        arrivals.CodeFailed: ((), ("error",)),
+        arrivals.ContextFailed: ((), ("error",)),
+        arrivals.ApprovalRefused: (("by",), ("reason",)),
+        arrivals.OutcomeJudged: (("by",), ()),
+        arrivals.CancelRequested: (("by",), ("reason",)),
+        arrivals.PauseRequested: (("by",), ()),
+        arrivals.ResumeRequested: (("by",), ()),
+        arrivals.RetryRequested: (("by",), ()),
+    }
+)
 
 
 class Facts:
     """Completes reports. Owns the compiled schemas of the tools it has seen."""
 
     def __init__(self) -> None:
-        self._checkers: dict[str, Checker] = {}
+        self._checks = Checks()
         self._complete: dict[type[Any], Callable[[RunState, Any, Kept], Arrival]] = {
+            **dict.fromkeys(SPOKEN, _spoken),
+            arrivals.ModelFailed: _model_failed,
+            arrivals.CodeReturned: _code_returned,
             reports.ModelSaid: self._answered,
             reports.ToolSaid: self._returned,
-            reports.ToolBroke: self._broke,
+            reports.ToolBroke: _broke,
             reports.ToolAccounted: self._accounted,
-            reports.ChildSaid: self._child,
-            reports.ContextSaid: self._context,
+            reports.ChildSaid: _child,
+            reports.ContextSaid: _context,
             reports.PersonApproved: self._approved,
-            reports.PersonSaid: self._said,
+            reports.PersonSaid: _said,
         }
 
     def complete(self, state: RunState, report: Report, kept: Kept) -> Arrival:
-        """The arrival in a report; texts too long to be written into a turn are added to `kept`."""
+        """The arrival in a report; texts too long to be written into a turn are added to `kept`.
+
+        An arrival that carries facts of its own is taken as it stands: only an executor or a test makes one.
+        """
         complete = self._complete.get(type(report))
-        return report if complete is None else complete(state, report, kept)  # type: ignore[return-value]
+        if complete is None:
+            return report  # type: ignore[return-value]  # the table holds every report that is no arrival
+        if state.manifest is None:
+            raise IllegalArrival(ArrivalFault.NOT_STARTED, f"{type(report).__name__} for a run that has no turn yet")
+        return complete(state, report, kept)
 
     def started(self, manifest: Manifest, kept: Kept) -> RunStarted:
-        """The first arrival of a run: its manifest, with bounds of what every model call will carry."""
+        """The first arrival of a run: its manifest, with bounds of what every model call will carry.
+
+        Raises RequestRejected for a manifest that could not be written and read back.
+        """
         messages = tuple(_stored(message, kept) for message in manifest.request.messages)
-        bound = sum(_message_bound(message) for message in messages)
+        bound = sum(_message_bound(position, message) for position, message in enumerate(messages))
         offer = sum(_offer_bound(tool) for tool in manifest.tools)
         pinned_manifest = replace(manifest, request=replace(manifest.request, messages=messages))
-        return RunStarted(pinned_manifest, bound, offer)
+        arrival = RunStarted(pinned_manifest, bound, offer)
+        _check_writable(arrival)
+        return arrival
 
     def _answered(self, state: RunState, report: reports.ModelSaid, kept: Kept) -> Arrival:
         result = report.result
         content, reasoning = clean(result.content), clean(result.reasoning)
-        calls = tuple([self._proposed(state, call, kept) for call in result.tool_calls]) if result.tool_calls else ()
         bound = size_bytes(content) + size_bytes(reasoning) + MESSAGE_TOKENS_OVERHEAD
-        for call in calls:
-            bound += len(call.tool) + MESSAGE_TOKENS_OVERHEAD + _size_of(call.arguments)
-        violations = () if calls else self._output_violations(pinned(state), content)
+        calls: tuple[ProposedCall, ...] = ()
+        violations: tuple[Violation, ...] = ()
+        if result.tool_calls:
+            calls = tuple([self._proposed(state, call, kept, place) for place, call in enumerate(result.tool_calls)])
+            for call in calls:
+                # The result of the call, whatever it will be, repeats its name and its id.
+                named = 2 * size_bytes(call.tool + call.call_id)
+                bound += named + size_bytes(call.arguments) + MESSAGE_TOKENS_OVERHEAD
+        else:
+            violations = self._output_violations(pinned(state), content)
+        usage = _figures(result.usage)
         return arrivals.ModelAnswered(
-            report.command_id, stored(content, kept), stored(reasoning, kept), calls, result.usage, bound, violations
+            report.command_id, stored(content, kept), stored(reasoning, kept), calls, usage, bound, violations
         )
 
-    def _proposed(self, state: RunState, call: ToolCall, kept: Kept) -> ProposedCall:
-        name, call_id = clean(call.name), clean(call.id)
+    def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> ProposedCall:
+        tool_name = name(call.name)
+        # A call without an id could not be told from no call at all.
+        call_id = name(call.id) or f"call-{place}"
         try:
             canonical = canonical_json(call.arguments)
         except NotCanonical as error:
-            violation = Violation("", "canonical", str(error))
-            return ProposedCall(call_id, name, "", sha256(name.encode()).digest(), (violation,))
-        tool = state.tools.get(name)
-        checker = self._checker(tool.version, tool.parameters) if tool is not None else None
-        violations = () if checker is None or checker.is_valid(call.arguments) else checker.violations(call.arguments)
+            return _unfit(call_id, tool_name, "canonical", str(error))
+        if not canonical.startswith(b"{"):
+            return _unfit(call_id, tool_name, "type", "the arguments are no JSON object")
+        tool = state.tools.get(tool_name)
+        violations = () if tool is None else self._checks.violations(tool.parameters, call.arguments)
         text = stored(canonical.decode(), kept)
-        return ProposedCall(call_id, name, text, sha256(canonical).digest(), violations)
+        return ProposedCall(call_id, tool_name, text, sha256(canonical).digest(), violations)
 
     def _output_violations(self, manifest: Manifest, content: str) -> tuple[Violation, ...]:
         schema = manifest.request.output.schema
-        if schema is None or not content:
-            return ()
-        try:
-            value = read_json(content)
-        except ValueError as error:
-            return (Violation("", "json", str(error)[:200]),)
-        return self._checker(f"output:{manifest.run_id}", schema).violations(value)
+        return () if schema is None or not content else self._checks.violations_in_json(schema, content)
 
     def _returned(self, state: RunState, report: reports.ToolSaid, kept: Kept) -> Arrival:
         result = report.result
         if result.is_error:
             return _failed(report.command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
-        tool = state.tools[_tool_of(state, report.command_id)]
-        content = clean(result.content) if isinstance(result.content, str) else ""
+        content = clean(result.content) if isinstance(result.content, str) else result.content
+        command = state.open.get(report.command_id)
         return arrivals.ToolReturned(
             report.command_id,
-            stored(content, kept),
-            sha256(content.encode()).digest(),
+            stored(content, kept) if isinstance(content, str) else content,
+            sha256(content.encode()).digest() if isinstance(content, str) else content.digest,
             size_bytes(content) + MESSAGE_TOKENS_OVERHEAD,
-            self._result_violations(tool, content),
-            clean(report.refuted)[:ERROR_CHARS_MAX],
+            self._result_violations(state, command, content),
+            note(report.refuted) if report.refuted else "",
             result.stop_loop,
-            report.duration_ms,
+            _figure(report.duration_ms),
         )
 
-    def _result_violations(self, tool: ToolDefinition, content: str) -> tuple[Violation, ...]:
-        if not tool.result:
+    def _result_violations(self, state: RunState, command: Command | None, content: Text) -> tuple[Violation, ...]:
+        if not isinstance(command, CallTool):
+            return _NOT_OPEN
+        schema = state.tools[command.tool].result
+        if not schema:
             return ()
-        try:
-            value = read_json(content)
-        except ValueError:
-            value = content  # A tool may return plain text, which is a JSON string to its schema.
-        checker = self._checker(f"result:{tool.version}", tool.result)
-        return () if checker.is_valid(value) else checker.violations(value)
-
-    def _broke(self, state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
-        return _failed(report.command_id, report.code, report.error, report.duration_ms)
+        if isinstance(content, str):
+            return self._checks.violations_in_result(schema, content)
+        return (Violation("", "value", "the result is known by its digest only, so nobody checked it"),)
 
     def _accounted(self, state: RunState, report: reports.ToolAccounted, kept: Kept) -> Arrival:
         content = clean(report.content)
-        command_id = getattr(state.open.get(report.command_id), "about", "")
+        inquiry = state.open.get(report.command_id)
+        command = state.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
         happened = report.happened is arrivals.Happened.YES
-        tool = state.tools[_tool_of(state, command_id)] if happened and command_id in state.open else None
         return arrivals.ToolReconciled(
             report.command_id,
             report.happened,
             stored(content, kept),
             sha256(content.encode()).digest(),
             size_bytes(content) + MESSAGE_TOKENS_OVERHEAD,
-            () if tool is None else self._result_violations(tool, content),
+            self._result_violations(state, command, content) if happened else (),
         )
 
-    def _child(self, state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
-        text = clean(report.text) or f"The child run ended as {report.ending} and said nothing."
-        bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
-        return arrivals.ChildEnded(report.command_id, report.ending, stored(text, kept), report.spent, bound)
-
-    def _context(self, state: RunState, report: reports.ContextSaid, kept: Kept) -> Arrival:
-        text = clean(report.text)
-        return arrivals.ContextFound(report.command_id, stored(text, kept), size_bytes(text) + MESSAGE_TOKENS_OVERHEAD)
-
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:
-        modified = None
-        if report.arguments is not None:
-            question = state.open.get(report.command_id)
-            if not isinstance(question, AskHuman) or question.packet is None:
+        by, question, modified = name(report.by), state.open.get(report.command_id), None
+        if report.arguments is not None and isinstance(question, AskHuman):
+            if question.packet is None:
                 message = f"question {report.command_id!r} holds no call whose arguments could be changed"
                 raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
             held = question.packet.call
             modified = self._proposed(state, ToolCall(held.call_id, held.tool, report.arguments), kept)
-        return arrivals.ApprovalGiven(report.command_id, clean(report.by), modified)
-
-    def _said(self, state: RunState, report: reports.PersonSaid, kept: Kept) -> Arrival:
-        text, by = clean(report.text), clean(report.by)
-        bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
-        if report.command_id:
-            return arrivals.QuestionAnswered(report.command_id, by, stored(text, kept), bound)
-        return arrivals.FeedbackGiven(by, stored(text, kept), bound)
-
-    def _checker(self, key: str, schema: JsonObject) -> Checker:
-        checker = self._checkers.get(key)
-        if checker is None:
-            checker = self._checkers[key] = compile_schema(schema)
-        return checker
+        elif report.arguments is not None:
+            modified = ProposedCall("", "", "", b"", _NOT_OPEN)
+        return arrivals.ApprovalGiven(report.command_id, by, modified)
 
 
-def clean(text: str) -> str:
-    """The text as valid Unicode: half a surrogate pair becomes a question mark, so that every text can be written."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
+    return _failed(report.command_id, report.code, report.error, report.duration_ms)
 
 
-def size_bytes(text: str) -> int:
-    """The length of a clean text in UTF-8 bytes."""
-    return len(text) if text.isascii() else len(text.encode())
+def _failed(command_id: str, code: ErrorCode, error: str, duration_ms: int) -> arrivals.ToolFailed:
+    text = note(error)
+    evidence = sha256(text.encode()).digest()
+    return arrivals.ToolFailed(command_id, code, text, evidence, failure_bound(code, text), _figure(duration_ms))
 
 
-def stored(text: str, kept: Kept) -> Text:
-    """The text itself, or a reference to it when it is too long to be written into a turn."""
-    if len(text) <= _INLINE_CHARS:
-        return text
-    data = text.encode()
-    if len(data) <= TEXT_INLINE_BYTES_MAX:
-        return text
-    digest = sha256(data).digest()
-    kept.append((digest, data))
-    return BlobRef(digest, len(data))
+def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
+    text = clean(report.text) or f"The child run ended as {report.ending} and said nothing."
+    bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
+    return arrivals.ChildEnded(report.command_id, report.ending, stored(text, kept), report.spent, bound)
+
+
+def _context(state: RunState, report: reports.ContextSaid, kept: Kept) -> Arrival:
+    text = clean(report.text)
+    return arrivals.ContextFound(report.command_id, stored(text, kept), size_bytes(text) + MESSAGE_TOKENS_OVERHEAD)
+
+
+def _said(state: RunState, report: reports.PersonSaid, kept: Kept) -> Arrival:
+    text, by = clean(report.text), name(report.by)
+    bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
+    if report.command_id:
+        return arrivals.QuestionAnswered(report.command_id, by, stored(text, kept), bound)
+    return arrivals.FeedbackGiven(by, stored(text, kept), bound)
+
+
+def _spoken(state: RunState, arrival: Arrival, kept: Kept) -> Arrival:
+    """An arrival with its names and notes made fit; most are, and stay as they are."""
+    names, notes = SPOKEN[type(arrival)]
+    fit = {field: name(getattr(arrival, field)) for field in names}
+    fit |= {field: note(getattr(arrival, field)) for field in notes}
+    return arrival if all(getattr(arrival, field) == text for field, text in fit.items()) else replace(arrival, **fit)
+
+
+def _model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> Arrival:
+    return replace(arrival, message=note(arrival.message), usage=_figures(arrival.usage))
+
+
+def _code_returned(state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:
+    value = stored(clean(arrival.value), kept) if isinstance(arrival.value, str) else arrival.value
+    problems = tuple([note(problem) for problem in arrival.problems[:PROBLEMS_MAX]])
+    return replace(arrival, value=value, problems=problems)
+
+
+def _unfit(call_id: str, tool: str, keyword: str, message: str) -> ProposedCall:
+    """A call whose arguments cannot be written down, and which can therefore never be made."""
+    violation = Violation("", keyword, message[:NOTE_CHARS_MAX])
+    return ProposedCall(call_id, tool, "", sha256(tool.encode()).digest(), (violation,))
+
+
+def _figures(usage: TokenUsage) -> TokenUsage:
+    """The usage as reported; a figure beyond belief is cut, and one that counts nothing makes the usage unknown.
+
+    What is not known is charged as the worst case, so a miscount can never refund anything.
+    """
+    prompt, reasoning, output = usage.prompt_tokens, usage.reasoning_tokens, usage.output_tokens
+    context, window, duration = usage.context_tokens, usage.context_window, usage.duration_ms
+    if type(prompt) is type(reasoning) is type(output) is type(context) is type(window) is type(duration) is int:
+        # The bits of all of them together: negative if one is, and above the limit only if one is.
+        bits = prompt | reasoning | output | context | window | duration
+        if 0 <= bits <= FIGURE_MAX:
+            return usage
+        if bits > 0:
+            return TokenUsage(*(min(getattr(usage, field), FIGURE_MAX) for field in TokenUsage.__struct_fields__))
+    return TokenUsage()
+
+
+def _figure(duration_ms: int) -> int:
+    return min(max(duration_ms, 0), FIGURE_MAX) if type(duration_ms) is int else 0
 
 
 def _stored(message: Message, kept: Kept) -> Message:
-    if isinstance(message.content, str) and len(message.content) > _INLINE_CHARS:
-        return replace(message, content=stored(clean(message.content), kept))
-    return message
+    """A message of the request with every text fit to be written, the long ones by reference."""
+    content, reasoning = (
+        stored(clean(text), kept) if isinstance(text, str) else text for text in (message.content, message.reasoning)
+    )
+    call_id, tool = name(message.tool_call_id), name(message.name)
+    return replace(message, content=content, reasoning=reasoning, tool_call_id=call_id, name=tool)
 
 
-def _size_of(text: Text) -> int:
-    return size_bytes(text) if isinstance(text, str) else text.size_bytes
-
-
-def _message_bound(message: Message) -> int:
-    calls = sum(len(call.name) + len(canonical_json(call.arguments)) for call in message.tool_calls)
-    return _size_of(message.content) + _size_of(message.reasoning) + calls + MESSAGE_TOKENS_OVERHEAD
+def _message_bound(position: int, message: Message) -> int:
+    bound = size_bytes(message.content) + size_bytes(message.reasoning) + MESSAGE_TOKENS_OVERHEAD
+    bound += size_bytes(message.tool_call_id) + size_bytes(message.name)
+    for call in message.tool_calls:
+        try:
+            bound += len(canonical_json([call.id, call.name, call.arguments])) + MESSAGE_TOKENS_OVERHEAD
+        except NotCanonical as error:
+            reason = f"call {call.name[:80]!r} of message {position} cannot be written: {error}"
+            raise RequestRejected(TOOL_CALL_INVALID, reason, {"position": position}) from error
+    return bound
 
 
 def _offer_bound(tool: ToolDefinition) -> int:
@@ -226,15 +293,11 @@ def _offer_bound(tool: ToolDefinition) -> int:
     return described + len(canonical_json(tool.parameters)) + MESSAGE_TOKENS_OVERHEAD
 
 
-def _tool_of(state: RunState, command_id: str) -> str:
-    command = state.open.get(command_id)
-    name = getattr(command, "tool", "")
-    if name not in state.tools:
-        raise IllegalArrival(ArrivalFault.DUPLICATE, f"tool call {command_id!r} of run {state.run_id} is not open")
-    return name
-
-
-def _failed(command_id: str, code: ErrorCode, error: str, duration_ms: int) -> arrivals.ToolFailed:
-    text = clean(error)[:ERROR_CHARS_MAX]
-    evidence = sha256(text.encode()).digest()
-    return arrivals.ToolFailed(command_id, code, text, evidence, failure_bound(code, text), duration_ms)
+def _check_writable(arrival: RunStarted) -> None:
+    """What cannot be written and read back must not become a run: nobody could ever resume it."""
+    try:
+        decode_turn(encode_turn(Turn(0, 0, NO_HASH, arrival)))
+    except (ValueError, TypeError, OverflowError, RecursionError, InvariantBroken) as error:
+        raise RequestRejected(
+            REQUEST_MALFORMED, f"run {arrival.manifest.run_id!r} cannot be written down: {error}"
+        ) from error

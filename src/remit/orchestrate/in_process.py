@@ -1,32 +1,55 @@
 """Dispatch within one process: executors are awaited, one directly, several as tasks.
 
 Rule 1: a turn with one command awaits its executor directly; a task costs more than the turn.
-Rule 2: a timer is reported when its moment has come and nothing else has.
-Rule 3: a person's answer comes from outside, so a run that only waits for people has nothing to receive.
+Rule 2: every command under way ends in a report. An executor that raises, is cancelled or speaks of another command
+        broke its own, and that is reported with a code; a mutating call that broke is in doubt.
+Rule 3: a timer is reported when its moment has come. A deadline cuts off whatever is under way.
+Rule 4: a person's answer comes from outside, so a run that only waits for people has nothing to receive.
+Rule 5: a fork is made by whoever asked for it, since the run that orders it has ended and nobody drives it.
 """
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remit.core.arrivals import TimerFired
-from remit.core.commands import AskHuman, CancelCommand, Command, ForkRun, SetTimer, TimerPurpose
+from remit.core.commands import CancelCommand, Command, SetTimer, TimerPurpose
 from remit.orchestrate.ports import Clock, Live
-from remit.orchestrate.reports import Report
+from remit.orchestrate.reports import PERFORMED, Report, broken, unperformed
 
 Executor = Callable[[Live, Any], Awaitable[Report]]
+
+# An alarm rings this much late, so that a clock that counts whole milliseconds has reached the moment.
+ALARM_SLACK_MS = 1
+
+_log = logging.getLogger(__name__)
 
 
 class _Work:
     """What one run has under way."""
 
-    __slots__ = ("outbox", "reports", "tasks", "timers")
+    __slots__ = ("alarm", "direct", "driver", "is_cut", "outbox", "reports", "rung", "tasks", "waiter")
 
     def __init__(self) -> None:
-        self.outbox: list[Command] = []
-        self.timers: dict[str, SetTimer] = {}
+        self.outbox: list[tuple[Live, Command]] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self.reports: asyncio.Queue[Report] = asyncio.Queue()
+        self.reports: deque[Report] = deque()
+        # The run's next timer, and those that were reported and may not have been judged yet.
+        self.alarm: asyncio.TimerHandle | None = None
+        self.rung: set[str] = set()
+        # Who waits for the next report; or which command is awaited directly, in which task, and whether it was cut off.
+        self.waiter: asyncio.Future[None] | None = None
+        self.direct = ""
+        self.driver: asyncio.Task[Any] | None = None
+        self.is_cut = False
+
+    def report(self, report: Report) -> None:
+        """Put a report where the next one to ask finds it."""
+        self.reports.append(report)
+        if self.waiter is not None and not self.waiter.done():
+            self.waiter.set_result(None)
 
 
 class InProcessDispatch:
@@ -38,51 +61,165 @@ class InProcessDispatch:
         self._work: dict[str, _Work] = {}
 
     def send(self, live: Live, command: Command) -> None:
-        """Have a command performed when the run is next driven."""
+        """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
         work = self._work.get(live.run_id)
         if work is None:
             work = self._work[live.run_id] = _Work()
-        if isinstance(command, SetTimer):
-            work.timers[command.id] = command
+        # Whoever drives the run and waits already will not look into the outbox.
+        is_waited_for = work.waiter is not None or work.direct != ""
+        if type(command) in PERFORMED:
+            if is_waited_for:
+                self._start(work, live, command)
+            else:
+                work.outbox.append((live, command))
+        elif isinstance(command, SetTimer):
+            _disarm(work)
+            if is_waited_for:
+                self._arm(work, live)
         elif isinstance(command, CancelCommand):
             self._cancel(work, command.about)
-        elif not isinstance(command, AskHuman | ForkRun):
-            work.outbox.append(command)
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
         work = self._work.get(live.run_id)
         if work is None:
-            return None
-        if len(work.outbox) == 1 and not work.tasks and work.reports.empty():
-            command = work.outbox.pop()
-            return await self._executors[type(command)](live, command)
-        for command in work.outbox:
-            work.tasks[command.id] = asyncio.create_task(self._perform(work, live, command))
-        work.outbox.clear()
-        if work.tasks or not work.reports.empty():
-            return await work.reports.get()
-        return await self._next_timer(work, live)
-
-    async def _perform(self, work: _Work, live: Live, command: Command) -> None:
+            work = self._work[live.run_id] = _Work()
+        if work.alarm is None:
+            self._arm(work, live)
+        if work.reports:
+            return work.reports.popleft()
+        if len(work.outbox) != 1 or work.tasks:
+            return await self._next(work, live)
+        sender, command = work.outbox.pop()
+        executor = self._executors.get(type(command))
+        if executor is None:
+            return unperformed(command)
+        work.direct, work.driver = command.id, asyncio.current_task()
         try:
-            work.reports.put_nowait(await self._executors[type(command)](live, command))
+            report = await executor(sender, command)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
+            if not work.is_cut:
+                return _explained(live, command, error)
+            report = broken(command, "it was cut off")
         finally:
-            work.tasks.pop(command.id, None)
+            work.direct = ""
+        if getattr(report, "command_id", None) != command.id:
+            report = _misplaced(command, report)
+        return _resumed(work, report) if work.is_cut else report
 
-    def _cancel(self, work: _Work, command_id: str) -> None:
-        work.outbox = [command for command in work.outbox if command.id != command_id]
-        if (task := work.tasks.get(command_id)) is not None:
+    def forget(self, live: Live) -> None:
+        """Cancel what is under way for a run and keep nothing of it; its timers stand in its state."""
+        work = self._work.pop(live.run_id, None)
+        if work is None:
+            return
+        _disarm(work)
+        for task in work.tasks.values():
             task.cancel()
 
-    async def _next_timer(self, work: _Work, live: Live) -> Report | None:
-        """Wait for the next timer that moves the run by itself; one behind a question moves it only when it expires."""
-        work.timers = {key: timer for key, timer in work.timers.items() if key in live.state.open}
-        due = [timer for timer in work.timers.values() if timer.purpose is TimerPurpose.RETRY]
-        due += [timer for timer in work.timers.values() if timer.due_at_ms <= self._clock.now_ms()]
-        if not due:
+    async def _next(self, work: _Work, live: Live) -> Report | None:
+        """Start everything that was sent and wait for the first report, or for a timer that will come."""
+        for sender, command in work.outbox:
+            self._start(work, sender, command)
+        work.outbox.clear()
+        if not work.tasks and not _moves_by_itself(live):
             return None
-        timer = min(due, key=lambda timer: timer.due_at_ms)
-        await asyncio.sleep(max(0, timer.due_at_ms - self._clock.now_ms()) / 1000)
-        del work.timers[timer.id]
-        return TimerFired(timer.id)
+        while not work.reports:
+            work.waiter = asyncio.get_running_loop().create_future()
+            try:
+                await work.waiter
+            finally:
+                work.waiter = None
+        return work.reports.popleft()
+
+    def _start(self, work: _Work, live: Live, command: Command) -> None:
+        work.tasks[command.id] = asyncio.create_task(self._perform(work, live, command))
+
+    async def _perform(self, work: _Work, live: Live, command: Command) -> None:
+        executor = self._executors.get(type(command))
+        report = unperformed(command)
+        try:
+            if executor is not None:
+                report = broken(command, "it was cancelled")
+                report = await executor(live, command)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
+            report = _explained(live, command, error)
+        finally:
+            # Also after a cancel: whoever waits must not wait for something that will never be reported.
+            work.tasks.pop(command.id, None)
+            work.report(report if getattr(report, "command_id", None) == command.id else _misplaced(command, report))
+
+    def _cancel(self, work: _Work, command_id: str) -> None:
+        work.outbox = [(live, command) for live, command in work.outbox if command.id != command_id]
+        if (task := work.tasks.get(command_id)) is not None:
+            task.cancel()
+        elif work.direct == command_id:
+            _cut(work)
+
+    def _arm(self, work: _Work, live: Live) -> None:
+        """Set the alarm for the run's next timer. Timers that are due already are reported."""
+        timers = [c for c in live.state.open.values() if isinstance(c, SetTimer) and c.id not in work.rung]
+        for timer in sorted(timers, key=lambda timer: timer.due_at_ms):
+            wait_ms = timer.due_at_ms - self._clock.now_ms()
+            if wait_ms > 0:
+                loop = asyncio.get_running_loop()
+                work.alarm = loop.call_later((wait_ms + ALARM_SLACK_MS) / 1000, self._ring, work, live, timer)
+                return
+            self._report(work, live, timer)
+
+    def _ring(self, work: _Work, live: Live, timer: SetTimer) -> None:
+        work.alarm = None
+        self._report(work, live, timer)
+        self._arm(work, live)
+
+    def _report(self, work: _Work, live: Live, timer: SetTimer) -> None:
+        work.rung.add(timer.id)
+        work.report(TimerFired(timer.id))
+        state = live.state
+        is_over = not state.is_standing and max(state.at_ms, self._clock.now_ms()) >= state.deadline_at_ms
+        if timer.purpose is TimerPurpose.DEADLINE and is_over and work.direct:
+            _cut(work)
+
+
+def _explained(live: Live, command: Command, error: BaseException) -> Report:
+    """Why there is no report, unless whoever drives the run wants to stop: then there will be none."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise error
+        return broken(command, "its executor was cancelled from within")
+    # The words of an error nobody expected may hold secrets: they are for the operator, not for the journal.
+    kind = type(command).__name__
+    _log.error("the executor of %s %s of run %s broke", kind, command.id, live.run_id, exc_info=error)
+    return broken(command, f"its executor raised {type(error).__name__}")
+
+
+def _misplaced(command: Command, report: Report) -> Report:
+    return broken(command, f"its executor reported {type(report).__name__}, which is not about it")
+
+
+def _resumed(work: _Work, report: Report) -> Report:
+    """Go on after the executor that was awaited directly was cut off: what cut it comes first."""
+    work.is_cut = False
+    if work.driver is not None and work.driver.uncancel():
+        raise asyncio.CancelledError  # Whoever drives the run wants to stop as well.
+    work.report(report)
+    return work.reports.popleft()
+
+
+def _disarm(work: _Work) -> None:
+    if work.alarm is not None:
+        work.alarm.cancel()
+        work.alarm = None
+
+
+def _cut(work: _Work) -> None:
+    """Interrupt the executor that is awaited directly; its driver goes on with a report."""
+    if work.driver is not None and not work.is_cut:
+        work.is_cut = True
+        work.driver.cancel()
+
+
+def _moves_by_itself(live: Live) -> bool:
+    """Whether a timer will move the run: one to try again, or the deadline unless it stands still."""
+    purposes = {command.purpose for command in live.state.open.values() if isinstance(command, SetTimer)}
+    return TimerPurpose.RETRY in purposes or (TimerPurpose.DEADLINE in purposes and not live.state.is_standing)

@@ -2,7 +2,10 @@
 
 Rule 1: a child holds its parent's boundary narrowed, its lease as its whole budget, and its deadline.
 Rule 2: a fork is the original up to a turn, under a new id, and names where it was copied from.
+Rule 3: copying can be cut off between any two turns and goes on from there; the manifest says how far it must get.
 """
+
+from contextlib import suppress
 
 from remit.core.arrivals import RunStarted
 from remit.core.boundary import boundary_version, narrow
@@ -10,11 +13,14 @@ from remit.core.budget import COUNTERS, Charges, budget_of
 from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn
 from remit.core.commands import ForkRun, StartChild
 from remit.core.contract import SystemRequest
+from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
 from remit.core.graph import Graph, graph_version
 from remit.core.manifest import Manifest, Origin
 from remit.core.messages import user_message
 from remit.core.record import replace
+from remit.core.storage import AppendConflict
+from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.ports import Journal
 
@@ -31,6 +37,7 @@ def child_manifest(parent: Manifest, command: StartChild, graph: Graph) -> Manif
         session_id=parent.request.session_id,
         trace_id=parent.request.trace_id,
         tools=parent.request.tools,
+        tool_choice=_choice_beneath(parent.request.tool_choice),
         tenant_id=parent.request.tenant_id,
         user_id=parent.request.user_id,
         metadata=parent.request.metadata,
@@ -52,27 +59,53 @@ def child_manifest(parent: Manifest, command: StartChild, graph: Graph) -> Manif
     )
 
 
+def _choice_beneath(choice: ToolChoice) -> ToolChoice:
+    """Who may call no tools has no children that do; which tool must be called is between a run and its model."""
+    return choice if choice.mode is ToolChoiceMode.NONE else ToolChoice()
+
+
 def spent_by(state: RunState) -> Charges:
-    """What a child used of its lease: its counters, less what people released to it beyond the lease."""
+    """What a child used of its lease: its counters, less what people released to it beyond the lease.
+
+    What an ended child still holds belongs to calls in doubt, whose cost nobody knows: it counts as spent.
+    """
     caps = pinned(state).caps
-    spent = ((int(d), state.used[d] - (state.caps[d] - caps[d])) for d in COUNTERS)
+    spent = ((int(d), state.used[d] + state.reserved[d] - (state.caps[d] - caps[d])) for d in COUNTERS)
     return tuple((dimension, amount) for dimension, amount in spent if amount > 0)
 
 
 async def fork(journal: Journal, run_id: str, command: ForkRun) -> None:
     """Copy a run up to a turn into a new run. Copying it twice copies it once."""
-    if await journal.read(command.run_id):
+    await copy_turns(journal, Origin(run_id, command.id, command.at_seq), command.run_id)
+
+
+async def copy_turns(journal: Journal, origin: Origin, fork_id: str) -> None:
+    """Write what is still missing of a fork: its origin's turns, from the first to the one it was copied at."""
+    missing = origin.seq + 1 - len(copied := await journal.read(fork_id))
+    if missing <= 0:
         return
-    head = NO_HASH
-    for data in (await journal.read(run_id))[: command.at_seq + 1]:
+    original = (await journal.read(origin.run_id))[: origin.seq + 1]
+    if len(original) <= origin.seq:
+        message = f"run {origin.run_id} has {len(original)} turns and cannot be forked at turn {origin.seq}"
+        raise InvariantBroken("FORK_TOO_LATE", message)
+    head = hash_turn(copied[-1]) if copied else NO_HASH
+    for data in original[-missing:]:
         turn = decode_turn(data)
-        arrival = turn.arrival
-        if isinstance(arrival, RunStarted):
-            origin = Origin(run_id, command.id, command.at_seq)
-            manifest = replace(arrival.manifest, run_id=command.run_id, forked_from=origin)
-            arrival = replace(arrival, manifest=manifest)
-        copied = encode_turn(replace(turn, arrival=arrival, previous=head))
-        await journal.append(command.run_id, copied, after=turn.seq - 1)
-        head = hash_turn(copied)
-    if head == NO_HASH:
-        raise InvariantBroken("FORK_EMPTY", f"run {run_id} has no turn to be forked from")
+        copy = encode_turn(_copied(turn, origin, fork_id, head))
+        with suppress(AppendConflict):  # Someone else is copying too, and writes the same bytes.
+            await journal.append(fork_id, copy, after=turn.seq - 1)
+        head = hash_turn(copy)
+
+
+def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes) -> Turn:
+    """A turn as the fork has it: the keys of effects stay, since the world knows them; children become its own."""
+    arrival = turn.arrival
+    if isinstance(arrival, RunStarted):
+        # Whatever the origin's parent leased was settled with the origin, so the fork answers to nobody.
+        manifest = replace(arrival.manifest, run_id=fork_id, forked_from=origin, parent=None)
+        arrival = replace(arrival, manifest=manifest)
+    decisions = tuple(
+        replace(decision, run_id=f"{fork_id}.{decision.id}") if isinstance(decision, StartChild) else decision
+        for decision in turn.decisions
+    )
+    return replace(turn, arrival=arrival, decisions=decisions, previous=head)

@@ -60,3 +60,6 @@ class Dispatch(Protocol):
 
     async def receive(self, live: Live) -> Report | None:
         """The next report for a run, or None when nothing is under way that could report."""
+
+    def forget(self, live: Live) -> None:
+        """Stop performing what is under way for a run that has ended or is no longer driven here."""

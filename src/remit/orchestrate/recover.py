@@ -3,19 +3,32 @@
 Rule 1: recovery folds and never decides anew; a new rule never breaks an old run.
 Rule 2: what is safe to repeat is dispatched again, under the same id and key; anything else is reported as lost.
 Rule 3: an ended run only has its parting commands repeated, which are harmless to repeat.
+Rule 4: a fork whose copying was cut off is copied to its end before anything else.
 """
 
 from remit.core.arrivals import ToolOutcomeLost
-from remit.kernel.state import is_safe_to_repeat
+from remit.core.failure import RequestRejected
+from remit.kernel.state import is_safe_to_repeat, pinned
+from remit.orchestrate.offspring import copy_turns
 from remit.orchestrate.ports import Live
 from remit.orchestrate.runner import Runner
+
+RUN_NOT_FOUND = "RUN_NOT_FOUND"
 
 
 async def recover(runner: Runner, run_id: str) -> Live:
     """A run that nobody is driving any more, taken up where its journal ends."""
     live = await runner.load(run_id)
+    if live.state.seq < 0:
+        raise RequestRejected(RUN_NOT_FOUND, f"run {run_id!r} has no turn in this journal; start it, or correct its id")
+    origin = pinned(live.state).forked_from
+    if origin is not None and live.state.seq < origin.seq:
+        await copy_turns(runner.journal, origin, run_id)
+        await runner.catch_up(live)
+    # Hearing of a lost outcome may end the run, which closes commands further down the list.
     for command in [*live.state.open.values(), *live.state.parting]:
-        if live.state.ending is not None and command not in live.state.parting:
+        is_parting = command in live.state.parting
+        if not is_parting and (live.state.ending is not None or command.id not in live.state.open):
             continue
         if is_safe_to_repeat(live.state, command):
             runner.dispatch.send(live, command)

@@ -4,11 +4,14 @@ Rule 1: a report is raw. It holds texts, not digests, and nobody has checked any
 Rule 2: whatever an executor knows how to say as an arrival it may report as one; facts complete it.
 """
 
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
-from remit.core import arrivals
+from remit.core import arrivals, commands
 from remit.core.arrivals import Arrival, Happened
 from remit.core.budget import Charges
+from remit.core.commands import CallTool, Command
 from remit.core.failure import Ending, ErrorCode
 from remit.core.inference import ModelResult
 from remit.core.record import JsonObject, Record
@@ -104,3 +107,42 @@ def report_of(signal: UserSignal) -> Report:
             return PersonSaid(by, str(payload["text"]))
         case Signal.RETRY:
             return arrivals.RetryRequested(by)
+
+
+def broken(command: Command, why: str) -> Report:
+    """What is reported of a command whose executor did not: it may have done everything, or nothing."""
+    return _BROKEN[type(command)](command, why)
+
+
+def unperformed(command: Command) -> Report:
+    """What is reported of a command that nobody here performs: nothing was done."""
+    why = f"nobody here performs {type(command).__name__}"
+    if isinstance(command, commands.CallModel):
+        return arrivals.ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, why)
+    if isinstance(command, CallTool):
+        return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, why)
+    return broken(command, why)
+
+
+def _broken_call(command: CallTool, why: str) -> Report:
+    # Nobody knows what a mutating call came to when its executor broke. That is what a timeout means, too.
+    code = ErrorCode.TOOL_TIMEOUT if command.mutating else ErrorCode.TOOL_EXECUTION_FAILED
+    return ToolBroke(command.id, code, why)
+
+
+# One row per kind of command that is performed and reported.
+_BROKEN: Mapping[type[Command], Callable[[Any, str], Report]] = MappingProxyType(
+    {
+        commands.CallModel: lambda command, why: arrivals.ModelFailed(
+            command.id, ErrorCode.INFERENCE_ENGINE_ERROR, why, was_cut=True
+        ),
+        commands.CallTool: _broken_call,
+        commands.ReconcileTool: lambda command, why: ToolAccounted(command.id, Happened.UNKNOWN),
+        commands.CallCode: lambda command, why: arrivals.CodeFailed(command.id, why),
+        commands.Retrieve: lambda command, why: arrivals.ContextFailed(command.id, why),
+        commands.StartChild: lambda command, why: arrivals.ChildLost(command.id),
+    }
+)
+
+# Every other command is a timer, a question, or a message to whoever performs another.
+PERFORMED: frozenset[type[Command]] = frozenset(_BROKEN)

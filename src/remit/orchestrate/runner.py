@@ -1,27 +1,31 @@
 """The runner: load, decide, append, dispatch. The only loop in the house.
 
 Rule 1: a turn is written before anyone acts on it.
-Rule 2: when another runner was faster, the run is brought up to date and the arrival decided anew.
-Rule 3: an arrival that cannot be judged makes no turn.
+Rule 2: when another runner was faster, the run is brought up to date and the report judged anew.
+Rule 3: a report that cannot be judged makes no turn; only the newest state of the run may say so.
 Rule 4: a run's time never goes back, whatever the clock says.
 """
 
 from remit.core.arrivals import Arrival
 from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.commands import COMMANDS
-from remit.core.events import Turn
-from remit.core.failure import IllegalArrival
+from remit.core.events import Decision, Turn
+from remit.core.failure import IllegalArrival, InvariantBroken
 from remit.core.manifest import Manifest
+from remit.core.record import Text
 from remit.core.storage import AppendConflict
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
-from remit.orchestrate.facts import Facts, Kept
+from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live
 from remit.orchestrate.reports import Report
+from remit.orchestrate.texts import Kept
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
+
+JOURNAL_CHAIN_BROKEN = "JOURNAL_CHAIN_BROKEN"
 
 
 class Runner:
@@ -50,37 +54,59 @@ class Runner:
         return live
 
     async def catch_up(self, live: Live) -> None:
-        """Fold the turns that others have written."""
+        """Fold the turns that others have written. A journal that does not add up raises InvariantBroken."""
         for data in await self.journal.read(live.run_id, after=live.state.seq):
-            turn = decode_turn(data)
-            if turn.seq == live.state.seq + 1:
-                apply(live.state, turn, hash_turn(data))
+            turn, state = decode_turn(data), live.state
+            if turn.seq <= state.seq:
+                continue  # Folded meanwhile by someone else who holds this run.
+            if turn.seq != state.seq + 1 or turn.previous != state.head:
+                message = f"turn {turn.seq} of run {live.run_id} does not follow turn {state.seq}"
+                raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
+            apply(state, turn, hash_turn(data))
 
     async def drive(self, live: Live) -> None:
-        """Take turns until the run has ended or nothing is under way that could move it."""
-        while live.state.ending is None:
-            report = await self.dispatch.receive(live)
-            if report is None:
-                return
-            await self.advance(live, report)
+        """Take turns until the run has ended or nothing is under way that could move it.
+
+        A drive that is cancelled, or raises, leaves a run that recover() takes up.
+        """
+        try:
+            while live.state.ending is None:
+                report = await self.dispatch.receive(live)
+                if report is None:
+                    return
+                try:
+                    await self.judge(live, report)
+                except IllegalArrival:
+                    continue  # A duplicate, or no longer of interest.
+        finally:
+            self.dispatch.forget(live)
 
     async def advance(self, live: Live, report: Report) -> Turn | None:
         """Take one turn, or None when the report cannot be judged: a duplicate, or no longer of interest."""
-        kept: Kept = []
         try:
-            arrival = self.facts.complete(live.state, report, kept)
-            if kept:
-                await self._keep(kept)
-            return await self._take(live, arrival)
+            return await self.judge(live, report)
         except IllegalArrival:
             return None
 
     async def judge(self, live: Live, report: Report) -> Turn:
         """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard."""
-        kept: Kept = []
-        arrival = self.facts.complete(live.state, report, kept)
-        await self._keep(kept)
-        return await self._take(live, arrival)
+        for _ in range(CONFLICTS_MAX):
+            seq = live.state.seq
+            kept: Kept = []
+            try:
+                arrival = self.facts.complete(live.state, report, kept)
+                if kept:
+                    await self._keep(kept)
+                return await self._take(live, arrival)
+            except IllegalArrival:
+                await self.catch_up(live)
+                if live.state.seq == seq:
+                    raise
+        raise AppendConflict(live.run_id, live.state.seq - 1, live.state.seq)
+
+    async def text(self, text: Text) -> str:
+        """A text of a run in full, wherever it lives."""
+        return text if isinstance(text, str) else (await self.blobs.get(text.digest)).decode()
 
     async def _take(self, live: Live, arrival: Arrival) -> Turn:
         for _ in range(CONFLICTS_MAX):
@@ -92,11 +118,11 @@ class Runner:
             except AppendConflict:
                 await self.catch_up(live)
                 continue
-            if live.state.seq == turn.seq - 1:
-                apply(live.state, turn, hash_turn(data))
-            send = self.dispatch.send
+            if state.seq == turn.seq - 1:
+                apply(state, turn, hash_turn(data))
+            send, is_newest = self.dispatch.send, state.seq == turn.seq
             for decision in turn.decisions:
-                if type(decision) in COMMANDS:
+                if type(decision) in COMMANDS and (is_newest or _is_wanted(state, decision)):
                     send(live, decision)  # type: ignore[arg-type]  # the set holds exactly the commands
             return turn
         raise AppendConflict(live.run_id, live.state.seq - 1, live.state.seq)
@@ -104,3 +130,8 @@ class Runner:
     async def _keep(self, kept: Kept) -> None:
         for digest, data in kept:
             await self.blobs.put(digest, data)
+
+
+def _is_wanted(state: RunState, decision: Decision) -> bool:
+    """Whether a command stands although someone else went on with the run while its turn was being written."""
+    return decision in state.open.values() or decision in state.parting

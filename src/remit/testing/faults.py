@@ -1,6 +1,6 @@
 """Trouble: how often each thing goes wrong in a simulated world."""
 
-from remit.core.record import Record
+from remit.core.record import Record, replace
 
 
 class Faults(Record):
@@ -34,4 +34,17 @@ STORM = Faults(
     rival=0.05,
     lost_child=0.2,
     signal=0.05,
+)
+
+# Worlds where one kind of trouble is much more frequent than the others, so that what happens rarely happens often.
+WEATHER: tuple[Faults, ...] = (
+    CALM,
+    STORM,
+    STORM,
+    STORM,
+    replace(STORM, signal=0.3, clock_jump=0.0),
+    replace(STORM, crash=0.06),
+    replace(STORM, tool_failure=0.7, delay=0.4),
+    replace(STORM, duplicate=0.6, rival=0.3),
+    Faults(lost_child=0.5, delay=0.3),
 )

@@ -9,7 +9,8 @@ from remit.core.arrivals import Happened
 from remit.core.codec import read_json
 from remit.core.commands import AskPurpose, Command
 from remit.core.failure import Ending, ErrorCode
-from remit.core.record import Record
+from remit.core.messages import Message
+from remit.core.record import Record, replace
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate import reports
@@ -18,7 +19,7 @@ from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
-from remit.testing.script import Breaks, Model, Reply, Tool
+from remit.testing.script import Breaks, Model, Reply, Stops, Tool
 
 if TYPE_CHECKING:
     from remit.testing.world import SimulatedWorld
@@ -55,7 +56,7 @@ class Hands:
     ) -> None:
         self._world = world
         self._model = model
-        self._tools = tools
+        self.tools = tools
         self._person = person
         self._validators = validators
         self._children: dict[tuple[str, str], str] = {}
@@ -92,8 +93,7 @@ class Hands:
         self._told[live.run_id] = told + 1
         parent = pinned(state).parent
         assert parent is not None
-        text = state.answer if isinstance(state.answer, str) else "a long answer"
-        report = reports.ChildSaid(parent.command_id, state.ending, text, spent_by(state))
+        report = reports.ChildSaid(parent.command_id, state.ending, world.text(state.answer), spent_by(state))
         is_lost = world.chance.random() < world.faults.lost_child
         world.later(lambda: world.deliver(parent.run_id, report), after_ms=GIVE_UP_MS if is_lost else 0)
 
@@ -112,13 +112,18 @@ class Hands:
         live = self._world.lives.get(run_id)
         if live is None:
             return
-        answer = self._model(live.conversation.catch_up(live.state), self._world.chance)
+        answer = self._model(self._read(live.conversation.catch_up(live.state)), self._world.chance)
         report: Report
         if isinstance(answer, Breaks):
             report = arrivals.ModelFailed(command.id, answer.code, was_cut=answer.was_cut)
         else:
             report = reports.ModelSaid(command.id, answer)
         self._report(run_id, report, after_ms=self._world.chance.randrange(2000))
+
+    def _read(self, messages: Sequence[Message]) -> list[Message]:
+        """The conversation as an engine would send it: every text in full."""
+        text = self._world.text
+        return [replace(m, content=text(m.content), reasoning=text(m.reasoning)) for m in messages]
 
     async def _call_tool(self, run_id: str, command: commands.CallTool) -> None:
         world = self._world
@@ -152,16 +157,18 @@ class Hands:
         self._report(run_id, report)
 
     def _really_call(self, run_id: str, command: commands.CallTool) -> Report:
-        arguments = command.arguments if isinstance(command.arguments, str) else "{}"
+        arguments = self._world.text(command.arguments)
         key = (run_id, command.id, command.key, command.tool, arguments)
         self.performed.append(Performed(*key, self._world.life))
         try:
-            content = self._tools[command.tool](read_json(arguments))
+            said = self.tools[command.tool](read_json(arguments))
         except Exception as error:  # noqa: BLE001  # whatever a tool raises is an observation
             return reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, str(error))
+        content = said.text if isinstance(said, Stops) else said
         if command.mutating:
             self.effects.setdefault(command.key, content)
-        return reports.ToolSaid(command.id, ToolResult(command.call_id, command.tool, content))
+        result = ToolResult(command.call_id, command.tool, content, stop_loop=isinstance(said, Stops))
+        return reports.ToolSaid(command.id, result)
 
     async def _reconcile(self, run_id: str, command: commands.ReconcileTool) -> None:
         if self._world.chance.random() < self._world.faults.tool_failure:
@@ -173,7 +180,7 @@ class Hands:
         self._report(run_id, report)
 
     async def _call_code(self, run_id: str, command: commands.CallCode) -> None:
-        text = command.input if isinstance(command.input, str) else ""
+        text = self._world.text(command.input)
         report: Report
         try:
             report = arrivals.CodeReturned(command.id, problems=tuple(self._validators[command.name](text)))
@@ -208,8 +215,9 @@ class Hands:
             return arrivals.ApprovalRefused(command.id, "ada", "not today")
         if command.purpose is AskPurpose.QUESTION and reply is Reply.MODIFY:
             return reports.PersonSaid("ada", "forty-two", command.id)
-        if reply is Reply.MODIFY and command.packet is not None and isinstance(command.packet.call.arguments, str):
-            arguments = {**read_json(command.packet.call.arguments), "n": self._world.chance.randrange(3)}
+        if reply is Reply.MODIFY and command.packet is not None:
+            held = read_json(self._world.text(command.packet.call.arguments))
+            arguments = {**held, "n": self._world.chance.randrange(3)}
             return reports.PersonApproved(command.id, "ada", arguments)
         return reports.PersonApproved(command.id, "ada")
 

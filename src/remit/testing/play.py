@@ -1,9 +1,12 @@
-"""Play one simulated run and print its turns: what arrived, what was ruled, what was ordered.
+"""Play a simulated world and print the turns of its runs: what arrived, what was ruled, what was ordered.
+
+Without an argument it is the demo; with the seed that a broken law names, the scenario that broke it.
 
 Everything printed is escaped: what a model or a tool says is data, also in a terminal.
 """
 
 import sys
+from collections.abc import Sequence
 
 from remit.core.arrivals import ProposedCall, RunStarted
 from remit.core.boundary import PROFILES
@@ -19,6 +22,7 @@ from remit.observe.execution import response_of
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import SimulatedRun
+from remit.testing.scenarios import scenario
 from remit.testing.script import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
 
@@ -110,17 +114,26 @@ def _escaped(text: str) -> str:
     return text.encode("unicode_escape").decode()
 
 
-def main() -> int:
-    """Play the demo, print it, and check every law on it."""
-    world = demo_world()
-    run = world.finish(demo_manifest())
-    print("\n".join(lines_of(run)))
+def main(arguments: Sequence[str] = ()) -> int:
+    """Play the demo, or the scenario of a seed; print every run of it, and check every law."""
+    if arguments:
+        world = scenario(int(arguments[0]))
+    else:
+        world = demo_world()
+        world.finish(demo_manifest())
+    for run_id in world.run_ids():
+        _print_run(world, world.run(run_id))
     keep_the_law(world)
-    response = response_of(run.state, str(run.state.answer))
-    print(f"\n{response.terminal_code}: {response.content}")
-    print(f"{len(run.turns)} turns, {sum(map(len, run.journal))} bytes, {len(LAWS)} laws kept, seed {world.seed}")
+    print(f"{len(LAWS)} laws kept, seed {world.seed}")
     return 0
 
 
+def _print_run(world: SimulatedWorld, run: SimulatedRun) -> None:
+    response = response_of(run.state, world.text(run.state.answer))
+    print("\n".join(lines_of(run)))
+    print(f"\n{response.terminal_code or 'open'}: {_escaped(response.content)}")
+    print(f"run {run.run_id}: {len(run.turns)} turns, {sum(map(len, run.journal))} bytes\n")
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

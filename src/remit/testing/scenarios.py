@@ -16,8 +16,8 @@ from remit.core.record import JsonObject, replace
 from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.testing.faults import CALM, STORM, Faults
-from remit.testing.script import Breaks, Reply, Tool
+from remit.testing.faults import WEATHER, Faults
+from remit.testing.script import Breaks, Reply, Stops, Tool
 from remit.testing.world import SimulatedWorld
 
 PARAMETERS: JsonObject = {
@@ -65,8 +65,16 @@ _CODES = (
 
 
 def tools() -> dict[str, Tool]:
-    """Simulated services behind the tools: they all succeed and say so."""
-    return {tool.name: lambda arguments: '{"ok": true}' for tool in TOOLS}
+    """Simulated services behind the tools: they all succeed and say so, and two want to end the loop; one of them may."""
+    return {tool.name: _ends if tool.name in ("finish", "put") else _works for tool in TOOLS}
+
+
+def _works(arguments: JsonObject) -> str:
+    return '{"ok": true}'
+
+
+def _ends(arguments: JsonObject) -> Stops:
+    return Stops('{"ok": true}')
 
 
 def hostile_model(messages: Sequence[Message], chance: Random) -> ModelResult | Breaks:
@@ -88,15 +96,15 @@ def random_person(chance: Random) -> Reply:
     return chance.choice((Reply.APPROVE, Reply.APPROVE, Reply.APPROVE, Reply.REJECT, Reply.MODIFY, Reply.IGNORE))
 
 
-def scenario(seed: int, *, faults: Faults = STORM) -> SimulatedWorld:
-    """A world with one random run in it, played to its end."""
+def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
+    """A world with one random run in it, played to its end. Without faults of its own it gets those of some weather."""
     chance = Random(f"scenario {seed}")
     world = SimulatedWorld(
         model=hostile_model,
         tools=tools(),
         person=random_person,
         validators={"polite": lambda text: [] if "owned" not in text else ["this is not polite"], "broken": _broken},
-        faults=CALM if chance.random() < 0.1 else faults,
+        faults=chance.choice(WEATHER) if faults is None else faults,
         seed=seed,
     )
     world.finish(random_manifest(chance, f"run{seed}"))

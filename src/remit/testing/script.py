@@ -26,10 +26,16 @@ class Breaks(Record):
     was_cut: bool = False
 
 
+class Stops(Record):
+    """What a tool returns when it wants to end the loop with this text."""
+
+    text: str
+
+
 # A scripted model sees the conversation and the world's chance, and answers or breaks.
 Model = Callable[[Sequence[Message], Random], ModelResult | Breaks]
 # A scripted tool gets its arguments and returns its text; it may raise.
-Tool = Callable[[JsonObject], str]
+Tool = Callable[[JsonObject], str | Stops]
 
 
 def says(text: str, *, usage: TokenUsage = USAGE) -> ModelResult:

@@ -15,6 +15,7 @@ from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
 from remit.core.commands import Command
 from remit.core.manifest import Manifest
+from remit.core.record import Text
 from remit.kernel.state import RunState
 from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import recover
@@ -120,6 +121,9 @@ class SimulatedWorld:
         """Nobody waits here: the world delivers reports as events."""
         return None
 
+    def forget(self, live: Live) -> None:
+        """Nothing is kept for a run: what is under way dies with the process, or happens."""
+
     def finish(self, *manifests: Manifest) -> SimulatedRun:
         """Start these runs, play until nothing is left to happen, and return the first of them."""
         for manifest in manifests:
@@ -141,6 +145,10 @@ class SimulatedWorld:
     def run(self, run_id: str) -> SimulatedRun:
         """A run as its journal tells it."""
         return SimulatedRun(run_id, self._drive(self.journal.kept.read(run_id)))
+
+    def text(self, text: Text) -> str:
+        """A text of a run in full, wherever it lives."""
+        return self._drive(self.runner.text(text))
 
     def run_ids(self) -> Sequence[str]:
         """Every run that was started, children and forks included."""

@@ -423,7 +423,7 @@ def test_an_exit_may_pass_through_work_on_its_way_to_a_terminal() -> None:
     wrap_up = Node("wrap_up", NodeKind.MODEL, visits_max=1)
     edges = (*EDGES, Edge("wrap_up", "exhausted", "exhausted"), Edge("wrap_up", "done"))
     compiled = compile_graph(graph(wrap_up, edges=edges, exits=(*EXITS[:3], ("exhausted", "wrap_up"))))
-    assert compiled.next_node(0, "exhausted", dict) == compiled.index["wrap_up"]
+    assert compiled.next_node(0, "exhausted", dict.fromkeys) == compiled.index["wrap_up"]
 
 
 @pytest.mark.parametrize(

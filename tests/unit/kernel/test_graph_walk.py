@@ -1,7 +1,7 @@
 """Walking a graph: moves, paths and cycles."""
 
 from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
-from remit.kernel.graph_walk import cycles, endless_moves, lay_out, reach, reversed_moves, takes, ways_for
+from remit.kernel.graph_walk import cycles, endless_moves, lay_out, reach, reversed_moves
 
 
 def chain(count: int) -> Graph:
@@ -23,17 +23,21 @@ def test_a_path_of_ten_thousand_nodes_is_no_deeper_than_one_of_ten() -> None:
     assert list(cycles(endless_moves(layout))) == []
 
 
-def test_an_unconditional_edge_does_not_take_a_universal_outcome() -> None:
-    assert takes(Edge("a", "b"), "answered")
-    assert not takes(Edge("a", "b"), "failed")
-    assert takes(Edge("a", "b", "failed"), "failed")
-    assert not takes(Edge("a", "b", "answered"), "called_tools")
+def test_the_conditions_asked_for_an_outcome_end_at_the_first_sure_edge() -> None:
+    named, unnamed = Edge("a", "b", "answered", "repaired"), Edge("a", "a", "", "visits > 1")
+    sure, late = Edge("a", "b", "answered"), Edge("a", "a", "", "visits > 2")
+    edges = (named, unnamed, sure, late, Edge("a", "b"))
+    layout = lay_out(Graph("asking", "a", (Node("a", NodeKind.MODEL), Node("b", NodeKind.MODEL)), edges))
+    assert layout.tried(0, "answered") == [(named, 1), (unnamed, 0)]
+    assert layout.tried(0, "called_tools") == [(unnamed, 0), (late, 0)]
 
 
-def test_the_ways_for_an_outcome_end_with_the_first_sure_one() -> None:
-    maybe, sure, never = Edge("a", "b", "answered", "repaired"), Edge("a", "c"), Edge("a", "d")
-    assert ways_for([(maybe, 1), (sure, 2), (never, 3)], "answered", {"failed": 4}) == [(maybe, 1), (sure, 2)]
-    assert ways_for([(maybe, 1), (sure, 2)], "failed", {"failed": 4}) == [(None, 4)]
+def test_a_condition_is_asked_for_a_universal_outcome_only_by_an_edge_that_names_it() -> None:
+    named = Edge("a", "a", "failed", "repaired")
+    edges = (Edge("a", "a", "", "visits > 1"), named, Edge("a", "a"))
+    layout = lay_out(Graph("asking", "a", (Node("a", NodeKind.MODEL),), edges))
+    assert layout.tried(0, "failed") == [(named, 0)]
+    assert layout.tried(0, "escalated") == []
 
 
 def test_an_exit_is_no_move_where_an_edge_takes_its_outcome_for_sure() -> None:
@@ -47,6 +51,24 @@ def test_a_node_whose_bound_is_used_up_is_left_by_exhaustion_only() -> None:
     nodes = (Node("a", NodeKind.MODEL, visits_max=1), *TERMINALS)
     layout = lay_out(Graph("bounded", "a", nodes, (Edge("a", "a", "answered"), Edge("a", "done")), EXITS))
     assert endless_moves(layout)[0] == [layout.index["exhausted"]]
+
+
+def test_exhaustion_follows_its_own_edges_before_the_exit() -> None:
+    nodes = (Node("a", NodeKind.MODEL, visits_max=1), Node("b", NodeKind.MODEL, visits_max=1), *TERMINALS)
+    edges = (
+        Edge("a", "b", "exhausted", "repaired"),
+        Edge("a", "b"),
+        Edge("b", "a", "exhausted", "repaired"),
+        Edge("b", "done", "exhausted"),
+        Edge("b", "a"),
+    )
+    layout = lay_out(Graph("bounded", "a", nodes, edges, EXITS))
+    assert endless_moves(layout)[:2] == [[1, layout.index["exhausted"]], [0, layout.index["done"]]]
+
+
+def test_a_used_up_node_without_an_exit_leads_nowhere() -> None:
+    layout = lay_out(Graph("bounded", "a", (Node("a", NodeKind.MODEL, visits_max=1),), (Edge("a", "a"),)))
+    assert endless_moves(layout) == [[]]
 
 
 def test_reach_and_its_reverse_agree() -> None:

@@ -60,6 +60,23 @@ def test_every_name_of_the_view_can_be_used_with_its_type(name: str) -> None:
     assert holds(parse_guard(comparison[GUARD_VIEW[name]]), VIEW) is True
 
 
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("true", ()),
+        ("visits>4&&.repaired", ("visits", "repaired")),
+        ("left_steps < 1 || visits < 1", ("visits", "left_steps")),
+        ("left_depth > 0", ("depth", "left_depth")),
+        ('outcome == "visits" // turns', ("outcome", "visits", "turns")),
+        ('"a"in[last_tool]', ("last_tool",)),
+    ],
+)
+def test_a_program_knows_every_name_that_stands_in_its_text(source: str, names: tuple[str, ...]) -> None:
+    program = parse_guard(source)
+    assert program.names == names
+    assert holds(program, {name: VIEW[name] for name in names}) is holds(program, VIEW)
+
+
 def test_the_view_is_small_and_shows_what_is_left_of_every_dimension() -> None:
     assert len(GUARD_VIEW) == len(GUARD_NAMES) <= GUARD_NAMES_MAX
     assert {f"left_{field}" for field in FIELDS} <= set(GUARD_VIEW)
@@ -148,7 +165,7 @@ def test_a_limit_of_the_library_leaves_the_condition_undecided() -> None:
     from cel_expr_python import cel
 
     ones = "[" + ",".join(["1"] * 200) + "]"
-    program = Program("", cel.NewEnv(variables={}).compile(f"{ones}.all(a, {ones}.all(b, a == b))"))
+    program = Program("", cel.NewEnv(variables={}).compile(f"{ones}.all(a, {ones}.all(b, a == b))"), ())
     assert holds(program, {}) is None
 
 

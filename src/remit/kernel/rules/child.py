@@ -10,6 +10,7 @@ from remit.core.commands import StartChild
 from remit.core.failure import Ending
 from remit.core.graph import Node
 from remit.kernel.children import child_charges, start_child
+from remit.kernel.doubt import LOST
 from remit.kernel.join import joined
 from remit.kernel.spend import exhausted, lacking, settle
 from remit.kernel.tally import Tally
@@ -22,9 +23,11 @@ def enter_child(tally: Tally, node: Node) -> str | None:
     """Start the children of a child or map node, all or none."""
     lease = lease_of(node.lease)
     reserved = child_charges(lease)
-    for _ in range(max(node.children, 1)):
-        if (dimension := lacking(tally, reserved)) is not None:
-            return exhausted(tally, dimension, dict(reserved)[dimension])
+    children = max(node.children, 1)
+    wanted = tuple((dimension, children * amount) for dimension, amount in reserved)
+    if (dimension := lacking(tally, wanted)) is not None:
+        return exhausted(tally, dimension, dict(wanted)[dimension])
+    for _ in range(children):
         start_child(tally, prompt=node.prompt, lease=lease, reserved=reserved, depth=tally.manifest.depth)
     return None
 
@@ -39,17 +42,20 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     for dimension, amount in arrival.spent:
         charged[dimension] = charged.get(dimension, 0) + amount
     spent = tuple(sorted((dimension, amount) for dimension, amount in charged.items() if amount))
-    return _settle_child(tally, command, spent, failed=arrival.ending not in _ANSWERED, bound=arrival.tokens_bound)
+    failed = "" if arrival.ending in _ANSWERED else arrival.ending
+    return _settle_child(tally, command, spent, failed=failed, bound=arrival.tokens_bound)
 
 
 def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
     """Settle the lease in full: nobody knows what the child spent."""
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, StartChild)
-    return _settle_child(tally, command, command.reserved, failed=True, bound=tokens_bound(CHILD_LOST))
+    return _settle_child(tally, command, command.reserved, failed=LOST, bound=tokens_bound(CHILD_LOST))
 
 
-def _settle_child(tally: Tally, command: StartChild, spent: Charges, *, failed: bool, bound: int) -> str | None:
-    tally.children_failed += failed
+def _settle_child(tally: Tally, command: StartChild, spent: Charges, *, failed: str, bound: int) -> str | None:
+    if failed:
+        tally.children_failed += 1
+        tally.last_error = failed
     tally.say(bound)
     return settle(tally, command, spent) or joined(tally)

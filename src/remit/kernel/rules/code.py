@@ -14,6 +14,7 @@ from remit.kernel.acceptance import conclude
 from remit.kernel.endings import end
 from remit.kernel.join import joined
 from remit.kernel.spend import settle
+from remit.kernel.state import CONTEXT_FAILED
 from remit.kernel.tally import Tally
 
 
@@ -68,6 +69,7 @@ def on_context_found(tally: Tally, arrival: ContextFound) -> str | None:
 
 def on_context_failed(tally: Tally, arrival: ContextFailed) -> str | None:
     """Go on without evidence; the failure is on record."""
+    tally.last_error = CONTEXT_FAILED
     settle(tally, tally.state.open[arrival.command_id], ())
     return NodeOutcome.FOUND
 

@@ -34,11 +34,9 @@ def enter_human(tally: Tally, node: Node) -> str | None:
 def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     """Order the approved call if it still passes every check a person may not overrule."""
     question = _question(tally, arrival.command_id, AskPurpose.APPROVAL, AskPurpose.QUESTION)
-    if tally.paused:
-        message = f"the run is paused, so question {question.id} cannot be approved now; resume the run first"
-        raise IllegalArrival(ArrivalFault.PAUSED, message)
-    settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=True)
+    _admit_approval(tally, question, arrival)
     if question.packet is None:
+        settle_question(tally, question, Answer.APPROVED, by=arrival.by)
         return NodeOutcome.APPROVED
     held = question.packet.call
     call = held
@@ -46,11 +44,28 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
         call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool)
         tally.claims[held.tool, held.arguments_hash] = None
     verdict = authorize(call, tally, FIRM_CHECKS)
+    settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:
         order_call(tally, call, approved_by=arrival.by)
     else:
         refuse_call(tally, call, verdict.code, verdict.reason)
     return joined(tally)
+
+
+def _admit_approval(tally: Tally, question: AskHuman, arrival: ApprovalGiven) -> None:
+    """Turn away an approval that cannot count now; the question stays open."""
+    if tally.paused:
+        message = f"the run is paused, so question {question.id} cannot be approved now; resume the run first"
+        raise IllegalArrival(ArrivalFault.PAUSED, message)
+    if tally.at_ms >= question.expires_at_ms:
+        message = f"question {question.id} expired at {question.expires_at_ms} ms; silence until then was a no"
+        raise IllegalArrival(ArrivalFault.NOT_WAITING, message)
+    if arrival.modified is not None and arrival.modified.violations:
+        first = arrival.modified.violations[0]
+        message = (
+            f"the changed arguments break the schema of {arrival.modified.tool}: {first.path or '/'}: {first.message}"
+        )
+        raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
 
 
 def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
@@ -70,6 +85,8 @@ def on_expired(tally: Tally, question: AskHuman) -> str | None:
     if question.purpose is AskPurpose.OUTCOME:
         return end(tally, Ending.REVIEW_REQUIRED, message=f"nobody said in time what became of question {question.id}")
     if question.packet is None:
+        # A graph may go on without an answer; a run that ends here ends for the want of it.
+        end(tally, question.ending, message=f"nobody answered question {question.id} in time")
         return NodeOutcome.EXPIRED
     refuse_call(tally, question.packet.call, Refusal.APPROVAL_EXPIRED, "nobody approved it in time")
     return joined(tally)

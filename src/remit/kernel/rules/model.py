@@ -15,7 +15,7 @@ from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.rulings import RetryPlanned
 from remit.kernel.endings import end
-from remit.kernel.spend import exhausted, lacking, left, model_charges, settle, usage_charges
+from remit.kernel.spend import at_least, exhausted, lacking, left, model_charges, settle, usage_charges
 from remit.kernel.tally import Tally
 
 BACKOFF_MS_FIRST = 500
@@ -67,6 +67,7 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     """Settle the call and say whether the model answered or wants tools."""
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallModel)
+    tally.answers += 1
     charged = usage_charges(tally.manifest.models[0], arrival.usage, command)
     if (outcome := settle(tally, command, charged)) is not None:
         return outcome
@@ -74,16 +75,16 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
         return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
     tally.say(arrival.tokens_bound)
     tally.calls = arrival.calls
-    if arrival.calls:
-        return _CALLED_TOOLS
-    tally.answer, tally.violations = arrival.text, arrival.violations
-    return _ANSWERED
+    if arrival.text:
+        tally.answer, tally.violations = arrival.text, arrival.violations
+    return _CALLED_TOOLS if arrival.calls else _ANSWERED
 
 
 def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
     """Settle the call; try again or give up."""
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallModel)
+    tally.last_error = arrival.code
     if (outcome := settle(tally, command, _charges_of_failure(tally, arrival, command))) is not None:
         return outcome
     return _try_again(tally, command, arrival.code, arrival.message)
@@ -91,9 +92,10 @@ def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
 
 def _charges_of_failure(tally: Tally, arrival: ModelFailed, command: CallModel) -> Charges:
     """A call that was cut off may have cost all it reserved; one that never got through cost nothing."""
-    if arrival.was_cut or arrival.usage.total_tokens:
-        return usage_charges(tally.manifest.models[0], arrival.usage, command)
-    return ()
+    if not arrival.was_cut and not arrival.usage.total_tokens:
+        return ()
+    reported = usage_charges(tally.manifest.models[0], arrival.usage, command)
+    return at_least(command.reserved, reported) if arrival.was_cut else reported
 
 
 def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str) -> str | None:
@@ -101,6 +103,7 @@ def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str) 
     if ERRORS[code].retryable is not Retryable.YES or command.attempt > retries_max:
         ending = ENDING_OF.get(code, Ending.UNAVAILABLE_DEP)
         return end(tally, ending, code, message or f"{code} in attempt {command.attempt} of {retries_max + 1}")
+    tally.last_error = code
     tally.rule(RetryPlanned(command.id, command.attempt + 1, code))
     due_at_ms = tally.at_ms + backoff_ms(tally.state.run_id, command.id, command.attempt)
     tally.order(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.RETRY, command.id))

@@ -58,6 +58,6 @@ def on_retry(tally: Tally, arrival: RetryRequested) -> None:
     if state.ended_seq == 0:
         message = f"run {state.run_id} ended in its first turn, so there is nothing to go on from; submit it anew"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
-    tally.rule(AddendumNoted(arrival.by))
+    tally.rule(AddendumNoted(f"retry by {arrival.by}"))
     command_id = tally.next_id()
     tally.order(ForkRun(command_id, f"{state.run_id}.{command_id}", state.ended_seq - 1, arrival.by))

@@ -3,6 +3,7 @@
 from remit.core.arrivals import RunStarted
 from remit.core.commands import SetTimer, TimerPurpose
 from remit.core.rulings import RunAccepted
+from remit.kernel.acceptance import check_goal
 from remit.kernel.tally import Tally
 
 # The outcome under which the start node is entered; no edge names it.
@@ -10,7 +11,9 @@ STARTED = "started"
 
 
 def on_started(tally: Tally, arrival: RunStarted) -> str:
-    """Accept the run until its deadline."""
+    """Accept the run until its deadline, or raise RequestRejected when its goal could not be judged."""
+    if tally.manifest.goal is not None:
+        check_goal(tally.manifest.goal)
     deadline = tally.state.deadline_at_ms
     tally.rule(RunAccepted(deadline))
     tally.order(SetTimer(tally.next_id(), deadline, TimerPurpose.DEADLINE))

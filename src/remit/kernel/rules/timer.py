@@ -21,7 +21,11 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
     if timer.purpose is TimerPurpose.APPROVAL:
         question = tally.state.open[timer.about]
         assert isinstance(question, AskHuman)
-        return on_expired(tally, question)
+        if tally.at_ms >= timer.due_at_ms:
+            return on_expired(tally, question)
+        # A clock that was set back lets a timer fire too soon; whoever is asked keeps the time they were promised.
+        tally.order(SetTimer(tally.next_id(), timer.due_at_ms, TimerPurpose.APPROVAL, question.id))
+        return None
     if is_past_deadline(tally):
         return stop_for_time(tally)
     if not tally.is_standing:

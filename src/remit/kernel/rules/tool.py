@@ -15,7 +15,7 @@ from remit.kernel.authorize import ALLOWED, Judgement, authorize
 from remit.kernel.calls import DENIED, INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.endings import end
-from remit.kernel.grounding import rung_reached
+from remit.kernel.grounding import rung_reached, stops_loop
 from remit.kernel.join import joined
 from remit.kernel.spend import settle
 from remit.kernel.state import is_safe_to_repeat
@@ -84,8 +84,8 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     code = ""
     if rung is not _COMMITTED:
         code = ErrorCode.VALIDATION_RULE_FAILED if arrival.refuted else ErrorCode.CONSTRAINT_SCHEMA_INVALID
-    if arrival.stop_loop and tool.may_stop_loop:
-        tally.stopped, tally.answer = True, arrival.content
+    if rung is _COMMITTED and stops_loop(arrival, tool):
+        tally.stopped, tally.answer, tally.violations = True, arrival.content, ()
     settle_call(tally, command, rung, verifier=tool.verifier, evidence=arrival.evidence, code=code)
     tally.say(arrival.tokens_bound)
     return joined(tally)
@@ -116,12 +116,11 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
     """Settle a call in doubt with what its tool says became of it, or ask a person when the tool cannot say."""
     inquiry = tally.state.open[arrival.command_id]
     assert isinstance(inquiry, ReconcileTool)
-    if (outcome := settle(tally, inquiry, inquiry.reserved)) is not None:
-        return outcome
+    settle(tally, inquiry, inquiry.reserved)
     command = tally.state.open[inquiry.about]
     assert isinstance(command, CallTool)
     if arrival.happened is Happened.UNKNOWN:
-        return ask_about(tally, command)
+        return None if tally.paused else ask_about(tally, command)
     if arrival.happened is Happened.NO:
         settle_call(tally, command, Rung.OBSERVED, code=NOT_DONE)
         tally.say(tokens_bound(NOT_HAPPENED))

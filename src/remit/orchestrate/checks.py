@@ -1,0 +1,95 @@
+"""Checks of values against JSON Schemas, each compiled when it is first needed and kept.
+
+Rule 1: what cannot be checked is a violation: a schema that does not compile, a text that nests too deep.
+Rule 2: schemas are told apart by identity, never by a name: two tools may carry the same version by mistake.
+Rule 3: the same schema and value give the same violations in every process, however deep its stack stands.
+"""
+
+import re
+from typing import Any
+
+from remit.core.canonical import DEPTH_MAX
+from remit.core.codec import read_json
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, replace
+from remit.core.schema import MESSAGE_CHARS_MAX, Checker, Violation, compile_schema
+
+# Registries hold dozens of tools. A recovered run brings copies of its own, which push out those of runs long ended;
+# whatever is missed again is compiled again.
+COMPILED_MAX = 1024
+# The keyword of the violation that a text is no JSON at all.
+NO_JSON = "json"
+
+_TOO_DEEP = Violation("", "value", f"value is not JSON: it nests deeper than depth_max={DEPTH_MAX}")
+# Strings are skipped whole, the last one even without its end, so a text is read once from left to right.
+_tokens = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL).finditer
+
+
+class Checks:
+    """Compiled schemas, the oldest of which make room for new ones."""
+
+    def __init__(self) -> None:
+        # By the identity of the schema, which stays in the entry so that nothing else can have the same.
+        self._compiled: dict[int, tuple[JsonObject, Checker | Violation]] = {}
+
+    def violations(self, schema: JsonObject, value: Any) -> tuple[Violation, ...]:
+        """Where a value breaks a schema; none means that it fits."""
+        entry = self._compiled.get(id(schema))
+        checker = self._compile(schema) if entry is None else entry[1]
+        if isinstance(checker, Violation):
+            return (checker,)
+        return () if checker.is_valid(value) else tuple(map(_shortened, checker.violations(value)))
+
+    def violations_in_json(self, schema: JsonObject, text: str) -> tuple[Violation, ...]:
+        """Where the value of a JSON text breaks a schema; a text that is no JSON breaks every schema."""
+        value, fault = _parsed(text)
+        return self.violations(schema, value) if fault is None else (fault,)
+
+    def violations_in_result(self, schema: JsonObject, text: str) -> tuple[Violation, ...]:
+        """The same for a tool's result, which may be plain text: that is a JSON string to its schema."""
+        value, fault = _parsed(text)
+        if fault is None:
+            return self.violations(schema, value)
+        return self.violations(schema, text) if fault.keyword == NO_JSON else (fault,)
+
+    def _compile(self, schema: JsonObject) -> Checker | Violation:
+        checker: Checker | Violation
+        try:
+            checker = compile_schema(schema)
+        except RequestRejected as error:
+            checker = _shortened(Violation("", "schema", error.message))
+        if len(self._compiled) >= COMPILED_MAX:
+            del self._compiled[next(iter(self._compiled))]
+        self._compiled[id(schema)] = (schema, checker)
+        return checker
+
+
+def _parsed(text: str) -> tuple[Any, Violation | None]:
+    """The value of a JSON text, or why it has none."""
+    try:
+        return read_json(text), None
+    except RecursionError:
+        return None, _TOO_DEEP
+    except ValueError as error:
+        # How deep a parser gets before it gives up depends on the stack it stands on, so depth is looked at first.
+        return None, _TOO_DEEP if _is_deep(text) else Violation("", NO_JSON, str(error)[:MESSAGE_CHARS_MAX])
+
+
+def _is_deep(text: str) -> bool:
+    depth = 0
+    for token in _tokens(text):
+        if token[0] in ("[", "{"):
+            depth += 1
+            if depth > DEPTH_MAX:
+                return True
+        elif token[0] in ("]", "}"):
+            depth -= 1
+    return False
+
+
+def _shortened(violation: Violation) -> Violation:
+    """A path consists of keys that a model may have made up, so it is cut like everything a turn has to hold."""
+    if len(violation.path) <= MESSAGE_CHARS_MAX and len(violation.message) <= MESSAGE_CHARS_MAX:
+        return violation
+    path, message = violation.path[:MESSAGE_CHARS_MAX], violation.message[:MESSAGE_CHARS_MAX]
+    return replace(violation, path=path, message=message)

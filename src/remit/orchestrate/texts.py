@@ -1,0 +1,64 @@
+"""Texts from outside, made fit to be written into a turn.
+
+Rule 1: every text is valid Unicode; half a surrogate pair becomes a question mark.
+Rule 2: a text that has no limit of its own goes to Blobs when it is long, and the record carries its digest.
+Rule 3: a name or a note has no place in Blobs, so it is cut; a name that was cut can equal no other name.
+"""
+
+from hashlib import sha256
+
+from remit.core.envelope import ID_CHARS_MAX
+from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text
+
+# The longest error, reason or problem that is kept: enough for a stack of causes, too little to flood a context.
+NOTE_CHARS_MAX = 2000
+# The largest UTF-8 length of one character: texts shorter than this many characters are inline without measuring.
+_BYTES_PER_CHAR_MAX = 4
+_INLINE_CHARS = TEXT_INLINE_BYTES_MAX // _BYTES_PER_CHAR_MAX
+# No tool, call or person is named with it, so a name that ends like this was cut.
+_CUT = "…"
+
+# Texts on their way to Blobs: digest and bytes.
+Kept = list[tuple[bytes, bytes]]
+
+
+def clean(text: str) -> str:
+    """The text as valid Unicode, so that it can be written."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def name(text: str) -> str:
+    """A name or an id from outside: of a call, a tool or a person."""
+    if len(text) > ID_CHARS_MAX:
+        return clean(text[: ID_CHARS_MAX - 1]) + _CUT
+    return text if text.isascii() else clean(text)
+
+
+def note(text: str) -> str:
+    """An error, a reason or a problem, in the words of whoever met it."""
+    return clean(text[:NOTE_CHARS_MAX])
+
+
+def size_bytes(text: Text) -> int:
+    """The length of a clean text in UTF-8 bytes, wherever it lives."""
+    if isinstance(text, str):
+        return len(text) if text.isascii() else len(text.encode())
+    return text.size_bytes
+
+
+def stored(text: str, kept: Kept) -> Text:
+    """The clean text itself, or a reference to it when it is too long to be written into a turn."""
+    if len(text) <= _INLINE_CHARS:
+        return text
+    data = text.encode()
+    if len(data) <= TEXT_INLINE_BYTES_MAX:
+        return text
+    digest = sha256(data).digest()
+    kept.append((digest, data))
+    return BlobRef(digest, len(data))

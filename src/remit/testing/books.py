@@ -1,0 +1,120 @@
+"""Books that a law keeps by itself: what is open, what is spent, and what a run said, from its turns alone."""
+
+from collections.abc import Iterator, Mapping
+
+from remit.core import commands, rulings
+from remit.core.budget import Charges, Dimension
+from remit.core.commands import COMMANDS, AskHuman, CallTool, Command
+from remit.core.events import Turn
+from remit.core.failure import ErrorCode
+from remit.core.graph import Graph
+from remit.core.tools import MUTATING, ToolDefinition
+from remit.kernel.state import pinned
+from remit.testing.runs import SimulatedRun
+
+# What may be ordered although a run is paused or its time is up: to stop, and to be told of a moment.
+HARMLESS = (commands.CancelCommand, commands.SetTimer, commands.ForkRun)
+
+
+class Books:
+    """What is spent and reserved, kept from the decisions alone."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._terminals = frozenset(node.name for node in graph.nodes if node.ending is not None)
+        self._open: dict[str, Command] = {}
+        self._spent: dict[int, int] = {}
+
+    def enter(self, decision: object) -> None:
+        """Enter what a decision opens, settles or spends."""
+        if type(decision) in COMMANDS:
+            command: Command = decision  # type: ignore[assignment]  # the set holds exactly the commands
+            self._open[command.id] = command
+        elif isinstance(decision, rulings.CommandSettled | rulings.CallSettled):
+            self._settle(decision.command_id, decision.charged)
+        elif isinstance(decision, rulings.QuestionSettled):
+            self._settle(decision.command_id, self._open[decision.command_id].reserved)
+        elif isinstance(decision, rulings.NodeEntered) and decision.node not in self._terminals:
+            self._spend(((int(Dimension.STEPS), 1),))
+
+    def unsettled(self) -> list[str]:
+        """Open commands that somebody performs or answers; timers and inquiries end with the run."""
+        vanishing = (*HARMLESS, commands.ReconcileTool)
+        return [command.id for command in self._open.values() if not isinstance(command, vanishing)]
+
+    def held(self, dimension: int) -> int:
+        """What is spent and reserved of a dimension, together."""
+        reserved = sum(dict(command.reserved).get(dimension, 0) for command in self._open.values())
+        return self._spent.get(dimension, 0) + reserved
+
+    def _settle(self, command_id: str, charged: Charges) -> None:
+        del self._open[command_id]
+        self._spend(charged)
+
+    def _spend(self, charged: Charges) -> None:
+        for dimension, amount in charged:
+            self._spent[dimension] = self._spent.get(dimension, 0) + amount
+
+
+def commands_of(run: SimulatedRun) -> Iterator[tuple[Turn, Command]]:
+    """Every command of a run with the turn that orders it."""
+    for turn in run.turns:
+        for decision in turn.decisions:
+            if type(decision) in COMMANDS:
+                yield turn, decision  # type: ignore[misc]  # the set holds exactly the commands
+
+
+def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
+    """Every turn with the deadline in force: it moves along while a person is asked or the run is paused."""
+    manifest = pinned(run.state)
+    deadline = run.turns[0].at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
+    deadline = min(deadline, manifest.deadline_at_ms or deadline)
+    asking, paused, since_ms = 0, False, 0
+    for turn in run.turns:
+        was_standing = asking > 0 or paused
+        moved = deadline + (turn.at_ms - since_ms if was_standing else 0)
+        yield turn, moved
+        for decision in turn.decisions:
+            asking += isinstance(decision, AskHuman) - isinstance(decision, rulings.QuestionSettled)
+            paused = paused or isinstance(decision, rulings.RunPaused)
+            paused = paused and not isinstance(decision, rulings.RunResumed | rulings.RunEnded)
+        is_standing = asking > 0 or paused
+        if was_standing and not is_standing:
+            deadline = moved
+        elif is_standing and not was_standing:
+            since_ms = turn.at_ms
+
+
+def tools_of(run: SimulatedRun) -> dict[str, ToolDefinition]:
+    """The tools the manifest pinned, by name."""
+    return {tool.name: tool for tool in pinned(run.state).tools}
+
+
+def is_effect(run: SimulatedRun, command_id: str) -> bool:
+    """Whether a command calls a tool that changes something."""
+    tool = next((c.tool for _, c in commands_of(run) if isinstance(c, CallTool) and c.id == command_id), "")
+    return tool in tools_of(run) and tools_of(run)[tool].effect in MUTATING
+
+
+def effect_of(decision: object, tools: Mapping[str, ToolDefinition]) -> tuple[str, bytes] | None:
+    """The effect a decision proposes, holds or attempts; malformed calls propose none."""
+    if isinstance(decision, CallTool):
+        tool, digest = decision.tool, decision.arguments_hash
+    elif isinstance(decision, AskHuman) and decision.packet is not None and not decision.packet.about:
+        tool, digest = decision.packet.call.tool, decision.packet.call.arguments_hash
+    elif isinstance(decision, rulings.ToolCallRefused) and decision.code not in (
+        ErrorCode.CONSTRAINT_SCHEMA_INVALID,
+        ErrorCode.TOOL_NOT_FOUND,
+    ):
+        tool, digest = decision.tool, decision.arguments_hash
+    else:
+        return None
+    is_effect = tool in tools and tools[tool].effect in MUTATING
+    return (tool, digest) if is_effect else None
+
+
+def held_by(run: SimulatedRun, question_id: str) -> set[tuple[str, bytes]]:
+    """The proposal a question held: approved, it is ordered or refused in the same turn under its own name."""
+    for ask in run.all(AskHuman):
+        if ask.id == question_id and ask.packet is not None and not ask.packet.about:
+            return {(ask.packet.call.tool, ask.packet.call.arguments_hash)}
+    return set()

@@ -1,0 +1,1 @@
+"""What every backend must do, as checks that run against any implementation: yours, too."""

@@ -1,0 +1,184 @@
+"""What every Journal must do.
+
+A check is a coroutine function. It opens an empty journal with the function it is given, uses it, and raises
+AssertionError with a sentence when the journal does not do what the runner relies on. Run each of JOURNAL_CHECKS
+against your journal, with any test runner.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from remit.core.storage import AppendConflict
+from remit.orchestrate.ports import Journal
+
+# Opens a journal that is empty, and closes it afterwards.
+OpenJournal = Callable[[], AbstractAsyncContextManager[Journal]]
+JournalCheck = Callable[[OpenJournal], Coroutine[Any, Any, None]]
+
+# Enough writers to meet in every backend that can be met, few enough to be quick over a network.
+RIVALS = 20
+# A long run: more turns than one page, batch or message of any backend holds.
+MANY_TURNS = 2_000
+# Larger than the turns remit writes, which keep long texts in Blobs, and than what fits one packet anywhere.
+LARGE_BYTES = 1 << 20
+EVERY_BYTE = bytes(range(256))
+# Ids become keys, subjects and file names, so they hold what those cannot.
+ODD_IDS = ("a", "a.b", "a.b.c", "a/b", "a b", "a%", "A", "ä", "a'; --", "*", ">", "a" * 200)
+
+
+async def an_unknown_run_reads_as_nothing(open_journal: OpenJournal) -> None:
+    """Reading a run that nobody started gives no turns and no error."""
+    async with open_journal() as journal:
+        read = await journal.read("nobody")
+        assert list(read) == [], f"a run that nobody started has {len(read)} turns"
+
+
+async def turns_come_back_in_order(open_journal: OpenJournal) -> None:
+    """What was appended is read oldest first."""
+    async with open_journal() as journal:
+        written = await _written(journal, "run", 10)
+        assert list(await journal.read("run")) == written, "turns do not come back in the order they were written"
+
+
+async def bytes_come_back_exactly(open_journal: OpenJournal) -> None:
+    """A turn is bytes; nothing is decoded, trimmed or terminated by a zero."""
+    async with open_journal() as journal:
+        turns = [EVERY_BYTE, b"\x00\x00", b"\r\n", b"\xff\xfe", b" "]
+        for position, data in enumerate(turns):
+            await journal.append("run", data, after=position - 1)
+        assert list(await journal.read("run")) == turns, "bytes changed on their way through the journal"
+
+
+async def a_large_turn_comes_back(open_journal: OpenJournal) -> None:
+    """A turn may be large."""
+    async with open_journal() as journal:
+        data = EVERY_BYTE * (LARGE_BYTES // len(EVERY_BYTE))
+        await journal.append("run", data, after=-1)
+        assert list(await journal.read("run")) == [data], f"a turn of {len(data)} bytes did not come back whole"
+
+
+async def many_turns_come_back(open_journal: OpenJournal) -> None:
+    """A run may be long."""
+    async with open_journal() as journal:
+        written = await _written(journal, "run", MANY_TURNS)
+        assert list(await journal.read("run")) == written, f"{MANY_TURNS} turns did not come back complete"
+
+
+async def reading_starts_after_the_turn_that_is_named(open_journal: OpenJournal) -> None:
+    """`after` skips the turns up to and including that number; beyond the last there is nothing."""
+    async with open_journal() as journal:
+        written = await _written(journal, "run", 5)
+        for after in range(-1, 7):
+            expected = written[after + 1 :]
+            read = list(await journal.read("run", after=after))
+            assert read == expected, f"after={after} gives {len(read)} turns and should give {len(expected)}"
+
+
+async def a_turn_is_written_once(open_journal: OpenJournal) -> None:
+    """Whoever comes second is told so, and the first turn stays."""
+    async with open_journal() as journal:
+        written = await _written(journal, "run", 3)
+        for after in (-1, 0, 1):
+            await _expect_conflict(journal, "run", after=after)
+        assert list(await journal.read("run")) == written, "an append that was refused changed the run"
+
+
+async def a_gap_is_refused(open_journal: OpenJournal) -> None:
+    """Nothing follows a turn that is not there."""
+    async with open_journal() as journal:
+        await _expect_conflict(journal, "empty", after=0)
+        written = await _written(journal, "run", 2)
+        await _expect_conflict(journal, "run", after=2)
+        assert list(await journal.read("empty")) == [], "an append that was refused began a run"
+        assert list(await journal.read("run")) == written, "an append that was refused changed the run"
+
+
+async def a_run_goes_on_after_a_conflict(open_journal: OpenJournal) -> None:
+    """A conflict leaves nothing locked."""
+    async with open_journal() as journal:
+        await _written(journal, "run", 1)
+        await _expect_conflict(journal, "run", after=-1)
+        await journal.append("run", b"second", after=0)
+        assert list(await journal.read("run", after=0)) == [b"second"], "after a conflict the run cannot go on"
+
+
+async def runs_do_not_mix(open_journal: OpenJournal) -> None:
+    """Ids that look alike, or like something else, are different runs."""
+    async with open_journal() as journal:
+        for position in range(2):
+            for run_id in ODD_IDS:
+                await journal.append(run_id, f"{run_id} {position}".encode(), after=position - 1)
+        for run_id in ODD_IDS:
+            expected = [f"{run_id} {position}".encode() for position in range(2)]
+            assert list(await journal.read(run_id)) == expected, f"run {run_id!r} holds turns that are not its own"
+
+
+async def one_of_many_rivals_wins(open_journal: OpenJournal) -> None:
+    """Of appends after the same turn, at the same time, exactly one is written and every other one is told."""
+    async with open_journal() as journal:
+        for after in range(-1, 3):
+            rivals = [_outcome(journal, f"{after} {rival}".encode(), after) for rival in range(RIVALS)]
+            won = [data for data in await asyncio.gather(*rivals) if data is not None]
+            read = list(await journal.read("run", after=after))
+            assert len(won) == 1, f"{len(won)} of {RIVALS} rivals were told that they won"
+            assert read == won, "the turn that was written is not the winner's"
+
+
+async def runs_are_written_beside_each_other(open_journal: OpenJournal) -> None:
+    """Appends to different runs at the same time all succeed."""
+    async with open_journal() as journal:
+        written = await asyncio.gather(*(_written(journal, f"run{number}", 5) for number in range(RIVALS)))
+        for number, turns in enumerate(written):
+            assert list(await journal.read(f"run{number}")) == turns, f"run{number} did not come back as written"
+
+
+async def what_was_read_stays_as_it_was(open_journal: OpenJournal) -> None:
+    """A reading is a copy: turns that are written later do not appear in it."""
+    async with open_journal() as journal:
+        written = await _written(journal, "run", 2)
+        read = await journal.read("run")
+        await journal.append("run", b"later", after=1)
+        assert list(read) == written, "a turn that was written later appeared in an earlier reading"
+
+
+JOURNAL_CHECKS: Sequence[JournalCheck] = (
+    an_unknown_run_reads_as_nothing,
+    turns_come_back_in_order,
+    bytes_come_back_exactly,
+    a_large_turn_comes_back,
+    many_turns_come_back,
+    reading_starts_after_the_turn_that_is_named,
+    a_turn_is_written_once,
+    a_gap_is_refused,
+    a_run_goes_on_after_a_conflict,
+    runs_do_not_mix,
+    one_of_many_rivals_wins,
+    runs_are_written_beside_each_other,
+    what_was_read_stays_as_it_was,
+)
+
+
+async def _written(journal: Journal, run_id: str, count: int) -> list[bytes]:
+    turns = [f"turn {position} of {run_id}".encode() for position in range(count)]
+    for position, data in enumerate(turns):
+        await journal.append(run_id, data, after=position - 1)
+    return turns
+
+
+async def _expect_conflict(journal: Journal, run_id: str, *, after: int) -> None:
+    try:
+        await journal.append(run_id, b"too late", after=after)
+    except AppendConflict:
+        return
+    raise AssertionError(f"an append after turn {after}, where it does not belong, raised no AppendConflict")
+
+
+async def _outcome(journal: Journal, data: bytes, after: int) -> bytes | None:
+    """What was written, or None when another was faster."""
+    try:
+        await journal.append("run", data, after=after)
+    except AppendConflict:
+        return None
+    return data

@@ -1,0 +1,172 @@
+"""Laws of effects: what may be ordered, committed, repeated and claimed."""
+
+from collections.abc import Iterator
+
+from remit.core import arrivals, commands, rulings
+from remit.core.arrivals import Happened
+from remit.core.commands import AskHuman, CallTool
+from remit.core.failure import Ending, ErrorCode
+from remit.core.tools import MUTATING
+from remit.kernel import words
+from remit.testing.books import commands_of, effect_of, held_by, is_effect, tools_of
+from remit.testing.runs import SimulatedRun
+from remit.testing.world import SimulatedWorld
+
+
+def only_verified_observations_are_committed(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """A committed call was seen to return what it promised, or its tool or a person said so afterwards."""
+    for turn in run.turns:
+        for decision in turn.decisions:
+            if isinstance(decision, rulings.CallSettled) and decision.rung is rulings.Rung.COMMITTED:
+                if not _is_verified(turn.arrival):
+                    yield f"turn {turn.seq} commits command {decision.command_id} on {turn.arrival}"
+                elif not decision.verifier or not decision.evidence:
+                    yield f"turn {turn.seq} commits command {decision.command_id} without verifier or evidence"
+
+
+def _is_verified(arrival: arrivals.Arrival) -> bool:
+    if isinstance(arrival, arrivals.ToolReturned):
+        return not arrival.violations and not arrival.refuted
+    if isinstance(arrival, arrivals.ToolReconciled):
+        return arrival.happened is Happened.YES and not arrival.violations
+    return isinstance(arrival, arrivals.OutcomeJudged) and arrival.happened is Happened.YES
+
+
+def what_is_committed_really_happened(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """Every committed effect is one that the world knows of."""
+    keys = {command.id: command.key for _, command in commands_of(run) if isinstance(command, CallTool)}
+    tools = tools_of(run)
+    called = {command.id: command.tool for _, command in commands_of(run) if isinstance(command, CallTool)}
+    for settled in run.all(rulings.CallSettled):
+        is_effect = tools[called[settled.command_id]].effect in MUTATING
+        if settled.rung is rulings.Rung.COMMITTED and is_effect and keys[settled.command_id] not in world.hands.effects:
+            yield f"command {settled.command_id} is committed and never happened"
+
+
+def no_mutating_command_without_its_approval(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """A call that changes something was approved by a person, for exactly its arguments, in the turn that orders it."""
+    asked = {command.id: command for _, command in commands_of(run) if isinstance(command, AskHuman)}
+    tools = tools_of(run)
+    for turn, command in commands_of(run):
+        if not isinstance(command, CallTool) or tools[command.tool].effect not in MUTATING:
+            continue
+        if not command.mutating:
+            yield f"turn {turn.seq} orders {command.tool} as if it changed nothing"
+        arrival = turn.arrival
+        if not isinstance(arrival, arrivals.ApprovalGiven):
+            yield f"turn {turn.seq} orders {command.tool} without an approval"
+            continue
+        packet = asked[arrival.command_id].packet
+        approved = arrival.modified or (packet.call if packet is not None else None)
+        if approved is None or approved.arguments_hash != command.arguments_hash or packet is None:
+            yield f"turn {turn.seq} orders {command.tool} with arguments nobody approved"
+        elif packet.call.tool != command.tool or packet.tool_version != command.version:
+            yield f"turn {turn.seq} orders another tool than was approved"
+
+
+def an_approval_is_used_once(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """No question orders more than one call, and none is settled twice."""
+    used: list[str] = []
+    for turn in run.turns:
+        if isinstance(turn.arrival, arrivals.ApprovalGiven):
+            used += [turn.arrival.command_id for decision in turn.decisions if isinstance(decision, CallTool)]
+    settled = [ruling.command_id for ruling in run.all(rulings.QuestionSettled)]
+    for question_id in {*used, *settled}:
+        if used.count(question_id) > 1 or settled.count(question_id) > 1:
+            yield f"question {question_id} was used {used.count(question_id)} times"
+
+
+def no_mutating_command_is_issued_again(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """An effect is attempted once; again only after a crash, with the same key, by a tool declared idempotent."""
+    tools = tools_of(run)
+    seen: dict[str, int] = {}
+    for performed in world.hands.performed:
+        tool = tools.get(performed.tool)
+        if performed.run_id != run.run_id or tool is None or tool.effect not in MUTATING:
+            continue
+        if performed.key in seen and not (tool.idempotent and performed.life > seen[performed.key]):
+            yield f"{performed.tool} was attempted again with key {performed.key}"
+        seen[performed.key] = performed.life
+
+
+def an_unknown_outcome_is_never_success(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """A mutating call that ran out of time or was lost is in doubt, and a run with one in doubt is no success."""
+    for turn in run.turns:
+        arrival = turn.arrival
+        is_timeout = isinstance(arrival, arrivals.ToolFailed) and arrival.code is ErrorCode.TOOL_TIMEOUT
+        if is_timeout or isinstance(arrival, arrivals.ToolOutcomeLost):
+            assert isinstance(arrival, arrivals.ToolFailed | arrivals.ToolOutcomeLost)
+            for decision in turn.decisions:
+                settles = isinstance(decision, rulings.CallSettled) and decision.command_id == arrival.command_id
+                if settles and is_effect(run, arrival.command_id):
+                    yield f"turn {turn.seq} settles command {arrival.command_id}, whose outcome nobody knows"
+    if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and run.state.doubted:
+        yield f"it ended as {run.ending} with {sorted(run.state.doubted)} in doubt"
+
+
+def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """SUCCESS means that something was answered and every effect that was proposed was committed."""
+    if run.ending is not Ending.SUCCESS:
+        return
+    if not run.state.answer:
+        yield "it ended as SUCCESS without an answer"
+    tools, open_effects = tools_of(run), set()
+    for turn in run.turns:
+        for decision in turn.decisions:
+            key = effect_of(decision, tools)
+            if key is not None:
+                open_effects.add(key)
+            if isinstance(decision, rulings.QuestionSettled):
+                open_effects -= held_by(run, decision.command_id)
+            if isinstance(decision, rulings.CallSettled) and decision.rung is rulings.Rung.COMMITTED:
+                trace = run.state.calls[decision.command_id]
+                open_effects.discard((trace.tool, trace.arguments_hash))
+    if open_effects:
+        yield f"it ended as SUCCESS with {sorted(tool for tool, _ in open_effects)} proposed and not committed"
+
+
+def nobody_is_asked_twice_about_one_call(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """A call is put in doubt once, at most one inquiry about it is open, and a late outcome is noted once."""
+    doubted = [ruling.command_id for ruling in run.all(rulings.OutcomeDoubted)]
+    noted = [ruling.about for ruling in run.all(rulings.AddendumNoted) if ruling.about in doubted]
+    for command_id in sorted({*doubted, *noted}):
+        if doubted.count(command_id) > 1 or noted.count(command_id) > 1:
+            yield f"command {command_id} was doubted {doubted.count(command_id)} times and noted {noted.count(command_id)} times"
+    asked: dict[str, str] = {}
+    for turn in run.turns:
+        for decision in turn.decisions:
+            if isinstance(decision, rulings.QuestionSettled | rulings.CommandSettled):
+                asked = {about: key for about, key in asked.items() if key != decision.command_id}
+            about = _inquiry_about(decision)
+            if about in asked:
+                yield f"turn {turn.seq} asks about command {about}, as command {asked[about]} does already"
+            if about and isinstance(decision, AskHuman | commands.ReconcileTool):
+                asked[about] = decision.id
+
+
+def _inquiry_about(decision: object) -> str:
+    if isinstance(decision, commands.ReconcileTool):
+        return decision.about
+    return decision.packet.about if isinstance(decision, AskHuman) and decision.packet is not None else ""
+
+
+def calls_are_told_as_they_came(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """What stands in the trace of a call is what its own outcome said, and nobody else's."""
+    said: dict[str, object] = {}
+    for turn in run.turns:
+        if isinstance(turn.arrival, arrivals.ToolReturned):
+            said[turn.arrival.command_id] = turn.arrival.content
+        if isinstance(turn.arrival, arrivals.ToolReconciled):
+            about = next(
+                c.about
+                for _, c in commands_of(run)
+                if c.id == turn.arrival.command_id and isinstance(c, commands.ReconcileTool)
+            )
+            said[about] = turn.arrival.content
+        if isinstance(turn.arrival, arrivals.ChildEnded):
+            said[turn.arrival.command_id] = turn.arrival.text
+        if isinstance(turn.arrival, arrivals.ChildLost):
+            said[turn.arrival.command_id] = words.CHILD_LOST
+    for command_id, trace in run.state.calls.items():
+        if trace.content and trace.content != said.get(command_id):
+            yield f"the trace of command {command_id} holds what another call returned"

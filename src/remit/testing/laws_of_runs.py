@@ -1,0 +1,140 @@
+"""Laws of runs: folding, ending, pausing, the chain, and what the model is shown."""
+
+from collections.abc import Iterator
+
+from remit.core import arrivals, rulings
+from remit.core.budget import COUNTERS, FIELDS
+from remit.core.codec import encode_turn, hash_turn
+from remit.core.commands import COMMANDS, CallModel, StartChild
+from remit.kernel.apply import apply
+from remit.kernel.decide import take_turn, weigh
+from remit.kernel.state import RunState, pinned
+from remit.kernel.tally import Tally
+from remit.testing.books import HARMLESS, Books
+from remit.testing.runs import SimulatedRun, fold
+from remit.testing.world import SimulatedWorld
+
+
+def folding_gives_the_live_state(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """Whoever folds the turns gets what the process that took them has in memory."""
+    live = world.lives.get(run.run_id)
+    if live is not None and live.state != fold(run.journal[: live.state.seq + 1]):
+        yield f"the live state differs from the fold of its {live.state.seq + 1} turns"
+
+
+def every_run_ends_or_waits(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """When nothing more will happen, a run has ended, is paused, asks somebody, or waits for a child that does."""
+    state = run.state
+    if state.ending is not None or state.paused or state.asking:
+        return
+    children = (command for command in state.open.values() if isinstance(command, StartChild))
+    if not any(world.run(child.run_id).ending is None for child in children if child.run_id in world.run_ids()):
+        yield f"it stands at turn {state.seq} with {[type(c).__name__ for c in state.open.values()]} open"
+
+
+def deciding_again_gives_the_same(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """Re-deciding the recorded arrivals reproduces every turn, byte for byte."""
+    state, origin = RunState(), pinned(run.state).forked_from
+    for turn, data in zip(run.turns, run.journal, strict=True):
+        is_copied = origin is not None and turn.seq <= origin.seq
+        if not is_copied and encode_turn(take_turn(state, turn.arrival, turn.at_ms)) != data:
+            yield f"turn {turn.seq} is decided differently when decided again"
+            return
+        apply(state, turn, hash_turn(data))
+
+
+def the_chain_holds(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """Every turn carries the hash of the one before it, in order and without gaps; time never goes back."""
+    head, at_ms = b"", 0
+    for seq, (turn, data) in enumerate(zip(run.turns, run.journal, strict=True)):
+        if turn.seq != seq or turn.previous != head or turn.at_ms < at_ms:
+            yield f"turn {seq} does not follow the one before it"
+        head, at_ms = hash_turn(data), turn.at_ms
+
+
+def a_paused_run_orders_nothing(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """Between pause and resume no command is issued, but to stop."""
+    paused = False
+    for turn in run.turns:
+        paused = paused and not any(isinstance(d, rulings.RunResumed | rulings.RunEnded) for d in turn.decisions)
+        for decision in turn.decisions:
+            if paused and type(decision) in COMMANDS and not isinstance(decision, HARMLESS):
+                yield f"turn {turn.seq} orders {type(decision).__name__} although the run is paused"
+        paused = paused or any(isinstance(decision, rulings.RunPaused) for decision in turn.decisions)
+
+
+def every_call_is_answered(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """Before the model is asked again, each call it proposed has exactly one result in the context."""
+    proposed: dict[int, int] = {}
+    answered = 0
+    for entry in run.state.context:
+        if isinstance(entry, arrivals.ModelAnswered):
+            if sum(proposed.values()) != answered:
+                yield f"the model was asked again with {answered} of {sum(proposed.values())} calls answered"
+            proposed[len(proposed)] = len(entry.calls)
+        else:
+            answered += entry.role == "tool"
+
+
+def an_ended_run_holds_nothing(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """A run ends once; what was open is settled or in doubt, and only what is in doubt stays reserved."""
+    if run.ending is None:
+        return
+    if len(run.all(rulings.RunEnded)) != 1:
+        yield "it ended more than once"
+    books = Books(pinned(run.state).graph)
+    for turn in run.turns[: run.state.ended_seq + 1]:
+        for decision in turn.decisions:
+            books.enter(decision)
+    doubted = {ruling.command_id for ruling in run.all(rulings.OutcomeDoubted)}
+    if left := sorted(key for key in books.unsettled() if key not in doubted):
+        yield f"commands {left} were neither settled nor in doubt when it ended"
+    if set(run.state.open) != set(run.state.doubted):
+        yield f"commands {sorted(set(run.state.open) - set(run.state.doubted))} are open after the ending"
+    held = [0] * len(FIELDS)
+    for command in run.state.open.values():
+        for dimension, amount in command.reserved:
+            held[dimension] += amount
+    if held != run.state.reserved:
+        yield f"{run.state.reserved} is reserved after the ending and {held} is in doubt"
+
+
+def the_tally_agrees_with_the_fold(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """What a turn counted while it was decided is what the state holds once it is applied."""
+    state, last = RunState(), len(run.turns)
+    if pinned(run.state).forked_from is not None:
+        return  # Its first turns were decided for another run, whose name is in their keys.
+    for turn, data in zip(run.turns[: run.state.ended_seq if run.ending else last], run.journal, strict=False):
+        tally = weigh(state, turn.arrival, turn.at_ms)
+        before = RunState(pending=[*state.pending], pending_tokens=state.pending_tokens)
+        before.caps, before.used, before.reserved = [*tally.state.caps], [*tally.state.used], [*tally.state.reserved]
+        apply(state, turn, hash_turn(data))
+        yield from (f"turn {turn.seq} counted {what}" for what in _disagreements(tally, before, state))
+
+
+def _disagreements(tally: Tally, before: RunState, after: RunState) -> Iterator[str]:
+    # A model call takes along the feedback that was waiting for it.
+    shows = any(isinstance(decision, CallModel) for decision in tally.decisions)
+    pending, tokens = (len(before.pending), before.pending_tokens) if shows else (0, 0)
+    counted = {
+        "node": (tally.node, after.node),
+        "blocking": (tally.blocking, after.blocking),
+        "asking": (tally.asking, after.asking),
+        "paused": (tally.paused, after.paused),
+        "messages": (tally.messages_count + pending, len(after.context)),
+        "context tokens": (tally.context_tokens + tokens, after.context_tokens),
+        "answer": (tally.answer, after.answer),
+        "violations": (tally.violations, after.answer_violations),
+        "stopped": (tally.stopped, after.stopped),
+    }
+    yield from (
+        f"{name} as {ours} and the fold as {theirs}" for name, (ours, theirs) in counted.items() if ours != theirs
+    )
+    for dimension in COUNTERS:
+        released = after.caps[dimension] - before.caps[dimension]
+        held = before.used[dimension] + before.reserved[dimension] + tally.promised[dimension] + released
+        if held != after.used[dimension] + after.reserved[dimension]:
+            yield f"{FIELDS[dimension]} as {held} and the fold as {after.used[dimension] + after.reserved[dimension]}"
+    for key, code in tally.claims.items():
+        if after.uncommitted.get(key, "") != (code or ""):
+            yield f"the effect {key[0]} as {code!r} and the fold as {after.uncommitted.get(key)!r}"

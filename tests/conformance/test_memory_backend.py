@@ -1,0 +1,42 @@
+"""The backend in memory, and the journal of the simulated world, do what every backend must."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.journal import MemoryJournal
+from remit.orchestrate.ports import Blobs, Journal
+from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
+from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck, OpenJournal
+from remit.testing.script import in_turn, says
+from remit.testing.world import SimulatedWorld
+
+
+@asynccontextmanager
+async def memory_journal() -> AsyncIterator[Journal]:
+    yield MemoryJournal()
+
+
+@asynccontextmanager
+async def simulated_journal() -> AsyncIterator[Journal]:
+    yield SimulatedWorld(model=in_turn(says("done"))).journal
+
+
+@asynccontextmanager
+async def memory_blobs() -> AsyncIterator[Blobs]:
+    yield MemoryBlobs()
+
+
+@pytest.mark.req("3.30")
+@pytest.mark.parametrize("open_journal", [memory_journal, simulated_journal], ids=["memory", "simulated"])
+@pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)
+def test_a_journal_does_what_every_journal_must(check: JournalCheck, open_journal: OpenJournal) -> None:
+    asyncio.run(check(open_journal))
+
+
+@pytest.mark.parametrize("check", BLOBS_CHECKS, ids=lambda check: check.__name__)
+def test_blobs_do_what_all_blobs_must(check: BlobsCheck) -> None:
+    asyncio.run(check(memory_blobs))

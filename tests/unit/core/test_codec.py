@@ -1,0 +1,101 @@
+from collections.abc import Callable
+from hashlib import sha256
+
+import msgspec
+import pytest
+
+from remit.core.arrivals import CancelRequested
+from remit.core.codec import (
+    FORMAT,
+    NO_HASH,
+    arguments_in,
+    decode_turn,
+    encode_turn,
+    hash_turn,
+    read_json,
+    turn_from_json,
+    turn_to_json,
+)
+from remit.core.commands import CancelCommand
+from remit.core.events import Turn
+from remit.core.failure import Ending, InvariantBroken
+from remit.core.record import BlobRef, JsonObject
+from remit.core.rulings import RunEnded
+
+TURN = Turn(
+    3, 1000, b"head", CancelRequested("ada", "enough"), (CancelCommand("3.0", "2.1"), RunEnded(Ending.USER_CANCEL))
+)
+
+
+def test_a_turn_comes_back_from_its_bytes() -> None:
+    assert decode_turn(encode_turn(TURN)) == TURN
+
+
+def test_the_first_byte_names_the_format() -> None:
+    assert encode_turn(TURN)[0] == FORMAT
+
+
+def test_the_link_is_the_hash_of_the_bytes_as_stored() -> None:
+    data = encode_turn(TURN)
+    assert hash_turn(data) == sha256(data).digest()
+    assert NO_HASH == b""
+
+
+def test_what_holds_its_default_is_not_written() -> None:
+    values = msgspec.msgpack.decode(encode_turn(TURN)[1:])
+    assert "kernel" not in values
+    assert values["decisions"][1] == {"type": "RunEnded", "ending": "USER_CANCEL"}
+
+
+def older(values: JsonObject) -> JsonObject:
+    """From a made-up format in which a turn called its number `number`."""
+    return {"seq": values.pop("number"), **values}
+
+
+def test_a_turn_of_an_older_format_is_lifted_step_by_step() -> None:
+    values = msgspec.to_builtins(TURN, builtin_types=(bytes,))
+    values["number"] = values.pop("seq")
+    data = bytes([FORMAT - 1]) + msgspec.msgpack.encode(values)
+    assert decode_turn(data, lifts={FORMAT - 1: older}) == TURN
+
+
+@pytest.mark.parametrize("data", [b"", bytes([FORMAT + 1]) + b"\x80", b"\x00\x80"])
+def test_a_format_nobody_knows_is_named(data: bytes) -> None:
+    with pytest.raises(InvariantBroken, match=r"JOURNAL_FORMAT_UNKNOWN.*Upgrade remit"):
+        decode_turn(data)
+
+
+def test_a_lift_that_leads_past_the_newest_format_is_refused() -> None:
+    same: Callable[[JsonObject], JsonObject] = lambda values: values  # noqa: E731
+    with pytest.raises(InvariantBroken, match=f"format {FORMAT + 2}"):
+        decode_turn(bytes([FORMAT + 1]) + b"\x80", lifts={FORMAT + 1: same})
+
+
+@pytest.mark.parametrize("rest", [b"", b"\x80", b"\xc1", b"\xa1\xff", encode_turn(TURN)[1:-1]])
+def test_bytes_that_are_no_turn_are_unreadable(rest: bytes) -> None:
+    with pytest.raises(InvariantBroken, match="JOURNAL_UNREADABLE"):
+        decode_turn(bytes([FORMAT]) + rest)
+
+
+@pytest.mark.parametrize("rest", [b"\xc1", b"\x81\xa1\xff\x01"])
+def test_bytes_of_an_older_format_that_are_no_record_are_unreadable(rest: bytes) -> None:
+    with pytest.raises(InvariantBroken, match="JOURNAL_UNREADABLE"):
+        decode_turn(bytes([FORMAT - 1]) + rest, lifts={FORMAT - 1: older})
+
+
+def test_a_turn_comes_back_from_its_line_of_json() -> None:
+    line = turn_to_json(TURN)
+    assert b"\n" not in line
+    assert turn_from_json(line) == TURN
+
+
+def test_a_text_that_is_no_json_is_a_value_error() -> None:
+    assert read_json('{"n": 1}') == {"n": 1}
+    with pytest.raises(ValueError, match="malformed"):
+        read_json("{n: 1}")
+
+
+def test_arguments_are_an_object_wherever_they_live() -> None:
+    assert arguments_in('{"n":1}') == {"n": 1}
+    assert arguments_in("") == {}
+    assert arguments_in(BlobRef(b"\x01\x02", 2000)) == {"blob": "0102", "size_bytes": 2000}

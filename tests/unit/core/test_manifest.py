@@ -1,0 +1,78 @@
+import pytest
+
+from remit.core.boundary import Boundary, boundary_version
+from remit.core.budget import STANDARD, Budget, Dimension
+from remit.core.contract import ExecutionHints, SystemRequest
+from remit.core.goal import Goal
+from remit.core.graph import graph_version
+from remit.core.inference import ModelInfo
+from remit.core.lifecycle import AgentRole
+from remit.core.manifest import MODEL_TIMEOUT_MS, Manifest, Origin, make_manifest
+from remit.core.messages import user_message
+from remit.core.record import replace
+from remit.core.tools import ToolDefinition, tool_version
+from remit.orchestrate.patterns.chat import chat_graph
+
+TOOL = ToolDefinition("look", "look something up", {"type": "object"})
+
+
+def made(
+    *,
+    boundary: Boundary = Boundary(name="test"),
+    budget: Budget = Budget(),
+    timeout_ms: int = 0,
+    tools: tuple[ToolDefinition, ...] = (TOOL,),
+) -> Manifest:
+    return make_manifest(
+        run_id="run",
+        request=SystemRequest((user_message("please"),), hints=ExecutionHints(timeout_ms=timeout_ms)),
+        boundary=boundary,
+        graph=chat_graph(),
+        models=(ModelInfo("scripted"),),
+        budget=budget,
+        tools=tools,
+        goal=Goal("please"),
+    )
+
+
+def test_each_part_with_versions_carries_its_content_hash() -> None:
+    manifest = made()
+    assert manifest.versions.boundary == boundary_version(manifest.boundary)
+    assert manifest.versions.graph == graph_version(manifest.graph)
+    assert manifest.tools[0].version == tool_version(TOOL)
+
+
+def test_other_tools_make_another_version_of_the_tools() -> None:
+    other = replace(TOOL, description="look elsewhere")
+    assert made().versions.tools != made(tools=(other,)).versions.tools
+    assert made().versions.tools == made().versions.tools
+
+
+def test_a_tool_that_has_a_version_keeps_it() -> None:
+    assert made(tools=(replace(TOOL, version="v7"),)).tools[0].version == "v7"
+
+
+def test_caps_are_the_smallest_of_boundary_budget_and_the_wished_timeout() -> None:
+    boundary = Boundary(budget=Budget(tool_calls=9, wall_clock_ms=50_000))
+    caps = made(boundary=boundary, budget=Budget(tool_calls=4), timeout_ms=7_000).caps
+    assert (caps[Dimension.TOOL_CALLS], caps[Dimension.WALL_CLOCK_MS]) == (4, 7_000)
+
+
+@pytest.mark.req("0.10")
+def test_a_timeout_of_zero_leaves_the_boundary_its_clock() -> None:
+    assert made(timeout_ms=0).caps[Dimension.WALL_CLOCK_MS] == STANDARD.wall_clock_ms
+
+
+def test_a_root_run_has_no_depth_no_parent_and_no_deadline_from_above() -> None:
+    manifest = made()
+    assert (manifest.depth, manifest.parent, manifest.forked_from, manifest.deadline_at_ms) == (0, None, None, 0)
+    assert manifest.role is AgentRole.GENERAL
+
+
+def test_an_origin_names_the_run_the_command_and_the_turn() -> None:
+    assert Origin("run", "3.1", 7) == Origin(run_id="run", command_id="3.1", seq=7)
+
+
+def test_one_model_call_may_not_take_all_of_a_standard_clock() -> None:
+    assert STANDARD.wall_clock_ms is not None
+    assert STANDARD.wall_clock_ms > MODEL_TIMEOUT_MS

@@ -1,0 +1,17 @@
+from remit.core.failure import RemitError
+from remit.core.storage import AppendConflict, BlobMissing
+
+
+def test_a_conflict_names_both_turns_and_the_way_out() -> None:
+    conflict = AppendConflict("run", after=3, last=5)
+    assert isinstance(conflict, RemitError)
+    assert str(conflict) == (
+        "APPEND_CONFLICT: run run stands at turn 5, so nothing can follow turn 3; fold it and decide again"
+    )
+    assert conflict.details == {"run_id": "run", "after": 3, "last": 5}
+
+
+def test_a_missing_text_is_named_by_its_digest() -> None:
+    missing = BlobMissing(b"\xab\xcd")
+    assert str(missing) == "BLOB_MISSING: no text with digest abcd is kept here"
+    assert missing.details == {"digest": "abcd"}

@@ -1,0 +1,165 @@
+"""The ordered checks on a proposed call: allow, refuse or ask."""
+
+import pytest
+
+from remit.core.arrivals import ProposedCall
+from remit.core.boundary import Boundary
+from remit.core.budget import Budget, Dimension
+from remit.core.contract import SystemRequest
+from remit.core.failure import ErrorCode, Refusal
+from remit.core.manifest import Manifest
+from remit.core.messages import user_message
+from remit.core.record import replace
+from remit.core.schema import Violation
+from remit.core.tools import Effect, ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.kernel.authorize import (
+    ALLOWED,
+    CHECKS,
+    FIRM_CHECKS,
+    IDENTICAL_CALLS_MAX,
+    Judgement,
+    Verdict,
+    authorize,
+    reasons_to_ask,
+)
+from tests.unit.kernel.builders import Run, manifest_of, wants
+
+REACHES = [Judgement]
+
+AUTO = ToolChoice()
+
+
+def judged(call: ProposedCall, manifest: Manifest | None = None) -> Verdict:
+    return authorize(call, Run(manifest).tally())
+
+
+def asking(*, tools: tuple[str, ...] = (), choice: ToolChoice = AUTO) -> Manifest:
+    return manifest_of(request=SystemRequest((user_message("please"),), tools=tools, tool_choice=choice))
+
+
+def test_a_read_within_the_boundary_is_allowed() -> None:
+    assert judged(wants("look")) is ALLOWED
+
+
+def test_a_tool_nobody_registered_is_refused() -> None:
+    verdict = judged(wants("x" * 500))
+    assert (verdict.judgement, verdict.code) == (Judgement.REFUSE, ErrorCode.TOOL_NOT_FOUND)
+    assert len(verdict.reason) < 200
+
+
+def test_arguments_that_break_the_schema_are_refused_with_the_first_reason() -> None:
+    broken = (Violation("/n", "type", "is not a number"), Violation("", "required", "n is missing"))
+    assert judged(wants("look", violations=broken[:1])).reason == "arguments of look: /n: is not a number"
+    assert judged(wants("look", violations=broken[1:])).reason == "arguments of look: /: n is missing"
+    assert judged(wants("look", violations=broken)).reason.endswith("is not a number (and 1 more)")
+
+
+def test_a_tool_outside_the_boundary_is_denied() -> None:
+    verdict = judged(wants("look"), manifest_of(boundary=Boundary("narrow", allowed_tools=("fetch",))))
+    assert verdict == Verdict(Judgement.REFUSE, Refusal.PERMISSION_DENIED, "boundary narrow does not allow tool look")
+
+
+@pytest.mark.req("3.10")
+def test_a_tool_the_request_does_not_list_is_not_offered() -> None:
+    assert judged(wants("fetch"), asking(tools=("look",))).code == Refusal.NOT_OFFERED
+    assert judged(wants("look"), asking(tools=("look",))) is ALLOWED
+    assert judged(wants("look"), asking(tools=())) is ALLOWED
+
+
+@pytest.mark.req("3.23")
+@pytest.mark.parametrize(
+    ("choice", "look", "fetch"),
+    [
+        (ToolChoice(ToolChoiceMode.AUTO), "", ""),
+        (ToolChoice(ToolChoiceMode.REQUIRED), "", ""),
+        (ToolChoice(ToolChoiceMode.NONE), Refusal.NOT_OFFERED, Refusal.NOT_OFFERED),
+        (ToolChoice(ToolChoiceMode.FUNCTION, "look"), "", Refusal.NOT_OFFERED),
+    ],
+)
+def test_the_tool_choice_says_which_calls_are_offered(choice: ToolChoice, look: str, fetch: str) -> None:
+    assert [judged(wants(tool), asking(choice=choice)).code for tool in ("look", "fetch")] == [look, fetch]
+
+
+def test_a_permission_the_boundary_lacks_is_denied() -> None:
+    assert judged(wants("secret")).code == Refusal.PERMISSION_DENIED
+    assert judged(wants("secret"), manifest_of(boundary=Boundary("wide", permissions=("vault.open",)))) is ALLOWED
+
+
+def test_a_delegate_beyond_the_depth_is_refused() -> None:
+    deep = replace(manifest_of(), depth=2)
+    verdict = judged(wants("ask_child"), deep)
+    assert (verdict.code, verdict.reason) == (Refusal.DEPTH_EXCEEDED, "depth=3 exceeds depth_max=2")
+    assert judged(wants("ask_child"), replace(deep, depth=1)) is ALLOWED
+
+
+def test_a_call_that_no_longer_fits_the_budget_is_refused_with_its_dimension() -> None:
+    verdict = judged(wants("fetch"), manifest_of(budget=Budget(external_api_calls=0)))
+    assert (verdict.code, verdict.dimension) == (Refusal.BUDGET_EXHAUSTED, Dimension.EXTERNAL_API_CALLS)
+    assert verdict.reason == "external_api_calls_max=0 leaves nothing for fetch"
+
+
+def test_no_side_effects_at_all_is_a_persons_to_lift() -> None:
+    assert judged(wants("write"), manifest_of(budget=Budget(side_effects=0))).judgement is Judgement.ASK
+
+
+def test_what_a_person_may_not_lift_is_refused_beside_what_they_may() -> None:
+    changing = ToolDefinition("hire", "", {}, effect=Effect.WRITE, delegates=True)
+    verdict = judged(wants("hire"), manifest_of(tools=(changing,), budget=Budget(side_effects=0, child_runs=0)))
+    assert (verdict.code, verdict.dimension) == (Refusal.BUDGET_EXHAUSTED, Dimension.CHILD_RUNS)
+
+
+def test_side_effects_that_are_spent_are_not_a_persons_to_lift() -> None:
+    run = Run(manifest_of(budget=Budget(side_effects=1)))
+    run.proposes(wants("write", 1))
+    run.approves()
+    run.returns()
+    assert authorize(wants("write", 2), run.tally()).dimension == Dimension.SIDE_EFFECTS
+
+
+def test_the_third_identical_call_without_a_change_between_is_a_repeat() -> None:
+    run = Run()
+    run.proposes(*[wants("look")] * IDENTICAL_CALLS_MAX)
+    run.returns()
+    run.returns()
+    verdict = authorize(wants("look"), run.tally())
+    assert (verdict.code, verdict.reason) == (
+        Refusal.REPEATED_CALL,
+        "look was called 2 times with these arguments and nothing changed",
+    )
+    assert authorize(wants("look", 2), run.tally()) is ALLOWED
+
+
+def test_calls_of_one_answer_are_judged_one_after_the_other() -> None:
+    tally = Run().tally()
+    call = wants("look")
+    tally.repeats[call.tool, call.arguments_hash] = 2
+    assert authorize(call, tally).code == Refusal.REPEATED_CALL
+
+
+@pytest.mark.parametrize("tool", ["write", "pay", "put"])
+def test_a_change_whose_arguments_nobody_traced_is_a_persons_to_allow(tool: str) -> None:
+    verdict = judged(wants(tool), manifest_of(boundary=Boundary("lax", approval_effects=())))
+    assert (verdict.judgement, verdict.reason) == (
+        Judgement.ASK,
+        f"nobody traced where the arguments of {tool} come from",
+    )
+
+
+def test_a_boundary_may_demand_approval_of_reads() -> None:
+    strict = manifest_of(boundary=Boundary("strict", approval_effects=(Effect.READ,)))
+    assert judged(wants("look"), strict).reason == "boundary strict demands approval of read effects"
+
+
+def test_a_person_is_told_every_reason_not_only_the_first() -> None:
+    assert reasons_to_ask(wants("write"), Run().tally()) == (
+        "nobody traced where the arguments of write come from",
+        "boundary test demands approval of write effects",
+    )
+    assert reasons_to_ask(wants("look"), Run().tally()) == ()
+
+
+def test_a_person_may_overrule_provenance_and_approval_and_nothing_else() -> None:
+    assert CHECKS[: len(FIRM_CHECKS)] == FIRM_CHECKS
+    assert len(CHECKS) == len(FIRM_CHECKS) + 2
+    assert authorize(wants("write"), Run().tally(), FIRM_CHECKS) is ALLOWED
+    assert authorize(wants("secret"), Run().tally(), FIRM_CHECKS).code == Refusal.PERMISSION_DENIED

@@ -1,0 +1,151 @@
+"""Doubt: a change whose outcome nobody knows is never repeated and never assumed."""
+
+import pytest
+
+from remit.core import arrivals, rulings
+from remit.core.arrivals import Happened
+from remit.core.budget import Budget
+from remit.core.commands import AskHuman, AskPurpose, CallTool, ReconcileTool, TimerPurpose
+from remit.core.failure import ArrivalFault, Ending, ErrorCode
+from remit.kernel.doubt import LOST
+from tests.unit.kernel.builders import Run, manifest_of, wants
+
+
+def attempted(tool: str, *, budget: Budget = Budget()) -> Run:
+    run = Run(manifest_of(budget=budget))
+    run.proposes(wants(tool))
+    run.approves()
+    return run
+
+
+@pytest.mark.req("4.11")
+@pytest.mark.parametrize("tool", ["write", "put", "pay"])
+def test_a_change_that_ran_out_of_time_stays_open_and_in_doubt(tool: str) -> None:
+    run = attempted(tool)
+    command = run.open(CallTool)[0]
+    run.fails(tool, ErrorCode.TOOL_TIMEOUT)
+    assert run.all(rulings.CallSettled) == []
+    assert run.state.doubted == {command.id: ErrorCode.TOOL_TIMEOUT}
+    assert run.open(CallTool) == [command]
+
+
+def test_a_read_that_ran_out_of_time_is_settled_as_a_failure() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    run.fails("look", ErrorCode.TOOL_TIMEOUT)
+    assert run.state.doubted == {}
+    assert run.path()[-1] == "think"
+
+
+def test_a_change_whose_performer_died_is_in_doubt() -> None:
+    run = attempted("write")
+    run.loses()
+    assert list(run.state.doubted.values()) == [LOST]
+
+
+def test_a_tool_that_keeps_accounts_is_asked_first() -> None:
+    run = attempted("pay")
+    command = run.open(CallTool)[0]
+    run.loses()
+    inquiry = run.open(ReconcileTool)[0]
+    assert (inquiry.about, inquiry.key, inquiry.tool) == (command.id, command.key, "pay")
+    assert run.open(AskHuman) == []
+
+
+def test_a_person_is_asked_when_the_tool_keeps_none() -> None:
+    run = attempted("write")
+    command = run.open(CallTool)[0]
+    run.loses()
+    question = run.question()
+    assert (question.purpose, question.ending) == (AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED)
+    assert question.packet is not None
+    assert (question.packet.about, question.packet.releases) == (command.id, ())
+    assert question.packet.reasons == (f"the outcome of write ({command.key}) is not known",)
+
+
+def test_a_person_is_asked_when_the_tool_cannot_say() -> None:
+    run = attempted("pay")
+    run.loses()
+    run.take(arrivals.ToolReconciled(run.open(ReconcileTool)[0].id, Happened.UNKNOWN))
+    assert run.question().purpose is AskPurpose.OUTCOME
+
+
+def test_a_run_nobody_can_be_asked_about_ends_for_review_with_the_call_in_doubt() -> None:
+    run = attempted("write", budget=Budget(human_reviews=1))
+    command = run.open(CallTool)[0]
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    assert run.state.ending is Ending.REVIEW_REQUIRED
+    assert command.key in run.state.message
+    assert run.open(CallTool) == [command]
+
+
+def test_a_doubt_that_ends_the_run_keeps_its_own_reason() -> None:
+    run = attempted("write", budget=Budget(human_reviews=1))
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    assert [doubted.reason for doubted in run.all(rulings.OutcomeDoubted)] == [ErrorCode.TOOL_TIMEOUT]
+
+
+@pytest.mark.parametrize("kind", ["timeout", "lost"])
+def test_a_doubt_reported_twice_asks_once(kind: str) -> None:
+    run = attempted("write")
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    command_id = run.open(CallTool)[0].id
+    timeout = arrivals.ToolFailed(command_id, ErrorCode.TOOL_TIMEOUT)
+    again = timeout if kind == "timeout" else arrivals.ToolOutcomeLost(command_id)
+    assert run.fault_of(again) is ArrivalFault.DUPLICATE
+
+
+def test_a_call_in_doubt_is_settled_by_its_late_failure() -> None:
+    run = attempted("write")
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    run.fails("write", ErrorCode.TOOL_EXECUTION_FAILED)
+    assert run.state.doubted == {}
+    assert run.path()[-1] == "think"
+
+
+# While the run is paused nothing is asked; the resume asks.
+
+
+@pytest.mark.parametrize(("tool", "asked"), [("write", AskHuman), ("pay", ReconcileTool)])
+def test_a_doubt_that_comes_up_during_a_pause_is_asked_about_on_resume(tool: str, asked: type) -> None:
+    run = attempted(tool)
+    run.take(arrivals.PauseRequested("ada"))
+    run.fails(tool, ErrorCode.TOOL_TIMEOUT)
+    assert run.open(asked) == []
+    run.take(arrivals.ResumeRequested("ada"))
+    assert len(run.open(asked)) == 1
+
+
+def test_a_tool_that_cannot_say_during_a_pause_makes_nobody_be_asked_until_the_resume() -> None:
+    run = attempted("pay")
+    run.fails("pay", ErrorCode.TOOL_TIMEOUT)
+    run.take(arrivals.PauseRequested("ada"))
+    run.take(arrivals.ToolReconciled(run.open(ReconcileTool)[0].id, Happened.UNKNOWN))
+    assert run.open(AskHuman) == []
+    run.take(arrivals.ResumeRequested("ada"))
+    assert len(run.open(ReconcileTool)) == 1
+
+
+def test_a_resume_asks_nobody_who_is_being_asked() -> None:
+    run = attempted("write")
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    run.take(arrivals.PauseRequested("ada"))
+    run.take(arrivals.ResumeRequested("ada"))
+    assert len(run.open(AskHuman)) == 1
+
+
+def test_a_resume_ends_the_run_when_nobody_can_be_asked() -> None:
+    run = attempted("write", budget=Budget(human_reviews=1))
+    run.take(arrivals.PauseRequested("ada"))
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    assert run.state.ending is None
+    run.take(arrivals.ResumeRequested("ada"))
+    assert run.state.ending is Ending.REVIEW_REQUIRED
+
+
+def test_a_question_about_a_call_that_expires_ends_the_run_for_review() -> None:
+    run = attempted("write")
+    run.loses()
+    run.rings(TimerPurpose.APPROVAL)
+    assert run.state.ending is Ending.REVIEW_REQUIRED
+    assert len(run.state.doubted) == 1

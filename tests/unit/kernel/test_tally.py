@@ -1,0 +1,92 @@
+"""A turn in the making: promises are counted as they are made."""
+
+import pytest
+
+from remit.core.budget import DIMENSIONS, Dimension
+from remit.core.commands import (
+    AskHuman,
+    AskPurpose,
+    CallCode,
+    CancelCommand,
+    Command,
+    ForkRun,
+    ReconcileTool,
+    SetTimer,
+    TimerPurpose,
+)
+from remit.core.failure import Ending
+from remit.core.rulings import FeedbackTaken
+from remit.kernel.tally import blocks
+from tests.unit.kernel.builders import Run, wants
+
+REACHES = [TimerPurpose, AskPurpose]
+
+CODE = CallCode("1.0", "polite", "", 100, ((int(Dimension.TOOL_CALLS), 2),))
+
+
+def asked(purpose: AskPurpose) -> AskHuman:
+    return AskHuman("1.0", purpose, Ending.CONFIRM_REQUIRED, 0)
+
+
+def timer(purpose: TimerPurpose) -> SetTimer:
+    return SetTimer("1.0", 0, purpose)
+
+
+@pytest.mark.parametrize(
+    "command", [CODE, asked(AskPurpose.APPROVAL), asked(AskPurpose.QUESTION), timer(TimerPurpose.RETRY)]
+)
+def test_a_node_waits_for_what_it_ordered(command: Command) -> None:
+    assert blocks(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        asked(AskPurpose.OUTCOME),
+        timer(TimerPurpose.DEADLINE),
+        timer(TimerPurpose.APPROVAL),
+        ReconcileTool("1.0", "0.1", "pay", "run:0.1", 100),
+        CancelCommand("1.0", "0.1"),
+        ForkRun("1.0", "run.1.0", 0, "ada"),
+    ],
+)
+def test_a_node_does_not_wait_for_what_goes_on_beside_it(command: Command) -> None:
+    assert not blocks(command)
+
+
+def test_an_id_is_the_turn_and_the_place_in_it() -> None:
+    tally = Run().tally()
+    assert tally.next_id() == "1.0"
+    tally.rule(FeedbackTaken("ada"))
+    assert tally.next_id() == "1.1"
+
+
+def test_an_order_promises_what_it_reserves_and_a_release_takes_it_back() -> None:
+    tally = Run().tally()
+    blocking = tally.blocking
+    tally.order(CODE)
+    assert (tally.promised[Dimension.TOOL_CALLS], tally.blocking) == (2, blocking + 1)
+    tally.release(CODE)
+    assert (tally.promised, tally.blocking) == ([0] * DIMENSIONS, blocking)
+
+
+def test_a_message_counts_with_its_bound() -> None:
+    tally = Run().tally()
+    tally.say(12)
+    assert (tally.messages_count, tally.context_tokens) == (2, 42)
+
+
+def test_a_tally_begins_where_the_state_stands() -> None:
+    run = Run()
+    run.proposes(wants("write"), text="let me see")
+    tally = run.tally()
+    assert (tally.node, tally.blocking, tally.asking, tally.answer) == (run.state.node, 1, 1, "let me see")
+    assert tally.calls == run.state.proposed
+    assert tally.is_standing
+
+
+def test_the_clock_stands_still_while_somebody_is_asked_or_the_run_is_paused() -> None:
+    tally = Run().tally()
+    assert not tally.is_standing
+    tally.paused = True
+    assert tally.is_standing

@@ -1,0 +1,61 @@
+"""Texts from outside become fit to be written, and long ones go to Blobs."""
+
+import pytest
+
+from remit.core.envelope import ID_CHARS_MAX
+from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, digest_of
+from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, size_bytes, stored
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize("text", ["", "plain", "über", "\x00\x1b[2J", "\U0001f600"])
+def test_a_text_that_can_be_written_stays_as_it_is(text: str) -> None:
+    assert clean(text) == text
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark() -> None:
+    assert clean(f"a{HALF}ü{HALF}") == "a?ü?"
+
+
+def test_a_name_of_the_longest_length_is_kept_whole() -> None:
+    assert name("n" * ID_CHARS_MAX) == "n" * ID_CHARS_MAX
+
+
+def test_a_longer_name_is_cut_and_equals_no_name_that_was_not() -> None:
+    cut = name("n" * (ID_CHARS_MAX + 1))
+    assert len(cut) == ID_CHARS_MAX
+    assert cut != name("n" * ID_CHARS_MAX)
+
+
+def test_a_name_is_cleaned_whether_or_not_it_is_cut() -> None:
+    assert name(HALF) == "?"
+    assert name(HALF * 1000).startswith("??")
+
+
+def test_a_note_is_cleaned_and_cut() -> None:
+    assert note(HALF * (NOTE_CHARS_MAX + 1)) == "?" * NOTE_CHARS_MAX
+
+
+@pytest.mark.parametrize(("text", "size"), [("", 0), ("abc", 3), ("ü", 2), ("\U0001f600", 4)])
+def test_the_size_of_a_text_is_its_length_in_utf_8(text: str, size: int) -> None:
+    assert size_bytes(text) == size
+
+
+def test_the_size_of_a_reference_is_that_of_its_text() -> None:
+    assert size_bytes(BlobRef(b"digest", 4711)) == 4711
+
+
+@pytest.mark.parametrize("text", ["a" * TEXT_INLINE_BYTES_MAX, "ü" * (TEXT_INLINE_BYTES_MAX // 2)])
+def test_a_text_of_the_largest_inline_size_stands_for_itself(text: str) -> None:
+    kept: Kept = []
+    assert stored(text, kept) == text
+    assert kept == []
+
+
+@pytest.mark.parametrize("text", ["a" * (TEXT_INLINE_BYTES_MAX + 1), "ü" * (TEXT_INLINE_BYTES_MAX // 2 + 1)])
+def test_a_longer_text_is_kept_under_its_digest(text: str) -> None:
+    kept: Kept = []
+    data = text.encode()
+    assert stored(text, kept) == BlobRef(digest_of(data), len(data))
+    assert kept == [(digest_of(data), data)]
