@@ -109,7 +109,7 @@ def _compile(graph: Graph) -> CompiledGraph:
     if problems:
         raise GraphRefused(graph.name, problems)
     sure = _sure_targets(layout)
-    choices = _take_choices(sure, layout)
+    choices = [_take_choices(i, sure[i], layout) if i in layout.asking else {} for i in range(len(sure))]
     return CompiledGraph(
         graph=graph,
         version=graph_version(graph),
@@ -147,13 +147,15 @@ def _sure_targets(layout: Layout) -> list[dict[str, int]]:
     return tables
 
 
-def _take_choices(sure: list[dict[str, int]], layout: Layout) -> list[dict[str, Choice]]:
-    """Per node, by outcome: the ways to choose from. They are taken out of what was thought sure."""
-    choices: list[dict[str, Choice]] = [{} for _ in sure]
-    for position, asked in layout.asking.items():
-        for outcome in tuple(sure[position]):
-            # An edge that names no outcome may ask its condition whatever the outcome is.
-            if (outcome in asked or "" in asked) and (tried := layout.tried(position, outcome)):
-                programs = tuple((edge, parse_guard(edge.condition), target) for edge, target in tried)
-                choices[position][outcome] = Choice(programs, sure[position].pop(outcome))
-    return choices
+def _take_choices(position: int, sure: dict[str, int], layout: Layout) -> dict[str, Choice]:
+    """The ways to choose from, by outcome. They are taken out of what was thought sure."""
+    own: tuple[str, ...] = OWN_OUTCOMES[layout.nodes[position].kind]
+    # Own outcomes that no edge names all ask the same conditions, so those are looked through once.
+    tried = dict.fromkeys(own, layout.tried(position, ""))
+    for outcome in dict.fromkeys(edge.outcome for edge in layout.edges[position] if edge.outcome):
+        tried[outcome] = layout.tried(position, outcome)
+    return {outcome: Choice(_programs(ways), sure.pop(outcome)) for outcome, ways in tried.items() if ways}
+
+
+def _programs(ways: list[tuple[Edge, int]]) -> tuple[tuple[Edge, Program, int], ...]:
+    return tuple([(edge, parse_guard(edge.condition), target) for edge, target in ways])

@@ -27,8 +27,8 @@ class Layout:
     targets: list[list[int]]
     # Per node, by outcome: where the first edge without a condition leads.
     sure: list[dict[str, int]]
-    # Of the nodes whose edges have conditions: the outcomes that such edges name, "" among them.
-    asking: dict[int, set[str]]
+    # The nodes of which some edge has a condition.
+    asking: set[int]
     # Where the universal outcomes lead when no edge takes them.
     exits: dict[str, int]
     # Per node every node that a run standing there could stand at next.
@@ -70,14 +70,14 @@ def lay_out(graph: Graph) -> Layout:
     edges: list[list[Edge]] = [[] for _ in graph.nodes]
     targets: list[list[int]] = [[] for _ in graph.nodes]
     sure: list[dict[str, int]] = [{} for _ in graph.nodes]
-    asking: dict[int, set[str]] = {}
+    asking: set[int] = set()
     for edge in graph.edges:
         source, target = index.get(edge.source), index.get(edge.target)
         if source is not None and target is not None:
             edges[source].append(edge)
             targets[source].append(target)
             if edge.condition:
-                asking.setdefault(source, set()).add(edge.outcome)
+                asking.add(source)
             else:
                 sure[source].setdefault(edge.outcome, target)
     exits = {

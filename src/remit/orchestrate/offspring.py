@@ -3,15 +3,16 @@
 Rule 1: a child holds its parent's boundary narrowed, its lease as its whole budget, and its deadline.
 Rule 2: a fork is the original up to a turn, under a new id, and names where it was copied from.
 Rule 3: copying can be cut off between any two turns and goes on from there; the manifest says how far it must get.
+Rule 4: a fork begins paused where its origin was left, and goes on when whoever asked for it resumes it.
 """
 
 from contextlib import suppress
 
-from remit.core.arrivals import RunStarted
+from remit.core.arrivals import PauseRequested, RunStarted
 from remit.core.boundary import boundary_version, narrow
 from remit.core.budget import COUNTERS, Charges, budget_of
 from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn
-from remit.core.commands import ForkRun, StartChild
+from remit.core.commands import StartChild
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
@@ -21,6 +22,8 @@ from remit.core.messages import user_message
 from remit.core.record import replace
 from remit.core.storage import AppendConflict
 from remit.core.tools import ToolChoice, ToolChoiceMode
+from remit.kernel.apply import apply
+from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.ports import Journal
 
@@ -74,27 +77,33 @@ def spent_by(state: RunState) -> Charges:
     return tuple((dimension, amount) for dimension, amount in spent if amount > 0)
 
 
-async def fork(journal: Journal, run_id: str, command: ForkRun) -> None:
-    """Copy a run up to a turn into a new run. Copying it twice copies it once."""
-    await copy_turns(journal, Origin(run_id, command.id, command.at_seq), command.run_id)
-
-
 async def copy_turns(journal: Journal, origin: Origin, fork_id: str) -> None:
-    """Write what is still missing of a fork: its origin's turns, from the first to the one it was copied at."""
-    missing = origin.seq + 1 - len(copied := await journal.read(fork_id))
-    if missing <= 0:
+    """Write what is still missing of a fork: its origin's turns up to the one it was copied at, and a pause after them.
+
+    The pause makes the clock stand still from the moment the origin was left until the fork is resumed.
+    """
+    copied = list(await journal.read(fork_id))
+    if len(copied) > origin.seq + 1:
         return
     original = (await journal.read(origin.run_id))[: origin.seq + 1]
     if len(original) <= origin.seq:
         message = f"run {origin.run_id} has {len(original)} turns and cannot be forked at turn {origin.seq}"
         raise InvariantBroken("FORK_TOO_LATE", message)
-    head = hash_turn(copied[-1]) if copied else NO_HASH
-    for data in original[-missing:]:
-        turn = decode_turn(data)
-        copy = encode_turn(_copied(turn, origin, fork_id, head))
-        with suppress(AppendConflict):  # Someone else is copying too, and writes the same bytes.
-            await journal.append(fork_id, copy, after=turn.seq - 1)
-        head = hash_turn(copy)
+    for data in original[len(copied) :]:
+        head = hash_turn(copied[-1]) if copied else NO_HASH
+        copied.append(encode_turn(_copied(decode_turn(data), origin, fork_id, head)))
+        await _append(journal, fork_id, copied)
+    state = RunState()
+    for data in copied:
+        apply(state, decode_turn(data), hash_turn(data))
+    if not state.paused:
+        copied.append(encode_turn(take_turn(state, PauseRequested(f"fork of {origin.run_id}"), state.at_ms)))
+        await _append(journal, fork_id, copied)
+
+
+async def _append(journal: Journal, fork_id: str, copied: list[bytes]) -> None:
+    with suppress(AppendConflict):  # Someone else is copying too, and writes the same bytes.
+        await journal.append(fork_id, copied[-1], after=len(copied) - 2)
 
 
 def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes) -> Turn:

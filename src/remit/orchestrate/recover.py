@@ -22,7 +22,7 @@ async def recover(runner: Runner, run_id: str) -> Live:
     if live.state.seq < 0:
         raise RequestRejected(RUN_NOT_FOUND, f"run {run_id!r} has no turn in this journal; start it, or correct its id")
     origin = pinned(live.state).forked_from
-    if origin is not None and live.state.seq < origin.seq:
+    if origin is not None and live.state.seq <= origin.seq:
         await copy_turns(runner.journal, origin, run_id)
         await runner.catch_up(live)
     # Hearing of a lost outcome may end the run, which closes commands further down the list.

@@ -14,10 +14,10 @@ from remit.core.record import Record, replace
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate import reports
-from remit.orchestrate.offspring import child_manifest, fork, spent_by
+from remit.orchestrate.fork import fork
+from remit.orchestrate.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.ports import Live
-from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
 from remit.testing.script import Breaks, Model, Reply, Stops, Tool
 
@@ -243,11 +243,9 @@ class Hands:
             world.later(lambda: world.deliver(child, arrivals.CancelRequested("parent")))
 
     async def _fork(self, run_id: str, command: commands.ForkRun) -> None:
-        world = self._world
-        await fork(world.journal, run_id, command)
-        if command.run_id not in world.lives:
-            world.lives[command.run_id] = await recover(world.runner, command.run_id)
-            self.after_turn(world.lives[command.run_id])
+        lives = self._world.lives
+        lives[command.run_id] = await fork(self._world.runner, run_id, command, live=lives.get(command.run_id))
+        self.after_turn(lives[command.run_id])
 
     def maybe_signal(self) -> None:
         """Now and then somebody sends a signal, sensible or not."""

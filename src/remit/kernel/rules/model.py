@@ -69,15 +69,18 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     assert isinstance(command, CallModel)
     tally.answers += 1
     charged = usage_charges(tally.manifest.models[0], arrival.usage, command)
-    if (outcome := settle(tally, command, charged)) is not None:
-        return outcome
-    if not arrival.calls and not arrival.text:
-        return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
-    tally.say(arrival.tokens_bound)
     tally.calls = arrival.calls
     if arrival.text:
         tally.answer, tally.violations = arrival.text, arrival.violations
-    return _CALLED_TOOLS if arrival.calls else _ANSWERED
+    if arrival.text or arrival.calls:
+        tally.say(arrival.tokens_bound)
+    if (outcome := settle(tally, command, charged)) is not None:
+        return outcome
+    if arrival.calls:
+        return _CALLED_TOOLS
+    if arrival.text:
+        return _ANSWERED
+    return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
 
 
 def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:

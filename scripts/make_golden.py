@@ -1,0 +1,387 @@
+"""Write the golden journals: small runs whose stored bytes every later version must still be able to read.
+
+Rule 1: what the world says is written here, word for word; the runner, the facts and the kernel are the real ones.
+Rule 2: there is no chance and no real clock, so the same code makes the same bytes every time.
+Rule 3: only missing files are written; a stored journal is the past, and only --force makes it anew.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from base64 import b64decode, b64encode
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.journal import MemoryJournal
+from remit.core import arrivals, commands
+from remit.core.arrivals import Happened
+from remit.core.boundary import Boundary
+from remit.core.budget import FIELDS, Budget
+from remit.core.codec import FORMAT, decode_turn
+from remit.core.commands import Command
+from remit.core.contract import OutputContract, SystemRequest
+from remit.core.failure import Ending, ErrorCode
+from remit.core.goal import Criterion, Goal, RequiredAction
+from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind
+from remit.core.inference import ModelResult
+from remit.core.manifest import Manifest, make_manifest
+from remit.core.messages import user_message
+from remit.core.record import JsonObject
+from remit.core.tools import ToolResult
+from remit.core.usage import TokenUsage
+from remit.kernel.state import pinned, standing_at
+from remit.orchestrate import reports
+from remit.orchestrate.fork import fork
+from remit.orchestrate.offspring import child_manifest, spent_by
+from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.ports import Live
+from remit.orchestrate.reports import Report
+from remit.orchestrate.runner import Runner
+from remit.testing.runs import fold
+from remit.testing.scenarios import LEASE, MODEL, RESULT, TOOLS, review_graph
+from remit.testing.script import proposes, proposes_all, says
+
+GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
+BEGINS_AT_MS = 1_000_000
+# Between any two reports.
+STEP_MS = 1_000
+DONE = '{"ok": true}'
+
+C = TypeVar("C", bound=Command)
+
+
+class Stage:
+    """A world of one script: its clock moves with every report, and nobody performs anything unasked."""
+
+    def __init__(self) -> None:
+        self.journal = MemoryJournal()
+        self.runner = Runner(journal=self.journal, blobs=MemoryBlobs(), clock=self, dispatch=self)
+        # The runs to be stored: the name of the file, and whose journal it holds.
+        self.names: dict[str, str] = {}
+        self._at_ms = BEGINS_AT_MS
+
+    def now_ms(self) -> int:
+        """The time of the latest report."""
+        return self._at_ms
+
+    def send(self, live: Live, command: Command) -> None:
+        """Do nothing: the script says what becomes of a command."""
+
+    async def receive(self, live: Live) -> Report | None:
+        """Nobody waits here: the script hands every report in."""
+        return None
+
+    def forget(self, live: Live) -> None:
+        """Nothing is under way."""
+
+    async def start(self, name: str, manifest: Manifest) -> Live:
+        """Begin a run whose journal is stored under a name."""
+        self.names[name] = manifest.run_id
+        return await self.runner.start(manifest)
+
+    async def hear(self, live: Live, *heard: Report) -> None:
+        """Let reports arrive, one step after the other; each of them must be judged."""
+        for report in heard:
+            self._at_ms += STEP_MS
+            await self.runner.judge(live, report)
+
+    async def answer(self, live: Live, *results: ModelResult) -> None:
+        """Let the model answer the call that is open, as often as there are results."""
+        for result in results:
+            await self.hear(live, reports.ModelSaid(asked(live, commands.CallModel).id, result))
+
+    async def give(self, live: Live, content: str = DONE) -> None:
+        """Let the oldest open tool call return."""
+        call = asked(live, commands.CallTool)
+        await self.hear(live, reports.ToolSaid(call.id, ToolResult(call.call_id, call.tool, content), duration_ms=40))
+
+    async def lose_track(self, live: Live) -> None:
+        """Let the oldest open tool call run out of time."""
+        call = asked(live, commands.CallTool)
+        await self.hear(live, reports.ToolBroke(call.id, ErrorCode.TOOL_TIMEOUT, "it took too long", call.timeout_ms))
+
+    async def approve(self, live: Live, arguments: JsonObject | None = None) -> None:
+        """Let a person say yes to the oldest question."""
+        await self.hear(live, reports.PersonApproved(asked(live, commands.AskHuman).id, "ada", arguments))
+
+
+def asked(live: Live, kind: type[C]) -> C:
+    """The oldest open command of a kind."""
+    return next(command for command in live.state.open.values() if isinstance(command, kind))
+
+
+def chat(
+    run_id: str,
+    *tools: str,
+    graph: Graph | None = None,
+    budget: Budget = Budget(),
+    goal: Goal | None = None,
+    schema: JsonObject | None = None,
+    retrieves_context: bool = False,
+) -> Manifest:
+    """A chat with these tools of the scenarios, unless a graph says otherwise."""
+    return make_manifest(
+        run_id=run_id,
+        request=SystemRequest(messages=(user_message("please"),), output=OutputContract(schema=schema)),
+        boundary=Boundary(name="golden"),
+        budget=budget,
+        graph=graph or chat_graph(),
+        models=(MODEL,),
+        tools=tuple(tool for tool in TOOLS if tool.name in tools),
+        goal=goal,
+        retrieves_context=retrieves_context,
+    )
+
+
+# One function per script. Its docstring says what its journals keep for later versions to read.
+
+
+async def chat_with_a_read(stage: Stage) -> None:
+    """A chat that looks two things up, one of them with a tool nobody has."""
+    live = await stage.start("chat_with_a_read", chat("chat", "look"))
+    await stage.answer(live, proposes_all(("look", {"n": 1}), ("no_such_tool", {})))
+    await stage.give(live)
+    await stage.answer(live, says("It is there."))
+
+
+async def write_approved(stage: Stage) -> None:
+    """A write that a person approves with arguments of their own."""
+    live = await stage.start("write_approved", chat("write", "write"))
+    await stage.answer(live, proposes("write", {"n": 1, "note": "the first"}))
+    await stage.approve(live, {"n": 2, "note": "the second"})
+    await stage.give(live)
+    await stage.answer(live, says("It is written."))
+
+
+async def write_rejected(stage: Stage) -> None:
+    """A write that a person rejects; the model says it was done all the same."""
+    live = await stage.start("write_rejected", chat("rejected", "write"))
+    await stage.answer(live, proposes("write", {"n": 1}))
+    await stage.hear(live, arrivals.ApprovalRefused(asked(live, commands.AskHuman).id, "ada", "not today"))
+    await stage.answer(live, says("It is written."))
+
+
+async def doubt_reconciled(stage: Stage) -> None:
+    """A payment that ran out of time; its tool knows that it happened."""
+    live = await stage.start("doubt_reconciled", chat("reconciled", "pay"))
+    await stage.answer(live, proposes("pay", {"n": 5}))
+    await stage.approve(live)
+    await stage.lose_track(live)
+    await stage.hear(live, reports.ToolAccounted(asked(live, commands.ReconcileTool).id, Happened.YES, DONE))
+    await stage.answer(live, says("It is paid."))
+
+
+async def doubt_judged(stage: Stage) -> None:
+    """A write whose outcome a crash swallowed; a person knows that it did not happen, and it is done again."""
+    live = await stage.start("doubt_judged", chat("judged", "write"))
+    await stage.answer(live, proposes("write", {"n": 1}))
+    await stage.approve(live)
+    await stage.hear(live, arrivals.ToolOutcomeLost(asked(live, commands.CallTool).id))
+    await stage.hear(live, arrivals.OutcomeJudged(asked(live, commands.AskHuman).id, "ada", Happened.NO))
+    await stage.answer(live, proposes("write", {"n": 1}))
+    await stage.approve(live)
+    await stage.give(live)
+    await stage.answer(live, says("It is written."))
+
+
+async def cancelled_in_doubt(stage: Stage) -> None:
+    """A run cancelled while it pays; the outcome comes after the ending."""
+    live = await stage.start("cancelled_in_doubt", chat("cancelled", "pay"))
+    await stage.answer(live, proposes("pay", {"n": 5}))
+    await stage.approve(live)
+    await stage.hear(live, arrivals.CancelRequested("ada", "enough"))
+    await stage.give(live)
+
+
+async def budget_exhausted(stage: Stage) -> None:
+    """A run whose second model call would not fit its tokens."""
+    live = await stage.start("budget_exhausted", chat("exhausted", "look", budget=Budget(input_tokens=300)))
+    await stage.answer(live, proposes("look", {"n": 1}))
+    await stage.give(live)
+
+
+async def usage_exceeded(stage: Stage) -> None:
+    """A run that finds no context, and a model that used more than was reserved for it."""
+    live = await stage.start("usage_exceeded", chat("exceeded", retrieves_context=True))
+    await stage.hear(live, arrivals.ContextFailed(asked(live, commands.Retrieve).id, "nothing to be found"))
+    await stage.answer(live, says("So much to say.", usage=TokenUsage(prompt_tokens=10, output_tokens=9_000)))
+
+
+async def child_of_a_call(stage: Stage) -> None:
+    """A run that delegates to a child by a tool call, and that child."""
+    live = await stage.start("parent_of_a_child", chat("parent", "look", "ask_child"))
+    await stage.answer(live, proposes("ask_child", {"n": 1, "note": "look around"}))
+    command = asked(live, commands.StartChild)
+    manifest = child_manifest(pinned(live.state), command, chat_graph(tool_rounds_max=3))
+    child = await stage.start("child_of_a_call", manifest)
+    await stage.answer(child, proposes("look", {"n": 1}))
+    await stage.give(child)
+    await stage.answer(child, says("All is well."))
+    assert child.state.ending is not None
+    text, spent = await stage.runner.text(child.state.answer), spent_by(child.state)
+    await stage.hear(live, reports.ChildSaid(command.id, child.state.ending, text, spent))
+    await stage.answer(live, says("The child says that all is well."))
+
+
+async def children_lost(stage: Stage) -> None:
+    """A graph that starts two children; one is never heard of again, one answers, and that is enough."""
+    fan = Node("fan", NodeKind.MAP, prompt="look around", children=2, join=JoinRule.ANY, lease=LEASE, visits_max=1)
+    line = chat_graph()
+    graph = Graph("fan", "fan", (fan, *line.nodes), (Edge("fan", "prepare"), *line.edges), line.exits)
+    live = await stage.start("children_lost", chat("fan", graph=graph))
+    await stage.hear(live, arrivals.ChildLost(asked(live, commands.StartChild).id))
+    command = asked(live, commands.StartChild)
+    steps = FIELDS.index("steps")
+    await stage.hear(live, reports.ChildSaid(command.id, Ending.SUCCESS, "All is well.", ((steps, 3),)))
+    await stage.answer(live, says("One of them says that all is well."))
+
+
+async def paused_and_resumed(stage: Stage) -> None:
+    """A run paused while the model thinks: its answer is kept for the resume, and so is a word of a person."""
+    live = await stage.start("paused_and_resumed", chat("paused", "look"))
+    await stage.hear(live, arrivals.PauseRequested("ada"))
+    await stage.answer(live, proposes("look", {"n": 1}))
+    await stage.hear(live, reports.PersonSaid("ada", "and be quick"), arrivals.ResumeRequested("ada"))
+    await stage.give(live)
+    await stage.answer(live, says("It is there."))
+
+
+async def retried(stage: Stage) -> None:
+    """A run whose model fails twice, and the fork of it that a retry makes and that succeeds."""
+    live = await stage.start("retried", chat("retried", budget=Budget(retries=1)))
+    failed, thinking = ErrorCode.INFERENCE_ENGINE_ERROR, asked(live, commands.CallModel)
+    await stage.hear(live, arrivals.ModelFailed(thinking.id, failed, "the engine is down", was_cut=True))
+    timers = (command for command in live.state.open.values() if isinstance(command, commands.SetTimer))
+    pause = next(timer for timer in timers if timer.purpose is commands.TimerPurpose.RETRY)
+    await stage.hear(live, arrivals.TimerFired(pause.id))
+    await stage.hear(live, arrivals.ModelFailed(asked(live, commands.CallModel).id, failed, "the engine is down"))
+    await stage.hear(live, arrivals.RetryRequested("ada"))
+    command = next(command for command in live.state.parting if isinstance(command, commands.ForkRun))
+    stage.names["fork_of_retried"] = command.run_id
+    await stage.answer(await fork(stage.runner, live.run_id, command), says("The engine is back."))
+
+
+async def reviewed_by_condition(stage: Stage) -> None:
+    """A graph whose condition sends an answer with something behind it to a person, who has a wish."""
+    live = await stage.start("reviewed_by_condition", chat("reviewed", "look", graph=review_graph()))
+    await stage.answer(live, proposes("look", {"n": 1}))
+    await stage.give(live)
+    await stage.answer(live, says("It is there."))
+    await stage.hear(live, reports.PersonSaid("ada", "forty-two", asked(live, commands.AskHuman).id))
+
+
+async def output_repaired(stage: Stage) -> None:
+    """An answer that breaks the output contract once and keeps it the second time."""
+    live = await stage.start("output_repaired", chat("repaired", schema=RESULT))
+    await stage.answer(live, says("It is there."), says(DONE))
+
+
+async def answer_validated(stage: Stage) -> None:
+    """An answer with context behind it, judged by two validators, one of which breaks the first time."""
+    goal = Goal("be polite", (Criterion("polite", validator="polite"), Criterion("brief", validator="brief")))
+    live = await stage.start("answer_validated", chat("validated", goal=goal, retrieves_context=True))
+    await stage.hear(live, reports.ContextSaid(asked(live, commands.Retrieve).id, "evidence"))
+    await stage.answer(live, says("No."))
+    await stage.hear(live, arrivals.CodeReturned(asked(live, commands.CallCode).id, problems=("not polite",)))
+    await stage.hear(live, arrivals.CodeFailed(asked(live, commands.CallCode).id, "it broke"))
+    await stage.answer(live, says("No, thank you."))
+    await stage.hear(live, arrivals.CodeReturned(asked(live, commands.CallCode).id))
+    await stage.hear(live, arrivals.CodeReturned(asked(live, commands.CallCode).id))
+
+
+async def never_observed(stage: Stage) -> None:
+    """An answer that claims what its goal requires and nobody observed."""
+    goal = Goal("look at it", required_actions=(RequiredAction("look"),))
+    live = await stage.start("never_observed", chat("claimed", "look", goal=goal, graph=chat_graph(repairs_max=0)))
+    await stage.answer(live, says("I looked at it."))
+
+
+SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
+    chat_with_a_read,
+    write_approved,
+    write_rejected,
+    doubt_reconciled,
+    doubt_judged,
+    cancelled_in_doubt,
+    budget_exhausted,
+    usage_exceeded,
+    child_of_a_call,
+    children_lost,
+    paused_and_resumed,
+    retried,
+    reviewed_by_condition,
+    output_repaired,
+    answer_validated,
+    never_observed,
+)
+
+
+def summary_of(journal: Sequence[bytes]) -> JsonObject:
+    """What a journal folds to, as far as nobody may ever read it differently. A long answer is named by its digest."""
+    state = fold(journal)
+    return {
+        "answer": state.answer if isinstance(state.answer, str) else state.answer.digest.hex(),
+        "committed": dict(sorted(state.committed.items())),
+        "ending": state.ending,
+        "head": state.head.hex(),
+        "kernel": max(decode_turn(data).kernel for data in journal),
+        "messages": len(state.context),
+        "node": standing_at(state).name,
+        "seq": state.seq,
+        "used": {field: amount for field, amount in zip(FIELDS, state.used, strict=True) if amount},
+    }
+
+
+def read_journal(path: Path) -> tuple[bytes, ...]:
+    """The turns in a stored journal."""
+    return tuple(b64decode(line, validate=True) for line in path.read_text(encoding="ascii").splitlines())
+
+
+def files() -> dict[str, str]:
+    """Every file by its path below tests/golden/: one line of base64 per turn, and beside it the summary."""
+    made: dict[str, str] = {}
+    for script in SCRIPTS:
+        for name, journal in asyncio.run(_played(script)).items():
+            made[f"v{FORMAT}/{name}.journal"] = "".join(f"{b64encode(data).decode()}\n" for data in journal)
+            made[f"v{FORMAT}/{name}.json"] = json.dumps(summary_of(journal), indent=2) + "\n"
+    return made
+
+
+async def _played(script: Callable[[Stage], Awaitable[None]]) -> dict[str, Sequence[bytes]]:
+    stage = Stage()
+    await script(stage)
+    return {name: await stage.journal.read(run_id) for name, run_id in stage.names.items()}
+
+
+def write(folder: Path, *, force: bool) -> list[str]:
+    """Write what is missing, and with force also what differs; the paths that differ and were left alone."""
+    refused: list[str] = []
+    for name, text in files().items():
+        path = folder / name
+        is_there = path.exists()
+        if is_there and path.read_text(encoding="ascii") == text:
+            continue
+        if is_there and not force:
+            refused.append(name)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="ascii")
+        print(f"tests/golden/{name}")
+    return refused
+
+
+def main() -> int:
+    """Write the golden journals; the exit code says whether one was left alone although it differs."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.make_golden", description="Write the golden journals.")
+    parser.add_argument("--force", action="store_true", help="overwrite stored journals that differ")
+    refused = write(GOLDEN, force=parser.parse_args().force)
+    for name in refused:
+        print(f"tests/golden/{name} differs and was left as it is; use --force to overwrite it", file=sys.stderr)
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

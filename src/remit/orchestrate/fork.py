@@ -1,0 +1,22 @@
+"""Forking: an ended run is never reopened; it is copied up to a turn, and the copy goes on under its own name."""
+
+from remit.core.arrivals import ResumeRequested
+from remit.core.commands import ForkRun
+from remit.core.manifest import Origin
+from remit.orchestrate.offspring import copy_turns
+from remit.orchestrate.ports import Live
+from remit.orchestrate.recover import recover
+from remit.orchestrate.runner import Runner
+
+
+async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | None = None) -> Live:
+    """Make the fork a retry orders and let it go on. Forking it twice forks it once.
+
+    Whoever holds the fork already passes it as `live`: then it is only resumed, if nobody has resumed it yet.
+    """
+    if live is None:
+        await copy_turns(runner.journal, Origin(run_id, command.id, command.at_seq), command.run_id)
+        live = await recover(runner, command.run_id)
+    if live.state.seq <= command.at_seq + 1:
+        await runner.advance(live, ResumeRequested(command.by))
+    return live

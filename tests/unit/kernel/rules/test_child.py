@@ -1,0 +1,91 @@
+"""Children: what a node that starts them reserves, and what follows when one ends or is lost."""
+
+import pytest
+
+from remit.core import arrivals, rulings
+from remit.core.budget import Budget, Dimension, lease_of
+from remit.core.commands import StartChild
+from remit.core.failure import Ending
+from remit.core.graph import JoinRule, Node, NodeKind
+from remit.kernel import words
+from remit.kernel.doubt import LOST
+from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
+
+LEASE = (("tool_calls", 4), ("output_tokens", 1000))
+
+
+def fan(children: int = 2, join: JoinRule = JoinRule.ALL, budget: Budget = Budget()) -> Run:
+    node = Node("fan", NodeKind.MAP, prompt="look around", children=children, join=join, lease=LEASE, visits_max=1)
+    return Run(manifest_of(graph=in_line(node), budget=budget))
+
+
+def test_a_map_starts_its_children_together() -> None:
+    run = fan(3)
+    assert [child.lease for child in run.open(StartChild)] == [lease_of(LEASE)] * 3
+
+
+def test_a_child_node_starts_one() -> None:
+    run = Run(manifest_of(graph=in_line(Node("child", NodeKind.CHILD, prompt="go", lease=LEASE))))
+    assert len(run.open(StartChild)) == 1
+
+
+def test_children_that_do_not_all_fit_are_not_started() -> None:
+    run = fan(3, budget=Budget(tool_calls=11))
+    assert run.all(StartChild) == []
+    assert run.state.message == "tool_calls: 0 spent or reserved and 12 wanted exceed tool_calls_max=11"
+
+
+def test_what_a_child_spent_settles_its_lease() -> None:
+    run = fan()
+    run.heard_from_child(spent=((int(Dimension.OUTPUT_TOKENS), 10), (int(Dimension.TOOL_CALLS), 4)))
+    assert (run.used(Dimension.TOOL_CALLS), run.used(Dimension.OUTPUT_TOKENS)) == (4, 10)
+    assert (run.reserved(Dimension.TOOL_CALLS), run.reserved(Dimension.OUTPUT_TOKENS)) == (4, 1000)
+    assert (run.used(Dimension.CHILD_RUNS), run.reserved(Dimension.CHILD_RUNS)) == (1, 1)
+
+
+def test_a_child_that_spent_nothing_still_was_a_child() -> None:
+    run = fan()
+    run.heard_from_child()
+    assert run.last(rulings.CommandSettled).charged == ((int(Dimension.CHILD_RUNS), 1),)
+
+
+@pytest.mark.parametrize("dimension", [Dimension.TOOL_CALLS, Dimension.HUMAN_REVIEWS])
+def test_a_child_that_spent_more_than_its_lease_stops_the_run(dimension: Dimension) -> None:
+    run = fan()
+    run.heard_from_child(spent=((int(dimension), 5),))
+    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert [over[0] for over in run.last(rulings.UsageExceeded).over] == [dimension]
+
+
+def test_a_lost_child_spent_all_of_its_lease() -> None:
+    run = fan(1, JoinRule.ANY)
+    child = run.open(StartChild)[0]
+    run.take(arrivals.ChildLost(child.id))
+    assert run.last(rulings.CommandSettled).charged == child.reserved
+    assert run.messages()[-1] == words.CHILD_LOST
+    assert run.state.last_error == LOST
+
+
+def test_a_delegate_costs_its_call_too() -> None:
+    run = Run()
+    run.proposes(wants("ask_child"))
+    run.heard_from_child(spent=((int(Dimension.TOOL_CALLS), 2),))
+    assert run.used(Dimension.TOOL_CALLS) == 3
+    assert run.path()[-1] == "think"
+
+
+def test_a_delegate_that_failed_does_not_fail_its_parent() -> None:
+    run = Run()
+    run.proposes(wants("ask_child"))
+    run.heard_from_child(Ending.BUDGET_EXHAUSTED)
+    run.says("then without")
+    assert run.state.ending is Ending.SUCCESS
+
+
+def test_a_lost_delegate_is_told_as_the_result_of_its_call() -> None:
+    run = Run()
+    run.proposes(wants("ask_child"))
+    child = run.open(StartChild)[0]
+    run.take(arrivals.ChildLost(child.id))
+    trace = run.state.calls[child.id]
+    assert (trace.content, trace.code) == (words.CHILD_LOST, LOST)

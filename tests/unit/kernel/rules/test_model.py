@@ -1,0 +1,172 @@
+"""A model node: what is asked of the model, and what follows when it answers or fails."""
+
+import pytest
+
+from remit.core import arrivals, rulings
+from remit.core.budget import Budget, Dimension
+from remit.core.commands import CallModel, SetTimer, TimerPurpose
+from remit.core.contract import ExecutionHints, SystemRequest
+from remit.core.failure import Ending, ErrorCode
+from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
+from remit.core.messages import user_message
+from remit.core.usage import TokenUsage
+from remit.kernel.rules.model import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, ENDING_OF, backoff_ms
+from tests.unit.kernel.builders import MESSAGES_TOKENS, OFFER_TOKENS, Run, manifest_of, wants
+
+RETRYABLE = [
+    ErrorCode.INFERENCE_ENGINE_ERROR,
+    ErrorCode.INFERENCE_MODEL_UNAVAILABLE,
+    ErrorCode.INFERENCE_MALFORMED_RESPONSE,
+]
+
+
+def hinting(max_tokens: int) -> SystemRequest:
+    return SystemRequest((user_message("please"),), hints=ExecutionHints(max_tokens=max_tokens))
+
+
+def test_a_call_shows_the_whole_context_and_names_its_limits() -> None:
+    command = Run().open(CallModel)[0]
+    assert (command.model, command.messages_count, command.attempt) == ("scripted", 1, 1)
+    assert (command.max_tokens, command.timeout_ms) == (OUTPUT_TOKENS_DEFAULT, MODEL_TIMEOUT_MS)
+
+
+@pytest.mark.parametrize(
+    ("wished", "budget", "asked"), [(0, Budget(), 2048), (100, Budget(), 100), (100, Budget(output_tokens=7), 7)]
+)
+def test_the_output_is_cut_to_what_is_wished_and_what_is_left(wished: int, budget: Budget, asked: int) -> None:
+    run = Run(manifest_of(request=hinting(wished), budget=budget))
+    assert run.open(CallModel)[0].max_tokens == asked
+
+
+def test_the_next_call_reads_everything_that_was_said_meanwhile() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    run.take(arrivals.FeedbackGiven("ada", "be brief", 12))
+    run.returns()
+    command = run.open(CallModel)[0]
+    assert command.messages_count == 4
+    assert dict(command.reserved)[Dimension.INPUT_TOKENS] == MESSAGES_TOKENS + OFFER_TOKENS + 40 + 28 + 12
+
+
+def test_an_answer_leads_to_the_check() -> None:
+    run = Run()
+    run.says("hello")
+    assert run.path()[2:] == ["check", "done"]
+    assert run.state.answer == "hello"
+
+
+def test_proposed_calls_lead_to_the_tools() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    assert run.path()[2:] == ["act"]
+
+
+@pytest.mark.req("0.23")
+@pytest.mark.parametrize("code", RETRYABLE)
+def test_a_failure_worth_trying_again_is_tried_again_after_a_pause(code: ErrorCode) -> None:
+    run = Run()
+    failed = run.open(CallModel)[0]
+    run.breaks(code)
+    assert run.now(rulings.RetryPlanned) == [rulings.RetryPlanned(failed.id, 2, code)]
+    timer = run.now(SetTimer)[0]
+    assert (timer.purpose, timer.about) == (TimerPurpose.RETRY, failed.id)
+    assert timer.due_at_ms == run.now_ms + backoff_ms("run", failed.id, 1)
+    run.rings(TimerPurpose.RETRY)
+    assert run.open(CallModel)[0].attempt == 2
+
+
+@pytest.mark.req("0.23")
+@pytest.mark.parametrize("code", list(ENDING_OF))
+def test_a_failure_that_stays_ends_the_run_with_its_code(code: ErrorCode) -> None:
+    run = Run(manifest_of(budget=Budget(retries=2)))
+    while run.state.ending is None:
+        run.breaks(code)
+        if run.state.ending is None:
+            run.rings(TimerPurpose.RETRY)
+    assert (run.state.ending, run.state.error) == (ENDING_OF[code], code)
+    attempts = 1 if code is ErrorCode.INFERENCE_CONTEXT_EXCEEDED else 3
+    assert [command.attempt for command in run.all(CallModel)] == list(range(1, attempts + 1))
+
+
+def test_a_prompt_that_does_not_fit_is_not_tried_again() -> None:
+    run = Run()
+    run.breaks(ErrorCode.INFERENCE_CONTEXT_EXCEEDED)
+    assert run.state.ending is Ending.IMPOSSIBLE
+    assert run.state.message == "INFERENCE_CONTEXT_EXCEEDED in attempt 1 of 4"
+
+
+def test_a_message_of_the_engine_is_kept() -> None:
+    run = Run(manifest_of(budget=Budget(retries=0)))
+    run.take(arrivals.ModelFailed(run.open(CallModel)[0].id, ErrorCode.INFERENCE_ENGINE_ERROR, "connection refused"))
+    assert run.state.message == "connection refused"
+
+
+def test_a_failure_nobody_expects_of_a_model_makes_it_unavailable() -> None:
+    run = Run()
+    run.breaks(ErrorCode.CONFIG_NO_ENGINE)
+    assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.CONFIG_NO_ENGINE)
+
+
+def test_attempts_are_counted_per_call_and_not_per_run() -> None:
+    run = Run(manifest_of(budget=Budget(retries=1)))
+    for n in range(3):
+        run.breaks()
+        run.rings(TimerPurpose.RETRY)
+        run.proposes(wants("look", n))
+        run.returns()
+    assert [command.attempt for command in run.all(CallModel)] == [1, 2, 1, 2, 1, 2, 1]
+
+
+@pytest.mark.req("0.23")
+def test_an_answer_without_a_word_or_a_call_is_malformed() -> None:
+    run = Run(manifest_of(budget=Budget(retries=0)))
+    run.says("")
+    assert (run.state.ending, run.state.error) == (Ending.REPEATED_FAILURE, ErrorCode.INFERENCE_MALFORMED_RESPONSE)
+    assert run.state.message == "the model said nothing"
+
+
+def test_a_call_that_never_got_through_costs_nothing() -> None:
+    run = Run()
+    run.breaks()
+    assert run.last(rulings.CommandSettled).charged == ()
+
+
+def test_a_call_that_was_cut_off_costs_all_it_reserved() -> None:
+    run = Run()
+    reserved = run.open(CallModel)[0].reserved
+    run.breaks(was_cut=True)
+    assert run.last(rulings.CommandSettled).charged == reserved
+
+
+def test_a_failed_call_that_reports_its_usage_costs_that() -> None:
+    run = Run()
+    usage = TokenUsage(prompt_tokens=8, output_tokens=1)
+    run.take(arrivals.ModelFailed(run.open(CallModel)[0].id, ErrorCode.INFERENCE_ENGINE_ERROR, usage=usage))
+    assert (run.used(Dimension.INPUT_TOKENS), run.used(Dimension.OUTPUT_TOKENS)) == (8, 1)
+
+
+def test_a_failed_call_that_used_more_than_it_reserved_stops_the_run() -> None:
+    run = Run()
+    usage = TokenUsage(output_tokens=5000)
+    run.take(
+        arrivals.ModelFailed(run.open(CallModel)[0].id, ErrorCode.INFERENCE_ENGINE_ERROR, usage=usage, was_cut=True)
+    )
+    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+    assert run.used(Dimension.OUTPUT_TOKENS) == 5000
+
+
+def test_a_retry_that_no_longer_fits_the_budget_stops_the_run() -> None:
+    run = Run(manifest_of(budget=Budget(output_tokens=2048)))
+    run.breaks(was_cut=True)
+    run.rings(TimerPurpose.RETRY)
+    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+
+
+def test_the_pause_doubles_up_to_a_limit() -> None:
+    pauses = [backoff_ms("run", "0.4", attempt) for attempt in range(1, 40)]
+    assert BACKOFF_MS_FIRST // 2 <= pauses[0] <= BACKOFF_MS_FIRST
+    assert all(BACKOFF_MS_MAX // 2 <= pause <= BACKOFF_MS_MAX for pause in pauses[10:])
+
+
+def test_runs_that_failed_together_do_not_return_together() -> None:
+    assert len({backoff_ms(f"run{n}", "0.4", 3) for n in range(50)}) > 40

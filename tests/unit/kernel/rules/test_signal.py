@@ -1,0 +1,141 @@
+"""Signals: each of the seven, at the moment it takes effect."""
+
+import pytest
+
+from remit.core import arrivals, rulings
+from remit.core.budget import Budget
+from remit.core.commands import CallModel, CallTool, ForkRun, TimerPurpose
+from remit.core.failure import ArrivalFault, Ending, ErrorCode
+from remit.kernel.state import loop_state
+from tests.unit.kernel.builders import Run, manifest_of, wants
+
+
+@pytest.mark.req("3.8")
+@pytest.mark.parametrize(("reason", "message"), [("", "cancelled by ada"), ("enough", "cancelled by ada: enough")])
+def test_cancel_ends_the_run_at_once(reason: str, message: str) -> None:
+    run = Run()
+    run.take(arrivals.CancelRequested("ada", reason))
+    assert (run.state.ending, run.state.error) == (Ending.USER_CANCEL, ErrorCode.CANCELLED_SIGNAL)
+    assert run.state.message == message
+    assert run.state.open == {}
+
+
+@pytest.mark.req("3.8")
+def test_cancel_ends_a_paused_run_too() -> None:
+    run = Run()
+    run.take(arrivals.PauseRequested("ada"))
+    run.take(arrivals.CancelRequested("ada"))
+    assert run.state.ending is Ending.USER_CANCEL
+
+
+@pytest.mark.req("3.8")
+def test_pause_lets_what_is_under_way_return_and_orders_nothing_more() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    run.take(arrivals.PauseRequested("ada"))
+    run.returns()
+    assert run.state.committed == {"look": 1}
+    assert run.open(CallModel) == []
+    assert loop_state(run.state) == "paused"
+
+
+def test_a_paused_run_is_not_paused_again() -> None:
+    run = Run()
+    run.take(arrivals.PauseRequested("ada"))
+    assert run.fault_of(arrivals.PauseRequested("bob")) is ArrivalFault.ALREADY_PAUSED
+
+
+@pytest.mark.req("3.8")
+def test_resume_goes_where_the_run_was_going() -> None:
+    run = Run()
+    run.take(arrivals.PauseRequested("ada"))
+    run.proposes(wants("look"))
+    run.take(arrivals.ResumeRequested("ada"))
+    assert run.path()[-1] == "act"
+    assert [call.tool for call in run.open(CallTool)] == ["look"]
+
+
+def test_resume_of_a_run_that_still_waits_orders_nothing() -> None:
+    run = Run()
+    run.take(arrivals.PauseRequested("ada"))
+    run.take(arrivals.ResumeRequested("ada"))
+    assert len(run.open(CallModel)) == 1
+    assert run.turns[-1].decisions == (rulings.RunResumed("ada"),)
+
+
+def test_resume_ends_a_run_that_came_to_its_end_while_paused() -> None:
+    run = Run(manifest_of(budget=Budget(retries=0)))
+    run.take(arrivals.PauseRequested("ada"))
+    run.breaks()
+    run.take(arrivals.ResumeRequested("ada"))
+    assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, ErrorCode.INFERENCE_ENGINE_ERROR)
+
+
+def test_a_run_that_is_not_paused_cannot_be_resumed() -> None:
+    assert Run().fault_of(arrivals.ResumeRequested("ada")) is ArrivalFault.NOT_PAUSED
+
+
+@pytest.mark.req("3.8")
+def test_approve_lets_a_held_call_run() -> None:
+    run = Run()
+    run.proposes(wants("write"))
+    run.approves()
+    assert [call.tool for call in run.open(CallTool)] == ["write"]
+
+
+@pytest.mark.req("3.8")
+def test_reject_refuses_a_held_call() -> None:
+    run = Run()
+    run.proposes(wants("write"))
+    run.rejects()
+    assert run.all(CallTool) == []
+
+
+@pytest.mark.req("3.8")
+def test_feedback_is_heard_with_the_next_model_call_and_decides_nothing() -> None:
+    run = Run()
+    run.take(arrivals.FeedbackGiven("ada", "be brief", 12))
+    assert run.turns[-1].decisions == (rulings.FeedbackTaken("ada"),)
+    run.breaks()
+    run.rings(TimerPurpose.RETRY)
+    assert (run.messages(), run.open(CallModel)[0].messages_count) == (["please", "be brief"], 2)
+
+
+def test_several_words_of_feedback_are_heard_in_the_order_they_came() -> None:
+    run = Run()
+    for text in ("first", "second"):
+        run.take(arrivals.FeedbackGiven("ada", text, 12))
+    run.proposes(wants("look"))
+    run.returns()
+    assert run.messages()[-2:] == ["first", "second"]
+
+
+@pytest.mark.req("3.8")
+def test_retry_forks_a_failed_run_from_its_last_turn_before_the_ending() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    run.take(arrivals.CancelRequested("ada"))
+    run.take(arrivals.RetryRequested("bob"))
+    assert run.now(ForkRun) == [ForkRun("3.1", "run.3.1", 1, "bob")]
+    assert run.state.ending is Ending.USER_CANCEL
+
+
+def test_every_retry_is_a_fork_of_its_own() -> None:
+    run = Run()
+    run.take(arrivals.CancelRequested("ada"))
+    for _ in range(2):
+        run.take(arrivals.RetryRequested("ada"))
+    assert [fork.run_id for fork in run.all(ForkRun)] == ["run.2.1", "run.3.1"]
+    assert {fork.at_seq for fork in run.all(ForkRun)} == {0}
+
+
+def test_a_run_that_is_open_or_succeeded_cannot_be_retried() -> None:
+    run = Run()
+    assert run.fault_of(arrivals.RetryRequested("ada")) is ArrivalFault.NOT_RETRYABLE
+    run.says("done")
+    assert run.fault_of(arrivals.RetryRequested("ada")) is ArrivalFault.NOT_RETRYABLE
+
+
+def test_a_run_that_ended_in_its_first_turn_has_nothing_to_go_on_from() -> None:
+    run = Run(manifest_of(budget=Budget(steps=0)))
+    assert run.fault_of(arrivals.RetryRequested("ada")) is ArrivalFault.NOT_RETRYABLE
