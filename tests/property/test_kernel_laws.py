@@ -385,11 +385,28 @@ SIGNALS: tuple[Arrival, ...] = (
 )
 
 
+# What some run had written at some moment, from nothing to everything.
+prefixes = journals.flatmap(lambda journal: st.sampled_from(range(len(journal) + 1)).map(lambda count: journal[:count]))
+
+
 @st.composite
-def prefixes(draw: st.DrawFn) -> tuple[bytes, ...]:
-    """What some run had written at some moment, from nothing to everything."""
-    journal = draw(journals)
-    return journal[: draw(st.integers(0, 500)) % (len(journal) + 1)]
+def arrivals_at(draw: st.DrawFn, state: RunState) -> Arrival:
+    """What may arrive at a run: an outcome that fits an open command, any outcome about anything, a signal or a start."""
+    choice = draw(st.integers(0, 9))
+    fitting = [
+        make(command.id)
+        for command in state.open.values()
+        for make in OUTCOMES
+        if ANSWERS[type(make(""))] is type(command)
+    ]
+    if choice < 6 and fitting:
+        return draw(st.sampled_from(fitting))
+    if choice < 8:
+        ids = (*state.open, *state.calls, "0.1", f"{state.seq}.0", f"{state.seq + 1}.0", f"{'1' * 5000}.0", "nonsense")
+        return draw(st.sampled_from(OUTCOMES))(draw(st.sampled_from(ids)))
+    if choice < 9 and state.manifest is not None:
+        return RunStarted(state.manifest, 1)
+    return draw(st.sampled_from(SIGNALS))
 
 
 def decided(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...] | IllegalArrival:
@@ -411,15 +428,11 @@ def test_deciding_what_came_next_leaves_the_state_as_it_was(journal: tuple[bytes
 
 
 @settings(max_examples=400)
-@given(prefixes(), st.data())
+@given(prefixes, st.data())
 def test_deciding_anything_at_all_leaves_the_state_as_it_was(journal: tuple[bytes, ...], data: st.DataObject) -> None:
     state = fold(journal)
-    ids = [*state.open, *state.calls, "0.1", f"{state.seq}.0", f"{state.seq + 1}.0", "1" * 5000 + ".0", "nonsense", ""]
-    outcome = data.draw(st.sampled_from(OUTCOMES), label="outcome")(data.draw(st.sampled_from(ids), label="about"))
-    arrival = data.draw(st.sampled_from([outcome, outcome, outcome, *SIGNALS]))
-    if state.manifest is not None and data.draw(st.integers(0, 9)) == 0:
-        arrival = RunStarted(state.manifest, 1)
-    at_ms = state.at_ms + data.draw(st.sampled_from([0, 1, 1000, 10**6, 10**8]))
+    arrival = data.draw(arrivals_at(state), label="arrival")
+    at_ms = state.at_ms + data.draw(st.sampled_from([0, 1, 1000, 10**6, 10**8]), label="after_ms")
     first = decided(state, arrival, at_ms)
     assert state == fold(journal)
     again = decided(state, arrival, at_ms)
@@ -431,7 +444,7 @@ def test_deciding_anything_at_all_leaves_the_state_as_it_was(journal: tuple[byte
         assert first, "an arrival that was judged leaves a decision"
 
 
-@given(prefixes(), st.sampled_from(OUTCOMES), st.data())
+@given(prefixes, st.sampled_from(OUTCOMES), st.data())
 def test_an_outcome_of_no_open_command_is_illegal_and_changes_nothing(
     journal: tuple[bytes, ...], outcome: Callable[[str], Arrival], data: st.DataObject
 ) -> None:

@@ -126,6 +126,7 @@ OWN_OUTCOMES: Mapping[NodeKind, tuple[NodeOutcome, ...]] = MappingProxyType(
         NodeKind.RETRIEVE: (NodeOutcome.FOUND,),
         NodeKind.RERANK: (NodeOutcome.RETURNED,),
         NodeKind.VALIDATE: (NodeOutcome.PASSED, NodeOutcome.REPAIRABLE),
+        # rejected and expired lead on only along an edge that names them; else the run ends with that no.
         NodeKind.HUMAN: (NodeOutcome.ANSWERED, NodeOutcome.APPROVED, NodeOutcome.REJECTED, NodeOutcome.EXPIRED),
         NodeKind.CHILD: (NodeOutcome.JOINED,),
         NodeKind.MAP: (NodeOutcome.JOINED,),

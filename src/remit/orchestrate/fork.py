@@ -1,6 +1,7 @@
 """Forking: an ended run is never reopened; it is copied up to a turn, and the copy goes on under its own name."""
 
 from remit.core.arrivals import ResumeRequested
+from remit.core.codec import decode_turn
 from remit.core.commands import ForkRun
 from remit.core.manifest import Origin
 from remit.orchestrate.offspring import copy_turns
@@ -17,6 +18,7 @@ async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | No
     if live is None:
         await copy_turns(runner.journal, Origin(run_id, command.id, command.at_seq), command.run_id)
         live = await recover(runner, command.run_id)
-    if live.state.seq <= command.at_seq + 1:
+    since = [decode_turn(data) for data in await runner.journal.read(live.run_id, after=command.at_seq)]
+    if not any(isinstance(turn.arrival, ResumeRequested) for turn in since):
         await runner.advance(live, ResumeRequested(command.by))
     return live

@@ -6,20 +6,20 @@ import pytest
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.core import arrivals
-from remit.core.arrivals import Happened, RunStarted
+from remit.core.arrivals import RunStarted
 from remit.core.boundary import Boundary, boundary_version
 from remit.core.budget import COUNTERS, Dimension
 from remit.core.codec import decode_turn, hash_turn
 from remit.core.commands import AskHuman, CallModel, CallTool, ForkRun, StartChild
 from remit.core.contract import SystemRequest
-from remit.core.failure import Ending, InvariantBroken
+from remit.core.failure import InvariantBroken
 from remit.core.graph import graph_version
 from remit.core.manifest import Manifest, Origin
 from remit.core.messages import user_message
 from remit.core.record import BlobRef, replace
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.state import pinned
-from remit.orchestrate.offspring import child_manifest, copy_turns, fork, spent_by
+from remit.orchestrate.offspring import child_manifest, copy_turns, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import recover
@@ -159,6 +159,10 @@ async def retried(stage: Stage, live: Live) -> ForkRun:
     return order
 
 
+async def copied(stage: Stage, order: ForkRun, run_id: str = "run") -> None:
+    await copy_turns(stage.journal, Origin(run_id, order.id, order.at_seq), order.run_id)
+
+
 def model_call(live: Live) -> CallModel:
     return next(command for command in live.state.open.values() if isinstance(command, CallModel))
 
@@ -167,12 +171,36 @@ def test_a_fork_is_its_origin_up_to_the_turn_before_it_ended() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "look")
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         copy, original = await stage.run(order.run_id), await stage.run("run")
         assert copy.state.ending is None
-        assert [turn.decisions for turn in copy.turns] == [
+        assert [turn.decisions for turn in copy.turns[:-1]] == [
             turn.decisions for turn in original.turns[: order.at_seq + 1]
         ]
+
+    play(scene())
+
+
+def test_a_fork_is_paused_until_somebody_resumes_it() -> None:
+    async def scene() -> None:
+        stage = Stage()
+        order = await failed(stage, "look")
+        await copied(stage, order)
+        copy = await stage.run(order.run_id)
+        assert copy.state.paused
+        assert copy.turns[-1].at_ms == copy.turns[-2].at_ms
+
+    play(scene())
+
+
+def test_a_fork_of_a_run_that_was_paused_needs_no_other_pause() -> None:
+    async def scene() -> None:
+        stage = Stage()
+        live = await stage.runner.start(manifest_of())
+        await stage.runner.advance(live, arrivals.PauseRequested("ada"))
+        order = await retried(stage, live)
+        await copied(stage, order)
+        assert (await stage.run(order.run_id)).state.seq == order.at_seq
 
     play(scene())
 
@@ -181,7 +209,7 @@ def test_a_fork_names_its_origin_and_its_chain_holds() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "look")
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         copy = await stage.run(order.run_id)
         assert pinned(copy.state).forked_from == Origin("run", order.id, order.at_seq)
         assert [turn.previous for turn in copy.turns[1:]] == [hash_turn(data) for data in copy.journal[:-1]]
@@ -189,25 +217,25 @@ def test_a_fork_names_its_origin_and_its_chain_holds() -> None:
     play(scene())
 
 
-def test_forking_twice_forks_once() -> None:
+def test_copying_twice_copies_once() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "look")
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         before = await stage.journal.read(order.run_id)
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         assert await stage.journal.read(order.run_id) == before
 
     play(scene())
 
 
-def test_two_that_fork_at_once_write_one_fork() -> None:
+def test_two_that_copy_at_once_write_one_fork() -> None:
     async def scene() -> None:
         journal = WatchedJournal(beside_append=let_others_run)
         stage = Stage(journal=journal)
         order = await failed(stage, "look")
-        await asyncio.gather(*(fork(journal, "run", order) for _ in range(5)))
-        assert (await stage.run(order.run_id)).state.seq == order.at_seq
+        await asyncio.gather(*(copied(stage, order) for _ in range(5)))
+        assert (await stage.run(order.run_id)).state.seq == order.at_seq + 1
 
     play(scene())
 
@@ -216,7 +244,7 @@ def test_a_copy_that_was_cut_off_goes_on_from_there() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "look")
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         whole = await stage.journal.read(order.run_id)
         for already in range(len(whole)):
             partly = MemoryJournal()
@@ -247,9 +275,9 @@ def test_a_fork_of_a_fork_names_the_fork() -> None:
     async def scene() -> None:
         stage = Stage()
         first = await failed(stage, "look")
-        await fork(stage.journal, "run", first)
+        await copied(stage, first)
         again = await retried(stage, await stage.runner.load(first.run_id))
-        await fork(stage.journal, first.run_id, again)
+        await copied(stage, again, first.run_id)
         manifest = pinned((await stage.run(again.run_id)).state)
         assert manifest.forked_from == Origin(first.run_id, again.id, again.at_seq)
         assert manifest.run_id == again.run_id
@@ -261,7 +289,7 @@ def test_a_fork_keeps_the_keys_of_effects_since_the_world_knows_them() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "put")
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         assert (await stage.run(order.run_id)).last(CallTool).key == (await stage.run("run")).last(CallTool).key
 
     play(scene())
@@ -271,7 +299,7 @@ def test_an_effect_in_flight_is_in_doubt_in_the_fork_too() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "write")
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         live = await recover(stage.runner, order.run_id)
         assert len(live.state.doubted) == 1
 
@@ -282,7 +310,7 @@ def test_the_children_of_a_fork_are_its_own() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "ask_child")
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         child = (await stage.run(order.run_id)).last(StartChild)
         assert child.run_id == f"{order.run_id}.{child.id}"
 
@@ -295,7 +323,7 @@ def test_a_fork_of_a_child_answers_to_nobody() -> None:
         live = await stage.runner.start(child_of(manifest_of()))
         await stage.runner.advance(live, ModelSaid(model_call(live).id, proposes("look", {"n": 1})))
         order = await retried(stage, live)
-        await fork(stage.journal, live.run_id, order)
+        await copied(stage, order, live.run_id)
         assert pinned((await stage.run(order.run_id)).state).parent is None
 
     play(scene())
@@ -305,24 +333,9 @@ def test_a_fork_folds_although_its_first_arrival_was_rewritten() -> None:
     async def scene() -> None:
         stage = Stage()
         order = await failed(stage, "look", "write")
-        await fork(stage.journal, "run", order)
+        await copied(stage, order)
         data = await stage.journal.read(order.run_id)
         assert isinstance(SimulatedRun(order.run_id, data).turns[0].arrival, RunStarted)
         assert fold(data).run_id == order.run_id
-
-    play(scene())
-
-
-def test_a_fork_can_be_judged_like_any_run() -> None:
-    async def scene() -> None:
-        stage = Stage()
-        order = await failed(stage, "write")
-        await fork(stage.journal, "run", order)
-        live = await recover(stage.runner, order.run_id)
-        (question,) = (command for command in live.state.open.values() if isinstance(command, AskHuman))
-        await stage.runner.judge(live, arrivals.OutcomeJudged(question.id, "ada", Happened.NO))
-        assert live.state.ending is None
-        assert live.state.doubted == {}
-        assert (await stage.run("run")).ending is Ending.USER_CANCEL
 
     play(scene())

@@ -9,7 +9,7 @@ from remit.core.commands import AskHuman, CallModel, CallTool, Command, ForkRun,
 from remit.core.failure import Ending, RequestRejected
 from remit.core.manifest import Manifest
 from remit.core.tools import ToolResult
-from remit.orchestrate.offspring import fork
+from remit.orchestrate.fork import fork
 from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import RUN_NOT_FOUND, recover
 from remit.orchestrate.reports import ModelSaid, PersonApproved, PersonSaid, ToolSaid
@@ -121,8 +121,8 @@ def test_recovering_twice_loses_nothing_twice() -> None:
 def test_what_a_lost_outcome_closes_is_not_performed_any_more() -> None:
     async def scene() -> None:
         before, after = processes()
-        # One review for the approval and none for the question about the outcome, so the loss ends the run.
-        await until_called(before, "write", "look", manifest=manifest_of(budget=Budget(human_reviews=1)))
+        # Reviews for two approvals and none for a question about an outcome, so the loss ends the run.
+        await until_called(before, "write", "put", manifest=manifest_of(budget=Budget(human_reviews=2)))
         live = await recover(after.runner, "run")
         assert live.state.ending is Ending.REVIEW_REQUIRED
         assert sent_to(after) == []
@@ -137,14 +137,14 @@ def test_what_a_rival_settled_meanwhile_is_not_performed_again() -> None:
                 settled.append(True)
                 rival = Stage(journal=journal.kept)
                 live = await rival.runner.load(run_id)
-                look = next(c for c in opened(live, CallTool) if isinstance(c, CallTool) and c.tool == "look")
-                result = ToolResult("c", "look", '{"ok": true}')
-                await rival.runner.advance(live, ToolSaid(look.id, result))
+                put = next(c for c in opened(live, CallTool) if isinstance(c, CallTool) and c.tool == "put")
+                result = ToolResult("c", "put", '{"ok": true}')
+                await rival.runner.advance(live, ToolSaid(put.id, result))
 
         settled: list[bool] = []
         journal = WatchedJournal(beside_append=settle)
         before, after = Stage(journal=journal.kept), Stage(journal=journal)
-        await until_called(before, "write", "look")
+        await until_called(before, "write", "put")
         await recover(after.runner, "run")
         assert settled
         assert sent_to(after) == []
@@ -208,11 +208,12 @@ def test_a_fork_whose_copying_was_cut_off_is_copied_to_its_end_first() -> None:
         await stage.runner.advance(live, arrivals.RetryRequested("ada"))
         (order,) = (await stage.run()).all(ForkRun)
         with pytest.raises(ConnectionError):
-            await fork(journal, "run", order)
-        assert len(await journal.kept.read(order.run_id)) == 1
+            await fork(stage.runner, "run", order)
+        assert len(await journal.kept.read(order.run_id)) == 2
         after = Stage(journal=journal.kept)
         copied = await recover(after.runner, order.run_id)
-        assert copied.state.seq == order.at_seq
+        assert copied.state.seq == order.at_seq + 1
+        assert copied.state.paused
 
     play(scene())
 

@@ -73,7 +73,8 @@ def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
     question = _question(tally, arrival.command_id, AskPurpose.APPROVAL, AskPurpose.QUESTION)
     settle_question(tally, question, Answer.REJECTED, by=arrival.by)
     if question.packet is None:
-        return NodeOutcome.REJECTED
+        message = f"{arrival.by} said no to question {question.id}" + (f": {arrival.reason}" if arrival.reason else "")
+        return _say_no(tally, NodeOutcome.REJECTED, Ending.PERMISSION_DENIED, message)
     reason = f"rejected by {arrival.by}" + (f": {arrival.reason}" if arrival.reason else "")
     refuse_call(tally, question.packet.call, Refusal.APPROVAL_REJECTED, reason)
     return joined(tally)
@@ -85,11 +86,18 @@ def on_expired(tally: Tally, question: AskHuman) -> str | None:
     if question.purpose is AskPurpose.OUTCOME:
         return end(tally, Ending.REVIEW_REQUIRED, message=f"nobody said in time what became of question {question.id}")
     if question.packet is None:
-        # A graph may go on without an answer; a run that ends here ends for the want of it.
-        end(tally, question.ending, message=f"nobody answered question {question.id} in time")
-        return NodeOutcome.EXPIRED
+        message = f"nobody answered question {question.id} in time"
+        return _say_no(tally, NodeOutcome.EXPIRED, question.ending, message)
     refuse_call(tally, question.packet.call, Refusal.APPROVAL_EXPIRED, "nobody approved it in time")
     return joined(tally)
+
+
+def _say_no(tally: Tally, outcome: NodeOutcome, ending: Ending, message: str) -> str:
+    """A no, spoken or by silence, is never taken for a yes: where no edge names it, the run ends with it."""
+    name = tally.graph.nodes[tally.node].name
+    is_named = any(edge.source == name and edge.outcome == outcome for edge in tally.graph.graph.edges)
+    exit_named = end(tally, ending, message=message)
+    return outcome if is_named else exit_named
 
 
 def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:

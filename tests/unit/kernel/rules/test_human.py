@@ -202,11 +202,19 @@ def test_an_answer_becomes_a_message_and_the_run_goes_on() -> None:
 
 
 def test_a_question_may_be_approved_or_rejected_like_a_call() -> None:
-    approved, rejected = (Run(manifest_of(graph=in_line(ASK))) for _ in range(2))
+    graph = in_line(ASK, edges=(Edge("ask", "failed", "rejected"),))
+    approved, rejected = (Run(manifest_of(graph=graph)) for _ in range(2))
     approved.approves()
     rejected.rejects()
     outcomes = [run.all(rulings.NodeEntered)[-1].outcome for run in (approved, rejected)]
     assert outcomes == ["approved", "rejected"]
+
+
+def test_a_no_that_the_graph_does_not_name_ends_the_run_as_denied() -> None:
+    run = Run(manifest_of(graph=in_line(ASK)))
+    run.rejects()
+    assert run.state.ending is Ending.PERMISSION_DENIED
+    assert run.path() == ["ask", "escalated"]
 
 
 def test_a_question_nobody_answers_can_end_the_run_for_want_of_information() -> None:
@@ -216,14 +224,21 @@ def test_a_question_nobody_answers_can_end_the_run_for_want_of_information() -> 
     assert run.state.message == f"nobody answered question {run.all(AskHuman)[0].id} in time"
 
 
-def test_silence_of_a_person_is_no_success() -> None:
+def test_silence_that_the_graph_does_not_name_ends_the_run_for_want_of_information() -> None:
     run = Run(manifest_of(graph=in_line(ASK)))
+    run.rings(TimerPurpose.APPROVAL)
+    assert run.state.ending is Ending.MISSING_INFO
+
+
+def test_silence_of_a_person_is_no_success_even_where_it_leads_to_one() -> None:
+    run = Run(manifest_of(graph=in_line(ASK, edges=(Edge("ask", "done", "expired"),))))
     run.rings(TimerPurpose.APPROVAL)
     assert run.state.ending is Ending.PARTIAL_SUCCESS
 
 
-def test_a_graph_may_go_on_without_an_answer() -> None:
-    run = Run(manifest_of(graph=in_line(ASK, Node("think", NodeKind.MODEL))))
+def test_a_graph_that_names_silence_may_go_on_without_an_answer() -> None:
+    graph = in_line(ASK, Node("think", NodeKind.MODEL), edges=(Edge("ask", "think", "expired"),))
+    run = Run(manifest_of(graph=graph))
     run.rings(TimerPurpose.APPROVAL)
     run.says("then without")
     assert run.state.ending is Ending.SUCCESS
