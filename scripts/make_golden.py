@@ -198,7 +198,7 @@ async def cancelled_in_doubt(stage: Stage) -> None:
 
 async def budget_exhausted(stage: Stage) -> None:
     """A run whose second model call would not fit its tokens."""
-    live = await stage.start("budget_exhausted", chat("exhausted", "look", budget=Budget(input_tokens=300)))
+    live = await stage.start("budget_exhausted", chat("exhausted", "look", budget=Budget(input_tokens=250)))
     await stage.answer(live, proposes("look", {"n": 1}))
     await stage.give(live)
 
@@ -318,6 +318,16 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     never_observed,
 )
 
+# How the runs end that do not succeed.
+ENDINGS = {
+    "budget_exhausted": Ending.BUDGET_EXHAUSTED,
+    "cancelled_in_doubt": Ending.USER_CANCEL,
+    "never_observed": Ending.VALIDATION_FAIL,
+    "retried": Ending.UNAVAILABLE_DEP,
+    "usage_exceeded": Ending.BUDGET_EXHAUSTED,
+    "write_rejected": Ending.PERMISSION_DENIED,
+}
+
 
 def summary_of(journal: Sequence[bytes]) -> JsonObject:
     """What a journal folds to, as far as nobody may ever read it differently. A long answer is named by its digest."""
@@ -353,7 +363,11 @@ def files() -> dict[str, str]:
 async def _played(script: Callable[[Stage], Awaitable[None]]) -> dict[str, Sequence[bytes]]:
     stage = Stage()
     await script(stage)
-    return {name: await stage.journal.read(run_id) for name, run_id in stage.names.items()}
+    journals = {name: await stage.journal.read(run_id) for name, run_id in stage.names.items()}
+    for name, journal in journals.items():
+        ending = fold(journal).ending
+        assert ending is ENDINGS.get(name, Ending.SUCCESS), f"{name} ended as {ending}; its script no longer shows that"
+    return journals
 
 
 def write(folder: Path, *, force: bool) -> list[str]:

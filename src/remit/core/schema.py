@@ -108,6 +108,13 @@ class Checker:
         except ValueError:
             return False
 
+    def fits(self, value: Any) -> bool:
+        """The same for a value that is known to be JSON, as one that has a canonical form is."""
+        try:
+            return bool(self._validator.is_valid(value))
+        except ValueError:
+            return False
+
     def violations(self, value: Any, limit: int = VIOLATIONS_MAX) -> tuple[Violation, ...]:
         """The first violations by path, keyword and message; none means that the value fits.
 

@@ -39,20 +39,14 @@ def left(tally: Tally, dimension: int) -> int:
 
 def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Charges | None:
     """What a call reserves or cost, money included; None when it has a price nobody knows."""
-    if model.price is None:
-        return None
-    cost = cost_microusd(model, input_tokens, output_tokens)
-    if cost:
-        return ((_INPUT, input_tokens), (_OUTPUT, output_tokens), (_COST, cost))
-    return ((_INPUT, input_tokens), (_OUTPUT, output_tokens))
-
-
-def cost_microusd(model: ModelInfo, input_tokens: int, output_tokens: int) -> int:
-    """Money in whole micro-dollars, rounded up: a fraction of a micro-dollar is still spent."""
     price = model.price
-    assert price is not None, "an unknown price was refused when the call was reserved"
+    if price is None:
+        return None
     total = input_tokens * price.input_microusd_per_mtok + output_tokens * price.output_microusd_per_mtok
-    return -(-total // _MICRO)
+    if total:
+        # In whole micro-dollars, rounded up: a fraction of one is still spent.
+        return ((_INPUT, input_tokens), (_OUTPUT, output_tokens), (_COST, -(-total // _MICRO)))
+    return ((_INPUT, input_tokens), (_OUTPUT, output_tokens))
 
 
 def tool_charges(tool: ToolDefinition) -> Charges:
@@ -95,16 +89,17 @@ def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     tally.rule(CommandSettled(command.id, charged))
     if charged == command.reserved:
         return None
-    reserved = dict(command.reserved)
-    for dimension, amount in charged:
-        if amount > reserved.get(dimension, 0):
+    for (dimension, amount), (its_dimension, its_amount) in zip(charged, command.reserved, strict=False):
+        if dimension != its_dimension or amount > its_amount:
             return _stop_for_excess(tally, command, charged)
-    return None
+    return None if len(charged) <= len(command.reserved) else _stop_for_excess(tally, command, charged)
 
 
-def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str:
+def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str | None:
     reserved = dict(command.reserved)
     over = tuple((d, amount - reserved.get(d, 0)) for d, amount in charged if amount > reserved.get(d, 0))
+    if not over:
+        return None
     tally.rule(UsageExceeded(command.id, over))
     names = ", ".join(f"{FIELDS[d]} by {amount}" for d, amount in over)
     return end(tally, Ending.BUDGET_EXHAUSTED, message=f"command {command.id} used more than it had reserved: {names}")

@@ -11,11 +11,13 @@ from remit.core.budget import DIMENSIONS
 from remit.core.commands import (
     AskHuman,
     AskPurpose,
-    CancelCommand,
+    CallCode,
+    CallModel,
+    CallTool,
     Command,
-    ForkRun,
-    ReconcileTool,
+    Retrieve,
     SetTimer,
+    StartChild,
     TimerPurpose,
 )
 from remit.core.events import Decision
@@ -27,16 +29,14 @@ from remit.core.schema import Violation
 from remit.kernel.graph import CompiledGraph
 from remit.kernel.state import CallKey, RunState, compiled, pinned
 
-# Whether a node waits for a command of this kind; of timers and questions, their purpose decides.
-_BESIDE: frozenset[type[Command]] = frozenset({ReconcileTool, CancelCommand, ForkRun})
-_DEPENDS: frozenset[type[Command]] = frozenset({SetTimer, AskHuman})
+# Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
+WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
 
 
 def blocks(command: Command) -> bool:
     """Whether the node waits for this command. A question about a doubted call does not: the call itself does."""
-    kind = type(command)
-    if kind not in _DEPENDS:
-        return kind not in _BESIDE
+    if type(command) in WAITED_FOR:
+        return True
     if isinstance(command, SetTimer):
         return command.purpose is TimerPurpose.RETRY
     return isinstance(command, AskHuman) and command.purpose is not AskPurpose.OUTCOME

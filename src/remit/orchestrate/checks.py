@@ -40,6 +40,13 @@ class Checks:
             return (checker,)
         return () if checker.is_valid(value) else tuple(map(_shortened, checker.violations(value)))
 
+    def violations_in_arguments(self, schema: JsonObject, arguments: JsonObject) -> tuple[Violation, ...]:
+        """The same for arguments that have a canonical form, and so are known to be JSON."""
+        entry = self._compiled.get(id(schema))
+        if entry is not None and type(entry[1]) is Checker and entry[1].fits(arguments):
+            return ()
+        return self.violations(schema, arguments)
+
     def violations_in_json(self, schema: JsonObject, text: str) -> tuple[Violation, ...]:
         """Where the value of a JSON text breaks a schema; a text that is no JSON breaks every schema."""
         value, fault = _parsed(text)

@@ -44,7 +44,8 @@ def rendered(entry: Message | ModelAnswered) -> Message:
     """An entry of the context as a message."""
     if isinstance(entry, Message):
         return entry
-    return assistant_message(entry.text, tuple(_call(call) for call in entry.calls), entry.reasoning)
+    calls = tuple([_call(call) for call in entry.calls]) if entry.calls else ()
+    return assistant_message(entry.text, calls, entry.reasoning)
 
 
 def _call(call: ProposedCall) -> ToolCall:

@@ -36,6 +36,8 @@ from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, siz
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
 # sum and price made of it still fits the 64 bits of a record. All its bits are ones.
 FIGURE_MAX = 2**40 - 1
+# More calls in one answer than anybody could have meant; each of them costs a judgement and a message.
+CALLS_MAX = 128
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
 
@@ -104,9 +106,15 @@ class Facts:
     def _answered(self, state: RunState, report: reports.ModelSaid, kept: Kept) -> Arrival:
         result = report.result
         content, reasoning = clean(result.content), clean(result.reasoning)
-        bound = size_bytes(content) + size_bytes(reasoning) + MESSAGE_TOKENS_OVERHEAD
+        bound = MESSAGE_TOKENS_OVERHEAD
+        if content or reasoning:
+            bound += size_bytes(content) + size_bytes(reasoning)
         calls: tuple[ProposedCall, ...] = ()
         violations: tuple[Violation, ...] = ()
+        if len(result.tool_calls) > CALLS_MAX:
+            message = f"the model proposed {len(result.tool_calls)} calls in one answer, calls_max={CALLS_MAX}"
+            failed = arrivals.ModelFailed(report.command_id, ErrorCode.INFERENCE_MALFORMED_RESPONSE, message)
+            return replace(failed, usage=_figures(result.usage))
         if result.tool_calls:
             calls = tuple([self._proposed(state, call, kept, place) for place, call in enumerate(result.tool_calls)])
             for call in calls:
@@ -131,7 +139,7 @@ class Facts:
         if not canonical.startswith(b"{"):
             return _unfit(call_id, tool_name, "type", "the arguments are no JSON object")
         tool = state.tools.get(tool_name)
-        violations = () if tool is None else self._checks.violations(tool.parameters, call.arguments)
+        violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, call.arguments)
         text = stored(canonical.decode(), kept)
         return ProposedCall(call_id, tool_name, text, sha256(canonical).digest(), violations)
 

@@ -40,7 +40,7 @@ def test_the_first_turn_has_nothing_before_it_and_the_next_carries_its_hash() ->
     assert [(turn.seq, turn.previous) for turn in run.turns] == [(0, NO_HASH), (1, hash_turn(run.journal[0]))]
 
 
-def test_deciding_changes_nothing() -> None:
+def test_deciding_changes_nothing_in_the_state() -> None:
     run = Run()
     answer = arrivals.ModelAnswered(run.open(CallModel)[0].id, "hello")
     assert take_turn(run.state, answer, run.now_ms) == take_turn(run.state, answer, run.now_ms)

@@ -6,12 +6,12 @@ from remit.core import arrivals, rulings
 from remit.core.budget import Budget, Dimension
 from remit.core.commands import CallModel
 from remit.core.failure import Ending, ErrorCode
+from remit.core.graph import Node, NodeKind
 from remit.core.inference import ModelInfo, Price
 from remit.core.tools import Effect, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.kernel.spend import (
     at_least,
-    cost_microusd,
     exhausted,
     iterations_exhausted,
     lacking,
@@ -20,7 +20,7 @@ from remit.kernel.spend import (
     tool_charges,
     usage_charges,
 )
-from tests.unit.kernel.builders import MESSAGES_TOKENS, OFFER_TOKENS, Run, manifest_of
+from tests.unit.kernel.builders import MESSAGES_TOKENS, OFFER_TOKENS, Run, in_line, manifest_of
 
 PRICED = ModelInfo("priced", price=Price(1_000_000, 3_000_000))
 FREE = ModelInfo("free", price=Price(0, 0))
@@ -54,14 +54,14 @@ def test_a_free_model_is_charged_in_tokens_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens_in", "tokens_out", "cost"), [(0, 0, 0), (1, 0, 1), (1, 1, 4), (1_000_000, 0, 1_000_000)]
+    ("tokens_in", "tokens_out", "cost"), [(1, 0, 1), (1, 1, 4), (1_000_000, 0, 1_000_000), (333_333, 1, 333_336)]
 )
 def test_money_counts_in_whole_microdollars(tokens_in: int, tokens_out: int, cost: int) -> None:
-    assert cost_microusd(PRICED, tokens_in, tokens_out) == cost
+    assert model_charges(PRICED, tokens_in, tokens_out) == ((0, tokens_in), (1, tokens_out), (5, cost))
 
 
 def test_a_fraction_of_a_microdollar_is_spent_whole() -> None:
-    assert cost_microusd(ModelInfo("cheap", price=Price(1, 1)), 1, 0) == 1
+    assert model_charges(ModelInfo("cheap", price=Price(1, 1)), 1, 0) == ((0, 1), (1, 0), (5, 1))
 
 
 def test_a_tool_costs_a_call_money_a_request_to_the_outside_and_a_side_effect() -> None:
@@ -100,6 +100,12 @@ def test_a_model_call_reserves_everything_it_will_read_and_may_write() -> None:
     reserved = dict(command_of(Run()).reserved)
     assert reserved[Dimension.INPUT_TOKENS] == MESSAGES_TOKENS + OFFER_TOKENS
     assert reserved[Dimension.OUTPUT_TOKENS] == 2048
+
+
+def test_a_charge_that_leaves_out_dimensions_it_reserved_is_no_excess() -> None:
+    run = Run(manifest_of(graph=in_line(Node("child", NodeKind.CHILD, prompt="go", lease=(("tool_calls", 2),)))))
+    run.heard_from_child()
+    assert run.all(rulings.UsageExceeded) == []
 
 
 def test_the_larger_of_two_charges_counts_in_every_dimension() -> None:

@@ -40,14 +40,22 @@ def play(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class HandClock:
-    """A clock that stands still until it is turned."""
+    """A clock that stands still until it is turned, unless something ticks in it."""
 
-    def __init__(self, at_ms: int = BEGINS_AT_MS) -> None:
+    def __init__(self, at_ms: int = BEGINS_AT_MS, *, ticks: Callable[[], int] = lambda: 0) -> None:
         self.at_ms = at_ms
+        self._ticks = ticks
 
     def now_ms(self) -> int:
         """What it shows."""
-        return self.at_ms
+        return self.at_ms + self._ticks()
+
+
+def loop_clock() -> HandClock:
+    """A clock that goes with the event loop, so that waiting takes time."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    return HandClock(ticks=lambda: int((loop.time() - began) * 1000))
 
 
 class WatchedJournal:

@@ -129,7 +129,7 @@ def test_a_rejection_is_recorded_while_the_run_is_paused() -> None:
     assert run.state.parked == rulings.OutcomeParked("settled")
 
 
-def test_silence_is_refusal() -> None:
+def test_silence_is_refusal_of_the_call() -> None:
     run = held()
     run.rings(TimerPurpose.APPROVAL)
     assert run.last(rulings.ToolCallRefused).reason == "nobody approved it in time"
