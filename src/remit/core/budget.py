@@ -106,12 +106,13 @@ STANDARD = Budget(
 )
 
 
-def assign(*budgets: Budget) -> Caps:
-    """The caps of a run: per dimension the smallest that anyone said, else the standard one."""
+def assign(boundary: Budget, *narrower: Budget) -> Caps:
+    """The caps of a run: the boundary's, the standard ones where it is silent, and less where anyone said less."""
     caps: list[int] = []
     for field in FIELDS:
-        said = [amount for budget in budgets if (amount := getattr(budget, field)) is not None]
-        caps.append(min(said) if said else getattr(STANDARD, field))
+        said = getattr(boundary, field)
+        cap = getattr(STANDARD, field) if said is None else said
+        caps.append(min([cap, *(less for budget in narrower if (less := getattr(budget, field)) is not None)]))
     return tuple(caps)
 
 
@@ -131,5 +132,9 @@ def charges_of(amounts: Iterable[tuple[Dimension, int]]) -> Charges:
 
 
 def lease_of(amounts: Iterable[tuple[str, int]]) -> Charges:
-    """Charges from named counters, as a graph or a tool declares them for a child run."""
-    return charges_of((Dimension[name.upper()], amount) for name, amount in amounts)
+    """Charges from named counters, as a graph or a tool declares them for a child run; one named twice adds up."""
+    lease: dict[Dimension, int] = {}
+    for name, amount in amounts:
+        dimension = Dimension[name.upper()]
+        lease[dimension] = lease.get(dimension, 0) + amount
+    return charges_of(lease.items())

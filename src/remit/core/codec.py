@@ -40,7 +40,7 @@ def decode_turn(data: bytes, *, lifts: Mapping[int, Callable[[JsonObject], JsonO
         if data[:1] == _PREFIX:
             return _decode(memoryview(data)[1:])
         return msgspec.convert(_lift(data, lifts), Turn)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvariantBroken("JOURNAL_UNREADABLE", f"turn of {len(data)} bytes does not decode: {error}") from error
 
 

@@ -25,6 +25,7 @@ class Turn(Record):
     seq: int
     at_ms: int
     previous: bytes
+    # Which rules decided it. It has no default: what is not written would be read as the newest.
+    kernel: int
     arrival: Arrival
     decisions: tuple[Decision, ...] = ()
-    kernel: int = KERNEL_VERSION

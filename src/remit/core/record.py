@@ -1,7 +1,8 @@
 """The shape of every record: frozen, slotted, without clock or chance.
 
 Rule 1: a record never changes; a new fact is a new record.
-Rule 2: fields that hold their default are not written, so a field added later costs old journals nothing.
+Rule 2: fields that hold their default are not written, so a field added later costs old journals nothing;
+        and a default never changes once a journal may have relied on it.
 Rule 3: a text over TEXT_INLINE_BYTES_MAX lives in Blobs and the record carries its digest.
 """
 

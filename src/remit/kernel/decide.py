@@ -13,7 +13,7 @@ from typing import Any
 from remit.core import arrivals, commands
 from remit.core.arrivals import Arrival, RetryRequested, RunStarted, ToolFailed, ToolOutcomeLost
 from remit.core.budget import Dimension
-from remit.core.events import Decision, Turn
+from remit.core.events import KERNEL_VERSION, Decision, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
 from remit.core.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
@@ -110,7 +110,8 @@ ENTRIES: Mapping[NodeKind, Entry] = MappingProxyType(
 
 def take_turn(state: RunState, arrival: Arrival, at_ms: int) -> Turn:
     """The next turn of a run: the arrival and what is decided about it."""
-    return Turn(state.seq + 1, at_ms, state.head, arrival, decide(state, arrival, at_ms))
+    decisions = tuple(weigh(state, arrival, at_ms).decisions)
+    return Turn(state.seq + 1, at_ms, state.head, KERNEL_VERSION, arrival, decisions)
 
 
 def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...]:

@@ -18,7 +18,7 @@ from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.codec import NO_HASH, decode_turn, encode_turn
 from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.envelope import REQUEST_MALFORMED
-from remit.core.events import Turn
+from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
@@ -304,7 +304,7 @@ def _offer_bound(tool: ToolDefinition) -> int:
 def _check_writable(arrival: RunStarted) -> None:
     """What cannot be written and read back must not become a run: nobody could ever resume it."""
     try:
-        decode_turn(encode_turn(Turn(0, 0, NO_HASH, arrival)))
+        decode_turn(encode_turn(Turn(0, 0, NO_HASH, KERNEL_VERSION, arrival)))
     except (ValueError, TypeError, OverflowError, RecursionError, InvariantBroken) as error:
         raise RequestRejected(
             REQUEST_MALFORMED, f"run {arrival.manifest.run_id!r} cannot be written down: {error}"

@@ -55,14 +55,20 @@ class Runner:
 
     async def catch_up(self, live: Live) -> None:
         """Fold the turns that others have written. A journal that does not add up raises InvariantBroken."""
-        for data in await self.journal.read(live.run_id, after=live.state.seq):
-            turn, state = decode_turn(data), live.state
-            if turn.seq <= state.seq:
-                continue  # Folded meanwhile by someone else who holds this run.
-            if turn.seq != state.seq + 1 or turn.previous != state.head:
-                message = f"turn {turn.seq} of run {live.run_id} does not follow turn {state.seq}"
+        state = live.state
+        turns: list[tuple[Turn, bytes]] = []
+        head, seq = state.head, state.seq
+        for data in await self.journal.read(live.run_id, after=seq):
+            turn = decode_turn(data)
+            if turn.seq != seq + 1 or turn.previous != head:
+                message = f"turn {turn.seq} of run {live.run_id} does not follow turn {seq}"
                 raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
-            apply(state, turn, hash_turn(data))
+            head, seq = hash_turn(data), turn.seq
+            turns.append((turn, head))
+        # Only when every link holds is anything folded: a turn is vouched for by the one that follows it.
+        for turn, link in turns:
+            if turn.seq == state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
+                apply(state, turn, link)
 
     async def drive(self, live: Live) -> None:
         """Take turns until the run has ended or nothing is under way that could move it.

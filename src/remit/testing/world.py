@@ -126,9 +126,13 @@ class SimulatedWorld:
 
     def finish(self, *manifests: Manifest) -> SimulatedRun:
         """Start these runs, play until nothing is left to happen, and return the first of them."""
-        for manifest in manifests:
-            self.later(lambda manifest=manifest: self.start(manifest))  # type: ignore[misc]  # bound now, not later
-        self.play()
+        missing = list(manifests)
+        while missing:
+            for manifest in missing:
+                self.later(lambda manifest=manifest: self.start(manifest))  # type: ignore[misc]  # bound now, not later
+            self.play()
+            # A process that died before the first turn was written leaves nothing to recover; its caller tries again.
+            missing = [manifest for manifest in missing if manifest.run_id not in self.run_ids()]
         return self.run(manifests[0].run_id)
 
     def play(self) -> None:

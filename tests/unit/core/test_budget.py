@@ -62,7 +62,11 @@ def test_the_smallest_cap_anyone_said_is_assigned() -> None:
 
 
 def test_what_nobody_said_is_standard() -> None:
-    assert assign() == assign(Budget()) == tuple(getattr(STANDARD, field) for field in FIELDS)
+    assert assign(Budget()) == assign(Budget(), Budget()) == tuple(getattr(STANDARD, field) for field in FIELDS)
+
+
+def test_nobody_widens_a_boundary_that_is_silent() -> None:
+    assert assign(Budget(), Budget(steps=1000))[Dimension.STEPS] == STANDARD.steps
 
 
 def test_a_boundary_may_say_more_than_the_standard() -> None:

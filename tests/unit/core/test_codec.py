@@ -17,13 +17,18 @@ from remit.core.codec import (
     turn_to_json,
 )
 from remit.core.commands import CancelCommand
-from remit.core.events import Turn
+from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import Ending, InvariantBroken
 from remit.core.record import BlobRef, JsonObject
 from remit.core.rulings import RunEnded
 
 TURN = Turn(
-    3, 1000, b"head", CancelRequested("ada", "enough"), (CancelCommand("3.0", "2.1"), RunEnded(Ending.USER_CANCEL))
+    3,
+    1000,
+    b"head",
+    KERNEL_VERSION,
+    CancelRequested("ada", "enough"),
+    (CancelCommand("3.0", "2.1"), RunEnded(Ending.USER_CANCEL)),
 )
 
 
@@ -41,9 +46,12 @@ def test_the_link_is_the_hash_of_the_bytes_as_stored() -> None:
     assert NO_HASH == b""
 
 
+def test_the_kernel_version_is_always_written() -> None:
+    assert msgspec.msgpack.decode(encode_turn(TURN)[1:])["kernel"] == KERNEL_VERSION
+
+
 def test_what_holds_its_default_is_not_written() -> None:
     values = msgspec.msgpack.decode(encode_turn(TURN)[1:])
-    assert "kernel" not in values
     assert values["decisions"][1] == {"type": "RunEnded", "ending": "USER_CANCEL"}
 
 

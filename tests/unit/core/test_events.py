@@ -11,7 +11,7 @@ REACHES = [Command, Ruling]
 
 
 def test_a_turn_binds_one_arrival_to_its_decisions_and_to_the_turn_before() -> None:
-    turn = Turn(1, 1000, b"head", PauseRequested("ada"), (RunPaused("ada"),))
+    turn = Turn(1, 1000, b"head", KERNEL_VERSION, PauseRequested("ada"), (RunPaused("ada"),))
     assert (turn.seq, turn.previous, turn.kernel) == (1, b"head", KERNEL_VERSION)
 
 

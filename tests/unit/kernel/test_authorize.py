@@ -109,7 +109,7 @@ def test_what_a_person_may_not_lift_is_refused_beside_what_they_may() -> None:
 
 
 def test_side_effects_that_are_spent_are_not_a_persons_to_lift() -> None:
-    run = Run(manifest_of(budget=Budget(side_effects=1)))
+    run = Run(manifest_of(boundary=Boundary(budget=Budget(side_effects=1))))
     run.proposes(wants("write", 1))
     run.approves()
     run.returns()

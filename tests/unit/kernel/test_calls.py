@@ -74,7 +74,7 @@ def test_the_packet_is_bound_to_the_bytes_that_will_run() -> None:
 def test_the_packet_says_when_it_lets_a_change_through_where_none_is_allowed(
     side_effects: int, releases: tuple[tuple[int, int], ...]
 ) -> None:
-    run = Run(manifest_of(budget=Budget(side_effects=side_effects)))
+    run = Run(manifest_of(boundary=Boundary(budget=Budget(side_effects=side_effects))))
     run.proposes(wants("pay"))
     packet = run.question().packet
     assert packet is not None

@@ -9,7 +9,7 @@ from remit.core.arrivals import Happened
 from remit.core.budget import Budget, Dimension
 from remit.core.codec import hash_turn
 from remit.core.commands import AskHuman, CallModel, CallTool, CancelCommand, ReconcileTool, SetTimer, StartChild
-from remit.core.events import Decision, Turn
+from remit.core.events import KERNEL_VERSION, Decision, Turn
 from remit.core.failure import Ending, ErrorCode, InvariantBroken, Refusal
 from remit.core.graph import JoinRule, Node, NodeKind
 from remit.core.record import replace
@@ -282,6 +282,6 @@ def test_a_question_of_the_graph_holds_no_effect() -> None:
 def test_an_old_turn_is_folded_as_it_stands() -> None:
     """Rules may change; what a turn says was decided by the rules of its day."""
     run = Run()
-    turn = Turn(1, run.now_ms, run.state.head, arrivals.FeedbackGiven("ada", "so be it"), ())
+    turn = Turn(1, run.now_ms, run.state.head, KERNEL_VERSION, arrivals.FeedbackGiven("ada", "so be it"), ())
     apply(run.state, turn, b"head")
     assert (run.state.seq, run.state.head, len(run.state.pending)) == (1, b"head", 1)

@@ -12,7 +12,7 @@ from remit.core.codec import decode_turn, encode_turn
 from remit.core.commands import AskHuman, CallModel, CallTool, ReconcileTool
 from remit.core.contract import OutputContract, SystemRequest
 from remit.core.envelope import ID_CHARS_MAX, REQUEST_MALFORMED
-from remit.core.events import Turn
+from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, RequestRejected
 from remit.core.goal import Goal
 from remit.core.inference import ModelResult
@@ -56,7 +56,7 @@ def proposed(facts: Facts, call: ToolCall) -> ProposedCall:
 
 
 def can_be_written(arrival: Arrival) -> bool:
-    turn = Turn(1, 0, b"", arrival)
+    turn = Turn(1, 0, b"", KERNEL_VERSION, arrival)
     return decode_turn(encode_turn(turn)) == turn
 
 

@@ -15,6 +15,7 @@ from remit.core.commands import (
     CallCode,
     CallModel,
     CallTool,
+    CancelCommand,
     Command,
     Retrieve,
     SetTimer,
@@ -33,7 +34,7 @@ from remit.orchestrate.in_process import Executor
 from remit.orchestrate.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.ports import Live
-from remit.orchestrate.reports import ChildSaid, ContextSaid, ModelSaid, PersonApproved, PersonSaid, Report, ToolSaid
+from remit.orchestrate.reports import ChildSaid, ContextSaid, ModelSaid, PersonApproved, Report, ToolSaid
 from remit.testing.runs import SimulatedRun
 from remit.testing.script import Breaks, in_turn, proposes, proposes_all, says
 from tests.unit.kernel.builders import manifest_of
@@ -331,6 +332,22 @@ class TestCancelling:
 
         play(scene())
 
+    def test_a_command_that_is_cancelled_twice_is_cut_off_once(self) -> None:
+        async def scene() -> None:
+            interrupted = Interrupted()
+            stage = Stage(executors={CallModel: interrupted})
+            live = await stage.runner.start(manifest_of())
+            driving = asyncio.create_task(stage.runner.drive(live))
+            await interrupted.begun.wait()
+            elsewhere = await stage.runner.load("run")
+            turn = await stage.runner.judge(elsewhere, arrivals.CancelRequested("ada"))
+            (cancel,) = (decision for decision in turn.decisions if isinstance(decision, CancelCommand))
+            stage.dispatch.send(elsewhere, cancel)
+            await driving
+            assert live.state.ending is Ending.USER_CANCEL
+
+        play(scene())
+
     def test_what_is_sent_while_the_driver_waits_begins_at_once(self) -> None:
         async def scene() -> None:
             async def tool(live: Live, command: CallTool) -> Report:
@@ -456,15 +473,14 @@ class TestTimers:
     def test_a_timer_that_is_set_while_the_driver_waits_rings_too(self) -> None:
         async def scene() -> None:
             interrupted = Interrupted()
-            two = proposes_all(("look", {"n": 1}), ("look", {"n": 2}))
-            stage = Stage(in_turn(two), executors={CallTool: interrupted}, clock=loop_clock())
+            stage = Stage(executors={CallModel: interrupted}, clock=loop_clock())
             live = await stage.runner.start(soon())
             driving = asyncio.create_task(stage.runner.drive(live))
             await interrupted.begun.wait()
             elsewhere = await stage.runner.load("run")
             await stage.runner.judge(elsewhere, arrivals.PauseRequested("ada"))
+            await asyncio.sleep(1.5 * SOON_MS / 1000)  # Long enough for the timer to ring while the clock stands.
             await stage.runner.judge(elsewhere, arrivals.ResumeRequested("ada"))
-            await stage.runner.judge(elsewhere, PersonSaid("ada", "hurry"))
             await driving
             assert live.state.ending is Ending.TIMEOUT
 

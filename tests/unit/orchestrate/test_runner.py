@@ -8,7 +8,7 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.core import arrivals, rulings
 from remit.core.codec import encode_turn, hash_turn
 from remit.core.commands import CallModel, CallTool
-from remit.core.events import Turn
+from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, InvariantBroken, RequestRejected
 from remit.core.inference import ModelResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
@@ -317,7 +317,8 @@ def test_a_turn_that_does_not_carry_the_hash_of_the_one_before_stops_the_run() -
 
 def test_two_that_hold_the_same_run_fold_each_turn_once() -> None:
     async def scene() -> None:
-        here, there = two_stages()
+        journal = WatchedJournal(before_read=let_others_run)
+        here, there = Stage(journal=journal), Stage(journal=journal)
         mine = await here.runner.start(manifest_of())
         await there.runner.advance(await there.runner.load("run"), PersonSaid("ada", "hello"))
         await asyncio.gather(here.runner.catch_up(mine), here.runner.catch_up(mine))
@@ -341,16 +342,48 @@ def test_many_reports_on_one_run_at_once_are_all_taken_in_some_order() -> None:
 
 def test_a_command_that_was_settled_while_its_turn_was_written_is_not_performed() -> None:
     async def scene() -> None:
-        stage = Stage(tools={"look": ok}, journal=WatchedJournal(beside_append=let_others_run))
+        async def hold(run_id: str, after: int) -> None:
+            appends.append(after)
+            if appends == [-1, -1, 0, 0]:
+                written.set()
+                await cancelled.wait()
+
+        appends: list[int] = []
+        written, cancelled = asyncio.Event(), asyncio.Event()
+        stage = Stage(tools={"look": ok}, journal=WatchedJournal(beside_append=hold))
         live = await stage.runner.start(manifest_of())
         (call,) = (command for command in live.state.open.values() if isinstance(command, CallModel))
         proposed = ModelSaid(call.id, proposes_all(("look", {"n": 1}), ("look", {"n": 2})))
-        await asyncio.gather(
-            stage.runner.advance(live, proposed), stage.runner.advance(live, arrivals.CancelRequested("ada"))
-        )
+        writing = asyncio.create_task(stage.runner.advance(live, proposed))
+        await written.wait()
+        await stage.runner.advance(live, arrivals.CancelRequested("ada"))
+        cancelled.set()
+        await writing
         assert live.state.ending is Ending.USER_CANCEL
-        await stage.runner.drive(live)
-        assert stage.performed_of(CallTool) == []
+        assert [command for _, command in stage.dispatch._work["run"].outbox if isinstance(command, CallTool)] == []
+
+    play(scene())
+
+
+def test_a_command_that_stands_is_performed_although_others_went_on_meanwhile() -> None:
+    async def scene() -> None:
+        async def hold(run_id: str, after: int) -> None:
+            appends.append(after)
+            if appends == [-1, -1, 0, 0]:
+                written.set()
+                await spoken.wait()
+
+        appends: list[int] = []
+        written, spoken = asyncio.Event(), asyncio.Event()
+        stage = Stage(tools={"look": ok}, journal=WatchedJournal(beside_append=hold))
+        live = await stage.runner.start(manifest_of())
+        (call,) = (command for command in live.state.open.values() if isinstance(command, CallModel))
+        writing = asyncio.create_task(stage.runner.advance(live, ModelSaid(call.id, proposes("look", {"n": 1}))))
+        await written.wait()
+        await stage.runner.advance(live, PersonSaid("ada", "and hurry"))
+        spoken.set()
+        await writing
+        assert [type(command) for _, command in stage.dispatch._work["run"].outbox][-1] is CallTool
 
     play(scene())
 
@@ -396,4 +429,4 @@ def tool_said(command: CallTool) -> Report:
 def turn_after(live: Live, *, seq: int) -> Turn:
     """A turn that anybody could have forged, after the state as it stands."""
     feedback = arrivals.FeedbackGiven("mallory", "trust me", 30)
-    return Turn(seq, live.state.at_ms, live.state.head, feedback, (rulings.FeedbackTaken("mallory"),))
+    return Turn(seq, live.state.at_ms, live.state.head, KERNEL_VERSION, feedback, (rulings.FeedbackTaken("mallory"),))
