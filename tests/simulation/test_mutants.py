@@ -19,7 +19,7 @@ from remit.core.record import replace
 from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung
 from remit.core.tools import ToolResult
 from remit.kernel import apply as applying
-from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, spend
+from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, join, spend
 from remit.kernel.rules import child, human, model, tool
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
@@ -76,16 +76,16 @@ def _has_whims() -> Callable[[Tally, ModelAnswered], str | None]:
 def _guesses(tally: Tally, arrival: ToolFailed) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    tool.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
+    calls.settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
     tally.say(arrival.tokens_bound)
-    return tool.joined(tally)
+    return join.joined(tally)
 
 
 def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    tool.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
-    return tool.joined(tally)
+    calls.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
+    return join.joined(tally)
 
 
 def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival) -> None:
@@ -150,7 +150,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "an answered question stays open": (
         "an_approval_is_used_once",
-        (_instead(applying, "APPLIED", {**applying.APPLIED, QuestionSettled: _keeps_the_question}),),
+        (_instead(applying, "APPLIED", {**folding.APPLIED, QuestionSettled: _keeps_the_question}),),
     ),
     "recovery repeats everything": (
         "no_mutating_command_is_issued_again",

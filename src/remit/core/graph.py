@@ -166,14 +166,26 @@ def _lifecycle_of(kind: NodeKind, ending: EndingClass | None) -> LifecycleState:
 _DERIVED: Any = None
 
 
+BY_BOUNDARY, BY_REGISTRY, BY_RESULT = "boundary", "registry", "result_schema"
+
+
 class ToolRules(Record, frozen=True):
-    """The five rules a tool node must have: names of what applies, and a time limit. Empty or 0 is missing."""
+    """The five rules a tool node must have. Empty or 0 is missing.
+
+    Permission: BY_BOUNDARY, or one that the boundary must hold for any call here. Schema: BY_REGISTRY, the tool's own.
+    Budget: the counter that must have something left. Timeout: what no call here may exceed. Verification: BY_RESULT,
+    the tool's result schema and its own check.
+    """
 
     permission: str = ""
     schema: str = ""
     budget: str = ""
     timeout_ms: Count = 0
     verification: str = ""
+
+
+# Each rule points to where the called tool has its own; an hour is what no tool may exceed anyway.
+STANDARD_RULES = ToolRules(BY_BOUNDARY, BY_REGISTRY, "tool_calls", 3_600_000, BY_RESULT)
 
 
 class Node(Record, frozen=True):

@@ -107,7 +107,7 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
     state.reasoning_tokens += usage.reasoning_tokens
     state.output_tokens += usage.output_tokens
     state.iterations += 1
-    state.proposed = arrival.calls
+    state.proposed, state.is_unjudged = arrival.calls, bool(arrival.calls)
     if arrival.text:
         state.answer, state.answer_violations = arrival.text, arrival.violations
 

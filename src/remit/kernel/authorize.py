@@ -12,6 +12,7 @@ from enum import StrEnum
 from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.budget import FIELDS, Dimension
 from remit.core.failure import ErrorCode, Refusal
+from remit.core.graph import BY_BOUNDARY, STANDARD_RULES, ToolRules
 from remit.core.record import Record
 from remit.core.tools import MUTATING, ToolChoiceMode
 from remit.kernel.spend import lacking
@@ -20,6 +21,7 @@ from remit.kernel.tally import Tally
 # The third identical call without a committed change between is one too many.
 IDENTICAL_CALLS_MAX = 2
 
+_TOOL_CALLS = FIELDS[Dimension.TOOL_CALLS]
 UNTRUSTED = frozenset({Provenance.UNTRACED})
 
 _NONE, _FUNCTION = ToolChoiceMode.NONE, ToolChoiceMode.FUNCTION
@@ -83,7 +85,8 @@ def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary holds every permission the tool requires, and the run may go one level deeper if it delegates."""
     tool = tally.state.tools[call.tool]
     boundary = tally.manifest.boundary
-    for permission in tool.permissions:
+    here = rules_here(tally).permission
+    for permission in tool.permissions if here == BY_BOUNDARY else (*tool.permissions, here):
         if permission not in boundary.permissions:
             return _refuse(
                 Refusal.PERMISSION_DENIED,
@@ -101,6 +104,8 @@ def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     """Everything the call may cost at worst still fits. A cap of 0 on side effects is a person's to lift."""
     charges = tally.state.tool_charges[call.tool]
     dimension = lacking(tally, charges)
+    if dimension is None and (here := rules_here(tally).budget) != _TOOL_CALLS:
+        dimension = lacking(tally, ((int(Dimension[here.upper()]), 1),))
     if dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(tally):
         # Charges stand in the order of dimensions, so what comes before has been found to fit.
         dimension = lacking(tally, tuple(charge for charge in charges if charge[0] > _SIDE_EFFECTS))
@@ -110,6 +115,11 @@ def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     return Verdict(
         Judgement.REFUSE, Refusal.BUDGET_EXHAUSTED, f"{name}_max={cap} leaves nothing for {call.tool}", dimension
     )
+
+
+def rules_here(tally: Tally) -> ToolRules:
+    """The rules of the tool node the run stands at; a call judged anywhere else keeps the standard ones."""
+    return tally.graph.nodes[tally.node].rules or STANDARD_RULES
 
 
 def is_for_a_person_to_lift(tally: Tally) -> bool:

@@ -11,7 +11,7 @@ from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.rulings import Answer, CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.core.tools import MUTATING
 from remit.kernel.asking import REVIEW, ask, settle_question
-from remit.kernel.authorize import is_for_a_person_to_lift, reasons_to_ask
+from remit.kernel.authorize import is_for_a_person_to_lift, reasons_to_ask, rules_here
 from remit.kernel.children import start_delegate
 from remit.kernel.spend import lacking
 from remit.kernel.state import inquiries
@@ -47,7 +47,7 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
             call.arguments,
             call.arguments_hash,
             f"{tally.state.run_id}:{command_id}",
-            tool.timeout_ms,
+            min(tool.timeout_ms, rules_here(tally).timeout_ms),
             tally.state.tool_charges[call.tool],
             mutating,
             approved_by,

@@ -242,12 +242,16 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
             # An exit that cannot be entered either leaves only the terminal itself.
             is_exit = outcome == NodeOutcome.EXHAUSTED
             return _enter(tally, _terminal(tally, EndingClass.EXHAUSTION), outcome) if is_exit else refused
+        if tally.is_unjudged and kind is not _TOOL:
+            tool.refuse_proposals(tally)
         tally.visits[target] = tally.visits.get(target, 0) + 1
         tally.promised[_STEPS] += 1
         if tally.ending is not None:
             tally.ending, tally.error, tally.message = None, None, ""
         if kind is _TOOL:
             tally.stopped = False
+    elif tally.is_unjudged and node.ending is EndingClass.SUCCESS:
+        tool.refuse_proposals(tally)
     tally.node = target
     if kind is _TERMINAL and (refused := refuse_success(tally, node)) is not None:
         return refused

@@ -65,6 +65,7 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
     state.visits[index] += 1
     state.steps += 1
     state.used[_STEPS] += 1
+    state.is_unjudged = False
     if kind is _TOOL:
         state.stopped = False
     elif kind in _PARENTS:

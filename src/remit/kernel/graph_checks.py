@@ -11,6 +11,8 @@ from itertools import islice
 
 from remit.core.budget import COUNTERS
 from remit.core.graph import (
+    BY_REGISTRY,
+    BY_RESULT,
     EXIT_ENDINGS,
     OUTCOMES,
     REQUIRED_WRITES,
@@ -65,6 +67,7 @@ class GraphFault(StrEnum):
     EXIT_REPEATED = "GRAPH_EXIT_REPEATED"
     # 4: every tool node has its five rules
     TOOL_RULE_MISSING = "GRAPH_TOOL_RULE_MISSING"
+    TOOL_RULE_UNKNOWN = "GRAPH_TOOL_RULE_UNKNOWN"
     # 5: all five endings reach a terminal of their class
     EXIT_MISSING = "GRAPH_EXIT_MISSING"
     ENDING_OUT_OF_REACH = "GRAPH_ENDING_OUT_OF_REACH"
@@ -242,6 +245,14 @@ def every_tool_node_has_its_rules(layout: Layout) -> Problems:
             if missing:
                 message = f"tool node {node.name!r} has no {_listed(missing)}; all five rules must be given"
                 yield GraphProblem(4, GraphFault.TOOL_RULE_MISSING, message, layout.path_to(position))
+            for rule, value, known in _unknown_rules(rules):
+                message = f"tool node {node.name!r} has {rule}={value!r}, which is not one of {_listed(known)}"
+                yield GraphProblem(4, GraphFault.TOOL_RULE_UNKNOWN, message, layout.path_to(position))
+
+
+def _unknown_rules(rules: ToolRules) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    known = (("schema", (BY_REGISTRY,)), ("budget", _LEASABLE), ("verification", (BY_RESULT,)))
+    return ((rule, value, names) for rule, names in known if (value := getattr(rules, rule)) and value not in names)
 
 
 def every_ending_reaches_its_terminal(layout: Layout) -> Problems:

@@ -92,6 +92,8 @@ class RunState(msgspec.Struct):
     answer: Text = ""
     answer_violations: tuple[Violation, ...] = ()
     proposed: tuple[ProposedCall, ...] = ()
+    # Whether those calls still wait to be judged: by the tool node that is entered next, and by no other after it.
+    is_unjudged: bool = False
     stopped: bool = False
     prompt_tokens: int = 0
     reasoning_tokens: int = 0

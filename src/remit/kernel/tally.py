@@ -65,6 +65,7 @@ class Tally(msgspec.Struct, gc=False):
     answer: Text
     violations: tuple[Violation, ...]
     stopped: bool
+    is_unjudged: bool
     # The command whose outcome is being judged: it is settled once, by the rule that judges it.
     answering: str = ""
     decisions: list[Decision] = msgspec.field(default_factory=list)
@@ -140,4 +141,5 @@ def tally_of(state: RunState, at_ms: int) -> Tally:
         state.answer,
         state.answer_violations,
         state.stopped,
+        state.is_unjudged,
     )

@@ -2,11 +2,14 @@
 
 import pytest
 
+from remit.core import rulings
 from remit.core.arrivals import ProposedCall
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget, Dimension
+from remit.core.commands import CallTool
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, Refusal
+from remit.core.graph import STANDARD_RULES, NodeKind, ToolRules
 from remit.core.manifest import Manifest
 from remit.core.messages import user_message
 from remit.core.record import replace
@@ -22,6 +25,7 @@ from remit.kernel.authorize import (
     authorize,
     reasons_to_ask,
 )
+from remit.orchestrate.patterns.chat import chat_graph
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 REACHES = [Judgement]
@@ -163,3 +167,28 @@ def test_a_person_may_overrule_provenance_and_approval_and_nothing_else() -> Non
     assert len(CHECKS) == len(FIRM_CHECKS) + 2
     assert authorize(wants("write"), Run().tally(), FIRM_CHECKS) is ALLOWED
     assert authorize(wants("secret"), Run().tally(), FIRM_CHECKS).code == Refusal.PERMISSION_DENIED
+
+
+def ruled(rules: ToolRules) -> Run:
+    chat = chat_graph()
+    nodes = tuple(replace(node, rules=rules) if node.kind is NodeKind.TOOL else node for node in chat.nodes)
+    return Run(manifest_of(graph=replace(chat, nodes=nodes)))
+
+
+def test_a_node_may_demand_a_permission_of_its_own() -> None:
+    run = ruled(replace(STANDARD_RULES, permission="night.shift"))
+    run.proposes(wants("look"))
+    assert run.last(rulings.ToolCallRefused).code == Refusal.PERMISSION_DENIED
+    assert "night.shift" in run.last(rulings.ToolCallRefused).reason
+
+
+def test_a_node_may_demand_that_something_is_left_of_another_counter() -> None:
+    run = ruled(replace(STANDARD_RULES, budget="memory_writes"))
+    run.proposes(wants("look"))
+    assert run.last(rulings.ToolCallRefused).reason == "memory_writes_max=0 leaves nothing for look"
+
+
+def test_no_call_takes_longer_than_its_node_allows() -> None:
+    run = ruled(replace(STANDARD_RULES, timeout_ms=700))
+    run.proposes(wants("look"))
+    assert run.open(CallTool)[0].timeout_ms == 700

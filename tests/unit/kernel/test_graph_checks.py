@@ -18,8 +18,10 @@ from remit.core.graph import (
     terminal,
 )
 from remit.core.lifecycle import LifecycleState
+from remit.core.record import replace
 from remit.kernel.graph import GraphRefused, compile_graph
 from remit.kernel.graph_checks import CHECKS, PROBLEMS_PER_CHECK_MAX, GraphFault, GraphProblem
+from remit.orchestrate.patterns.chat import chat_graph
 
 REACHES = [EndingClass, TerminalWrite]
 
@@ -352,6 +354,8 @@ def test_a_graph_in_which_one_ending_has_no_terminal_is_told_which(ending: Endin
 def test_every_fault_is_found_somewhere() -> None:
     found = {problem.code for row in BROKEN.values() for problem in problems_of(row[0])}
     found |= {problem.code for problem in problems_of(graph(changed(ACT, visits_max=-1)))}
+    unknown = changed(ACT, rules=replace(RULES, budget="goodwill"))
+    found |= {problem.code for problem in problems_of(graph(unknown))}
     found |= {problem.code for problem in problems_of(Graph("loop", "a", (Node("a", NodeKind.MODEL),), ()))}
     assert found == set(GraphFault)
 
@@ -457,3 +461,16 @@ def test_a_graph_with_nothing_right_does_not_report_itself_for_ever() -> None:
     assert len(problems) <= PROBLEMS_PER_CHECK_MAX * len(CHECKS)
     assert {problem.check for problem in problems} == {0, 1, 4, 5}
     assert any("and 492 more" in problem.message for problem in problems)
+
+
+@pytest.mark.parametrize(("rule", "value"), [("schema", "none"), ("budget", "goodwill"), ("verification", "hope")])
+def test_a_tool_rule_that_nobody_could_keep_is_refused(rule: str, value: str) -> None:
+    chat = chat_graph()
+    rules = replace(RULES, **{rule: value})
+    nodes = tuple(replace(node, rules=rules) if node.name == "act" else node for node in chat.nodes)
+    with pytest.raises(GraphRefused) as refused:
+        compile_graph(replace(chat, nodes=nodes))
+    (problem,) = refused.value.problems
+    assert (problem.check, problem.code) == (4, GraphFault.TOOL_RULE_UNKNOWN)
+    assert problem.path == ("prepare", "think", "act")
+    assert f"{rule}={value!r}" in problem.message

@@ -69,7 +69,7 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     assert isinstance(command, CallModel)
     tally.answers += 1
     charged = usage_charges(tally.manifest.models[0], arrival.usage, command)
-    tally.calls = arrival.calls
+    tally.calls, tally.is_unjudged = arrival.calls, bool(arrival.calls)
     if arrival.text:
         tally.answer, tally.violations = arrival.text, arrival.violations
     if arrival.text or arrival.calls:

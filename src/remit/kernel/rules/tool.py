@@ -39,7 +39,9 @@ def enter_tool(tally: Tally, node: Node) -> str | None:
     """Order, hold or refuse each proposed call; stop when the refusals lead nowhere."""
     codes: list[str] = []
     exhausted = ""
-    for call in tally.calls:
+    calls = tally.calls if tally.is_unjudged else ()
+    tally.is_unjudged = False
+    for call in calls:
         verdict = authorize(call, tally)
         if verdict is ALLOWED:
             order_call(tally, call)
@@ -57,6 +59,14 @@ def enter_tool(tally: Tally, node: Node) -> str | None:
     if exhausted:
         return end(tally, Ending.BUDGET_EXHAUSTED, message=exhausted)
     return NodeOutcome.REFUSED
+
+
+def refuse_proposals(tally: Tally) -> None:
+    """Tell the model that none of its calls was made, since the run goes on elsewhere than to its tools."""
+    code = Refusal.BUDGET_EXHAUSTED if tally.ending is Ending.BUDGET_EXHAUSTED else Refusal.NOT_OFFERED
+    for call in tally.calls:
+        refuse_call(tally, call, code, tally.message or "no tool is called at this point of the run")
+    tally.is_unjudged = False
 
 
 def _stop_after(tally: Tally, codes: list[str]) -> str | None:

@@ -9,13 +9,13 @@ Rule 3: nothing is done unchecked: an answer, and a tool that ends the loop, bot
 from remit.core.failure import RequestRejected
 from remit.core.graph import (
     EXITS,
+    STANDARD_RULES,
     TERMINALS,
     Edge,
     Graph,
     Node,
     NodeKind,
     NodeOutcome,
-    ToolRules,
 )
 
 TOOL_ROUNDS_DEFAULT = 20
@@ -25,15 +25,6 @@ TOOL_ROUNDS_MAX = 1000
 REPAIRS_MAX = 100
 
 CHAT_LIMIT_INVALID = "CHAT_LIMIT_INVALID"
-
-# The tools of a chat are whatever the model calls: each rule points to where the called tool has its own.
-_RULES = ToolRules(
-    permission="boundary",
-    schema="registry",
-    budget="tool_calls",
-    timeout_ms=120_000,
-    verification="result_schema",
-)
 
 
 def chat_graph(tool_rounds_max: int = TOOL_ROUNDS_DEFAULT, repairs_max: int = REPAIRS_DEFAULT) -> Graph:
@@ -46,7 +37,7 @@ def chat_graph(tool_rounds_max: int = TOOL_ROUNDS_DEFAULT, repairs_max: int = RE
         nodes=(
             Node("prepare", NodeKind.RETRIEVE),
             Node("think", NodeKind.MODEL),
-            Node("act", NodeKind.TOOL, visits_max=tool_rounds_max, rules=_RULES),
+            Node("act", NodeKind.TOOL, visits_max=tool_rounds_max, rules=STANDARD_RULES),
             Node("check", NodeKind.VALIDATE, visits_max=repairs_max + 1),
             *TERMINALS,
         ),

@@ -1,0 +1,46 @@
+"""Journal and blobs in memory: what the conformance suite does not ask for."""
+
+import asyncio
+
+import pytest
+
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.journal import MemoryJournal
+from remit.core.storage import AppendConflict, BlobMissing
+
+
+def test_runs_are_listed_in_the_order_they_started() -> None:
+    async def scene() -> None:
+        journal = MemoryJournal()
+        for run_id in ("b", "a", "c"):
+            await journal.append(run_id, b"turn", after=-1)
+        assert await journal.run_ids() == ["b", "a", "c"]
+
+    asyncio.run(scene())
+
+
+def test_a_run_whose_first_append_was_refused_is_not_listed() -> None:
+    async def scene() -> None:
+        journal = MemoryJournal()
+        with pytest.raises(AppendConflict):
+            await journal.append("run", b"turn", after=7)
+        assert await journal.run_ids() == []
+
+    asyncio.run(scene())
+
+
+def test_a_conflict_says_where_the_run_stands() -> None:
+    async def scene() -> None:
+        journal = MemoryJournal()
+        await journal.append("run", b"turn", after=-1)
+        with pytest.raises(AppendConflict) as caught:
+            await journal.append("run", b"turn", after=-1)
+        assert caught.value.details == {"run_id": "run", "after": -1, "last": 0}
+
+    asyncio.run(scene())
+
+
+def test_a_missing_blob_is_named_by_its_digest() -> None:
+    with pytest.raises(BlobMissing) as caught:
+        asyncio.run(MemoryBlobs().get(b"\x0f\xf0"))
+    assert caught.value.details == {"digest": "0ff0"}
