@@ -2,7 +2,7 @@
 
 Rule 1: the run's state is the fold of arrivals and rulings; what no ruling says did not happen.
 Rule 2: rungs of the effect ladder that are settled in one turn are fields of one ruling.
-Rule 3: a ruling carries codes and digests, never a text from a model or a tool.
+Rule 3: what a model or a tool said stands in the arrival; a ruling quotes at most a short, bounded part of it.
 """
 
 from enum import StrEnum
@@ -156,7 +156,7 @@ class FeedbackTaken(Record, tag=True):
 
 
 class AddendumNoted(Record, tag=True):
-    """Something arrived after the ending. It changes nothing and is shown."""
+    """Something arrived after the ending, which stays as it is: the late outcome of the call it names, or a retry."""
 
     about: str
 

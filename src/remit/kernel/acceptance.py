@@ -13,7 +13,7 @@ from remit.core.goal import NEEDS_OBSERVATION, Goal
 from remit.core.graph import Node, NodeOutcome
 from remit.core.rulings import CheckFailed, GroundingViolated
 from remit.core.tools import ToolChoiceMode
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.grounding import has_observed_anything, times_committed
 from remit.kernel.guards import holds, parse_guard
 from remit.kernel.tally import Tally
@@ -54,7 +54,7 @@ def conclude(tally: Tally, node: Node) -> str:
         return NodeOutcome.REPAIRABLE
     if ungrounded := tuple(p.text for p in found if p.code is ErrorCode.VALIDATION_SEMANTIC_FAILED):
         tally.rule(GroundingViolated(ungrounded))
-    return end(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(texts))
+    return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(texts))
 
 
 def _heard(tally: Tally) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def _problems(tally: Tally) -> Iterator[Problem]:
 
 
 def _contract_problems(tally: Tally) -> Iterator[Problem]:
-    for violation in tally.violations:
+    for violation in tally.answer_violations:
         is_syntax = violation.keyword == "json"
         code = ErrorCode.CONSTRAINT_JSON_INVALID if is_syntax else ErrorCode.CONSTRAINT_SCHEMA_INVALID
         yield Problem(code, f"output {violation.path or '/'}: {violation.message}")

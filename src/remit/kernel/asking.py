@@ -1,7 +1,7 @@
 """Asking people: a question is a command with an expiry, and silence is refusal.
 
 Rule 1: every question costs one human review, reserved when it is asked; nothing else is reserved while waiting.
-Rule 2: every question has a timer; what expires is answered with no.
+Rule 2: every question has a timer; what expires is a no, and an outcome nobody could tell ends the run for review.
 """
 
 from remit.core.budget import Dimension

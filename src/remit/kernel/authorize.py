@@ -1,6 +1,7 @@
 """Authorization: the ordered checks on a proposed tool call, the last thing before a command is recorded.
 
-Rule 1: every check must agree; the first that objects decides. A check that cannot be evaluated objects.
+Rule 1: every check must agree; the first that objects decides. Each may rely on those before it: only a tool that
+        is registered is looked up by the ones that follow.
 Rule 2: a verdict is allow, refuse or ask. Asking reserves nothing; the answer is judged again at this same seam.
 Rule 3: the tally holds what this turn has already promised, so calls of one answer are judged one after the other.
 Rule 4: what a person approved skips only the checks a person may overrule: provenance and approval.

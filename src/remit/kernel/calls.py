@@ -36,7 +36,7 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
         return
     mutating = tool.effect in MUTATING
     if mutating:
-        tally.claims[key] = Rung.ATTEMPTED
+        tally.uncommitted[key] = Rung.ATTEMPTED
     command_id = tally.next_id()
     tally.order(
         CallTool(
@@ -70,7 +70,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     packet = Packet(call, tool.version, manifest.versions.boundary, reasons_to_ask(call, tally), releases)
     ask(tally, AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, packet=packet)
     if tool.effect.is_mutating:
-        tally.claims[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
+        tally.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
     return ""
 
 
@@ -84,7 +84,7 @@ def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> Non
     tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound))
     tally.say(bound)
     if mutating:
-        tally.claims[call.tool, call.arguments_hash] = code
+        tally.uncommitted[call.tool, call.arguments_hash] = code
 
 
 def settle_call(
@@ -96,13 +96,13 @@ def settle_call(
     if rung is _COMMITTED:
         tally.committed.append(command.tool)
         if tally.state.failures_in_a_row:
-            tally.failures[command.tool] = (0, "")
+            tally.failures_in_a_row[command.tool] = (0, "")
     else:
         verifier, tally.last_error = "", code
         times, _ = tally.state.failures_in_a_row.get(command.tool, (0, ""))
-        tally.failures[command.tool] = (times + 1, code)
+        tally.failures_in_a_row[command.tool] = (times + 1, code)
     if command.mutating:
-        tally.claims[command.tool, command.arguments_hash] = code
+        tally.uncommitted[command.tool, command.arguments_hash] = code
         drop_inquiry(tally, command.id)
     tally.rule(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
 

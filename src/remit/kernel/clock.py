@@ -8,7 +8,7 @@ Rule 3: a run past its deadline orders nothing more.
 from remit.core.budget import Dimension
 from remit.core.commands import SetTimer, TimerPurpose
 from remit.core.failure import Ending, ErrorCode
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.tally import Tally
 
 
@@ -27,7 +27,7 @@ def stop_for_time(tally: Tally) -> str:
     """Name the outcome that ends the run because its time is up."""
     cap = tally.state.caps[Dimension.WALL_CLOCK_MS]
     message = f"the deadline at {deadline_at_ms(tally)} ms has passed, wall_clock_ms_max={cap}"
-    return end(tally, Ending.TIMEOUT, ErrorCode.CANCELLED_TIMEOUT, message)
+    return head_for(tally, Ending.TIMEOUT, ErrorCode.CANCELLED_TIMEOUT, message)
 
 
 def wind_up(tally: Tally) -> None:

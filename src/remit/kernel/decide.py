@@ -4,6 +4,8 @@ Rule 1: same version, same state, same arrival, same time: same decisions on any
 Rule 2: an arrival that cannot be judged raises IllegalArrival and changes nothing.
 Rule 3: a rule settles what arrived and names the outcome of the node; only here does the run move along its graph.
 Rule 4: a run that is paused or past its deadline orders nothing new.
+Rule 5: a node that still waits for something is left only for good, and so is any node by a cancel or a timeout.
+Rule 6: what the model proposed is judged once, by the next tool node; where the run goes elsewhere, it is refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +21,7 @@ from remit.core.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutc
 from remit.core.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
 from remit.kernel.apply import opened
 from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
-from remit.kernel.endings import CLASS_OF, end, enter_terminal, refuse_success
+from remit.kernel.endings import CLASS_OF, enter_terminal, head_for, refuse_success
 from remit.kernel.graph import GuardUndecided
 from remit.kernel.rules import child, code, human, model, signal, started, timer, tool
 from remit.kernel.rules.signal import on_retry
@@ -221,7 +223,7 @@ def _target(tally: Tally, outcome: str) -> int:
     try:
         return graph.next_node(tally.node, outcome, lambda names: view_of(tally, outcome, names))
     except GuardUndecided as undecided:
-        end(tally, Ending.REVIEW_REQUIRED, message=undecided.message)
+        head_for(tally, Ending.REVIEW_REQUIRED, message=undecided.message)
         return _terminal(tally, EndingClass.ESCALATION)
 
 

@@ -10,7 +10,7 @@ from remit.core.commands import AskPurpose, CallTool, Packet, ReconcileTool
 from remit.core.failure import Ending, ErrorCode
 from remit.core.rulings import OutcomeDoubted
 from remit.kernel.asking import REVIEW, ask
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.spend import lacking
 from remit.kernel.state import inquiries
 from remit.kernel.tally import Tally
@@ -40,7 +40,9 @@ def inquire(tally: Tally, command: CallTool) -> str | None:
 def ask_about(tally: Tally, command: CallTool) -> str | None:
     """Ask a person what became of a call, or end the run for review when no review is left."""
     if lacking(tally, REVIEW) is not None:
-        return end(tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {command.tool} ({command.key})")
+        return head_for(
+            tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {command.tool} ({command.key})"
+        )
     call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
     reasons = (f"the outcome of {command.tool} ({command.key}) is not known",)
     boundary = tally.manifest.versions.boundary

@@ -1,6 +1,6 @@
 """Endings: which code ends a run, whether SUCCESS was earned, and what is released.
 
-Rule 1: every ending is reached through a terminal of the graph; end() names the outcome that leads there.
+Rule 1: every ending is reached through a terminal of the graph; head_for() names the outcome that leads there.
 Rule 2: SUCCESS is earned: nothing the run proposed to change may be left uncommitted.
 Rule 3: whatever is still open when a run ends is cancelled; a mutating call that was cut off stays in doubt.
 """
@@ -63,7 +63,7 @@ _DEFAULT_OF_CLASS = {
 }
 
 
-def end(tally: Tally, ending: Ending, error: ErrorCode | None = None, message: str = "") -> str:
+def head_for(tally: Tally, ending: Ending, error: ErrorCode | None = None, message: str = "") -> str:
     """Remember how the run is to end and name the outcome that leads to such a terminal."""
     tally.ending, tally.error, tally.message = ending, error, message
     return _OUTCOME_OF_CLASS[CLASS_OF[ending]]
@@ -102,10 +102,10 @@ def _refuse_success(tally: Tally, unproven: Mapping[str, str]) -> str:
     if all(code in REFUSALS for code in unproven.values()):
         # Refusals of several kinds: the strictest reading is that authority was missing.
         ending = endings.pop() if len(endings) == 1 else Ending.PERMISSION_DENIED
-        return end(tally, ending, message=f"refused: {', '.join(claims)}")
+        return head_for(tally, ending, message=f"refused: {', '.join(claims)}")
     tally.rule(GroundingViolated(claims))
     message = f"answered although never observed to have happened: {', '.join(claims)}"
-    return end(tally, Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED, message)
+    return head_for(tally, Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED, message)
 
 
 def _close(tally: Tally) -> None:

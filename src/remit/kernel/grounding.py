@@ -29,13 +29,13 @@ def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:
 
 def unproven_effects(tally: Tally) -> Mapping[str, str]:
     """Effects that were proposed and never committed: tool and short argument hash, with the code that says why."""
-    claims = {**tally.state.uncommitted, **tally.claims}
+    claims = {**tally.state.uncommitted, **tally.uncommitted}
     return {f"{tool}#{digest.hex()[:8]}": code for (tool, digest), code in claims.items() if code}
 
 
 def has_changed_anything(tally: Tally) -> bool:
     """Whether any effect of the run was committed."""
-    return tally.state.effects_committed > 0 or "" in tally.claims.values()
+    return tally.state.effects_committed > 0 or "" in tally.uncommitted.values()
 
 
 def times_committed(tally: Tally, tool: str) -> int:

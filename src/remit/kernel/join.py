@@ -9,7 +9,7 @@ from remit.core.budget import Dimension
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import JoinRule, Node, NodeKind, NodeOutcome
 from remit.kernel.acceptance import conclude
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.tally import Tally
 
 _RETRIES = int(Dimension.RETRIES)
@@ -30,7 +30,7 @@ def joined(tally: Tally) -> str | None:
 
 
 def _join_calls(tally: Tally) -> str:
-    has_failures = tally.state.failures_in_a_row or tally.failures
+    has_failures = tally.state.failures_in_a_row or tally.failures_in_a_row
     if has_failures and (outcome := _stop_for_failures(tally)) is not None:
         return outcome
     return _STOPPED if tally.stopped else _SETTLED
@@ -38,12 +38,12 @@ def _join_calls(tally: Tally) -> str:
 
 def _stop_for_failures(tally: Tally) -> str | None:
     retries_max = tally.state.caps[_RETRIES]
-    for tool, (times, code) in {**tally.state.failures_in_a_row, **tally.failures}.items():
+    for tool, (times, code) in {**tally.state.failures_in_a_row, **tally.failures_in_a_row}.items():
         if times > retries_max:
             unavailable = code == ErrorCode.TOOL_UNAVAILABLE
             ending = Ending.UNAVAILABLE_DEP if unavailable else Ending.REPEATED_FAILURE
             message = f"tool {tool} failed {times} times in a row, retries_max={retries_max}"
-            return end(tally, ending, ErrorCode(code), message)
+            return head_for(tally, ending, ErrorCode(code), message)
     return None
 
 
@@ -58,4 +58,4 @@ def _join_children(tally: Tally, node: Node) -> str:
     if enough[node.join]:
         return NodeOutcome.JOINED
     message = f"{failed} of {max(node.children, 1)} children of node {node.name} failed and it joins {node.join}"
-    return end(tally, Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_NO_CONSENSUS, message)
+    return head_for(tally, Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_NO_CONSENSUS, message)

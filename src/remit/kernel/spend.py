@@ -12,7 +12,7 @@ from remit.core.inference import ModelInfo
 from remit.core.rulings import CommandSettled, UsageExceeded
 from remit.core.tools import Effect, ToolDefinition
 from remit.core.usage import TokenUsage
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.tally import Tally
 
 _INPUT = int(Dimension.INPUT_TOKENS)
@@ -102,7 +102,9 @@ def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str | 
         return None
     tally.rule(UsageExceeded(command.id, over))
     names = ", ".join(f"{FIELDS[d]} by {amount}" for d, amount in over)
-    return end(tally, Ending.BUDGET_EXHAUSTED, message=f"command {command.id} used more than it had reserved: {names}")
+    return head_for(
+        tally, Ending.BUDGET_EXHAUSTED, message=f"command {command.id} used more than it had reserved: {names}"
+    )
 
 
 def exhausted(tally: Tally, dimension: Dimension, wanted: int) -> str:
@@ -110,10 +112,10 @@ def exhausted(tally: Tally, dimension: Dimension, wanted: int) -> str:
     state, name = tally.state, FIELDS[dimension]
     spent = state.used[dimension] + state.reserved[dimension] + tally.promised[dimension]
     message = f"{name}: {spent} spent or reserved and {wanted} wanted exceed {name}_max={state.caps[dimension]}"
-    return end(tally, Ending.BUDGET_EXHAUSTED, message=message)
+    return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)
 
 
 def iterations_exhausted(tally: Tally, node: str, visits_max: int) -> str:
     """End the run because a bounded node was to be entered once too often."""
     message = f"node {node} was entered visits_max={visits_max} times and the run wanted it again"
-    return end(tally, Ending.BUDGET_EXHAUSTED, ErrorCode.ORCHESTRATION_ITERATION_LIMIT, message)
+    return head_for(tally, Ending.BUDGET_EXHAUSTED, ErrorCode.ORCHESTRATION_ITERATION_LIMIT, message)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from remit.core.arrivals import ModelAnswered, ProposedCall
-from remit.core.budget import Charges, Dimension
+from remit.core.budget import Charges
 from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.graph import Node
@@ -60,34 +60,43 @@ class RunState(msgspec.Struct):
     tools: dict[str, ToolDefinition] = {}
     tool_charges: dict[str, Charges] = {}
 
+    # Where it stands: the node (-1 before the first), and how often each node was entered.
     node: int = -1
     entered_at_ms: int = 0
     visits: list[int] = []
     steps: int = 0
+    # A paused run keeps here where it would have gone.
     parked: OutcomeParked | None = None
     paused: bool = False
 
+    # The budget vector, in the order of Dimension. Caps begin as the manifest's and grow by what people release.
     caps: list[int] = []
     used: list[int] = []
     reserved: list[int] = []
     deadline_at_ms: int = 0
+    # How many questions to people are open.
     asking: int = 0
     # The clock stands still while a person is waited for: asked something, or having paused the run.
     is_standing: bool = False
     standing_since_ms: int = 0
     stood_ms: int = 0
 
+    # Commands without an outcome, how many of them the node waits for, and which of them nobody knows the outcome of.
     open: dict[str, Command] = {}
     blocking: int = 0
     doubted: dict[str, str] = {}
+    # Commands that are never answered: to cancel what was open at the ending, to fork. Harmless to repeat.
     parting: list[Command] = []
 
     # What the model is shown, in order: messages, and its own answers by reference.
     context: list[Message | ModelAnswered] = []
+    # Feedback that waits for the next model call, so that it never stands between a call and its result.
     pending: list[Message] = []
     pending_tokens: int = 0
+    # Upper bounds: of the context, and of the tools offered with every call.
     context_tokens: int = 0
     offer_tokens: int = 0
+    # Evidence found for this exchange; it is shown and never becomes history.
     ephemeral: Text = ""
     answer: Text = ""
     answer_violations: tuple[Violation, ...] = ()
@@ -99,13 +108,16 @@ class RunState(msgspec.Struct):
     reasoning_tokens: int = 0
     output_tokens: int = 0
 
+    # Calls that were commanded, by command id, and proposals that were refused.
     calls: dict[str, CallTrace] = {}
     refused: list[CallTrace] = []
     repeats: dict[CallKey, int] = {}
+    # Effects that were proposed and are not committed, with the code that says why; committed observations per tool.
     uncommitted: dict[CallKey, str] = {}
     committed: dict[str, int] = {}
     effects_committed: int = 0
 
+    # What is counted against limits: attempts at the open model call, answers, refusals, failures, repairs.
     attempt: int = 1
     iterations: int = 0
     calls_failed: int = 0
@@ -114,6 +126,7 @@ class RunState(msgspec.Struct):
     # Per tool: how often it failed since it last succeeded, and the last code.
     failures_in_a_row: dict[str, tuple[int, str]] = {}
     repeats_blocked: int = 0
+    # The turn that last raised invalid_in_a_row: one answer with three bad calls is one bad answer.
     invalid_seq: int = -1
     repairs: int = 0
     problems: list[str] = []
@@ -125,6 +138,7 @@ class RunState(msgspec.Struct):
     ending: Ending | None = None
     error: ErrorCode | None = None
     message: str = ""
+    # How many turns came after the ending.
     addenda: int = 0
 
 
@@ -202,9 +216,3 @@ def is_safe_to_repeat(state: RunState, command: Command) -> bool:
     if command.id in state.doubted:
         return False
     return not isinstance(command, CallTool) or not command.mutating or state.tools[command.tool].idempotent
-
-
-def left(state: RunState, dimension: Dimension) -> int:
-    """What remains of a dimension: cap less used less reserved. For gauges, the cap itself."""
-    index = int(dimension)
-    return state.caps[index] - state.used[index] - state.reserved[index]

@@ -2,6 +2,8 @@
 
 Rule 1: decide() reads the state and writes the tally; the state changes only when the turn is applied.
 Rule 2: every promise a decision makes (budget, a message, an open command, a visit) is counted here as it is made.
+Rule 3: whatever is counted here, folding the turn counts again: a field of the tally and the field of RunState with
+        the same name must agree after apply(). The simulation compares them, turn by turn.
 """
 
 import msgspec
@@ -61,9 +63,9 @@ class Tally(msgspec.Struct, gc=False):
     paused: bool
     context_tokens: int
     messages_count: int
-    calls: tuple[ProposedCall, ...]
+    proposed: tuple[ProposedCall, ...]
     answer: Text
-    violations: tuple[Violation, ...]
+    answer_violations: tuple[Violation, ...]
     stopped: bool
     is_unjudged: bool
     # The command whose outcome is being judged: it is settled once, by the rule that judges it.
@@ -75,9 +77,9 @@ class Tally(msgspec.Struct, gc=False):
     visits: dict[int, int] = msgspec.field(default_factory=dict)
     # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
     # None when a person replaced it by another.
-    claims: dict[CallKey, str | None] = msgspec.field(default_factory=dict)
+    uncommitted: dict[CallKey, str | None] = msgspec.field(default_factory=dict)
     committed: list[str] = msgspec.field(default_factory=list)
-    failures: dict[str, tuple[int, str]] = msgspec.field(default_factory=dict)
+    failures_in_a_row: dict[str, tuple[int, str]] = msgspec.field(default_factory=dict)
     children_failed: int = 0
     # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows them.
     answers: int = 0

@@ -74,7 +74,7 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "attempt": lambda tally, _: tally.state.repairs + 1,
         "turns": lambda tally, _: tally.seq,
         "answer_bytes": lambda tally, _: size_bytes(tally.answer),
-        "proposed_calls": lambda tally, _: len(tally.calls),
+        "proposed_calls": lambda tally, _: len(tally.proposed),
         "refused_calls": lambda tally, _: len(tally.state.refused) + _refused_now(tally),
         "failed_calls": lambda tally, _: tally.state.calls_failed + _failed_now(tally),
         "committed_observations": lambda tally, _: sum(tally.state.committed.values()) + len(tally.committed),

@@ -29,6 +29,8 @@ LATE_MS = 100_000
 # A child nobody hears of is given up after this long.
 GIVE_UP_MS = 200_000
 FORKS_MAX = 2
+# Every event may bring a signal, and every signal is an event, so without an end there would be none.
+SIGNALS_MAX = 100
 
 
 class Performed(Record):
@@ -62,6 +64,7 @@ class Hands:
         self._children: dict[tuple[str, str], str] = {}
         self._told: dict[str, int] = {}
         self._forks = 0
+        self._signals = 0
         self.performed: list[Performed] = []
         # What really happened: the text each effect left, by the key of its call.
         self.effects: dict[str, str] = {}
@@ -250,8 +253,9 @@ class Hands:
     def maybe_signal(self) -> None:
         """Now and then somebody sends a signal, sensible or not."""
         world = self._world
-        if not world.lives or world.chance.random() >= world.faults.signal:
+        if not world.lives or self._signals >= SIGNALS_MAX or world.chance.random() >= world.faults.signal:
             return
+        self._signals += 1
         run_id = world.chance.choice(list(world.lives))
         report = self._signal(run_id)
         world.later(lambda: world.deliver(run_id, report), after_ms=world.chance.randrange(5000))

@@ -124,7 +124,7 @@ def _disagreements(tally: Tally, before: RunState, after: RunState) -> Iterator[
         "messages": (tally.messages_count + pending, len(after.context)),
         "context tokens": (tally.context_tokens + tokens, after.context_tokens),
         "answer": (tally.answer, after.answer),
-        "violations": (tally.violations, after.answer_violations),
+        "violations": (tally.answer_violations, after.answer_violations),
         "stopped": (tally.stopped, after.stopped),
     }
     yield from (
@@ -135,6 +135,6 @@ def _disagreements(tally: Tally, before: RunState, after: RunState) -> Iterator[
         held = before.used[dimension] + before.reserved[dimension] + tally.promised[dimension] + released
         if held != after.used[dimension] + after.reserved[dimension]:
             yield f"{FIELDS[dimension]} as {held} and the fold as {after.used[dimension] + after.reserved[dimension]}"
-    for key, code in tally.claims.items():
+    for key, code in tally.uncommitted.items():
         if after.uncommitted.get(key, "") != (code or ""):
             yield f"the effect {key[0]} as {code!r} and the fold as {after.uncommitted.get(key)!r}"

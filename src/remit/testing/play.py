@@ -85,9 +85,12 @@ def _lines_of(turn: Turn, began_at_ms: int) -> list[str]:
 def _shown(record: object) -> str:
     """A record by its name and the fields that say something."""
     if isinstance(record, RunStarted):
-        return f"RunStarted {record.manifest.boundary.name} {_value(record.manifest.request.messages[-1].content)}"
-    fields = ((name, getattr(record, name)) for name in getattr(record, "__struct_fields__", ()))
-    said = [_field(name, value) for name, value in fields if name not in UNSAID and value not in ("", b"", (), 0, None)]
+        said = [_escaped(record.manifest.boundary.name), _value(record.manifest.request.messages[-1].content)]
+    else:
+        fields = (
+            (name, getattr(record, name)) for name in getattr(record, "__struct_fields__", ()) if name not in UNSAID
+        )
+        said = [_field(name, value) for name, value in fields if value not in ("", b"", (), 0, None)]
     text = " ".join([type(record).__name__, *said])
     return text if len(text) <= LINE_CHARS_MAX else f"{text[: LINE_CHARS_MAX - 1]}…"
 

@@ -37,7 +37,7 @@ def test_what_an_order_reserves_is_promised_from_there_on() -> None:
 def test_an_ordered_change_is_a_claim_until_it_is_proven() -> None:
     tally = Run().tally()
     order_call(tally, wants("write"), approved_by="ada")
-    assert tally.claims == {key_of("write"): Rung.ATTEMPTED}
+    assert tally.uncommitted == {key_of("write"): Rung.ATTEMPTED}
     command = tally.decisions[0]
     assert isinstance(command, CallTool)
     assert (command.mutating, command.approved_by) == (True, "ada")
@@ -47,7 +47,7 @@ def test_a_delegating_call_becomes_a_child() -> None:
     tally = Run().tally()
     order_call(tally, wants("ask_child"))
     assert isinstance(tally.decisions[0], StartChild)
-    assert tally.claims == {}
+    assert tally.uncommitted == {}
 
 
 def test_a_held_call_reserves_a_review_and_nothing_else() -> None:
@@ -100,14 +100,14 @@ def test_a_call_that_needs_a_person_is_refused_when_no_review_is_left() -> None:
 def test_a_refused_change_stays_a_claim() -> None:
     tally = Run().tally()
     refuse_call(tally, wants("write"), Refusal.PERMISSION_DENIED, "no")
-    assert tally.claims == {key_of("write"): Refusal.PERMISSION_DENIED}
+    assert tally.uncommitted == {key_of("write"): Refusal.PERMISSION_DENIED}
 
 
 @pytest.mark.parametrize("tool", ["look", "nothing"])
 def test_a_refused_call_that_changes_nothing_claims_nothing(tool: str) -> None:
     tally = Run().tally()
     refuse_call(tally, wants(tool), Refusal.PERMISSION_DENIED, "no")
-    assert tally.claims == {}
+    assert tally.uncommitted == {}
 
 
 def test_a_malformed_call_proposes_no_effect_anybody_could_have_meant() -> None:
@@ -147,7 +147,7 @@ def test_only_a_committed_call_names_who_verified_it() -> None:
     settled = tally.decisions[0]
     assert isinstance(settled, rulings.CallSettled)
     assert settled.verifier == ""
-    assert tally.failures == {"look": (1, ErrorCode.TOOL_EXECUTION_FAILED)}
+    assert tally.failures_in_a_row == {"look": (1, ErrorCode.TOOL_EXECUTION_FAILED)}
 
 
 def test_a_call_that_succeeds_after_failures_ends_the_row() -> None:
@@ -157,7 +157,7 @@ def test_a_call_that_succeeds_after_failures_ends_the_row() -> None:
     run.proposes(wants("look"))
     tally = run.tally()
     settle_call(tally, run.open(CallTool)[0], Rung.COMMITTED, verifier="schema", evidence=b"evidence")
-    assert (tally.failures, tally.committed) == ({"look": (0, "")}, ["look"])
+    assert (tally.failures_in_a_row, tally.committed) == ({"look": (0, "")}, ["look"])
 
 
 def in_doubt(tool: str) -> Run:

@@ -10,7 +10,7 @@ from remit.core.arrivals import Arrival, RunStarted
 from remit.core.budget import Budget, Dimension
 from remit.core.codec import NO_HASH, hash_turn
 from remit.core.commands import AskHuman, CallModel, CallTool, SetTimer, StartChild, TimerPurpose
-from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
 from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.core.lifecycle import LifecycleState, is_lifecycle_move
 from remit.kernel.decide import ANSWERS, ENTRIES, RULES, take_turn
@@ -233,6 +233,34 @@ def test_an_ending_that_leads_on_is_forgotten_on_the_way() -> None:
     run.breaks()
     run.take(arrivals.QuestionAnswered(run.question().id, "ada", "yes"))
     assert (run.state.ending, run.state.error, run.state.message) == (Ending.IMPOSSIBLE, None, "")
+
+
+def wrapping_up() -> Graph:
+    """A chat that asks the model for a last word when it is exhausted."""
+    chat = chat_graph(tool_rounds_max=1)
+    last = Node("last", NodeKind.MODEL, visits_max=1)
+    exits = tuple((name, "last" if name == "exhausted" else target) for name, target in EXITS)
+    onward = (Edge("last", "exhausted", "exhausted"), Edge("last", "done"))
+    return Graph("wrapping up", chat.start, (*chat.nodes, last), (*chat.edges, *onward), exits)
+
+
+def test_calls_that_can_no_longer_be_made_are_refused_before_the_model_has_its_last_word() -> None:
+    run = Run(manifest_of(graph=wrapping_up()))
+    run.proposes(wants("look"))
+    run.returns()
+    run.proposes(wants("write"))
+    assert run.path()[-1] == "last"
+    assert [refused.code for refused in run.now(rulings.ToolCallRefused)] == [Refusal.BUDGET_EXHAUSTED]
+    assert run.messages()[-1].startswith("Not called. BUDGET_EXHAUSTED: node act was entered visits_max=1 times")
+    run.says("written")
+    assert run.state.ending is Ending.BUDGET_EXHAUSTED
+
+
+def test_a_change_proposed_where_no_tool_is_called_is_no_success() -> None:
+    run = Run(manifest_of(graph=in_line(Node("think", NodeKind.MODEL))))
+    run.proposes(wants("write"), text="written")
+    assert run.last(rulings.ToolCallRefused).code == Refusal.NOT_OFFERED
+    assert run.state.ending is Ending.PERMISSION_DENIED
 
 
 # What a run may not do any more.

@@ -11,7 +11,7 @@ from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.graph import EXIT_ENDINGS, Edge, EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import Answer, Rung
 from remit.core.tools import Effect, ToolDefinition
-from remit.kernel.endings import CLASS_OF, end
+from remit.kernel.endings import CLASS_OF, head_for
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 REACHES = [Ending, EndingClass]
@@ -25,7 +25,7 @@ def test_every_ending_belongs_to_a_class_of_terminals() -> None:
 @pytest.mark.parametrize("ending", [ending for ending in Ending if CLASS_OF[ending] is not EndingClass.SUCCESS])
 def test_an_ending_names_the_outcome_that_leads_to_its_terminal(ending: Ending) -> None:
     tally = Run().tally()
-    outcome = end(tally, ending, ErrorCode.TOOL_TIMEOUT, "why")
+    outcome = head_for(tally, ending, ErrorCode.TOOL_TIMEOUT, "why")
     assert CLASS_OF[ending] is EXIT_ENDINGS[NodeOutcome(outcome)]
     assert (tally.ending, tally.error, tally.message) == (ending, ErrorCode.TOOL_TIMEOUT, "why")
 

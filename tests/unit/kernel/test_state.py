@@ -3,7 +3,6 @@
 import pytest
 
 from remit.core import arrivals
-from remit.core.budget import Dimension
 from remit.core.commands import CallModel, CallTool, SetTimer
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import Node, NodeKind
@@ -15,7 +14,6 @@ from remit.kernel.state import (
     compiled,
     inquiries,
     is_safe_to_repeat,
-    left,
     lifecycle,
     loop_state,
     pinned,
@@ -154,9 +152,3 @@ def test_a_call_in_doubt_waits_for_whoever_was_asked_about_it() -> None:
     run.approves()
     run.fails("put", ErrorCode.TOOL_TIMEOUT)
     assert not is_safe_to_repeat(run.state, run.open(CallTool)[0])
-
-
-def test_what_is_left_is_the_cap_less_what_is_used_and_reserved() -> None:
-    run = Run()
-    assert left(run.state, Dimension.OUTPUT_TOKENS) == 60_000 - 2048
-    assert left(run.state, Dimension.STEPS) == 100 - 2

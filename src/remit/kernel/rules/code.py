@@ -11,7 +11,7 @@ from remit.core.graph import Node, NodeKind, NodeOutcome
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.rulings import ValidatorHeard
 from remit.kernel.acceptance import conclude
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.join import joined
 from remit.kernel.spend import settle
 from remit.kernel.state import CONTEXT_FAILED
@@ -55,7 +55,7 @@ def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
     if _is_validating(tally):
         return _heard(tally, command.id, (f"validator {command.name} failed",))
     settle(tally, command, ())
-    return end(
+    return head_for(
         tally, Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_EXECUTION_FAILED, f"code {command.name} failed: {arrival.error}"
     )
 

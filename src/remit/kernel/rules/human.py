@@ -16,7 +16,7 @@ from remit.kernel.asking import REVIEW, ask, settle_question
 from remit.kernel.authorize import ALLOWED, FIRM_CHECKS, authorize
 from remit.kernel.calls import order_call, refuse_call, settle_call
 from remit.kernel.doubt import NOT_DONE
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.join import joined
 from remit.kernel.spend import exhausted, lacking
 from remit.kernel.tally import Tally
@@ -42,7 +42,7 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     call = held
     if arrival.modified is not None:
         call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool)
-        tally.claims[held.tool, held.arguments_hash] = None
+        tally.uncommitted[held.tool, held.arguments_hash] = None
     verdict = authorize(call, tally, FIRM_CHECKS)
     settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:
@@ -84,7 +84,9 @@ def on_expired(tally: Tally, question: AskHuman) -> str | None:
     """Take silence for a no."""
     settle_question(tally, question, Answer.EXPIRED)
     if question.purpose is AskPurpose.OUTCOME:
-        return end(tally, Ending.REVIEW_REQUIRED, message=f"nobody said in time what became of question {question.id}")
+        return head_for(
+            tally, Ending.REVIEW_REQUIRED, message=f"nobody said in time what became of question {question.id}"
+        )
     if question.packet is None:
         message = f"nobody answered question {question.id} in time"
         return _say_no(tally, NodeOutcome.EXPIRED, question.ending, message)
@@ -96,7 +98,7 @@ def _say_no(tally: Tally, outcome: NodeOutcome, ending: Ending, message: str) ->
     """A no, spoken or by silence, is never taken for a yes: where no edge names it, the run ends with it."""
     name = tally.graph.nodes[tally.node].name
     is_named = any(edge.source == name and edge.outcome == outcome for edge in tally.graph.graph.edges)
-    exit_named = end(tally, ending, message=message)
+    exit_named = head_for(tally, ending, message=message)
     return outcome if is_named else exit_named
 
 
@@ -108,7 +110,7 @@ def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
     command = tally.state.open[question.packet.about]
     assert isinstance(command, CallTool)
     if arrival.happened is Happened.UNKNOWN:
-        return end(tally, Ending.REVIEW_REQUIRED, message=f"{arrival.by} cannot tell what became of {command.key}")
+        return head_for(tally, Ending.REVIEW_REQUIRED, message=f"{arrival.by} cannot tell what became of {command.key}")
     if arrival.happened is Happened.YES:
         settle_call(tally, command, Rung.COMMITTED, verifier=f"person:{arrival.by}", evidence=command.arguments_hash)
         tally.say(tokens_bound(HAPPENED))

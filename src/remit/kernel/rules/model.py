@@ -14,7 +14,7 @@ from remit.core.failure import ERRORS, Ending, ErrorCode, Retryable
 from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.rulings import RetryPlanned
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.spend import at_least, exhausted, lacking, left, model_charges, settle, usage_charges
 from remit.kernel.tally import Tally
 
@@ -55,7 +55,7 @@ def order_model_call(tally: Tally, *, attempt: int) -> str | None:
     charges = model_charges(model, input_tokens, max_tokens)
     if charges is None:
         message = f"the price of model {model.name} is unknown and inference_cost_microusd is capped; give it a price"
-        return end(tally, Ending.BUDGET_EXHAUSTED, message=message)
+        return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)
     if (dimension := lacking(tally, charges)) is not None:
         return exhausted(tally, dimension, dict(charges)[dimension])
     messages_count = tally.messages_count + len(state.pending)
@@ -69,9 +69,9 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     assert isinstance(command, CallModel)
     tally.answers += 1
     charged = usage_charges(tally.manifest.models[0], arrival.usage, command)
-    tally.calls, tally.is_unjudged = arrival.calls, bool(arrival.calls)
+    tally.proposed, tally.is_unjudged = arrival.calls, bool(arrival.calls)
     if arrival.text:
-        tally.answer, tally.violations = arrival.text, arrival.violations
+        tally.answer, tally.answer_violations = arrival.text, arrival.violations
     if arrival.text or arrival.calls:
         tally.say(arrival.tokens_bound)
     if (outcome := settle(tally, command, charged)) is not None:
@@ -105,7 +105,7 @@ def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str) 
     retries_max = tally.state.caps[_RETRIES]
     if ERRORS[code].retryable is not Retryable.YES or command.attempt > retries_max:
         ending = ENDING_OF.get(code, Ending.UNAVAILABLE_DEP)
-        return end(tally, ending, code, message or f"{code} in attempt {command.attempt} of {retries_max + 1}")
+        return head_for(tally, ending, code, message or f"{code} in attempt {command.attempt} of {retries_max + 1}")
     tally.last_error = code
     tally.rule(RetryPlanned(command.id, command.attempt + 1, code))
     due_at_ms = tally.at_ms + backoff_ms(tally.state.run_id, command.id, command.attempt)

@@ -10,14 +10,14 @@ from remit.core.commands import ForkRun
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
 from remit.core.rulings import AddendumNoted, FeedbackTaken, RunPaused, RunResumed
 from remit.kernel.doubt import inquire_all
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.tally import Tally
 
 
 def on_cancel(tally: Tally, arrival: CancelRequested) -> str:
     """End the run now."""
     message = f"cancelled by {arrival.by}" + (f": {arrival.reason}" if arrival.reason else "")
-    return end(tally, Ending.USER_CANCEL, ErrorCode.CANCELLED_SIGNAL, message)
+    return head_for(tally, Ending.USER_CANCEL, ErrorCode.CANCELLED_SIGNAL, message)
 
 
 def on_pause(tally: Tally, arrival: PauseRequested) -> None:

@@ -7,7 +7,7 @@ from remit.kernel.rules.human import on_expired
 from remit.kernel.spend import settle
 from remit.kernel.tally import Tally
 
-# Enter the node again without moving: the outcome of a retry, which no edge names.
+# The outcome of a pause between attempts, which no edge names: the model call is ordered again, where the run stands.
 AGAIN = "again"
 
 

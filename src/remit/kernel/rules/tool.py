@@ -14,7 +14,7 @@ from remit.core.rulings import Rung
 from remit.kernel.authorize import ALLOWED, Judgement, authorize
 from remit.kernel.calls import DENIED, INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
-from remit.kernel.endings import end
+from remit.kernel.endings import head_for
 from remit.kernel.grounding import rung_reached, stops_loop
 from remit.kernel.join import joined
 from remit.kernel.spend import settle
@@ -38,8 +38,8 @@ _COMMITTED = Rung.COMMITTED
 def enter_tool(tally: Tally, node: Node) -> str | None:
     """Order, hold or refuse each proposed call; stop when the refusals lead nowhere."""
     codes: list[str] = []
-    exhausted = ""
-    calls = tally.calls if tally.is_unjudged else ()
+    spent = ""
+    calls = tally.proposed if tally.is_unjudged else ()
     tally.is_unjudged = False
     for call in calls:
         verdict = authorize(call, tally)
@@ -50,21 +50,22 @@ def enter_tool(tally: Tally, node: Node) -> str | None:
         else:
             refuse_call(tally, call, verdict.code, verdict.reason)
             codes.append(verdict.code)
+            # A cap of 0 forbids the call; only one that was spent can stop the run.
             if verdict.dimension >= 0 and tally.state.caps[verdict.dimension] > 0:
-                exhausted = verdict.reason
+                spent = verdict.reason
     if codes and (outcome := _stop_after(tally, codes)) is not None:
         return outcome
     if tally.blocking:
         return None
-    if exhausted:
-        return end(tally, Ending.BUDGET_EXHAUSTED, message=exhausted)
+    if spent:
+        return head_for(tally, Ending.BUDGET_EXHAUSTED, message=spent)
     return NodeOutcome.REFUSED
 
 
 def refuse_proposals(tally: Tally) -> None:
     """Tell the model that none of its calls was made, since the run goes on elsewhere than to its tools."""
     code = Refusal.BUDGET_EXHAUSTED if tally.ending is Ending.BUDGET_EXHAUSTED else Refusal.NOT_OFFERED
-    for call in tally.calls:
+    for call in tally.proposed:
         refuse_call(tally, call, code, tally.message or "no tool is called at this point of the run")
     tally.is_unjudged = False
 
@@ -74,14 +75,16 @@ def _stop_after(tally: Tally, codes: list[str]) -> str | None:
     state = tally.state
     denials = state.denials + sum(code in DENIED for code in codes)
     if denials >= DENIALS_MAX:
-        return end(tally, Ending.PERMISSION_DENIED, message=f"{denials} calls were denied, denials_max={DENIALS_MAX}")
+        return head_for(
+            tally, Ending.PERMISSION_DENIED, message=f"{denials} calls were denied, denials_max={DENIALS_MAX}"
+        )
     invalid = [code for code in codes if code in INVALID]
     if invalid and state.invalid_in_a_row + 1 > ARGUMENT_REPAIRS_MAX:
         message = f"the model could not repair its calls, argument_repairs_max={ARGUMENT_REPAIRS_MAX}"
-        return end(tally, Ending.VALIDATION_FAIL, ErrorCode(invalid[0]), message)
+        return head_for(tally, Ending.VALIDATION_FAIL, ErrorCode(invalid[0]), message)
     if Refusal.REPEATED_CALL in codes and state.repeats_blocked + 1 > REPEATS_BLOCKED_MAX:
         message = f"the model repeats itself, repeats_blocked_max={REPEATS_BLOCKED_MAX}"
-        return end(tally, Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_ITERATION_LIMIT, message)
+        return head_for(tally, Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_ITERATION_LIMIT, message)
     return None
 
 
@@ -95,7 +98,7 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     if rung is not _COMMITTED:
         code = ErrorCode.VALIDATION_RULE_FAILED if arrival.refuted else ErrorCode.CONSTRAINT_SCHEMA_INVALID
     if rung is _COMMITTED and stops_loop(arrival, tool):
-        tally.stopped, tally.answer, tally.violations = True, arrival.content, ()
+        tally.stopped, tally.answer, tally.answer_violations = True, arrival.content, ()
     settle_call(tally, command, rung, verifier=tool.verifier, evidence=arrival.evidence, code=code)
     tally.say(arrival.tokens_bound)
     return joined(tally)

@@ -234,3 +234,13 @@ def test_a_tool_node_without_proposals_refuses_nothing_and_goes_on() -> None:
     act = Node("act", NodeKind.TOOL, rules=ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema"))
     run = Run(manifest_of(graph=in_line(act)))
     assert run.path() == ["act", "done"]
+
+
+def test_calls_are_not_made_again_when_a_tool_node_is_entered_without_a_new_answer() -> None:
+    rules = ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema")
+    act, again = (Node(name, NodeKind.TOOL, rules=rules) for name in ("act", "again"))
+    run = Run(manifest_of(graph=in_line(Node("think", NodeKind.MODEL), act, again)))
+    run.proposes(wants("look"))
+    run.returns()
+    assert len(run.all(CallTool)) == 1
+    assert run.path() == ["think", "act", "again", "done"]
