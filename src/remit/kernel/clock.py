@@ -20,7 +20,7 @@ def deadline_at_ms(tally: Tally) -> int:
 
 def is_past_deadline(tally: Tally) -> bool:
     """Whether the time is up. It never is while the clock stands still."""
-    return tally.at_ms >= tally.state.deadline_at_ms and tally.at_ms >= deadline_at_ms(tally)
+    return tally.at_ms >= deadline_at_ms(tally)
 
 
 def stop_for_time(tally: Tally) -> str:

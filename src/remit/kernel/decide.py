@@ -134,9 +134,9 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
     outcome = RULES[type(arrival)](tally, arrival)
     if outcome is not None:
         _move(tally, outcome)
-    if _has_ended(tally):
+    if tally.decisions and type(tally.decisions[-1]) is RunEnded:
         return tally
-    if is_past_deadline(tally):
+    if at_ms >= state.deadline_at_ms and is_past_deadline(tally):
         _move(tally, stop_for_time(tally))
     elif state.is_standing:
         wind_up(tally)
@@ -268,7 +268,3 @@ def _refuse_entry(tally: Tally, node: Node, target: int) -> str | None:
     if state.used[_STEPS] + state.reserved[_STEPS] + tally.promised[_STEPS] >= state.caps[_STEPS]:
         return exhausted(tally, Dimension.STEPS, 1)
     return None
-
-
-def _has_ended(tally: Tally) -> bool:
-    return bool(tally.decisions) and type(tally.decisions[-1]) is RunEnded

@@ -121,10 +121,11 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
     elif isinstance(arrival, arrivals.ToolReconciled) and arrival.happened is arrivals.Happened.YES:
         trace.content = arrival.content
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
-    else:
-        assert isinstance(arrival, arrivals.ToolReconciled | arrivals.OutcomeJudged), "nothing else settles a call"
+    elif isinstance(arrival, arrivals.ToolReconciled | arrivals.OutcomeJudged):
         text = words.HAPPENED if arrival.happened is arrivals.Happened.YES else words.NOT_HAPPENED
         message, bound = tool_message(trace.call_id, trace.tool, text), words.tokens_bound(text)
+    else:
+        return
     state.context.append(message)
     state.context_tokens += bound
 

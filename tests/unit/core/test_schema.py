@@ -147,6 +147,13 @@ def test_a_value_that_is_not_json_is_invalid_even_where_the_schema_does_not_look
     assert [violation.keyword for violation in checker.violations(value)] == ["value"]
 
 
+def test_a_value_known_to_be_json_is_checked_by_the_schema_alone() -> None:
+    checker = compile_schema({"type": "integer"})
+    assert checker.fits(7)
+    assert not checker.fits("seven")
+    assert not checker.fits("\ud800")
+
+
 def test_half_a_surrogate_pair_is_invalid() -> None:
     checker = compile_schema({"maxLength": 3})
     assert not checker.is_valid("\ud800")

@@ -13,7 +13,7 @@ from remit.core.events import KERNEL_VERSION, Decision, Turn
 from remit.core.failure import Ending, ErrorCode, InvariantBroken, Refusal
 from remit.core.graph import JoinRule, Node, NodeKind
 from remit.core.record import replace
-from remit.core.rulings import Rung
+from remit.core.rulings import CallSettled, Rung
 from remit.core.schema import Violation
 from remit.kernel import words
 from remit.kernel.apply import apply
@@ -285,3 +285,14 @@ def test_an_old_turn_is_folded_as_it_stands() -> None:
     turn = Turn(1, run.now_ms, run.state.head, KERNEL_VERSION, arrivals.FeedbackGiven("ada", "so be it"), ())
     apply(run.state, turn, b"head")
     assert (run.state.seq, run.state.head, len(run.state.pending)) == (1, b"head", 1)
+
+
+def test_a_call_that_other_rules_settled_without_an_outcome_is_settled_without_a_word() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    command = run.open(CallTool)[0]
+    settled = CallSettled(command.id, Rung.OBSERVED, command.reserved)
+    turn = Turn(2, run.now_ms, run.state.head, KERNEL_VERSION, arrivals.FeedbackGiven("ada", "so be it"), (settled,))
+    before = list(run.state.context)
+    apply(run.state, turn, b"head")
+    assert (run.state.calls[command.id].rung, run.state.context) == (Rung.OBSERVED, before)

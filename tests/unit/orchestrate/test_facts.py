@@ -24,7 +24,7 @@ from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate import reports
-from remit.orchestrate.facts import FIGURE_MAX, PROBLEMS_MAX, Facts
+from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, Facts
 from remit.orchestrate.reports import Report
 from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -82,6 +82,15 @@ class TestAnAnswer:
         call = ToolCall(text, text, {"text": text, text: 1})
         assert can_be_written(answered(facts, ModelResult(text, text, (call,))))
         assert can_be_written(answered(facts, ModelResult(text, text)))
+
+    def test_more_calls_than_anybody_could_mean_are_a_malformed_answer(self, facts: Facts) -> None:
+        run = Run()
+        calls = (ToolCall("c", "look", {"n": 1}),) * (CALLS_MAX + 1)
+        result = ModelResult(tool_calls=calls, usage=TokenUsage(7))
+        arrival = complete(facts, run, reports.ModelSaid(run.open(CallModel)[0].id, result))
+        assert isinstance(arrival, arrivals.ModelFailed)
+        assert (arrival.code, arrival.usage) == (ErrorCode.INFERENCE_MALFORMED_RESPONSE, TokenUsage(7))
+        assert len(answered(facts, ModelResult(tool_calls=calls[1:])).calls) == CALLS_MAX
 
     def test_an_answer_is_checked_against_the_output_contract(self, facts: Facts) -> None:
         run = Run(manifest_of(request=structured({"type": "object", "required": ["ok"]})))

@@ -1,0 +1,68 @@
+"""The examples of the documents run, so that they cannot rot."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tidy.source import ROOT
+
+DOCUMENTS = ("docs/graphs.md", "docs/testing.md")
+
+BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+# What pytest answers when everything passed, and when there was nothing to run but the import itself.
+PASSED, NOTHING_TO_RUN = 0, 5
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return [found["text"] for found in BLOCK.finditer(text) if found["language"] == language]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands of the shell blocks, one per line, without what is said about them."""
+    lines = [line for block in blocks(text, "sh") for line in block.splitlines()]
+    return [command.split() for line in lines if (command := line.partition("#")[0].strip())]
+
+
+def played(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run all Python blocks of a document as one module, its tests included."""
+    module = folder / "test_examples.py"
+    module.write_text("\n\n".join(blocks(text, "python")), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), str(module)]
+    # Plugins of this project are no part of the examples, and loading them takes longer than running those.
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_python_example_of_a_document_runs(document: str, tmp_path: Path) -> None:
+    done = played((ROOT / document).read_text(encoding="utf-8"), tmp_path)
+    assert done.returncode in (PASSED, NOTHING_TO_RUN), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_command_of_a_document_runs(document: str) -> None:
+    for program, *arguments in commands((ROOT / document).read_text(encoding="utf-8")):
+        assert program == "python"
+        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_guide_to_testing_has_examples_and_commands() -> None:
+    text = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
+    assert len(blocks(text, "python")) >= 5
+    assert len(commands(text)) >= 3
+
+
+@pytest.mark.parametrize("example", ["import no_such_module", "def test_a(): assert False"])
+def test_an_example_that_does_not_run_is_found(example: str, tmp_path: Path) -> None:
+    assert played(f"```python\n{example}\n```\n", tmp_path).returncode not in (PASSED, NOTHING_TO_RUN)
+
+
+def test_blocks_are_told_apart_by_their_language() -> None:
+    text = "```python\na = 1\n```\n\nthen\n\n```sh\npython -m this  # quietly\n# nothing\n```\n```yaml\nb: 2\n```\n"
+    assert blocks(text, "python") == ["a = 1\n"]
+    assert commands(text) == [["python", "-m", "this"]]
