@@ -25,6 +25,7 @@ from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 from remit.orchestrate import offspring, recover, reports, runner
 from remit.testing import hands
+from remit.testing.faults import Faults
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
 from remit.testing.scenarios import scenario
@@ -183,6 +184,13 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
 }
 
 
+# Worlds in which a mutant shows sooner than in any weather.
+SHOWS_IN: Mapping[str, Faults] = {
+    "children get a deadline that did not stand still": Faults(signal=0.4),
+    "one outcome is heard as that of every call": Faults(delay=0.9, clock_jump=0.05),
+}
+
+
 def test_every_law_has_a_mutant_that_breaks_it() -> None:
     assert {law for law, _ in MUTANTS.values()} == {*LAWS, CHECKED_BY_THE_WORLD}
 
@@ -193,16 +201,18 @@ def test_the_simulation_finds_the_mutant_and_names_its_seed(mutant: str) -> None
     with ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)
-        found = next((broken for seed in range(SEEDS) if (broken := _broken_law(seed, law)) is not None), None)
+        faults = SHOWS_IN.get(mutant)
+        tried = (_broken_law(seed, law, faults) for seed in range(SEEDS))
+        found = next((broken for broken in tried if broken is not None), None)
     assert found is not None, f"{SEEDS} worlds did not notice that {mutant}"
     assert f"seed {found.seed}" in str(found)
-    assert _broken_law(found.seed, law) is None, "the seed must be healthy without the mutant"
+    assert _broken_law(found.seed, law, faults) is None, "the seed must be healthy without the mutant"
 
 
-def _broken_law(seed: int, law: str) -> LawBroken | None:
+def _broken_law(seed: int, law: str, faults: Faults | None) -> LawBroken | None:
     """How a law is broken with this seed. A mutant may break the kernel altogether; that is not what is looked for."""
     try:
-        world = scenario(seed)
+        world = scenario(seed, faults=faults)
         keep_the_law(world, {law: LAWS[law]} if law in LAWS else LAWS)
     except LawBroken as broken:
         return broken if broken.law == law else None

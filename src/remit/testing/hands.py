@@ -29,6 +29,8 @@ LATE_MS = 100_000
 # A child nobody hears of is given up after this long.
 GIVE_UP_MS = 200_000
 FORKS_MAX = 2
+# Timers are promises not to fire early; a busy process fires them late.
+TIMER_LATE_MS_MAX = 60_000
 # Every event may bring a signal, and every signal is an event, so without an end there would be none.
 SIGNALS_MAX = 100
 
@@ -226,6 +228,8 @@ class Hands:
 
     async def _set_timer(self, run_id: str, command: commands.SetTimer) -> None:
         wait_ms = max(0, command.due_at_ms - self._world.now_ms())
+        if self._world.chance.random() < self._world.faults.delay:
+            wait_ms += self._world.chance.randrange(TIMER_LATE_MS_MAX)
         self._report(run_id, arrivals.TimerFired(command.id), after_ms=wait_ms)
 
     async def _start_child(self, run_id: str, command: commands.StartChild) -> None:
