@@ -34,7 +34,7 @@ run: $(READY)
 
 check: static
 	@echo "==> tests ($(SEEDS_CHECK) seeds)"
-	@REMIT_SIMULATION_SEEDS=$(SEEDS_CHECK) $(PYTEST) $(CHECKED)
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_CHECK) REMIT_EXAMPLES=quick $(PYTEST) -m "not slow" $(CHECKED)
 
 test: static measured
 	@echo "==> tests ($(SEEDS_TEST) seeds)"

@@ -5,12 +5,13 @@ import pytest
 from remit.core import arrivals
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
-from remit.core.commands import CallTool, Retrieve
+from remit.core.commands import CallModel, CallTool, Retrieve
 from remit.core.contract import CallStatus, Mode, OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode, FailureCategory, Refusal
 from remit.core.goal import Criterion, Goal
 from remit.core.lifecycle import LifecycleState
 from remit.core.messages import user_message
+from remit.core.record import BlobRef, digest_of
 from remit.core.schema import Violation
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.core.usage import TokenUsage
@@ -313,3 +314,13 @@ def test_a_cancelled_run_is_not_retryable_as_it_stands() -> None:
     error = error_of(run.state)
     assert error is not None
     assert not error.retryable
+
+
+@pytest.mark.req("0.4")
+def test_an_answer_that_lives_in_blobs_is_told_in_full() -> None:
+    run = Run(manifest_of(request=structured()))
+    text = '{"text": "' + "x" * 5000 + '"}'
+    reference = BlobRef(digest_of(text.encode()), len(text))
+    run.take(arrivals.ModelAnswered(run.open(CallModel)[0].id, reference, usage=TokenUsage(8, 0, 4)))
+    response = response_of(run.state, text)
+    assert (response.content, response.structured_output) == (text, {"text": "x" * 5000})
