@@ -83,6 +83,8 @@ class ToolReturned(Record, tag=True):
     refuted: str = ""
     stop_loop: bool = False
     duration_ms: int = 0
+    # Of the output contract, when the content is to become the answer.
+    answer_violations: tuple[Violation, ...] = ()
 
 
 class ToolFailed(Record, tag=True):

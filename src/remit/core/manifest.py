@@ -10,6 +10,7 @@ from remit.core.boundary import Boundary, boundary_version
 from remit.core.budget import Budget, Caps, assign
 from remit.core.canonical import canonical_hash
 from remit.core.contract import SystemRequest
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.goal import Goal
 from remit.core.graph import Graph, graph_version
 from remit.core.inference import ModelInfo
@@ -74,7 +75,10 @@ def make_manifest(
     role: AgentRole = AgentRole.GENERAL,
     retrieves_context: bool = False,
 ) -> Manifest:
-    """Pin the parts of a root run: caps assigned, versions hashed."""
+    """Pin the parts of a root run: caps assigned, versions hashed. Without a model there is nobody to ask."""
+    if not models:
+        message = f"run {run_id!r} has no model; give it at least one engine"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     pinned = tuple(
         tool if tool.version else msgspec.structs.replace(tool, version=tool_version(tool)) for tool in tools
     )

@@ -14,7 +14,7 @@ from remit.kernel.asking import REVIEW, ask, settle_question
 from remit.kernel.authorize import is_for_a_person_to_lift, reasons_to_ask, rules_here
 from remit.kernel.children import start_delegate
 from remit.kernel.spend import lacking
-from remit.kernel.state import inquiries
+from remit.kernel.state import inquiries, longer
 from remit.kernel.tally import Tally
 from remit.kernel.words import refusal_bound
 
@@ -96,11 +96,11 @@ def settle_call(
     if rung is _COMMITTED:
         tally.committed.append(command.tool)
         if tally.state.failures_in_a_row:
-            tally.failures_in_a_row[command.tool] = (0, "")
+            tally.failures_in_a_row[command.tool] = None
     else:
         verifier, tally.last_error = "", code
-        times, _ = tally.state.failures_in_a_row.get(command.tool, (0, ""))
-        tally.failures_in_a_row[command.tool] = (times + 1, code)
+        streak = tally.state.failures_in_a_row.get(command.tool)
+        tally.failures_in_a_row[command.tool] = longer(streak, code, tally.state.iterations)
     if command.mutating:
         tally.uncommitted[command.tool, command.arguments_hash] = code
         drop_inquiry(tally, command.id)

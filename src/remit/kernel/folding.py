@@ -20,7 +20,7 @@ from remit.core.rulings import CallSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import DENIED, INVALID
 from remit.kernel.grounding import stops_loop
-from remit.kernel.state import CallTrace, RunState, compiled
+from remit.kernel.state import CallTrace, RunState, compiled, longer
 from remit.kernel.tally import blocks
 
 _STEPS = int(Dimension.STEPS)
@@ -87,8 +87,8 @@ def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     if ruling.rung is _COMMITTED:
         _commit(state, command)
     else:
-        times, _ = state.failures_in_a_row.get(command.tool, (0, ""))
-        state.failures_in_a_row[command.tool] = (times + 1, ruling.code)
+        streak = state.failures_in_a_row.get(command.tool)
+        state.failures_in_a_row[command.tool] = longer(streak, ruling.code, state.iterations)
         state.calls_failed += 1
         state.last_error = ruling.code
         if command.mutating:
@@ -114,7 +114,8 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
         trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
         if trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
-            state.stopped, state.answer, state.answer_violations = True, arrival.content, ()
+            state.stopped, state.answer = True, arrival.content
+            state.answer_violations = arrival.answer_violations
     elif isinstance(arrival, arrivals.ToolFailed):
         trace.duration_ms = arrival.duration_ms
         message, bound = words.failure(trace.call_id, trace.tool, arrival.code, arrival.error), arrival.tokens_bound

@@ -38,12 +38,12 @@ def _join_calls(tally: Tally) -> str:
 
 def _stop_for_failures(tally: Tally) -> str | None:
     retries_max = tally.state.caps[_RETRIES]
-    for tool, (times, code) in {**tally.state.failures_in_a_row, **tally.failures_in_a_row}.items():
-        if times > retries_max:
-            unavailable = code == ErrorCode.TOOL_UNAVAILABLE
+    for tool, streak in {**tally.state.failures_in_a_row, **tally.failures_in_a_row}.items():
+        if streak is not None and streak.times > retries_max:
+            unavailable = streak.code == ErrorCode.TOOL_UNAVAILABLE
             ending = Ending.UNAVAILABLE_DEP if unavailable else Ending.REPEATED_FAILURE
-            message = f"tool {tool} failed {times} times in a row, retries_max={retries_max}"
-            return head_for(tally, ending, ErrorCode(code), message)
+            message = f"tool {tool} failed {streak.times} times in a row, retries_max={retries_max}"
+            return head_for(tally, ending, ErrorCode(streak.code), message)
     return None
 
 

@@ -7,6 +7,7 @@ Rule 3: a run stands at one node with a set of open commands; `paused` and `aski
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,6 +29,21 @@ from remit.kernel.graph import CompiledGraph
 CallKey = tuple[str, bytes]
 # What a run remembers of a retrieval that failed.
 CONTEXT_FAILED = "CONTEXT_FAILED"
+
+
+class Streak(NamedTuple):
+    """How often a tool failed since it last succeeded, the last code, and the answer that had proposed the call."""
+
+    times: int
+    code: str
+    answer: int
+
+
+def longer(streak: Streak | None, code: str, answer: int) -> Streak:
+    """The streak with one more failure. Calls of one answer fail beside each other and count once."""
+    if streak is None:
+        return Streak(1, code, answer)
+    return Streak(streak.times + (streak.answer != answer), code, answer)
 
 
 class CallTrace(msgspec.Struct, gc=False):
@@ -123,8 +139,7 @@ class RunState(msgspec.Struct):
     calls_failed: int = 0
     denials: int = 0
     invalid_in_a_row: int = 0
-    # Per tool: how often it failed since it last succeeded, and the last code.
-    failures_in_a_row: dict[str, tuple[int, str]] = {}
+    failures_in_a_row: dict[str, Streak] = {}
     repeats_blocked: int = 0
     # The turn that last raised invalid_in_a_row: one answer with three bad calls is one bad answer.
     invalid_seq: int = -1

@@ -29,7 +29,7 @@ from remit.core.record import Text
 from remit.core.rulings import Ruling
 from remit.core.schema import Violation
 from remit.kernel.graph import CompiledGraph
-from remit.kernel.state import CallKey, RunState, compiled, pinned
+from remit.kernel.state import CallKey, RunState, Streak, compiled, pinned
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
@@ -79,7 +79,7 @@ class Tally(msgspec.Struct, gc=False):
     # None when a person replaced it by another.
     uncommitted: dict[CallKey, str | None] = msgspec.field(default_factory=dict)
     committed: list[str] = msgspec.field(default_factory=list)
-    failures_in_a_row: dict[str, tuple[int, str]] = msgspec.field(default_factory=dict)
+    failures_in_a_row: dict[str, Streak | None] = msgspec.field(default_factory=dict)
     children_failed: int = 0
     # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows them.
     answers: int = 0

@@ -44,6 +44,8 @@ PROBLEMS_MAX = 10
 # Nobody settles a command that is not open, so this arrival is refused; should it be judged all the same, it proves nothing.
 _NOT_OPEN = (Violation("", "command", "the command that this answers was not open"),)
 
+_UNREAD = Violation("", "value", "the result is known by its digest only, so nobody checked it")
+
 # Arrivals that executors and people report as they stand: which of their fields hold names, and which notes.
 SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
@@ -162,7 +164,14 @@ class Facts:
             note(report.refuted) if report.refuted else "",
             result.stop_loop,
             _figure(report.duration_ms),
+            self._answer_violations(pinned(state), content) if result.stop_loop else (),
         )
+
+    def _answer_violations(self, manifest: Manifest, content: Text) -> tuple[Violation, ...]:
+        """What is wrong with a result that wants to be the answer. One known by its digest only keeps no shape."""
+        if isinstance(content, str):
+            return self._output_violations(manifest, content)
+        return () if manifest.request.output.schema is None else (_UNREAD,)
 
     def _result_violations(self, state: RunState, command: Command | None, content: Text) -> tuple[Violation, ...]:
         if not isinstance(command, CallTool):
@@ -172,7 +181,7 @@ class Facts:
             return ()
         if isinstance(content, str):
             return self._checks.violations_in_result(schema, content)
-        return (Violation("", "value", "the result is known by its digest only, so nobody checked it"),)
+        return (_UNREAD,)
 
     def _accounted(self, state: RunState, report: reports.ToolAccounted, kept: Kept) -> Arrival:
         content = clean(report.content)

@@ -3,6 +3,7 @@ import pytest
 from remit.core.boundary import Boundary, boundary_version
 from remit.core.budget import STANDARD, Budget, Dimension
 from remit.core.contract import ExecutionHints, SystemRequest
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.goal import Goal
 from remit.core.graph import graph_version
 from remit.core.inference import ModelInfo
@@ -76,3 +77,15 @@ def test_an_origin_names_the_run_the_command_and_the_turn() -> None:
 def test_one_model_call_may_not_take_all_of_a_standard_clock() -> None:
     assert STANDARD.wall_clock_ms is not None
     assert STANDARD.wall_clock_ms > MODEL_TIMEOUT_MS
+
+
+def test_a_run_without_a_model_is_turned_away_at_the_door() -> None:
+    with pytest.raises(RequestRejected) as rejected:
+        make_manifest(
+            run_id="run",
+            request=SystemRequest((user_message("hello"),)),
+            boundary=Boundary(),
+            graph=chat_graph(),
+            models=(),
+        )
+    assert rejected.value.code == ErrorCode.CONFIG_NO_ENGINE

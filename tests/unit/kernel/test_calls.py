@@ -147,7 +147,7 @@ def test_only_a_committed_call_names_who_verified_it() -> None:
     settled = tally.decisions[0]
     assert isinstance(settled, rulings.CallSettled)
     assert settled.verifier == ""
-    assert tally.failures_in_a_row == {"look": (1, ErrorCode.TOOL_EXECUTION_FAILED)}
+    assert tally.failures_in_a_row == {"look": (1, ErrorCode.TOOL_EXECUTION_FAILED, 1)}
 
 
 def test_a_call_that_succeeds_after_failures_ends_the_row() -> None:
@@ -157,7 +157,7 @@ def test_a_call_that_succeeds_after_failures_ends_the_row() -> None:
     run.proposes(wants("look"))
     tally = run.tally()
     settle_call(tally, run.open(CallTool)[0], Rung.COMMITTED, verifier="schema", evidence=b"evidence")
-    assert (tally.failures_in_a_row, tally.committed) == ({"look": (0, "")}, ["look"])
+    assert (tally.failures_in_a_row, tally.committed) == ({"look": None}, ["look"])
 
 
 def in_doubt(tool: str) -> Run:

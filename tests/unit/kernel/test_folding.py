@@ -81,7 +81,7 @@ def test_failures_in_a_row_are_counted_per_tool_until_it_succeeds() -> None:
     run.proposes(wants("look"), wants("fetch"))
     run.fails("look")
     run.returns("fetch")
-    assert run.state.failures_in_a_row == {"look": (1, ErrorCode.TOOL_EXECUTION_FAILED)}
+    assert run.state.failures_in_a_row == {"look": (1, ErrorCode.TOOL_EXECUTION_FAILED, 1)}
     run.proposes(wants("look"))
     run.returns("look")
     assert run.state.failures_in_a_row == {}

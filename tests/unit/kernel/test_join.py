@@ -118,3 +118,12 @@ def test_a_single_child_that_failed_fails_its_node() -> None:
     run = Run(manifest_of(graph=in_line(Node("child", NodeKind.CHILD, prompt="go"))))
     run.heard_from_child(Ending.BUDGET_EXHAUSTED)
     assert run.state.message == "1 of 1 children of node child failed and it joins all"
+
+
+def test_failures_beside_each_other_in_one_answer_count_once() -> None:
+    run = Run(manifest_of(budget=Budget(retries=1)))
+    run.proposes(*[wants("look", n, call_id=f"call{n}") for n in range(3)])
+    for _ in range(3):
+        run.fails("look")
+    assert run.state.ending is None
+    assert run.state.failures_in_a_row["look"].times == 1

@@ -98,7 +98,8 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     if rung is not _COMMITTED:
         code = ErrorCode.VALIDATION_RULE_FAILED if arrival.refuted else ErrorCode.CONSTRAINT_SCHEMA_INVALID
     if rung is _COMMITTED and stops_loop(arrival, tool):
-        tally.stopped, tally.answer, tally.answer_violations = True, arrival.content, ()
+        tally.stopped, tally.answer = True, arrival.content
+        tally.answer_violations = arrival.answer_violations
     settle_call(tally, command, rung, verifier=tool.verifier, evidence=arrival.evidence, code=code)
     tally.say(arrival.tokens_bound)
     return joined(tally)

@@ -244,3 +244,13 @@ def test_calls_are_not_made_again_when_a_tool_node_is_entered_without_a_new_answ
     run.returns()
     assert len(run.all(CallTool)) == 1
     assert run.path() == ["think", "act", "again", "done"]
+
+
+def test_a_result_that_ends_the_loop_must_keep_the_output_contract() -> None:
+    run = Run()
+    run.proposes(wants("finish"))
+    wrong = (Violation("", "json", "expected value"),)
+    command = run.open(CallTool)[0]
+    run.take(arrivals.ToolReturned(command.id, "plain text", b"evidence", 26, stop_loop=True, answer_violations=wrong))
+    assert run.last(rulings.CheckFailed).problems == ("output /: expected value",)
+    assert run.path()[-2:] == ["check", "think"]
