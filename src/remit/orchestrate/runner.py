@@ -6,7 +6,6 @@ Rule 3: a report that cannot be judged makes no turn; only the newest state of t
 Rule 4: a run's time never goes back, whatever the clock says.
 """
 
-from remit.core.arrivals import Arrival
 from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.commands import COMMANDS
 from remit.core.events import Decision, Turn
@@ -44,7 +43,7 @@ class Runner:
         kept: Kept = []
         arrival = self.facts.started(manifest, kept)
         await self._keep(kept)
-        await self._take(live, arrival)
+        await self.judge(live, arrival)
         return live
 
     async def load(self, run_id: str) -> Live:
@@ -96,42 +95,40 @@ class Runner:
 
     async def judge(self, live: Live, report: Report) -> Turn:
         """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard."""
+        state = live.state
         for _ in range(CONFLICTS_MAX):
-            seq = live.state.seq
-            kept: Kept = []
+            seq, kept = state.seq, Kept()
             try:
-                arrival = self.facts.complete(live.state, report, kept)
-                if kept:
-                    await self._keep(kept)
-                return await self._take(live, arrival)
+                arrival = self.facts.complete(state, report, kept)
+                turn = take_turn(state, arrival, max(state.at_ms, self.clock.now_ms()))
             except IllegalArrival:
                 await self.catch_up(live)
-                if live.state.seq == seq:
+                if state.seq == seq:
                     raise
-        raise AppendConflict(live.run_id, live.state.seq - 1, live.state.seq)
+                continue
+            if kept:
+                await self._keep(kept)
+            data = encode_turn(turn)
+            try:
+                await self.journal.append(live.run_id, data, after=seq)
+            except AppendConflict:
+                await self.catch_up(live)
+                continue
+            if state.seq == seq:
+                apply(state, turn, hash_turn(data))
+            self._dispatch(live, turn)
+            return turn
+        raise AppendConflict(live.run_id, state.seq - 1, state.seq)
 
     async def text(self, text: Text) -> str:
         """A text of a run in full, wherever it lives."""
         return text if isinstance(text, str) else (await self.blobs.get(text.digest)).decode()
 
-    async def _take(self, live: Live, arrival: Arrival) -> Turn:
-        for _ in range(CONFLICTS_MAX):
-            state = live.state
-            turn = take_turn(state, arrival, max(state.at_ms, self.clock.now_ms()))
-            data = encode_turn(turn)
-            try:
-                await self.journal.append(live.run_id, data, after=state.seq)
-            except AppendConflict:
-                await self.catch_up(live)
-                continue
-            if state.seq == turn.seq - 1:
-                apply(state, turn, hash_turn(data))
-            send, is_newest = self.dispatch.send, state.seq == turn.seq
-            for decision in turn.decisions:
-                if type(decision) in COMMANDS and (is_newest or _is_wanted(state, decision)):
-                    send(live, decision)  # type: ignore[arg-type]  # the set holds exactly the commands
-            return turn
-        raise AppendConflict(live.run_id, live.state.seq - 1, live.state.seq)
+    def _dispatch(self, live: Live, turn: Turn) -> None:
+        send, is_newest = self.dispatch.send, live.state.seq == turn.seq
+        for decision in turn.decisions:
+            if type(decision) in COMMANDS and (is_newest or _is_wanted(live.state, decision)):
+                send(live, decision)  # type: ignore[arg-type]  # the set holds exactly the commands
 
     async def _keep(self, kept: Kept) -> None:
         for digest, data in kept:
