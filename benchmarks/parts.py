@@ -72,7 +72,8 @@ def staged_graph(seed: int, stages: int) -> Graph:
 
 def measure_guard(tally: Tally, effort: Effort) -> list[Figure]:
     """A guard of three comparisons against the same in Python, and the view it looks at against an empty dict."""
-    program, view = parse_guard(GUARD), view_of(tally, "answered")
+    program = parse_guard(GUARD)
+    view = view_of(tally, "answered", program.names)
 
     def compare_in_python() -> bool:
         return view["outcome"] == "answered" and view["visits"] < 3 and view["left_tool_calls"] > 0  # type: ignore[operator]
@@ -88,7 +89,7 @@ def measure_guard(tally: Tally, effort: Effort) -> list[Figure]:
         ),
         compare(
             "view for guards",
-            lambda: view_of(tally, "answered"),
+            lambda: view_of(tally, "answered", program.names),
             "copying the finished view",
             lambda: dict(view),
             operations=1,

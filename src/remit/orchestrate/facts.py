@@ -107,7 +107,8 @@ class Facts:
 
     def _answered(self, state: RunState, report: reports.ModelSaid, kept: Kept) -> Arrival:
         result = report.result
-        content, reasoning = clean(result.content), clean(result.reasoning)
+        content = clean(result.content) if result.content else ""
+        reasoning = clean(result.reasoning) if result.reasoning else ""
         bound = MESSAGE_TOKENS_OVERHEAD
         if content or reasoning:
             bound += size_bytes(content) + size_bytes(reasoning)
