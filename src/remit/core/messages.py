@@ -26,6 +26,10 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+# Made with every turn, so not looked up with every turn.
+_ASSISTANT, _TOOL = Role.ASSISTANT, Role.TOOL
+
+
 class Message(Record):
     """One utterance of a conversation."""
 
@@ -49,12 +53,12 @@ def user_message(text: Text) -> Message:
 
 def assistant_message(text: Text, tool_calls: tuple[ToolCall, ...] = (), reasoning: Text = "") -> Message:
     """What the model said, wished to have called, and thought."""
-    return Message(Role.ASSISTANT, text, reasoning, tool_calls)
+    return Message(_ASSISTANT, text, reasoning, tool_calls)
 
 
 def tool_message(call_id: str, name: str, content: Text) -> Message:
     """What a tool returned, as the model reads it."""
-    return Message(Role.TOOL, content, tool_call_id=call_id, name=name)
+    return Message(_TOOL, content, "", (), call_id, name)
 
 
 # The fields each role may set, and those it may not leave empty; an assistant's own rule is in check_message.

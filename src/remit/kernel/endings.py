@@ -110,7 +110,7 @@ def _refuse_success(tally: Tally, unproven: Mapping[str, str]) -> str:
 
 def _close(tally: Tally) -> None:
     """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
-    tally.decisions = [decision for decision in tally.decisions if type(decision) not in COMMANDS]
+    tally.decisions[:] = [decision for decision in tally.decisions if type(decision) not in COMMANDS]
     for command in tally.state.open.values():
         if not _has_outcome(tally, command.id):
             _cancel(tally, command)

@@ -20,8 +20,8 @@ from remit.core.rulings import CallSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import DENIED, INVALID
 from remit.kernel.grounding import stops_loop
-from remit.kernel.state import CallTrace, RunState, compiled, longer
-from remit.kernel.tally import blocks
+from remit.kernel.state import CallTrace, RunState, longer
+from remit.kernel.tally import WAITED_FOR, blocks
 
 _STEPS = int(Dimension.STEPS)
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
@@ -35,7 +35,7 @@ def _open(state: RunState, command: Command) -> None:
     reserved = state.reserved
     for dimension, amount in command.reserved:
         reserved[dimension] += amount
-    if blocks(command):
+    if type(command) in WAITED_FOR or blocks(command):
         state.blocking += 1
 
 
@@ -46,7 +46,7 @@ def _close(state: RunState, command_id: str, charged: Charges) -> Command:
         reserved[dimension] -= amount
     for dimension, amount in charged:
         used[dimension] += amount
-    if blocks(command):
+    if type(command) in WAITED_FOR or blocks(command):
         state.blocking -= 1
     return command
 
@@ -56,7 +56,8 @@ def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
 
 
 def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) -> None:
-    graph = compiled(state)
+    graph = state.graph
+    assert graph is not None, "the first turn pins the graph"
     index = graph.index[ruling.node]
     kind = graph.nodes[index].kind
     state.node, state.entered_at_ms = index, state.at_ms

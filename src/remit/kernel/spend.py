@@ -83,9 +83,8 @@ def at_least(floor: Charges, charges: Charges) -> Charges:
 def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
     tally.release(command)
-    promised = tally.promised
     for dimension, amount in charged:
-        promised[dimension] += amount
+        tally.promised[dimension] += amount
     tally.rule(CommandSettled(command.id, charged))
     if charged == command.reserved:
         return None

@@ -6,6 +6,8 @@ Rule 3: whatever is counted here, folding the turn counts again: a field of the 
         the same name must agree after apply(). The simulation compares them, turn by turn.
 """
 
+from collections.abc import Callable
+
 import msgspec
 
 from remit.core.arrivals import ProposedCall
@@ -29,7 +31,7 @@ from remit.core.record import Text
 from remit.core.rulings import Ruling
 from remit.core.schema import Violation
 from remit.kernel.graph import CompiledGraph
-from remit.kernel.state import CallKey, RunState, Streak, compiled, pinned
+from remit.kernel.state import CallKey, RunState, Streak
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
@@ -42,10 +44,6 @@ def blocks(command: Command) -> bool:
     if isinstance(command, SetTimer):
         return command.purpose is TimerPurpose.RETRY
     return isinstance(command, AskHuman) and command.purpose is not AskPurpose.OUTCOME
-
-
-def _nothing_promised() -> list[int]:
-    return [0] * DIMENSIONS
 
 
 class Tally(msgspec.Struct, gc=False):
@@ -68,11 +66,13 @@ class Tally(msgspec.Struct, gc=False):
     answer_violations: tuple[Violation, ...]
     stopped: bool
     is_unjudged: bool
+    decisions: list[Decision]
+    # Record a ruling: the list's own append, since every turn does it several times.
+    rule: Callable[[Ruling], None]
+    # Per dimension: what this turn reserved and charged, less what it released.
+    promised: list[int]
     # The command whose outcome is being judged: it is settled once, by the rule that judges it.
     answering: str = ""
-    decisions: list[Decision] = msgspec.field(default_factory=list)
-    # Per dimension: what this turn reserved and charged, less what it released.
-    promised: list[int] = msgspec.field(default_factory=_nothing_promised)
     repeats: dict[CallKey, int] = msgspec.field(default_factory=dict)
     visits: dict[int, int] = msgspec.field(default_factory=dict)
     # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
@@ -93,16 +93,12 @@ class Tally(msgspec.Struct, gc=False):
         """The id of a command ordered now: its turn and its place there."""
         return f"{self.seq}.{len(self.decisions)}"
 
-    def rule(self, ruling: Ruling) -> None:
-        """Record a ruling."""
-        self.decisions.append(ruling)
-
     def order(self, command: Command) -> None:
         """Record a command and promise what it reserves."""
         promised = self.promised
         for dimension, amount in command.reserved:
             promised[dimension] += amount
-        if blocks(command):
+        if type(command) in WAITED_FOR or blocks(command):
             self.blocking += 1
         self.decisions.append(command)
 
@@ -111,7 +107,7 @@ class Tally(msgspec.Struct, gc=False):
         promised = self.promised
         for dimension, amount in command.reserved:
             promised[dimension] -= amount
-        if blocks(command):
+        if type(command) in WAITED_FOR or blocks(command):
             self.blocking -= 1
 
     def say(self, tokens_bound: int) -> None:
@@ -127,10 +123,14 @@ class Tally(msgspec.Struct, gc=False):
 
 def tally_of(state: RunState, at_ms: int) -> Tally:
     """A tally with nothing promised yet."""
+    manifest, graph = state.manifest, state.graph
+    assert manifest is not None, "the first turn pins the manifest"
+    assert graph is not None, "the first turn pins the graph"
+    decisions: list[Decision] = []
     return Tally(
         state,
-        pinned(state),
-        compiled(state),
+        manifest,
+        graph,
         at_ms,
         state.seq + 1,
         state.node,
@@ -144,4 +144,7 @@ def tally_of(state: RunState, at_ms: int) -> Tally:
         state.answer_violations,
         state.stopped,
         state.is_unjudged,
+        decisions,
+        decisions.append,
+        [0] * DIMENSIONS,
     )
