@@ -51,7 +51,7 @@ UNEARNED = Graph(
     (Node("mend", NodeKind.MODEL), *TERMINALS),
     (
         *(Edge("mend", end, "answered", "visits > 1000") for _, end in EXITS),
-        *(Edge("mend", "done", outcome) for outcome, _ in EXITS),
+        *(Edge("mend", "failed", outcome) for outcome, _ in EXITS),
         Edge("mend", "done"),
     ),
     tuple((outcome, "mend") for outcome, _ in EXITS),
@@ -97,7 +97,9 @@ def tame_graphs(draw: st.DrawFn) -> Graph:
         named = draw(st.lists(st.sampled_from(sorted(OUTCOMES[node.kind])), unique=True, max_size=3))
         for outcome in named:
             condition = draw(st.sampled_from(CONDITIONS[:-1]))
-            edges.append(Edge(node.name, draw(st.sampled_from(everywhere)), outcome, condition))
+            # What befalls any node never leads straight to a success; that is refused, and tested elsewhere.
+            targets = [*here, *ENDS[1:]] if outcome in UNIVERSAL_OUTCOMES else everywhere
+            edges.append(Edge(node.name, draw(st.sampled_from(targets)), outcome, condition))
         edges.append(Edge(node.name, draw(st.sampled_from(everywhere))))
     exits = tuple((outcome, draw(st.sampled_from([end, end, end, *here]))) for outcome, end in EXITS)
     return Graph("tame", here[0], (*nodes, *TERMINALS), tuple(edges), exits)

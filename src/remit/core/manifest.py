@@ -4,10 +4,8 @@ Rule 1: each part that has versions carries the content hash of the one that was
 Rule 2: prices, model windows and tool schemas are snapshots, so judging never asks the world.
 """
 
-import msgspec
-
 from remit.core.boundary import Boundary, boundary_version
-from remit.core.budget import Budget, Caps, assign
+from remit.core.budget import Budget, Caps, assign, negative_caps
 from remit.core.canonical import canonical_hash
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
@@ -15,8 +13,8 @@ from remit.core.goal import Goal
 from remit.core.graph import Graph, graph_version
 from remit.core.inference import ModelInfo
 from remit.core.lifecycle import AgentRole
-from remit.core.record import Record
-from remit.core.tools import ToolDefinition, tool_version
+from remit.core.record import Record, replace
+from remit.core.tools import ToolDefinition, check_definition, tool_version
 
 # What the patterns ask of a model when nobody says otherwise.
 OUTPUT_TOKENS_DEFAULT = 2048
@@ -24,6 +22,9 @@ OUTPUT_TOKENS_DEFAULT = 2048
 # for a slow local model, shorter than any standard wall clock.
 MODEL_TIMEOUT_MS = 120_000
 CODE_TIMEOUT_MS = 30_000
+
+
+MANIFEST_INVALID = "MANIFEST_INVALID"
 
 
 class Versions(Record):
@@ -75,13 +76,9 @@ def make_manifest(
     role: AgentRole = AgentRole.GENERAL,
     retrieves_context: bool = False,
 ) -> Manifest:
-    """Pin the parts of a root run: caps assigned, versions hashed. Without a model there is nobody to ask."""
-    if not models:
-        message = f"run {run_id!r} has no model; give it at least one engine"
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    pinned = tuple(
-        tool if tool.version else msgspec.structs.replace(tool, version=tool_version(tool)) for tool in tools
-    )
+    """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
+    _check_parts(run_id, models, tools, boundary.budget, budget)
+    pinned = tuple(replace(tool, version=tool_version(tool)) for tool in tools)
     wanted = Budget(wall_clock_ms=request.hints.timeout_ms or None)
     return Manifest(
         run_id=run_id,
@@ -100,3 +97,20 @@ def make_manifest(
         role=role,
         retrieves_context=retrieves_context,
     )
+
+
+def _check_parts(
+    run_id: str, models: tuple[ModelInfo, ...], tools: tuple[ToolDefinition, ...], *budgets: Budget
+) -> None:
+    if not run_id:
+        raise RequestRejected(MANIFEST_INVALID, "run_id is empty; give the run an id of its own")
+    if not models:
+        message = f"run {run_id!r} has no model; give it at least one engine"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    for tool in tools:
+        check_definition(tool)
+    if repeated := sorted({tool.name for tool in tools if sum(other.name == tool.name for other in tools) > 1}):
+        raise RequestRejected(MANIFEST_INVALID, f"tools {', '.join(repeated)} are registered twice; rename one of each")
+    for budget in budgets:
+        if negative := negative_caps(budget):
+            raise RequestRejected(MANIFEST_INVALID, f"caps of {', '.join(negative)} are below 0; 0 forbids")

@@ -242,6 +242,10 @@ def _names_problem(definition: ToolDefinition) -> str:
 def _lease_problem(definition: ToolDefinition) -> str:
     if definition.lease and not definition.delegates:
         return "has a lease, yet starts no child run; declare that it delegates"
+    if definition.delegates and definition.effect.is_mutating:
+        return (
+            f"delegates, yet its effect is '{definition.effect.value}'; what a child changes is the child's own effect"
+        )
     for name, amount in definition.lease:
         if name not in LEASABLE or amount < 0:
             return f"lease {name}={amount} is not a counter of the budget with an amount from 0 up"

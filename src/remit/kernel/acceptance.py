@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.goal import NEEDS_OBSERVATION, Goal
-from remit.core.graph import Node, NodeOutcome
+from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import CheckFailed, GroundingViolated
 from remit.core.tools import ToolChoiceMode
 from remit.kernel.endings import head_for
@@ -21,6 +21,9 @@ from remit.kernel.view import view_of
 from remit.kernel.words import correction_bound
 
 GOAL_INVALID = "GOAL_INVALID"
+
+# Errors of structure, which an output contract without repair makes final.
+_STRUCTURAL = frozenset({ErrorCode.CONSTRAINT_JSON_INVALID, ErrorCode.CONSTRAINT_SCHEMA_INVALID})
 
 
 class Problem(NamedTuple):
@@ -42,12 +45,15 @@ def check_goal(goal: Goal) -> None:
 
 def conclude(tally: Tally, node: Node) -> str:
     """Pass the answer, send it back, or fail the run, now that every validator was heard."""
-    found = (*_problems(tally), *(Problem(ErrorCode.VALIDATION_RULE_FAILED, text) for text in _heard(tally)))
+    goal = tally.manifest.goal
+    found = [*_problems(tally), *(_criteria_problems(tally, goal) if goal is not None else ())]
+    found += [Problem(ErrorCode.VALIDATION_RULE_FAILED, text) for text in _heard(tally)]
     if not found:
         return NodeOutcome.PASSED
     texts = tuple(problem.text for problem in found)
     visits = tally.state.visits[tally.node] + tally.visits.get(tally.node, 0)
-    if not node.visits_max or visits < node.visits_max:
+    may_repair = tally.manifest.request.output.repair_allowed or not any(p.code in _STRUCTURAL for p in found)
+    if may_repair and (not node.visits_max or visits < node.visits_max):
         bound = correction_bound(texts)
         tally.rule(CheckFailed(texts, bound))
         tally.say(bound)
@@ -55,6 +61,31 @@ def conclude(tally: Tally, node: Node) -> str:
     if ungrounded := tuple(p.text for p in found if p.code is ErrorCode.VALIDATION_SEMANTIC_FAILED):
         tally.rule(GroundingViolated(ungrounded))
     return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(texts))
+
+
+def refuse_unaccepted(tally: Tally, node: Node) -> str | None:
+    """The outcome that leads elsewhere when a success terminal is reached by an answer that may not stand.
+
+    Most graphs pass a validate node, which has sent such an answer back before; no graph gets around being judged.
+    """
+    if node.ending is not EndingClass.SUCCESS:
+        return None
+    found = [*_problems(tally), *_unjudged_criteria(tally)]
+    if not found:
+        return None
+    return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(problem.text for problem in found))
+
+
+def _unjudged_criteria(tally: Tally) -> Iterator[Problem]:
+    """The goal's criteria, when the run passed no validate node that could have judged them."""
+    goal, nodes = tally.manifest.goal, enumerate(tally.graph.nodes)
+    visits = (tally.state.visits[n] + tally.visits.get(n, 0) for n, node in nodes if node.kind is NodeKind.VALIDATE)
+    if goal is None or any(visits):
+        return
+    yield from _criteria_problems(tally, goal)
+    for criterion in goal.criteria:
+        if criterion.validator:
+            yield Problem(ErrorCode.VALIDATION_RULE_FAILED, f"validator {criterion.validator} was never heard")
 
 
 def _heard(tally: Tally) -> tuple[str, ...]:
@@ -70,6 +101,8 @@ def _problems(tally: Tally) -> Iterator[Problem]:
 
 
 def _contract_problems(tally: Tally) -> Iterator[Problem]:
+    if tally.manifest.request.output.schema is not None and not tally.answer:
+        yield Problem(ErrorCode.CONSTRAINT_JSON_INVALID, "output: there is no answer")
     for violation in tally.answer_violations:
         is_syntax = violation.keyword == "json"
         code = ErrorCode.CONSTRAINT_JSON_INVALID if is_syntax else ErrorCode.CONSTRAINT_SCHEMA_INVALID
@@ -95,6 +128,9 @@ def _goal_problems(tally: Tally, goal: Goal) -> Iterator[Problem]:
     if goal.task_class is not None and NEEDS_OBSERVATION[goal.task_class] and not has_observed_anything(tally):
         text = f"a task of class {goal.task_class} needs an observation; answering from reasoning is not enough"
         yield Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text)
+
+
+def _criteria_problems(tally: Tally, goal: Goal) -> Iterator[Problem]:
     for criterion in goal.criteria:
         if criterion.guard and not _is_true(criterion.guard, tally):
             yield Problem(ErrorCode.VALIDATION_RULE_FAILED, f"criterion {criterion.name} does not hold")

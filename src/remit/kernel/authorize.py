@@ -102,14 +102,13 @@ def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
-    """Everything the call may cost at worst still fits. A cap of 0 on side effects is a person's to lift."""
+    """Everything the call may cost at worst still fits, and something is left of the counter its node names."""
     charges = tally.state.tool_charges[call.tool]
+    if (here := rules_here(tally).budget) != _TOOL_CALLS:
+        charges = (*charges, (int(Dimension[here.upper()]), 1))
     dimension = lacking(tally, charges)
-    if dimension is None and (here := rules_here(tally).budget) != _TOOL_CALLS:
-        dimension = lacking(tally, ((int(Dimension[here.upper()]), 1),))
-    if dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(tally):
-        # Charges stand in the order of dimensions, so what comes before has been found to fit.
-        dimension = lacking(tally, tuple(charge for charge in charges if charge[0] > _SIDE_EFFECTS))
+    if dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(call, tally):
+        dimension = lacking(tally, tuple(charge for charge in charges if charge[0] != _SIDE_EFFECTS))
     if dimension is None:
         return ALLOWED
     cap, name = tally.state.caps[dimension], FIELDS[dimension]
@@ -123,9 +122,13 @@ def rules_here(tally: Tally) -> ToolRules:
     return tally.graph.nodes[tally.node].rules or STANDARD_RULES
 
 
-def is_for_a_person_to_lift(tally: Tally) -> bool:
-    """Whether the run was given no side effects at all: then each approval releases exactly one."""
-    return tally.manifest.caps[_SIDE_EFFECTS] == 0
+def is_for_a_person_to_lift(call: ProposedCall, tally: Tally) -> bool:
+    """Whether an approval may release the one side effect of this call, because the run was given none at all.
+
+    What a child would be leased is not lifted this way.
+    """
+    tool = tally.state.tools[call.tool]
+    return tally.manifest.caps[_SIDE_EFFECTS] == 0 and tool.effect in MUTATING and not tool.delegates
 
 
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:

@@ -66,7 +66,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     state, manifest = tally.state, tally.manifest
     tool = state.tools[call.tool]
     # A person may let one change through where the boundary allows none; the packet says that this is what they do.
-    releases = ((_SIDE_EFFECTS, 1),) if tool.effect in MUTATING and is_for_a_person_to_lift(tally) else ()
+    releases = ((_SIDE_EFFECTS, 1),) if is_for_a_person_to_lift(call, tally) else ()
     packet = Packet(call, tool.version, manifest.versions.boundary, reasons_to_ask(call, tally), releases)
     ask(tally, AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, packet=packet)
     if tool.effect.is_mutating:

@@ -19,6 +19,7 @@ from remit.core.events import KERNEL_VERSION, Decision, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
 from remit.core.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
+from remit.kernel.acceptance import refuse_unaccepted
 from remit.kernel.apply import opened
 from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
 from remit.kernel.endings import CLASS_OF, enter_terminal, head_for, refuse_success
@@ -229,7 +230,8 @@ def _target(tally: Tally, outcome: str) -> int:
 
 def _terminal(tally: Tally, ending: EndingClass) -> int:
     """A terminal of this class; compile_graph() refuses a graph without one."""
-    return next(index for index, node in enumerate(tally.graph.nodes) if node.ending is ending)
+    nodes = enumerate(tally.graph.nodes)
+    return next(index for index, node in nodes if node.kind is _TERMINAL and node.ending is ending)
 
 
 def _enter(tally: Tally, target: int, outcome: str) -> str | None:
@@ -255,7 +257,7 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     elif tally.is_unjudged and node.ending is EndingClass.SUCCESS:
         tool.refuse_proposals(tally)
     tally.node = target
-    if kind is _TERMINAL and (refused := refuse_success(tally, node)) is not None:
+    if kind is _TERMINAL and (refused := refuse_success(tally, node) or refuse_unaccepted(tally, node)) is not None:
         return refused
     tally.rule(NodeEntered(node.name, outcome))
     return ENTRIES[kind](tally, node)

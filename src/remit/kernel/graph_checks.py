@@ -21,6 +21,7 @@ from remit.core.graph import (
     EndingClass,
     Node,
     NodeKind,
+    NodeOutcome,
     ToolRules,
 )
 from remit.core.lifecycle import LifecycleState
@@ -35,6 +36,8 @@ PROBLEMS_PER_CHECK_MAX = 100
 _LEASABLE = tuple(dimension.name.lower() for dimension in COUNTERS)
 # Looking a member up in its enum, or asking it for a property, takes longer than the check it is needed for.
 _TERMINAL, _TOOL, _MAP = NodeKind.TERMINAL, NodeKind.TOOL, NodeKind.MAP
+# A graph may go on without what failed and call that a partial success; these three are never one.
+_NEVER_SUCCESS = UNIVERSAL_OUTCOMES - {NodeOutcome.FAILED}
 _LAST_STATES = frozenset(state for state in LifecycleState if state.is_terminal)
 # Per kind what its edges may name: one of its outcomes, or none. From a terminal no edge leads at all.
 _NAMEABLE = {kind: frozenset({"", *outcomes} if kind != _TERMINAL else ()) for kind, outcomes in OUTCOMES.items()}
@@ -51,6 +54,7 @@ class GraphFault(StrEnum):
     LIFECYCLE_MISPLACED = "GRAPH_LIFECYCLE_MISPLACED"
     MAP_WITHOUT_CHILDREN = "GRAPH_MAP_WITHOUT_CHILDREN"
     LEASE_UNKNOWN = "GRAPH_LEASE_UNKNOWN"
+    ENDING_MISPLACED = "GRAPH_ENDING_MISPLACED"
     # 1: every node that is not a terminal has a way out
     WAY_OUT_MISSING = "GRAPH_WAY_OUT_MISSING"
     LAST_EDGE_CONDITIONAL = "GRAPH_LAST_EDGE_CONDITIONAL"
@@ -71,6 +75,7 @@ class GraphFault(StrEnum):
     # 5: all five endings reach a terminal of their class
     EXIT_MISSING = "GRAPH_EXIT_MISSING"
     ENDING_OUT_OF_REACH = "GRAPH_ENDING_OUT_OF_REACH"
+    SUCCESS_UNEARNED = "GRAPH_SUCCESS_UNEARNED"
     # 6: every terminal has a class and writes what it must
     ENDING_MISSING = "GRAPH_ENDING_MISSING"
     WRITE_MISSING = "GRAPH_WRITE_MISSING"
@@ -108,6 +113,9 @@ def is_well_formed(layout: Layout) -> Problems:
             yield GraphProblem(0, GraphFault.MAP_WITHOUT_CHILDREN, message, layout.path_to(position))
         if node.lease:
             yield from _unfit_leases(node, position, layout)
+        if node.kind is not _TERMINAL and (node.ending is not None or node.writes):
+            message = f"node {node.name!r} is a {node.kind} with an ending or writes, which only terminals have"
+            yield GraphProblem(0, GraphFault.ENDING_MISPLACED, message, layout.path_to(position))
 
 
 def _misplaced_lifecycle(node: Node, position: int, layout: Layout) -> GraphProblem:
@@ -271,6 +279,14 @@ def every_ending_reaches_its_terminal(layout: Layout) -> Problems:
             name = layout.nodes[target].name
             message = f"exit {outcome.value!r} leads to {name!r}, from where no terminal of class {ending} is reached"
             yield GraphProblem(5, GraphFault.ENDING_OUT_OF_REACH, message, layout.path_to(target))
+    for edge in layout.graph.edges:
+        target = layout.index.get(edge.target)
+        is_success = target is not None and layout.nodes[target].ending is EndingClass.SUCCESS
+        if is_success and edge.outcome in _NEVER_SUCCESS and edge.source in layout.index:
+            path = (*layout.path_to(layout.index[edge.source]), edge.target)
+            message = f"edge {_shown(edge)} would end as a success what {edge.outcome}; lead it elsewhere"
+            if path[0] == layout.graph.start:  # Whatever cannot be reached has been reported as that.
+                yield GraphProblem(5, GraphFault.SUCCESS_UNEARNED, message, path)
 
 
 def _endings_from(start: int | None, moves: Moves, layout: Layout) -> set[EndingClass | None]:

@@ -22,7 +22,7 @@ from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
-from remit.core.record import Text, replace
+from remit.core.record import replace
 from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
@@ -30,7 +30,7 @@ from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks
-from remit.orchestrate.reports import Report
+from remit.orchestrate.reports import Report, broken
 from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, size_bytes, stored
 
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
@@ -43,8 +43,6 @@ PROBLEMS_MAX = 10
 
 # Nobody settles a command that is not open, so this arrival is refused; should it be judged all the same, it proves nothing.
 _NOT_OPEN = (Violation("", "command", "the command that this answers was not open"),)
-
-_UNREAD = Violation("", "value", "the result is known by its digest only, so nobody checked it")
 
 # Arrivals that executors and people report as they stand: which of their fields hold names, and which notes.
 SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
@@ -90,7 +88,20 @@ class Facts:
             return report  # type: ignore[return-value]  # the table holds every report that is no arrival
         if state.manifest is None:
             raise IllegalArrival(ArrivalFault.NOT_STARTED, f"{type(report).__name__} for a run that has no turn yet")
-        return complete(state, report, kept)
+        try:
+            return complete(state, report, kept)
+        except (TypeError, AttributeError, ValueError) as error:
+            return self._unreadable(state, report, error)
+
+    def _unreadable(self, state: RunState, report: Report, error: Exception) -> Arrival:
+        """A report whose fields do not have their types says no more than that its executor broke."""
+        command = state.open.get(getattr(report, "command_id", ""))
+        why = f"its executor reported a {type(report).__name__} that cannot be read ({type(error).__name__})"
+        if command is None:
+            raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, why) from error
+        instead = broken(command, why)
+        complete = self._complete.get(type(instead))
+        return instead if complete is None else complete(state, instead, Kept())  # type: ignore[return-value]
 
     def started(self, manifest: Manifest, kept: Kept) -> RunStarted:
         """The first arrival of a run: its manifest, with bounds of what every model call will carry.
@@ -101,9 +112,7 @@ class Facts:
         bound = sum(_message_bound(position, message) for position, message in enumerate(messages))
         offer = sum(_offer_bound(tool) for tool in manifest.tools)
         pinned_manifest = replace(manifest, request=replace(manifest.request, messages=messages))
-        arrival = RunStarted(pinned_manifest, bound, offer)
-        _check_writable(arrival)
-        return arrival
+        return _read_back(RunStarted(pinned_manifest, bound, offer))
 
     def _answered(self, state: RunState, report: reports.ModelSaid, kept: Kept) -> Arrival:
         result = report.result
@@ -154,48 +163,41 @@ class Facts:
         result = report.result
         if result.is_error:
             return _failed(report.command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
-        content = clean(result.content) if isinstance(result.content, str) else result.content
+        if not isinstance(result.content, str):
+            # A digest from outside could name a text that is somebody else's.
+            raise TypeError("a tool returns a text")
+        content, is_stopping = clean(result.content), result.stop_loop is True
         command = state.open.get(report.command_id)
         return arrivals.ToolReturned(
             report.command_id,
-            stored(content, kept) if isinstance(content, str) else content,
-            sha256(content.encode()).digest() if isinstance(content, str) else content.digest,
+            stored(content, kept),
+            sha256(content.encode()).digest(),
             size_bytes(content) + MESSAGE_TOKENS_OVERHEAD,
             self._result_violations(state, command, content),
             note(report.refuted) if report.refuted else "",
-            result.stop_loop,
+            is_stopping,
             _figure(report.duration_ms),
-            self._answer_violations(pinned(state), content) if result.stop_loop else (),
+            self._output_violations(pinned(state), content) if is_stopping else (),
         )
 
-    def _answer_violations(self, manifest: Manifest, content: Text) -> tuple[Violation, ...]:
-        """What is wrong with a result that wants to be the answer. One known by its digest only keeps no shape."""
-        if isinstance(content, str):
-            return self._output_violations(manifest, content)
-        return () if manifest.request.output.schema is None else (_UNREAD,)
-
-    def _result_violations(self, state: RunState, command: Command | None, content: Text) -> tuple[Violation, ...]:
+    def _result_violations(self, state: RunState, command: Command | None, content: str) -> tuple[Violation, ...]:
         if not isinstance(command, CallTool):
             return _NOT_OPEN
         schema = state.tools[command.tool].result
-        if not schema:
-            return ()
-        if isinstance(content, str):
-            return self._checks.violations_in_result(schema, content)
-        return (_UNREAD,)
+        return self._checks.violations_in_result(schema, content) if schema else ()
 
     def _accounted(self, state: RunState, report: reports.ToolAccounted, kept: Kept) -> Arrival:
         content = clean(report.content)
         inquiry = state.open.get(report.command_id)
         command = state.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
-        happened = report.happened is arrivals.Happened.YES
+        happened = arrivals.Happened(report.happened)
         return arrivals.ToolReconciled(
             report.command_id,
-            report.happened,
+            happened,
             stored(content, kept),
             sha256(content.encode()).digest(),
             size_bytes(content) + MESSAGE_TOKENS_OVERHEAD,
-            self._result_violations(state, command, content) if happened else (),
+            self._result_violations(state, command, content) if happened is arrivals.Happened.YES else (),
         )
 
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:
@@ -212,7 +214,7 @@ class Facts:
 
 
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
-    return _failed(report.command_id, report.code, report.error, report.duration_ms)
+    return _failed(report.command_id, ErrorCode(report.code), report.error, report.duration_ms)
 
 
 def _failed(command_id: str, code: ErrorCode, error: str, duration_ms: int) -> arrivals.ToolFailed:
@@ -311,11 +313,14 @@ def _offer_bound(tool: ToolDefinition) -> int:
     return described + len(canonical_json(tool.parameters)) + MESSAGE_TOKENS_OVERHEAD
 
 
-def _check_writable(arrival: RunStarted) -> None:
-    """What cannot be written and read back must not become a run: nobody could ever resume it."""
+def _read_back(arrival: RunStarted) -> RunStarted:
+    """The arrival as whoever resumes the run will read it. What cannot be read back must not become a run."""
     try:
-        decode_turn(encode_turn(Turn(0, 0, NO_HASH, KERNEL_VERSION, arrival)))
+        read = decode_turn(encode_turn(Turn(0, 0, NO_HASH, KERNEL_VERSION, arrival))).arrival
     except (ValueError, TypeError, OverflowError, RecursionError, InvariantBroken) as error:
         raise RequestRejected(
             REQUEST_MALFORMED, f"run {arrival.manifest.run_id!r} cannot be written down: {error}"
         ) from error
+    assert isinstance(read, RunStarted)
+    # Tools were checked and typed when the manifest was made; the very same ones are compiled once for all runs.
+    return replace(read, manifest=replace(read.manifest, tools=arrival.manifest.tools))

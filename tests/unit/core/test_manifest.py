@@ -11,9 +11,10 @@ from remit.core.lifecycle import AgentRole
 from remit.core.manifest import MODEL_TIMEOUT_MS, Manifest, Origin, make_manifest
 from remit.core.messages import user_message
 from remit.core.record import replace
-from remit.core.tools import ToolDefinition, tool_version
+from remit.core.tools import Effect, ToolDefinition, tool_version
 from remit.orchestrate.patterns.chat import chat_graph
 
+PLEASE = SystemRequest((user_message("please"),))
 TOOL = ToolDefinition("look", "look something up", {"type": "object"})
 
 
@@ -49,8 +50,21 @@ def test_other_tools_make_another_version_of_the_tools() -> None:
     assert made().versions.tools == made().versions.tools
 
 
-def test_a_tool_that_has_a_version_keeps_it() -> None:
-    assert made(tools=(replace(TOOL, version="v7"),)).tools[0].version == "v7"
+def test_a_version_is_the_hash_of_the_content_whatever_a_tool_claims() -> None:
+    assert made(tools=(replace(TOOL, version="forged"),)).tools[0].version == tool_version(TOOL)
+
+
+def test_parts_that_no_run_could_be_judged_by_are_refused() -> None:
+    for wrong in (
+        {"tools": (TOOL, TOOL)},
+        {"budget": Budget(tool_calls=-1)},
+        {"tools": (replace(TOOL, cost_microusd=-5),)},
+        {"tools": (replace(TOOL, delegates=True, effect=Effect.WRITE),)},
+    ):
+        with pytest.raises(RequestRejected):
+            made(**wrong)
+    with pytest.raises(RequestRejected):
+        make_manifest(run_id="", request=PLEASE, boundary=Boundary(), graph=chat_graph(), models=(ModelInfo("m"),))
 
 
 def test_caps_are_the_smallest_of_boundary_budget_and_the_wished_timeout() -> None:

@@ -32,6 +32,8 @@ REACHES = [Judgement]
 
 AUTO = ToolChoice()
 
+OBJECT = {"type": "object"}
+
 
 def judged(call: ProposedCall, manifest: Manifest | None = None) -> Verdict:
     return authorize(call, Run(manifest).tally())
@@ -107,9 +109,15 @@ def test_no_side_effects_at_all_is_a_persons_to_lift() -> None:
 
 
 def test_what_a_person_may_not_lift_is_refused_beside_what_they_may() -> None:
-    changing = ToolDefinition("hire", "", {}, effect=Effect.WRITE, delegates=True)
-    verdict = judged(wants("hire"), manifest_of(tools=(changing,), budget=Budget(side_effects=0, child_runs=0)))
-    assert (verdict.code, verdict.dimension) == (Refusal.BUDGET_EXHAUSTED, Dimension.CHILD_RUNS)
+    run = ruled(replace(STANDARD_RULES, budget="memory_writes"))
+    run.proposes(wants("write"))
+    assert run.last(rulings.ToolCallRefused).reason == "memory_writes_max=0 leaves nothing for write"
+
+
+def test_what_a_child_would_be_leased_is_not_a_persons_to_lift() -> None:
+    hiring = ToolDefinition("hire", "", OBJECT, effect=Effect.READ, delegates=True, lease=(("side_effects", 3),))
+    verdict = judged(wants("hire"), manifest_of(tools=(hiring,)))
+    assert (verdict.code, verdict.dimension) == (Refusal.BUDGET_EXHAUSTED, Dimension.SIDE_EFFECTS)
 
 
 def test_side_effects_that_are_spent_are_not_a_persons_to_lift() -> None:

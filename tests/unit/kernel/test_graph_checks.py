@@ -232,6 +232,18 @@ BROKEN: dict[str, tuple[Graph, int, GraphFault, tuple[str, ...]]] = {
         GraphFault.EXIT_REPEATED,
         (),
     ),
+    "an ending on a node that is no terminal": (
+        graph(changed(ACT, ending=EndingClass.SUCCESS)),
+        0,
+        GraphFault.ENDING_MISPLACED,
+        ("think", "act"),
+    ),
+    "a cancellation that would end as a success": (
+        graph(edges=(Edge("think", "done", "cancelled"), *EDGES)),
+        5,
+        GraphFault.SUCCESS_UNEARNED,
+        ("think", "done"),
+    ),
     "a tool node without rules": (
         graph(changed(ACT, rules=None)),
         4,

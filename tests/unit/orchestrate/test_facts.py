@@ -5,7 +5,7 @@ from hashlib import sha256
 import pytest
 
 from remit.core import arrivals
-from remit.core.arrivals import Arrival, Happened, ModelAnswered, ProposedCall, ToolFailed, ToolReturned
+from remit.core.arrivals import Arrival, Happened, ModelAnswered, ModelFailed, ProposedCall, ToolFailed, ToolReturned
 from remit.core.boundary import Boundary
 from remit.core.budget import Dimension
 from remit.core.codec import decode_turn, encode_turn
@@ -179,7 +179,8 @@ class TestAProposedCall:
         assert (call.arguments, call.violations[0].keyword) == ("", "type")
 
     def test_a_tool_whose_schema_does_not_compile_is_never_called_validly(self, facts: Facts) -> None:
-        bad = ToolDefinition("bad", "cannot be checked", {"type": "nonsense"}, effect=Effect.READ)
+        parameters = {"type": "object", "properties": {"n": {"type": "nonsense"}}}
+        bad = ToolDefinition("bad", "cannot be checked", parameters, effect=Effect.READ)
         run = Run(manifest_of(tools=(bad,)))
         arrival = answered(facts, ModelResult(tool_calls=(ToolCall("c", "bad", {}),)), run)
         assert arrival.calls[0].violations[0].keyword == "schema"
@@ -229,15 +230,31 @@ class TestAResult:
         run.proposes(wants("any"))
         assert returned(facts, "whatever", run).violations == ()
 
-    def test_content_that_is_a_reference_stays_one_and_counts_as_unchecked(self, facts: Facts) -> None:
-        arrival = returned(facts, LONG_REF)
-        assert (arrival.content, arrival.evidence) == (LONG_REF, LONG_REF.digest)
-        assert arrival.violations != ()
+    def test_a_tool_cannot_return_a_digest_that_may_be_somebody_elses(self, facts: Facts) -> None:
+        run = Run()
+        run.proposes(wants("look"))
+        report = reports.ToolSaid(run.open(CallTool)[0].id, ToolResult("c", "look", LONG_REF))
+        arrival = complete(facts, run, report)
+        assert isinstance(arrival, ToolFailed)
+        assert arrival.code is ErrorCode.TOOL_EXECUTION_FAILED
 
-    def test_a_reference_from_a_tool_that_promised_no_shape_is_accepted(self, facts: Facts) -> None:
-        run = Run(manifest_of(tools=(ToolDefinition("any", "", {"type": "object"}, effect=Effect.READ),)))
-        run.proposes(wants("any"))
-        assert returned(facts, LONG_REF, run).violations == ()
+    def test_a_result_of_the_wrong_types_is_a_broken_executor(self, facts: Facts) -> None:
+        run = Run()
+        run.proposes(wants("look"))
+        command = run.open(CallTool)[0]
+        for wrong in (None, 5, ["text"]):
+            report = reports.ToolSaid(command.id, ToolResult("c", "look", wrong))  # type: ignore[arg-type]
+            assert isinstance(complete(facts, run, report), ToolFailed)
+        unknown = reports.ToolBroke(command.id, "WHATEVER")  # type: ignore[arg-type]
+        assert isinstance(complete(facts, run, unknown), ToolFailed)
+        with pytest.raises(IllegalArrival):
+            complete(facts, run, reports.ToolSaid("9.9", ToolResult("c", "look", None)))  # type: ignore[arg-type]
+
+    def test_an_answer_of_the_wrong_types_is_a_broken_engine(self, facts: Facts) -> None:
+        run = Run()
+        command = run.open(CallModel)[0]
+        for wrong in (ModelResult(content=5), ModelResult(usage=None), ModelResult(tool_calls=None)):  # type: ignore[arg-type]
+            assert isinstance(complete(facts, run, reports.ModelSaid(command.id, wrong)), ModelFailed)
 
     def test_what_the_tools_own_check_found_is_kept(self, facts: Facts) -> None:
         run = Run()

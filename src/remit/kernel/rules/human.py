@@ -33,7 +33,7 @@ def enter_human(tally: Tally, node: Node) -> str | None:
 
 def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     """Order the approved call if it still passes every check a person may not overrule."""
-    question = _question(tally, arrival.command_id, AskPurpose.APPROVAL, AskPurpose.QUESTION)
+    question = _question(tally, arrival.command_id, arrival.by, AskPurpose.APPROVAL, AskPurpose.QUESTION)
     _admit_approval(tally, question, arrival)
     if question.packet is None:
         settle_question(tally, question, Answer.APPROVED, by=arrival.by)
@@ -70,7 +70,7 @@ def _admit_approval(tally: Tally, question: AskHuman, arrival: ApprovalGiven) ->
 
 def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
     """Refuse the held call as the person wants it."""
-    question = _question(tally, arrival.command_id, AskPurpose.APPROVAL, AskPurpose.QUESTION)
+    question = _question(tally, arrival.command_id, arrival.by, AskPurpose.APPROVAL, AskPurpose.QUESTION)
     settle_question(tally, question, Answer.REJECTED, by=arrival.by)
     if question.packet is None:
         message = f"{arrival.by} said no to question {question.id}" + (f": {arrival.reason}" if arrival.reason else "")
@@ -104,7 +104,7 @@ def _say_no(tally: Tally, outcome: NodeOutcome, ending: Ending, message: str) ->
 
 def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
     """Settle a call in doubt with what a person says became of it."""
-    question = _question(tally, arrival.command_id, AskPurpose.OUTCOME)
+    question = _question(tally, arrival.command_id, arrival.by, AskPurpose.OUTCOME)
     settle_question(tally, question, Answer.ANSWERED, by=arrival.by)
     assert question.packet is not None, "a question about an outcome names the call"
     command = tally.state.open[question.packet.about]
@@ -122,15 +122,19 @@ def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
 
 def on_question_answered(tally: Tally, arrival: QuestionAnswered) -> str | None:
     """Put the answer into the context and go on."""
-    question = _question(tally, arrival.command_id, AskPurpose.QUESTION)
+    question = _question(tally, arrival.command_id, arrival.by, AskPurpose.QUESTION)
     settle_question(tally, question, Answer.ANSWERED, by=arrival.by)
     tally.say(arrival.tokens_bound)
     return NodeOutcome.ANSWERED
 
 
-def _question(tally: Tally, command_id: str, *purposes: AskPurpose) -> AskHuman:
+def _question(tally: Tally, command_id: str, by: str, *purposes: AskPurpose) -> AskHuman:
     question = tally.state.open[command_id]
     assert isinstance(question, AskHuman)
+    if not by:
+        raise IllegalArrival(
+            ArrivalFault.WRONG_PACKET, f"the answer to question {command_id} names nobody who gives it"
+        )
     if question.purpose not in purposes:
         message = f"question {command_id} asks for {question.purpose}; this answers {' or '.join(purposes)}"
         raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)

@@ -133,14 +133,14 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
     settle(tally, inquiry, inquiry.reserved)
     command = tally.state.open[inquiry.about]
     assert isinstance(command, CallTool)
-    if arrival.happened is Happened.UNKNOWN:
-        return None if tally.paused else ask_about(tally, command)
-    if arrival.happened is Happened.NO:
-        settle_call(tally, command, Rung.OBSERVED, code=NOT_DONE)
-        tally.say(tokens_bound(NOT_HAPPENED))
-    else:
+    if arrival.happened is Happened.YES:
         rung = rung_reached(arrival)
         code = "" if rung is Rung.COMMITTED else ErrorCode.CONSTRAINT_SCHEMA_INVALID
         settle_call(tally, command, rung, verifier=RECONCILED, evidence=arrival.evidence, code=code)
         tally.say(arrival.tokens_bound)
+    elif arrival.happened is Happened.NO:
+        settle_call(tally, command, Rung.OBSERVED, code=NOT_DONE)
+        tally.say(tokens_bound(NOT_HAPPENED))
+    else:
+        return None if tally.paused else ask_about(tally, command)
     return joined(tally)
