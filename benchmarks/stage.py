@@ -13,6 +13,7 @@ from remit.core.budget import DIMENSIONS, budget_of
 from remit.core.codec import NO_HASH, decode_turn, hash_turn
 from remit.core.commands import CallModel, CallTool
 from remit.core.contract import SystemRequest
+from remit.core.envelope import ITERATIONS_MAX
 from remit.core.events import Turn
 from remit.core.failure import Ending
 from remit.core.inference import ModelInfo, ModelResult, Price
@@ -23,7 +24,7 @@ from remit.core.usage import TokenUsage
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState
 from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.patterns.chat import TOOL_ROUNDS_MAX, chat_graph
+from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, ToolSaid
 from remit.orchestrate.runner import Runner
@@ -101,7 +102,7 @@ def tool_loop_manifest() -> Manifest:
         run_id=RUN_ID,
         request=SystemRequest((user_message("Look some numbers up."),)),
         boundary=Boundary(name="bench", budget=budget_of([PLENTY] * DIMENSIONS)),
-        graph=chat_graph(tool_rounds_max=TOOL_ROUNDS_MAX),
+        graph=chat_graph(tool_rounds_max=ITERATIONS_MAX),
         models=(ModelInfo("silent", context_window=PLENTY, price=Price(0, 0)),),
         tools=(_LOOK,),
     )

@@ -285,6 +285,9 @@ ENDINGS: Mapping[Ending, EndingRow] = MappingProxyType(
 
 ENDING_UNKNOWN = "ENDING_UNKNOWN"
 
+# Endings of a run that has answered.
+ANSWERED = frozenset({Ending.SUCCESS, Ending.PARTIAL_SUCCESS})
+
 # One entry, two names: the failure taxonomy calls these endings by their error codes.
 ENDING_ALIASES: Mapping[str, Ending] = MappingProxyType(
     {ErrorCode.CANCELLED_TIMEOUT.value: Ending.TIMEOUT, ErrorCode.CANCELLED_SIGNAL.value: Ending.USER_CANCEL}

@@ -38,6 +38,13 @@ replace = msgspec.structs.replace
 Text: TypeAlias = str | BlobRef
 
 
+def size_bytes(text: Text) -> int:
+    """The length of a text in UTF-8 bytes, wherever it lives."""
+    if isinstance(text, str):
+        return len(text) if text.isascii() else len(text.encode())
+    return text.size_bytes
+
+
 def digest_of(data: bytes) -> bytes:
     """The name under which Blobs keep these bytes."""
     return sha256(data).digest()

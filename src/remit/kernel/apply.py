@@ -14,7 +14,7 @@ from remit.core.arrivals import Arrival, RunStarted
 from remit.core.budget import Dimension, lease_of
 from remit.core.commands import StartChild
 from remit.core.events import Turn
-from remit.core.failure import Ending
+from remit.core.failure import ANSWERED
 from remit.core.messages import Message, tool_message, user_message
 from remit.core.record import Text
 from remit.core.rulings import Rung
@@ -25,8 +25,6 @@ from remit.kernel.folding import APPLIED
 from remit.kernel.graph import compile_graph
 from remit.kernel.spend import tool_charges
 from remit.kernel.state import CONTEXT_FAILED, RunState
-
-ANSWERED = (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
 
 
 def apply(state: RunState, turn: Turn, head: bytes) -> None:

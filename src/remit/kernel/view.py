@@ -9,7 +9,7 @@ from types import MappingProxyType
 from remit.core.budget import Dimension
 from remit.core.commands import StartChild
 from remit.core.graph import Node
-from remit.core.record import Text
+from remit.core.record import size_bytes
 from remit.core.rulings import CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.kernel.grounding import unproven_effects
 from remit.kernel.guards import GUARD_VIEW
@@ -23,11 +23,6 @@ Value = Callable[[Tally, str], object]
 def view_of(tally: Tally, outcome: str, names: Iterable[str] = GUARD_VIEW) -> dict[str, object]:
     """These names, or all of them, with their values at this moment of the turn."""
     return {name: VALUES[name](tally, outcome) for name in names}
-
-
-def size_bytes(text: Text) -> int:
-    """The length of a text in UTF-8 bytes, wherever it lives."""
-    return len(text.encode()) if isinstance(text, str) else text.size_bytes
 
 
 def clock_ms_used(state: RunState, at_ms: int) -> int:

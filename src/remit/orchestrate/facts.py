@@ -22,7 +22,7 @@ from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
-from remit.core.record import replace
+from remit.core.record import replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
@@ -31,7 +31,7 @@ from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks
 from remit.orchestrate.reports import Report, broken
-from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, size_bytes, stored
+from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, stored
 
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
 # sum and price made of it still fits the 64 bits of a record. All its bits are ones.

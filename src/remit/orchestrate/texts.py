@@ -45,13 +45,6 @@ def note(text: str) -> str:
     return clean(text[:NOTE_CHARS_MAX])
 
 
-def size_bytes(text: Text) -> int:
-    """The length of a clean text in UTF-8 bytes, wherever it lives."""
-    if isinstance(text, str):
-        return len(text) if text.isascii() else len(text.encode())
-    return text.size_bytes
-
-
 def stored(text: str, kept: Kept) -> Text:
     """The clean text itself, or a reference to it when it is too long to be written into a turn."""
     if len(text) <= _INLINE_CHARS:

@@ -6,8 +6,10 @@ from remit.core import arrivals, commands, rulings
 from remit.core.arrivals import Happened
 from remit.core.commands import AskHuman, CallTool
 from remit.core.failure import Ending, ErrorCode
+from remit.core.goal import NEEDS_OBSERVATION
 from remit.core.tools import MUTATING
 from remit.kernel import words
+from remit.kernel.state import pinned
 from remit.testing.books import commands_of, effect_of, held_by, is_effect, tools_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.world import SimulatedWorld
@@ -110,6 +112,7 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
         return
     if not run.state.answer:
         yield "it ended as SUCCESS without an answer"
+    yield from _unmet(run)
     tools, open_effects = tools_of(run), set()
     for turn in run.turns:
         for decision in turn.decisions:
@@ -123,6 +126,22 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
                 open_effects.discard((trace.tool, trace.arguments_hash))
     if open_effects:
         yield f"it ended as SUCCESS with {sorted(tool for tool, _ in open_effects)} proposed and not committed"
+
+
+def _unmet(run: SimulatedRun) -> Iterator[str]:
+    """What the goal and the output contract demand and the journal does not show."""
+    manifest = pinned(run.state)
+    called = {command.id: command.tool for _, command in commands_of(run) if isinstance(command, CallTool)}
+    settled = run.all(rulings.CallSettled)
+    committed = [called[ruling.command_id] for ruling in settled if ruling.rung is rulings.Rung.COMMITTED]
+    if manifest.request.output.schema is not None and run.state.answer_violations:
+        yield "it ended as SUCCESS with an answer that breaks its output contract"
+    goal = manifest.goal
+    for action in goal.required_actions if goal is not None else ():
+        if committed.count(action.tool) < action.times_min:
+            yield f"it ended as SUCCESS without the required action {action.tool}"
+    if goal is not None and goal.task_class is not None and NEEDS_OBSERVATION[goal.task_class] and not committed:
+        yield f"it ended as SUCCESS with a task of class {goal.task_class} and no observation"
 
 
 def nobody_is_asked_twice_about_one_call(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

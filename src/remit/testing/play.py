@@ -19,7 +19,7 @@ from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
 from remit.core.tools import Effect, ToolDefinition
 from remit.observe.execution import response_of
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.chat import chat_for
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import scenario
@@ -37,12 +37,13 @@ UNSAID = ("tokens_bound", "evidence", "arguments_hash", "version", "usage", "tim
 
 
 def demo_manifest() -> Manifest:
-    """A support agent that looks two orders up, and refunds one when a person approves."""
+    """A support agent that looks an order up, and refunds it when a person approves."""
+    request = SystemRequest(messages=(user_message("Order 42 arrived broken. Please refund it."),))
     return make_manifest(
         run_id="demo",
-        request=SystemRequest(messages=(user_message("Order 42 arrived broken. Please refund it."),)),
+        request=request,
         boundary=PROFILES["customer_support"],
-        graph=chat_graph(),
+        graph=chat_for(request),
         models=(ModelInfo("scripted", 8192, Price(150_000, 600_000)),),
         tools=(
             ToolDefinition(

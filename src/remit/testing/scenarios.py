@@ -44,6 +44,9 @@ TOOLS: tuple[ToolDefinition, ...] = (
     ToolDefinition("put", "put a value", PARAMETERS, RESULT, effect=Effect.WRITE, idempotent=True),
     ToolDefinition("secret", "needs a right", PARAMETERS, RESULT, effect=Effect.READ, permissions=("vault.open",)),
     ToolDefinition("finish", "end the loop", PARAMETERS, RESULT, effect=Effect.NONE, may_stop_loop=True),
+    ToolDefinition(
+        "send_child", "delegate", PARAMETERS, effect=Effect.READ, delegates=True, lease=(*LEASE, ("side_effects", 2))
+    ),
     ToolDefinition("ask_child", "delegate", PARAMETERS, effect=Effect.NONE, delegates=True, lease=LEASE),
 )
 MODEL = ModelInfo("scripted", 100_000, Price(1_000_000, 2_000_000))
@@ -126,7 +129,16 @@ def random_manifest(chance: Random, run_id: str) -> Manifest:
             approval_wait_ms_max=chance.choice((50_000, 3_600_000)),
         ),
         budget=budget,
-        graph=chance.choice((chat_graph(), chat_graph(tool_rounds_max=4), research_graph(chance), review_graph())),
+        graph=chance.choice(
+            (
+                chat_graph(),
+                chat_graph(),
+                chat_graph(tool_rounds_max=4),
+                research_graph(chance),
+                review_graph(),
+                hasty_graph(),
+            )
+        ),
         models=(MODEL if chance.random() < 0.99 else replace(MODEL, price=None),),
         tools=TOOLS,
         goal=_goal(chance),
@@ -170,6 +182,14 @@ def review_graph() -> Graph:
         ),
         chat.exits,
     )
+
+
+def hasty_graph() -> Graph:
+    """A chat that leaves its check out: what it answers is judged at its end all the same."""
+    chat = chat_graph(tool_rounds_max=4)
+    nodes = tuple(node for node in chat.nodes if node.name != "check")
+    edges = tuple(replace(edge, target="done") if edge.target == "check" else edge for edge in chat.edges)
+    return Graph("hasty", chat.start, nodes, tuple(edge for edge in edges if edge.source != "check"), chat.exits)
 
 
 def _broken(text: str) -> Sequence[str]:

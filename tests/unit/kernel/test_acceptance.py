@@ -3,16 +3,17 @@
 import pytest
 
 from remit.core import rulings
-from remit.core.contract import SystemRequest
+from remit.core.contract import OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.goal import NEEDS_OBSERVATION, Criterion, Goal, RequiredAction, TaskClass
 from remit.core.graph import Edge, Node, NodeKind
 from remit.core.messages import user_message
+from remit.core.record import replace
 from remit.core.schema import Violation
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.acceptance import GOAL_INVALID, check_goal
 from remit.orchestrate.patterns.chat import chat_graph
-from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
+from tests.unit.kernel.builders import QUESTION, Run, in_line, manifest_of, wants
 
 BROKEN = (Violation("/n", "type", "is not a number"),)
 NO_JSON = (Violation("", "json", "expected value"),)
@@ -207,3 +208,44 @@ def test_an_answer_beside_calls_is_the_answer_in_the_same_turn() -> None:
     run = Run(manifest_of(graph=graph, goal=goal))
     run.proposes(wants("nothing"), text="here you are")
     assert run.path()[-2:] == ["check", "done"]
+
+
+def hasty(goal: Goal | None = None, request: SystemRequest = QUESTION) -> Run:
+    """A run whose graph passes no validate node."""
+    return Run(manifest_of(graph=in_line(Node("think", NodeKind.MODEL)), goal=goal, request=request))
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        Goal("look", required_actions=(RequiredAction("look"),)),
+        Goal("know", task_class=TaskClass.CURRENT_FACT),
+        Goal("be short", (Criterion("short", guard="answer_bytes < 2"),)),
+        Goal("be polite", (Criterion("polite", validator="polite"),)),
+    ],
+)
+def test_a_graph_without_a_check_earns_no_success_it_was_not_asked_to_prove(goal: Goal) -> None:
+    run = hasty(goal)
+    run.says("done")
+    assert run.state.ending is Ending.VALIDATION_FAIL
+
+
+def test_a_graph_without_a_check_succeeds_when_the_goal_is_met() -> None:
+    run = hasty(Goal("be short", (Criterion("short", guard="answer_bytes < 9"),)))
+    run.says("done")
+    assert run.state.ending is Ending.SUCCESS
+
+
+def test_no_answer_at_all_breaks_every_output_contract() -> None:
+    request = replace(QUESTION, output=OutputContract(schema={"type": "object"}))
+    run = Run(manifest_of(graph=in_line(Node("pass", NodeKind.DECIDE)), request=request))
+    assert run.state.ending is Ending.VALIDATION_FAIL
+    assert run.state.message == "output: there is no answer"
+
+
+def test_an_output_contract_without_repair_makes_an_error_of_structure_final() -> None:
+    request = replace(QUESTION, output=OutputContract(schema={"type": "object"}, repair_allowed=False))
+    run = Run(manifest_of(request=request))
+    run.says("not json", violations=(Violation("", "json", "expected value"),))
+    assert run.state.ending is Ending.VALIDATION_FAIL
+    assert run.state.error is ErrorCode.CONSTRAINT_JSON_INVALID

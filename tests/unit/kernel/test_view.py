@@ -9,11 +9,11 @@ from remit.core.contract import OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import Edge, Graph, Node, NodeKind
 from remit.core.messages import user_message
-from remit.core.record import BlobRef, replace
+from remit.core.record import BlobRef, replace, size_bytes
 from remit.core.schema import Violation
 from remit.kernel.guards import GUARD_VIEW, GuardType
 from remit.kernel.state import CONTEXT_FAILED
-from remit.kernel.view import clock_ms_used, size_bytes, view_of
+from remit.kernel.view import clock_ms_used, view_of
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants

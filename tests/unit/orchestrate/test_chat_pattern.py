@@ -4,10 +4,13 @@ from typing import NoReturn
 
 import pytest
 
+from remit.core.contract import ExecutionHints, SystemRequest
+from remit.core.envelope import ITERATIONS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.lifecycle import LifecycleState, is_lifecycle_move
+from remit.core.messages import user_message
 from remit.kernel.graph import CompiledGraph, compile_graph
-from remit.orchestrate.patterns.chat import REPAIRS_MAX, TOOL_ROUNDS_MAX, chat_graph
+from remit.orchestrate.patterns.chat import REPAIRS_MAX, chat_for, chat_graph
 
 
 def nobody_looks(names: tuple[str, ...]) -> NoReturn:
@@ -93,11 +96,18 @@ def test_trouble_while_thinking_ends_the_chat_in_its_own_way(outcome: str) -> No
 
 def test_limits_at_their_ends_compile() -> None:
     assert compile_graph(chat_graph(1, 0)).start == 0
-    assert compile_graph(chat_graph(TOOL_ROUNDS_MAX, REPAIRS_MAX)).start == 0
+    assert compile_graph(chat_graph(ITERATIONS_MAX, REPAIRS_MAX)).start == 0
 
 
-@pytest.mark.parametrize(("rounds", "repairs"), [(0, 2), (TOOL_ROUNDS_MAX + 1, 2), (20, -1), (20, REPAIRS_MAX + 1)])
+@pytest.mark.parametrize(("rounds", "repairs"), [(0, 2), (ITERATIONS_MAX + 1, 2), (20, -1), (20, REPAIRS_MAX + 1)])
 def test_limits_that_would_unbind_the_loop_are_rejected(rounds: int, repairs: int) -> None:
     with pytest.raises(RequestRejected) as caught:
         chat_graph(rounds, repairs)
     assert caught.value.code == "CHAT_LIMIT_INVALID"
+
+
+@pytest.mark.req("3.7")
+def test_a_request_says_how_many_rounds_of_tools_its_chat_may_have() -> None:
+    request = SystemRequest((user_message("please"),), hints=ExecutionHints(max_iterations=3))
+    act = next(node for node in chat_for(request).nodes if node.name == "act")
+    assert act.visits_max == 3

@@ -3,8 +3,8 @@
 import pytest
 
 from remit.core.envelope import ID_CHARS_MAX
-from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, digest_of
-from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, size_bytes, stored
+from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, digest_of, size_bytes
+from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, stored
 
 HALF = "\ud800"
 

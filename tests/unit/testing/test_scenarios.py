@@ -39,7 +39,7 @@ def test_a_manifest_is_made_of_its_seed_alone() -> None:
 
 def test_manifests_differ_in_caps_goals_tools_and_graphs() -> None:
     manifests = [random_manifest(Random(seed), "run") for seed in range(SEEDS)]
-    assert {manifest.graph.name for manifest in manifests} == {"chat", "research", "review"}
+    assert {manifest.graph.name for manifest in manifests} == {"chat", "hasty", "research", "review"}
     assert {manifest.goal is None for manifest in manifests} == {True, False}
     assert {manifest.boundary.allowed_tools is None for manifest in manifests} == {True, False}
     assert {0 in manifest.caps[:3] for manifest in manifests} == {True, False}

@@ -7,7 +7,7 @@ Rule 2: what a child says is a message like any other text from a model, and pro
 from remit.core.arrivals import ChildEnded, ChildLost
 from remit.core.budget import Charges, lease_of
 from remit.core.commands import StartChild
-from remit.core.failure import Ending
+from remit.core.failure import ANSWERED
 from remit.core.graph import Node
 from remit.kernel.children import child_charges, start_child
 from remit.kernel.doubt import LOST
@@ -15,8 +15,6 @@ from remit.kernel.join import joined
 from remit.kernel.spend import exhausted, lacking, settle
 from remit.kernel.tally import Tally
 from remit.kernel.words import CHILD_LOST, tokens_bound
-
-_ANSWERED = (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
 
 
 def enter_child(tally: Tally, node: Node) -> str | None:
@@ -42,7 +40,7 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     for dimension, amount in arrival.spent:
         charged[dimension] = charged.get(dimension, 0) + amount
     spent = tuple(sorted((dimension, amount) for dimension, amount in charged.items() if amount))
-    failed = "" if arrival.ending in _ANSWERED else arrival.ending
+    failed = "" if arrival.ending in ANSWERED else arrival.ending
     return _settle_child(tally, command, spent, failed=failed, bound=arrival.tokens_bound)
 
 

@@ -5,7 +5,9 @@ Rule 2: an answer proposes; nothing in it is a fact.
 Rule 3: a failure worth trying again is tried again after a pause, as often in a row as the budget allows.
 """
 
+from collections.abc import Mapping
 from hashlib import sha256
+from types import MappingProxyType
 
 from remit.core.arrivals import ModelAnswered, ModelFailed
 from remit.core.budget import Charges, Dimension
@@ -29,12 +31,14 @@ _CONTEXT = int(Dimension.CONTEXT_TOKENS)
 _RETRIES = int(Dimension.RETRIES)
 
 # How a run ends when a failure of the model cannot be recovered.
-ENDING_OF: dict[ErrorCode, Ending] = {
-    ErrorCode.INFERENCE_ENGINE_ERROR: Ending.UNAVAILABLE_DEP,
-    ErrorCode.INFERENCE_MODEL_UNAVAILABLE: Ending.UNAVAILABLE_DEP,
-    ErrorCode.INFERENCE_CONTEXT_EXCEEDED: Ending.IMPOSSIBLE,
-    ErrorCode.INFERENCE_MALFORMED_RESPONSE: Ending.REPEATED_FAILURE,
-}
+ENDING_OF: Mapping[ErrorCode, Ending] = MappingProxyType(
+    {
+        ErrorCode.INFERENCE_ENGINE_ERROR: Ending.UNAVAILABLE_DEP,
+        ErrorCode.INFERENCE_MODEL_UNAVAILABLE: Ending.UNAVAILABLE_DEP,
+        ErrorCode.INFERENCE_CONTEXT_EXCEEDED: Ending.IMPOSSIBLE,
+        ErrorCode.INFERENCE_MALFORMED_RESPONSE: Ending.REPEATED_FAILURE,
+    }
+)
 
 
 def enter_model(tally: Tally, node: Node) -> str | None:

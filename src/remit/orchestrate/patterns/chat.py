@@ -6,6 +6,8 @@ Rule 2: context that cannot be found makes a poorer answer, not a failed run.
 Rule 3: nothing is done unchecked: an answer, and a tool that ends the loop, both lead to check.
 """
 
+from remit.core.contract import ITERATIONS_MAX_DEFAULT, SystemRequest
+from remit.core.envelope import ITERATIONS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.graph import (
     EXITS,
@@ -18,18 +20,15 @@ from remit.core.graph import (
     NodeOutcome,
 )
 
-TOOL_ROUNDS_DEFAULT = 20
 REPAIRS_DEFAULT = 2
-# A chat that needs more rounds than this is a plan.
-TOOL_ROUNDS_MAX = 1000
 REPAIRS_MAX = 100
 
 CHAT_LIMIT_INVALID = "CHAT_LIMIT_INVALID"
 
 
-def chat_graph(tool_rounds_max: int = TOOL_ROUNDS_DEFAULT, repairs_max: int = REPAIRS_DEFAULT) -> Graph:
+def chat_graph(tool_rounds_max: int = ITERATIONS_MAX_DEFAULT, repairs_max: int = REPAIRS_DEFAULT) -> Graph:
     """The graph of a chat with at most so many rounds of tools and repairs of the answer."""
-    _refuse_outside("tool_rounds_max", tool_rounds_max, 1, TOOL_ROUNDS_MAX)
+    _refuse_outside("tool_rounds_max", tool_rounds_max, 1, ITERATIONS_MAX)
     _refuse_outside("repairs_max", repairs_max, 0, REPAIRS_MAX)
     return Graph(
         name="chat",
@@ -53,6 +52,11 @@ def chat_graph(tool_rounds_max: int = TOOL_ROUNDS_DEFAULT, repairs_max: int = RE
         ),
         exits=EXITS,
     )
+
+
+def chat_for(request: SystemRequest) -> Graph:
+    """The chat graph with as many rounds of tools as the request wants."""
+    return chat_graph(tool_rounds_max=request.hints.max_iterations)
 
 
 def _refuse_outside(name: str, value: int, least: int, most: int) -> None:

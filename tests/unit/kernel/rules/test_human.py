@@ -257,3 +257,9 @@ def test_an_answer_of_the_wrong_kind_changes_nothing() -> None:
         (question, arrivals.OutcomeJudged(question.question().id, "ada", Happened.YES)),
     ]
     assert {run.fault_of(arrival) for run, arrival in wrong} == {ArrivalFault.WRONG_PACKET}
+
+
+def test_an_answer_that_nobody_signs_is_not_heard() -> None:
+    run = held()
+    assert run.fault_of(arrivals.ApprovalGiven(run.question().id, "")) is ArrivalFault.WRONG_PACKET
+    assert run.state.asking == 1
