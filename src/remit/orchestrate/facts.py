@@ -101,7 +101,7 @@ class Facts:
             raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, why) from error
         instead = broken(command, why)
         complete = self._complete.get(type(instead))
-        return instead if complete is None else complete(state, instead, Kept())  # type: ignore[return-value]
+        return instead if complete is None else complete(state, instead, [])  # type: ignore[return-value]
 
     def started(self, manifest: Manifest, kept: Kept) -> RunStarted:
         """The first arrival of a run: its manifest, with bounds of what every model call will carry.

@@ -97,7 +97,8 @@ class Runner:
         """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard."""
         state = live.state
         for _ in range(CONFLICTS_MAX):
-            seq, kept = state.seq, Kept()
+            seq = state.seq
+            kept: Kept = []
             try:
                 arrival = self.facts.complete(state, report, kept)
                 turn = take_turn(state, arrival, max(state.at_ms, self.clock.now_ms()))
