@@ -56,6 +56,8 @@ KINDS: dict[Dimension, DimensionKind] = {
     for dimension in Dimension
 }
 COUNTERS: tuple[Dimension, ...] = tuple(d for d in Dimension if KINDS[d] is DimensionKind.COUNTER)
+# What a lease may name: only what is counted can be handed on.
+LEASABLE: tuple[str, ...] = tuple(dimension.name.lower() for dimension in COUNTERS)
 
 # Sparse amounts per dimension, smallest dimension first: what a command reserves or a settlement charges.
 Charges: TypeAlias = tuple[tuple[int, int], ...]

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from remit.core.budget import COUNTERS
+from remit.core.budget import LEASABLE
 from remit.core.canonical import canonical_hash
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record, Text
@@ -260,8 +260,6 @@ def _content_problem(definition: ToolDefinition) -> str:
         return f"its content has no canonical form: {error}"
     return ""
 
-
-LEASABLE = frozenset(counter.name.lower() for counter in COUNTERS)
 
 DEFINITION_CHECKS = (
     _name_problem,

@@ -18,6 +18,7 @@ from remit.core.failure import ANSWERED
 from remit.core.messages import Message, tool_message, user_message
 from remit.core.record import Text
 from remit.core.rulings import Rung
+from remit.core.usage import TokenUsage
 from remit.kernel import words
 from remit.kernel.children import child_charges
 from remit.kernel.doubt import LOST
@@ -96,14 +97,11 @@ def _say(state: RunState, message: Message, tokens_bound: int) -> None:
 
 
 def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
-    usage = arrival.usage
     if arrival.text or arrival.calls:
         # An answer that says nothing is tried again; no model wants to be shown an empty message.
         state.context.append(arrival)
         state.context_tokens += arrival.tokens_bound
-    state.prompt_tokens += usage.prompt_tokens
-    state.reasoning_tokens += usage.reasoning_tokens
-    state.output_tokens += usage.output_tokens
+    _hear_usage(state, arrival.usage)
     state.iterations += 1
     state.proposed, state.is_unjudged = arrival.calls, bool(arrival.calls)
     if arrival.text:
@@ -111,11 +109,14 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
 
 
 def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
-    usage = arrival.usage
+    _hear_usage(state, arrival.usage)
+    state.last_error = arrival.code
+
+
+def _hear_usage(state: RunState, usage: TokenUsage) -> None:
     state.prompt_tokens += usage.prompt_tokens
     state.reasoning_tokens += usage.reasoning_tokens
     state.output_tokens += usage.output_tokens
-    state.last_error = arrival.code
 
 
 def _hear_context(state: RunState, arrival: arrivals.ContextFound) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from itertools import islice
 
-from remit.core.budget import COUNTERS
+from remit.core.budget import LEASABLE
 from remit.core.graph import (
     BY_REGISTRY,
     BY_RESULT,
@@ -33,7 +33,6 @@ from remit.kernel.guards import GuardRefused, parse_guard
 _NAMES_SHOWN_MAX = 8
 # More than anybody mends in one sitting; a broken graph of ten thousand nodes must not report itself ten thousand times.
 PROBLEMS_PER_CHECK_MAX = 100
-_LEASABLE = tuple(dimension.name.lower() for dimension in COUNTERS)
 # Looking a member up in its enum, or asking it for a property, takes longer than the check it is needed for.
 _TERMINAL, _TOOL, _MAP = NodeKind.TERMINAL, NodeKind.TOOL, NodeKind.MAP
 # A graph may go on without what failed and call that a partial success; these three are never one.
@@ -128,8 +127,8 @@ def _misplaced_lifecycle(node: Node, position: int, layout: Layout) -> GraphProb
 
 def _unfit_leases(node: Node, position: int, layout: Layout) -> Problems:
     for dimension, amount in node.lease:
-        if dimension not in _LEASABLE or amount < 1:
-            message = f"node {node.name!r} leases {dimension}={amount}; a lease is at least 1 of {', '.join(_LEASABLE)}"
+        if dimension not in LEASABLE or amount < 1:
+            message = f"node {node.name!r} leases {dimension}={amount}; a lease is at least 1 of {', '.join(LEASABLE)}"
             yield GraphProblem(0, GraphFault.LEASE_UNKNOWN, message, layout.path_to(position))
 
 
@@ -259,7 +258,7 @@ def every_tool_node_has_its_rules(layout: Layout) -> Problems:
 
 
 def _unknown_rules(rules: ToolRules) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    known = (("schema", (BY_REGISTRY,)), ("budget", _LEASABLE), ("verification", (BY_RESULT,)))
+    known = (("schema", (BY_REGISTRY,)), ("budget", LEASABLE), ("verification", (BY_RESULT,)))
     return ((rule, value, names) for rule, names in known if (value := getattr(rules, rule)) and value not in names)
 
 

@@ -13,6 +13,7 @@ from remit.core.record import size_bytes
 from remit.core.rulings import CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.kernel.grounding import unproven_effects
 from remit.kernel.guards import GUARD_VIEW
+from remit.kernel.spend import left
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 
@@ -51,11 +52,7 @@ def _children_open(tally: Tally) -> int:
 
 
 def _left_of(dimension: Dimension) -> Value:
-    def left(tally: Tally, _: str) -> int:
-        state = tally.state
-        return state.caps[dimension] - state.used[dimension] - state.reserved[dimension] - tally.promised[dimension]
-
-    return left
+    return lambda tally, _: left(tally, dimension)
 
 
 VALUES: Mapping[str, Value] = MappingProxyType(

@@ -156,3 +156,7 @@ def test_every_bit_pattern_near_the_bounds_of_the_fast_path_reads_back() -> None
         for step in range(-50, 51):
             number = struct.unpack(">d", struct.pack(">q", bits + step))[0]
             assert float(canonical_json(number)) == number
+
+
+def test_the_exact_path_writes_the_three_words_of_json() -> None:
+    assert canonical_json([20.0, None, True, False]) == b"[20,null,true,false]"

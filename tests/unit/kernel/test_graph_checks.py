@@ -486,3 +486,10 @@ def test_a_tool_rule_that_nobody_could_keep_is_refused(rule: str, value: str) ->
     assert (problem.check, problem.code) == (4, GraphFault.TOOL_RULE_UNKNOWN)
     assert problem.path == ("prepare", "think", "act")
     assert f"{rule}={value!r}" in problem.message
+
+
+def test_an_edge_from_a_node_nobody_reaches_is_not_blamed_for_a_success() -> None:
+    island = Node("island", NodeKind.MODEL)
+    edges = (Edge("island", "done", "cancelled"), Edge("island", "done"))
+    codes = {problem.code for problem in problems_of(graph(island, edges=(*EDGES, *edges)))}
+    assert codes == {GraphFault.NODE_UNREACHABLE}
