@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from remit.core.budget import Charges
 from remit.core.failure import Ending, ErrorCode
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, Source
 from remit.core.record import Record, Text
 from remit.core.schema import Violation
 from remit.core.usage import TokenUsage
@@ -233,6 +233,21 @@ class RetryRequested(Record, tag=True):
     by: str
 
 
+class SessionNoted(Record, tag=True):
+    """Someone keeps an entry for the session: this run and every later one of it. The value is a JSON text."""
+
+    by: str
+    key: str
+    value: str
+
+
+class SourcesAccepted(Record, tag=True):
+    """A person accepts that code the run relies on has changed since it began."""
+
+    by: str
+    sources: tuple[Source, ...]
+
+
 Arrival: TypeAlias = (
     RunStarted
     | ModelAnswered
@@ -257,4 +272,6 @@ Arrival: TypeAlias = (
     | ResumeRequested
     | FeedbackGiven
     | RetryRequested
+    | SessionNoted
+    | SourcesAccepted
 )

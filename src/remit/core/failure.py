@@ -341,6 +341,7 @@ class ArrivalFault(StrEnum):
     PAUSED = "PAUSED"
     WRONG_PACKET = "WRONG_PACKET"
     NOT_RETRYABLE = "NOT_RETRYABLE"
+    SESSION_FULL = "SESSION_FULL"
 
 
 class RemitError(Exception):

@@ -43,6 +43,31 @@ class Origin(Record):
     seq: int = 0
 
 
+class Source(Record):
+    """Where code that a run relies on was loaded from, so that whoever resumes it can load the same again.
+
+    `place` is an absolute path or the name of a module, `attribute` the name within it, `digest` the SHA-256 of the
+    file in hexadecimal. An empty place says that it was made on the spot and cannot be loaded again by name.
+    """
+
+    name: str
+    place: str = ""
+    attribute: str = ""
+    digest: str = ""
+
+
+class SessionLink(Record):
+    """The place of a run in its session: the run before it and that one's head, and the entries it begins with.
+
+    An entry's value is a JSON text.
+    """
+
+    ordinal: int
+    previous_run_id: str = ""
+    previous_head: bytes = b""
+    entries: tuple[tuple[str, str], ...] = ()
+
+
 class Manifest(Record):
     """What the first turn pins."""
 
@@ -53,7 +78,12 @@ class Manifest(Record):
     graph: Graph
     versions: Versions
     models: tuple[ModelInfo, ...]
+    # How each model's engine is opened again, in the same order; empty for one that was passed as an object.
+    engines: tuple[str, ...] = ()
     tools: tuple[ToolDefinition, ...] = ()
+    # Where the functions of the tools and other named code came from.
+    sources: tuple[Source, ...] = ()
+    session: SessionLink | None = None
     goal: Goal | None = None
     role: AgentRole = AgentRole.GENERAL
     retrieves_context: bool = False
@@ -75,6 +105,9 @@ def make_manifest(
     goal: Goal | None = None,
     role: AgentRole = AgentRole.GENERAL,
     retrieves_context: bool = False,
+    engines: tuple[str, ...] = (),
+    sources: tuple[Source, ...] = (),
+    session: SessionLink | None = None,
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, models, tools, boundary.budget, budget)
@@ -96,6 +129,9 @@ def make_manifest(
         goal=goal,
         role=role,
         retrieves_context=retrieves_context,
+        engines=engines,
+        sources=sources,
+        session=session,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from remit.core.budget import Charges
 from remit.core.failure import Ending, ErrorCode
+from remit.core.manifest import Source
 from remit.core.record import Record
 
 
@@ -155,6 +156,20 @@ class FeedbackTaken(Record, tag=True):
     by: str
 
 
+class SessionEntryKept(Record, tag=True):
+    """The session has this entry from here on, in this run and in those that follow it."""
+
+    key: str
+    value: str
+
+
+class SourcesReplaced(Record, tag=True):
+    """The run relies on this code from here on, in place of what its manifest names."""
+
+    by: str
+    sources: tuple[Source, ...]
+
+
 class AddendumNoted(Record, tag=True):
     """Something arrived after the ending, which stays as it is: the late outcome of the call it names, or a retry."""
 
@@ -186,6 +201,8 @@ Ruling: TypeAlias = (
     | RunPaused
     | RunResumed
     | FeedbackTaken
+    | SessionEntryKept
+    | SourcesReplaced
     | AddendumNoted
     | RunEnded
 )

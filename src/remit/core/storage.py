@@ -1,6 +1,66 @@
-"""What can go wrong where turns and texts are kept. Every backend raises these, so they are words of the house."""
+"""What is kept beside the bytes of a turn, and what can go wrong where turns and texts are kept.
+
+Every backend speaks in these, so they are words of the house.
+"""
 
 from remit.core.failure import RemitError
+from remit.core.record import Record
+
+
+class Listing(Record):
+    """What an index knows of a run from its first turn on, so that runs can be listed without being folded."""
+
+    started_at_ms: int
+    mode: str = ""
+    tenant_id: str = ""
+    session_id: str = ""
+    # The place of the run in its session, from 0; two runs never share one.
+    ordinal: int = 0
+    parent_id: str = ""
+
+
+class Barrier(Record):
+    """Asks that a turn survive a power loss, its head signed, before anyone acts on it or is told of it.
+
+    `ending` and `waiting_for` are how the run stands after the turn: ended, waiting for a person, or (both empty)
+    going on. `heard` is the entry of the inbox that the turn answers; it is settled together with the turn.
+    """
+
+    ending: str = ""
+    waiting_for: str = ""
+    heard: int = 0
+
+
+class RunEntry(Record):
+    """A run as an index lists it. An index is a cache of the journal and lags behind it by nothing but a pause."""
+
+    run_id: str
+    listing: Listing
+    turns: int
+    ending: str = ""
+    waiting_for: str = ""
+
+
+class SignedHead(Record):
+    """Who vouches that a run's turn number `seq` had this hash, and (by its number) that none before it is missing.
+
+    `ending` is empty unless the run ended with that turn. `signer` is the did:key of the deployment.
+    """
+
+    run_id: str
+    seq: int
+    head: bytes
+    ending: str
+    signer: str
+    signature: bytes
+
+
+class InboxEntry(Record):
+    """Something a person told a run through another process. `data` is a signal as core/signals.py writes it."""
+
+    number: int
+    run_id: str
+    data: bytes
 
 
 class AppendConflict(RemitError):
@@ -11,8 +71,23 @@ class AppendConflict(RemitError):
         super().__init__("APPEND_CONFLICT", message, {"run_id": run_id, "after": after, "last": last})
 
 
+class SessionConflict(RemitError):
+    """Another run took this place of the session first."""
+
+    def __init__(self, session_id: str, ordinal: int) -> None:
+        message = f"exchange {ordinal} of session {session_id!r} has begun already; wait for it to end, then send the next one"
+        super().__init__("SESSION_BUSY", message, {"session_id": session_id, "ordinal": ordinal})
+
+
 class BlobMissing(RemitError):
     """Nothing is kept under this digest."""
 
     def __init__(self, digest: bytes) -> None:
         super().__init__("BLOB_MISSING", f"no text with digest {digest.hex()} is kept here", {"digest": digest.hex()})
+
+
+class StoreUnusable(RemitError):
+    """The store cannot be read or written: damaged, of another version, read-only, full, or not there.
+
+    Codes: STORE_DAMAGED, STORE_VERSION_UNKNOWN, STORE_READ_ONLY, STORE_FULL, STORE_NOT_FOUND, STORE_BUSY.
+    """

@@ -58,6 +58,8 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
             tool.name: child_charges(lease_of(tool.lease), tool_charges(tool)) if tool.delegates else tool_charges(tool)
             for tool in manifest.tools
         },
+        session=dict(manifest.session.entries) if manifest.session is not None else {},
+        sources={source.name: source for source in manifest.sources},
         visits=[0] * len(graph.nodes),
         caps=list(manifest.caps),
         used=[0] * len(manifest.caps),

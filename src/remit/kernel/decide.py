@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core import arrivals, commands
-from remit.core.arrivals import Arrival, RetryRequested, RunStarted, ToolFailed, ToolOutcomeLost
+from remit.core.arrivals import Arrival, RetryRequested, RunStarted, SessionNoted, ToolFailed, ToolOutcomeLost
 from remit.core.budget import Dimension
 from remit.core.events import KERNEL_VERSION, Decision, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
@@ -25,7 +25,7 @@ from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
 from remit.kernel.endings import CLASS_OF, enter_terminal, head_for, refuse_success
 from remit.kernel.graph import GuardUndecided
 from remit.kernel.rules import child, code, human, model, signal, started, timer, tool
-from remit.kernel.rules.signal import on_retry
+from remit.kernel.rules.signal import on_retry, on_session_noted
 from remit.kernel.rules.started import STARTED
 from remit.kernel.rules.timer import AGAIN
 from remit.kernel.spend import exhausted, iterations_exhausted
@@ -36,6 +36,8 @@ from remit.kernel.view import view_of
 Rule = Callable[[Tally, Any], str | None]
 Entry = Callable[[Tally, Node], str | None]
 
+# What an ended run still hears, beside the late outcomes of its calls.
+HEARD_LATE = (RetryRequested, SessionNoted)
 # Endings that a pause does not hold up.
 AT_ONCE = (Ending.USER_CANCEL, Ending.TIMEOUT)
 _STEPS = int(Dimension.STEPS)
@@ -68,6 +70,8 @@ RULES: Mapping[type[Arrival], Rule] = MappingProxyType(
         arrivals.ResumeRequested: signal.on_resume,
         arrivals.FeedbackGiven: signal.on_feedback,
         arrivals.RetryRequested: signal.on_retry,
+        arrivals.SessionNoted: signal.on_session_noted,
+        arrivals.SourcesAccepted: signal.on_sources_accepted,
     }
 )
 
@@ -152,7 +156,7 @@ def _admit(state: RunState, arrival: Arrival) -> None:
         raise IllegalArrival(fault, f"{kind.__name__} for run {state.run_id!r}, which has {state.seq + 1} turns")
     answers = ANSWERS.get(kind)
     if answers is None:
-        if state.ending is not None and kind is not RetryRequested:
+        if state.ending is not None and kind not in HEARD_LATE:
             raise IllegalArrival(ArrivalFault.RUN_ENDED, f"run {state.run_id} ended as {state.ending}")
         return
     command_id: str = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
@@ -182,9 +186,11 @@ def _fault_of(state: RunState, command_id: str) -> ArrivalFault:
 
 
 def _decide_late(tally: Tally, arrival: Arrival) -> None:
-    """After the ending only a late outcome and a retry are heard; neither changes how the run ended."""
+    """After the ending only late outcomes, retries and session entries are heard; none changes how the run ended."""
     if isinstance(arrival, RetryRequested):
         on_retry(tally, arrival)
+    elif isinstance(arrival, SessionNoted):
+        on_session_noted(tally, arrival)
     else:
         tally.rule(AddendumNoted(tally.answering))
 

@@ -203,6 +203,16 @@ def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> No
     state.paused, state.parked = False, None
 
 
+def _keep_entry(state: RunState, ruling: rulings.SessionEntryKept, arrival: Arrival) -> None:
+    state.session[ruling.key] = ruling.value
+    if state.ending is not None:
+        state.addenda += 1
+
+
+def _replace_sources(state: RunState, ruling: rulings.SourcesReplaced, arrival: Arrival) -> None:
+    state.sources |= {source.name: source for source in ruling.sources}
+
+
 def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arrival) -> None:
     """The outcome of a call in doubt came after the ending: it is no longer open, and nothing else changes."""
     state.addenda += 1
@@ -290,6 +300,8 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], None]] = Map
         rulings.RunPaused: _pause,
         rulings.RunResumed: _resume,
         rulings.FeedbackTaken: _nothing,
+        rulings.SessionEntryKept: _keep_entry,
+        rulings.SourcesReplaced: _replace_sources,
         rulings.AddendumNoted: _note_addendum,
         rulings.RunEnded: _end,
         commands.CallModel: _call_model,

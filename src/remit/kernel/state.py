@@ -17,7 +17,7 @@ from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.graph import Node
 from remit.core.lifecycle import LifecycleState, LoopState
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, Source
 from remit.core.messages import Message
 from remit.core.record import Text
 from remit.core.rulings import OutcomeParked, Rung
@@ -148,6 +148,10 @@ class RunState(msgspec.Struct):
     children_failed: int = 0
     last_tool: str = ""
     last_error: str = ""
+
+    # What the session knows, as JSON texts; and which code replaced what the manifest names.
+    session: dict[str, str] = {}
+    sources: dict[str, Source] = {}
 
     ended_seq: int = -1
     ending: Ending | None = None

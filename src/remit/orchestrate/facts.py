@@ -55,6 +55,8 @@ SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = Mappin
         arrivals.PauseRequested: (("by",), ()),
         arrivals.ResumeRequested: (("by",), ()),
         arrivals.RetryRequested: (("by",), ()),
+        arrivals.SessionNoted: (("by", "key"), ()),
+        arrivals.SourcesAccepted: (("by",), ()),
     }
 )
 

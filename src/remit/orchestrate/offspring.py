@@ -25,6 +25,7 @@ from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState, pinned
+from remit.orchestrate.durability import listing_of
 from remit.orchestrate.ports import Journal
 
 
@@ -58,6 +59,7 @@ def child_manifest(parent: Manifest, command: StartChild, graph: Graph) -> Manif
         depth=command.depth,
         deadline_at_ms=command.deadline_at_ms,
         parent=Origin(parent.run_id, command.id),
+        session=None,
         forked_from=None,
     )
 
@@ -102,8 +104,13 @@ async def copy_turns(journal: Journal, origin: Origin, fork_id: str) -> None:
 
 
 async def _append(journal: Journal, fork_id: str, copied: list[bytes]) -> None:
+    listing = None
+    if len(copied) == 1:
+        first = decode_turn(copied[0])
+        assert isinstance(first.arrival, RunStarted), "the first turn of a run is its start"
+        listing = listing_of(first.arrival.manifest, first.at_ms)
     with suppress(AppendConflict):  # Someone else is copying too, and writes the same bytes.
-        await journal.append(fork_id, copied[-1], after=len(copied) - 2)
+        await journal.append(fork_id, copied[-1], after=len(copied) - 2, listing=listing)
 
 
 def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes) -> Turn:
@@ -111,7 +118,7 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes) -> Turn:
     arrival = turn.arrival
     if isinstance(arrival, RunStarted):
         # Whatever the origin's parent leased was settled with the origin, so the fork answers to nobody.
-        manifest = replace(arrival.manifest, run_id=fork_id, forked_from=origin, parent=None)
+        manifest = replace(arrival.manifest, run_id=fork_id, forked_from=origin, parent=None, session=None)
         arrival = replace(arrival, manifest=manifest)
     decisions = tuple(
         replace(decision, run_id=f"{fork_id}.{decision.id}") if isinstance(decision, StartChild) else decision

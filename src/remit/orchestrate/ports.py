@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from remit.core.commands import Command
+from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
@@ -28,8 +29,14 @@ class Live:
 class Journal(Protocol):
     """Keeps the turns of every run, in order, for good."""
 
-    async def append(self, run_id: str, data: bytes, *, after: int) -> None:
-        """Write the turn that follows number `after`, or raise AppendConflict when another was faster."""
+    async def append(
+        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+    ) -> None:
+        """Write the turn that follows number `after`, or raise AppendConflict when another was faster.
+
+        It returns when the turn survives this process; with a barrier, when it also survives a power loss and the
+        head it makes is signed. A listing comes with the first turn; SessionConflict says that its place is taken.
+        """
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
         """The turns that follow number `after`, oldest first; none for a run nobody started."""
@@ -43,6 +50,53 @@ class Blobs(Protocol):
 
     async def get(self, digest: bytes) -> bytes:
         """The bytes with this digest, or raise BlobMissing."""
+
+
+class Catalogue(Protocol):
+    """Knows which runs there are, without folding any."""
+
+    async def entry(self, run_id: str) -> RunEntry | None:
+        """One run, or None when nobody started it here."""
+
+    async def entries(
+        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+    ) -> Sequence[RunEntry]:
+        """The runs, newest first; `limit` 0 means all of them."""
+
+    async def session(self, session_id: str) -> Sequence[RunEntry]:
+        """The runs of a session, in order."""
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The signed heads kept with a run, oldest first."""
+
+    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The signed heads of a run in the append-only log beside the store, oldest first."""
+
+
+class Inbox(Protocol):
+    """Carries what people say to whichever process holds a run."""
+
+    async def put(self, run_id: str, data: bytes) -> int:
+        """Leave something for a run; the number names the entry."""
+
+    async def pending(self, *, after: int) -> Sequence[InboxEntry]:
+        """Entries with a larger number than `after` that nobody has settled, oldest first."""
+
+    async def settle(self, number: int, code: str, message: str) -> None:
+        """Say that an entry was heard (empty code) or refused, so that whoever left it learns."""
+
+    async def outcome(self, number: int) -> tuple[str, str] | None:
+        """Code and message of a settled entry; None while it waits."""
+
+
+class Locks(Protocol):
+    """Who drives which run. A lock dies with its process."""
+
+    def take(self, run_id: str) -> bool:
+        """Take a run, or say that somebody else holds it."""
+
+    def release(self, run_id: str) -> None:
+        """Let it go."""
 
 
 class Clock(Protocol):

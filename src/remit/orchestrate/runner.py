@@ -6,6 +6,7 @@ Rule 3: a report that cannot be judged makes no turn; only the newest state of t
 Rule 4: a run's time never goes back, whatever the clock says.
 """
 
+from remit.core.arrivals import RunStarted
 from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.commands import COMMANDS
 from remit.core.events import Decision, Turn
@@ -16,6 +17,7 @@ from remit.core.storage import AppendConflict
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
+from remit.orchestrate.durability import barrier_of, listing_of
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live
 from remit.orchestrate.reports import Report
@@ -93,8 +95,11 @@ class Runner:
         except IllegalArrival:
             return None
 
-    async def judge(self, live: Live, report: Report) -> Turn:
-        """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard."""
+    async def judge(self, live: Live, report: Report, *, heard: int = 0) -> Turn:
+        """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard.
+
+        `heard` is the entry of the inbox that the report came from.
+        """
         state = live.state
         for _ in range(CONFLICTS_MAX):
             seq = state.seq
@@ -111,7 +116,9 @@ class Runner:
                 await self._keep(kept)
             data = encode_turn(turn)
             try:
-                await self.journal.append(live.run_id, data, after=seq)
+                barrier = barrier_of(state, turn, heard)
+                listing = listing_of(turn.arrival.manifest, turn.at_ms) if type(turn.arrival) is RunStarted else None
+                await self.journal.append(live.run_id, data, after=seq, barrier=barrier, listing=listing)
             except AppendConflict:
                 await self.catch_up(live)
                 continue

@@ -16,6 +16,7 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.core.commands import Command
 from remit.core.manifest import Manifest
 from remit.core.record import Text
+from remit.core.storage import Barrier, Listing
 from remit.kernel.state import RunState
 from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import recover
@@ -56,11 +57,13 @@ class SimulatedJournal:
         self._world = world
         self.kept = MemoryJournal()
 
-    async def append(self, run_id: str, data: bytes, *, after: int) -> None:
+    async def append(
+        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+    ) -> None:
         """Write a turn, unless the process dies before or a rival is faster."""
         await Yield()
         await self._world.let_a_rival_in(run_id)
-        await self.kept.append(run_id, data, after=after)
+        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing)
         await Yield()
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:

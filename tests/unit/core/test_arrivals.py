@@ -33,7 +33,14 @@ def test_a_failure_of_a_tool_is_reported_as_exactly_that() -> None:
 # Of the first arrival the manifest is a matter of its own.
 @pytest.mark.parametrize("kind", [kind for kind in get_args(Arrival) if kind is not RunStarted])
 def test_an_arrival_comes_back_as_its_own_kind(kind: type[msgspec.Struct]) -> None:
-    codes = {"code": "TOOL_TIMEOUT", "ending": "SUCCESS", "happened": "yes", "evidence": b"", "content": ""}
+    codes = {
+        "code": "TOOL_TIMEOUT",
+        "ending": "SUCCESS",
+        "happened": "yes",
+        "evidence": b"",
+        "content": "",
+        "sources": [],
+    }
     required = [field.name for field in msgspec.structs.fields(kind) if field.required]
     values = {"type": kind.__name__, **{name: codes.get(name, "x") for name in required}}
     arrival: Arrival = msgspec.convert(values, Arrival)

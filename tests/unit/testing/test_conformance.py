@@ -8,7 +8,7 @@ import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
-from remit.core.storage import AppendConflict, BlobMissing
+from remit.core.storage import AppendConflict, Barrier, BlobMissing, Listing
 from remit.orchestrate.ports import Blobs, Journal
 from remit.testing.conformance.blobs import BLOBS_CHECKS, OpenBlobs
 from remit.testing.conformance.journal import JOURNAL_CHECKS, OpenJournal
@@ -21,7 +21,9 @@ class BadJournal:
         self._flaw = flaw
         self._runs: dict[str, list[bytes]] = {}
 
-    async def append(self, run_id: str, data: bytes, *, after: int) -> None:
+    async def append(
+        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+    ) -> None:
         turns = self._runs.setdefault(self._key(run_id), [])
         if self._flaw == "asks too late":
             stands_at = len(turns)

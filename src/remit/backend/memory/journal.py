@@ -1,8 +1,9 @@
-"""A journal in memory: lists of bytes, one per run."""
+"""A journal in memory: lists of bytes, one per run, and the index of them."""
 
 from collections.abc import Sequence
 
-from remit.core.storage import AppendConflict
+from remit.core.record import replace
+from remit.core.storage import AppendConflict, Barrier, Listing, RunEntry, SessionConflict, SignedHead
 
 
 class MemoryJournal:
@@ -10,13 +11,22 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._runs: dict[str, list[bytes]] = {}
+        self._entries: dict[str, RunEntry] = {}
+        self._places: set[tuple[str, int]] = set()
 
-    async def append(self, run_id: str, data: bytes, *, after: int) -> None:
+    async def append(
+        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+    ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict."""
         turns = self._runs.setdefault(run_id, [])
         if len(turns) != after + 1:
             raise AppendConflict(run_id, after, len(turns) - 1)
+        if listing is not None:
+            self._list(run_id, listing)
         turns.append(data)
+        if barrier is not None and run_id in self._entries:
+            entry = self._entries[run_id]
+            self._entries[run_id] = replace(entry, ending=barrier.ending, waiting_for=barrier.waiting_for)
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
         """The turns that follow number `after`, oldest first."""
@@ -25,3 +35,40 @@ class MemoryJournal:
     async def run_ids(self) -> Sequence[str]:
         """Every run that has a turn, in the order they started."""
         return [run_id for run_id, turns in self._runs.items() if turns]
+
+    async def entry(self, run_id: str) -> RunEntry | None:
+        """One run, or None when nobody started it here."""
+        entry = self._entries.get(run_id)
+        return None if entry is None else replace(entry, turns=len(self._runs[run_id]))
+
+    async def entries(
+        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+    ) -> Sequence[RunEntry]:
+        """The runs, newest first."""
+        found = [
+            replace(entry, turns=len(self._runs[entry.run_id]))
+            for entry in reversed(self._entries.values())
+            if not (open_only and entry.ending) and not (waiting_only and not entry.waiting_for)
+        ]
+        return found[:limit] if limit else found
+
+    async def session(self, session_id: str) -> Sequence[RunEntry]:
+        """The runs of a session, in order."""
+        found = [entry for entry in await self.entries() if entry.listing.session_id == session_id]
+        return sorted(found, key=lambda entry: entry.listing.ordinal)
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """None: nothing here outlives the process, so nothing here is signed."""
+        return ()
+
+    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
+        """None either."""
+        return ()
+
+    def _list(self, run_id: str, listing: Listing) -> None:
+        if listing.session_id:
+            place = (listing.session_id, listing.ordinal)
+            if place in self._places:
+                raise SessionConflict(*place)
+            self._places.add(place)
+        self._entries[run_id] = RunEntry(run_id, listing, 0)

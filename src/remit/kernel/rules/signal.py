@@ -3,15 +3,34 @@
 Rule 1: cancel takes effect at once; pause and feedback at the next checkpoint, which is the next turn.
 Rule 2: a paused run orders nothing and records what returns; the resume goes where the run would have gone.
 Rule 3: an ended run never reopens: retry orders a fork of it.
+Rule 4: an entry of the session decides nothing, so it is kept whether or not the run is over.
 """
 
-from remit.core.arrivals import CancelRequested, FeedbackGiven, PauseRequested, ResumeRequested, RetryRequested
+from remit.core.arrivals import (
+    CancelRequested,
+    FeedbackGiven,
+    PauseRequested,
+    ResumeRequested,
+    RetryRequested,
+    SessionNoted,
+    SourcesAccepted,
+)
 from remit.core.commands import ForkRun
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
-from remit.core.rulings import AddendumNoted, FeedbackTaken, RunPaused, RunResumed
+from remit.core.rulings import (
+    AddendumNoted,
+    FeedbackTaken,
+    RunPaused,
+    RunResumed,
+    SessionEntryKept,
+    SourcesReplaced,
+)
 from remit.kernel.doubt import inquire_all
 from remit.kernel.endings import head_for
 from remit.kernel.tally import Tally
+
+# Preferences and resolved names, not a database: every run of the session begins with all of them.
+SESSION_ENTRIES_MAX = 256
 
 
 def on_cancel(tally: Tally, arrival: CancelRequested) -> str:
@@ -61,3 +80,17 @@ def on_retry(tally: Tally, arrival: RetryRequested) -> None:
     tally.rule(AddendumNoted(f"retry by {arrival.by}"))
     command_id = tally.next_id()
     tally.order(ForkRun(command_id, f"{state.run_id}.{command_id}", state.ended_seq - 1, arrival.by))
+
+
+def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:
+    """Keep an entry for the session."""
+    entries = tally.state.session
+    if arrival.key not in entries and len(entries) >= SESSION_ENTRIES_MAX:
+        message = f"session of run {tally.state.run_id} has {len(entries)} entries, entries_max={SESSION_ENTRIES_MAX}"
+        raise IllegalArrival(ArrivalFault.SESSION_FULL, message)
+    tally.rule(SessionEntryKept(arrival.key, arrival.value))
+
+
+def on_sources_accepted(tally: Tally, arrival: SourcesAccepted) -> None:
+    """Rely on code that has changed, since a person says so."""
+    tally.rule(SourcesReplaced(arrival.by, arrival.sources))
