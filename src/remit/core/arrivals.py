@@ -194,6 +194,13 @@ class ChildEnded(Record, tag=True):
     tokens_bound: int = 0
 
 
+class ChildSuspended(Record, tag=True):
+    """A child run waits for a person, under this code; nothing moves it until somebody answers."""
+
+    command_id: str
+    waiting_for: Ending
+
+
 class ChildLost(Record, tag=True):
     """A child run cannot be found or reached any more."""
 
@@ -266,6 +273,7 @@ Arrival: TypeAlias = (
     | QuestionAnswered
     | TimerFired
     | ChildEnded
+    | ChildSuspended
     | ChildLost
     | CancelRequested
     | PauseRequested

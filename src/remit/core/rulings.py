@@ -93,6 +93,13 @@ class QuestionSettled(Record, tag=True):
     releases: Charges = ()
 
 
+class ChildHeld(Record, tag=True):
+    """A child waits for a person, so this run's clock stands still until that child is settled."""
+
+    command_id: str
+    waiting_for: Ending
+
+
 class RetryPlanned(Record, tag=True):
     """A model call failed in a way worth trying again; it is, after a pause."""
 
@@ -192,6 +199,7 @@ Ruling: TypeAlias = (
     | ToolCallRefused
     | OutcomeDoubted
     | QuestionSettled
+    | ChildHeld
     | RetryPlanned
     | UsageExceeded
     | CheckFailed

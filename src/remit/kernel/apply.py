@@ -38,7 +38,7 @@ def apply(state: RunState, turn: Turn, head: bytes) -> None:
         hear(state, arrival)
     for decision in turn.decisions:
         APPLIED[type(decision)](state, decision, arrival)
-    if state.asking or state.paused or state.is_standing:
+    if state.asking or state.paused or state.held or state.is_standing:
         _wind_clock(state)
 
 
@@ -78,7 +78,7 @@ def _become(state: RunState, other: RunState) -> None:
 
 def _wind_clock(state: RunState) -> None:
     """Let the deadline move along while a person is waited for."""
-    standing = state.ending is None and (state.asking > 0 or state.paused)
+    standing = state.ending is None and (state.asking > 0 or state.paused or bool(state.held))
     if standing == state.is_standing:
         return
     state.is_standing = standing
@@ -152,6 +152,7 @@ def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:
 def _hear_from_child(state: RunState, command_id: str, text: Text, tokens_bound: int, failed: str) -> None:
     command = state.open[command_id]
     assert isinstance(command, StartChild)
+    state.held.pop(command_id, None)
     if failed:
         state.children_failed += 1
         state.last_error = failed

@@ -64,6 +64,7 @@ RULES: Mapping[type[Arrival], Rule] = MappingProxyType(
         arrivals.QuestionAnswered: human.on_question_answered,
         arrivals.TimerFired: timer.on_timer,
         arrivals.ChildEnded: child.on_child_ended,
+        arrivals.ChildSuspended: child.on_child_suspended,
         arrivals.ChildLost: child.on_child_lost,
         arrivals.CancelRequested: signal.on_cancel,
         arrivals.PauseRequested: signal.on_pause,
@@ -94,6 +95,7 @@ ANSWERS: Mapping[type[Arrival], type[commands.Command]] = MappingProxyType(
         arrivals.QuestionAnswered: commands.AskHuman,
         arrivals.TimerFired: commands.SetTimer,
         arrivals.ChildEnded: commands.StartChild,
+        arrivals.ChildSuspended: commands.StartChild,
         arrivals.ChildLost: commands.StartChild,
     }
 )

@@ -203,6 +203,10 @@ def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> No
     state.paused, state.parked = False, None
 
 
+def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
+    state.held[ruling.command_id] = ruling.waiting_for
+
+
 def _keep_entry(state: RunState, ruling: rulings.SessionEntryKept, arrival: Arrival) -> None:
     state.session[ruling.key] = ruling.value
     if state.ending is not None:
@@ -225,6 +229,7 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.ending, state.error, state.message = ruling.ending, ruling.error, ruling.message
     state.ended_seq = state.seq
     state.paused, state.parked, state.asking = False, None, 0
+    state.held.clear()
     for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
         _close(state, command_id, ())
 
@@ -291,6 +296,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], None]] = Map
         rulings.ToolCallRefused: _refuse_call,
         rulings.OutcomeDoubted: _doubt,
         rulings.QuestionSettled: _settle_question,
+        rulings.ChildHeld: _hold_child,
         rulings.RetryPlanned: _plan_retry,
         rulings.UsageExceeded: _nothing,
         rulings.CheckFailed: _fail_check,

@@ -92,7 +92,9 @@ class RunState(msgspec.Struct):
     deadline_at_ms: int = 0
     # How many questions to people are open.
     asking: int = 0
-    # The clock stands still while a person is waited for: asked something, or having paused the run.
+    # Children that wait for a person, by the command that started them, and under which code.
+    held: dict[str, Ending] = {}
+    # The clock stands still while a person is waited for: asked something by it or a child, or having paused it.
     is_standing: bool = False
     standing_since_ms: int = 0
     stood_ms: int = 0
@@ -208,9 +210,11 @@ def questions(state: RunState) -> Iterator[AskHuman]:
 
 def waiting_for(state: RunState) -> Ending | None:
     """The code under which the run waits for a person, if nothing else can move it."""
-    if state.ending is not None or not state.asking:
+    if state.ending is not None:
         return None
-    return next(questions(state)).ending
+    if state.asking:
+        return next(questions(state)).ending
+    return next(iter(state.held.values()), None)
 
 
 def inquiries(state: RunState, command_id: str) -> Iterator[AskHuman | ReconcileTool]:

@@ -118,7 +118,7 @@ class Tally(msgspec.Struct, gc=False):
     @property
     def is_standing(self) -> bool:
         """Whether the clock stands still after this turn, because a person is waited for."""
-        return self.asking > 0 or self.paused
+        return self.asking > 0 or self.paused or any(child != self.answering for child in self.state.held)
 
 
 def tally_of(state: RunState, at_ms: int) -> Tally:

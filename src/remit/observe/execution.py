@@ -150,7 +150,9 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
     if ending is None:
         return None
     asked = tuple(questions(state))
-    return WaitingFor(ending, tuple(question.id for question in asked), min(q.expires_at_ms for q in asked))
+    # A run whose child is the one that asks has no question of its own.
+    expires_at_ms = min((question.expires_at_ms for question in asked), default=0)
+    return WaitingFor(ending, tuple(question.id for question in asked), expires_at_ms)
 
 
 def _structured(state: RunState, content: str) -> object:

@@ -4,12 +4,15 @@ Rule 1: a turn that orders a mutating call, asks or hears a person, or ends the 
 Rule 2: whatever else a turn orders is safe to repeat, so it may ride on the next barrier.
 """
 
+from collections.abc import Sequence
+
 from remit.core import arrivals
 from remit.core.arrivals import Arrival
 from remit.core.commands import AskHuman, CallTool
-from remit.core.events import Turn
+from remit.core.events import Decision, Turn
+from remit.core.failure import Ending
 from remit.core.manifest import Manifest
-from remit.core.rulings import QuestionSettled, RunEnded
+from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded
 from remit.core.storage import Barrier, Listing
 from remit.kernel.state import RunState, questions
 
@@ -29,39 +32,48 @@ SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(
         arrivals.SourcesAccepted,
     }
 )
+# After these a run may no longer be listed as waiting.
+_HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
 # Decisions that make a turn a barrier, or may.
-_WEIGHTY = frozenset({CallTool, AskHuman, QuestionSettled, RunEnded})
+_WEIGHTY = frozenset({CallTool, AskHuman, QuestionSettled, ChildHeld, RunEnded})
 
 
 def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
-    is_barrier = heard != 0 or type(turn.arrival) in SAID_BY_PEOPLE
-    ending = "" if state.ending is None else state.ending.value
-    waiting: dict[str, AskHuman] | None = None
-    for decision in turn.decisions:
-        kind = type(decision)
-        if kind not in _WEIGHTY:
-            continue
-        if isinstance(decision, CallTool):
-            is_barrier = is_barrier or decision.mutating
-            continue
-        is_barrier = True
+    weighty = [decision for decision in turn.decisions if type(decision) in _WEIGHTY]
+    if not weighty and not heard and type(turn.arrival) not in _HEAVY:
+        return None
+    for decision in weighty:
         if isinstance(decision, RunEnded):
-            ending = decision.ending.value
-            continue
-        if waiting is None:
-            waiting = {question.id: question for question in questions(state)}
+            return Barrier(decision.ending.value, heard=heard)
+    if state.ending is not None:
+        return Barrier(state.ending.value, heard=heard)
+    if not heard and type(turn.arrival) not in _HEAVY and not any(map(_is_barrier, weighty)):
+        return None
+    return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard)
+
+
+def _is_barrier(decision: Decision) -> bool:
+    return not isinstance(decision, CallTool) or decision.mutating
+
+
+def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> str:
+    """Under which code the run waits once the turn is folded; empty when it goes on."""
+    waiting: dict[str, Ending] = {question.id: question.ending for question in questions(state)}
+    waiting |= {child: ending for child, ending in state.held.items() if child != _about(turn)}
+    for decision in weighty:
         if isinstance(decision, AskHuman):
-            waiting[decision.id] = decision
+            waiting[decision.id] = decision.ending
+        elif isinstance(decision, ChildHeld):
+            waiting[decision.command_id] = decision.waiting_for
         elif isinstance(decision, QuestionSettled):
             waiting.pop(decision.command_id, None)
-    if not is_barrier:
-        return None
-    if ending:
-        return Barrier(ending, heard=heard)
-    asked = questions(state) if waiting is None else iter(waiting.values())
-    first = next(asked, None)
-    return Barrier(waiting_for="" if first is None else first.ending.value, heard=heard)
+    return next((ending.value for ending in waiting.values()), "")
+
+
+def _about(turn: Turn) -> str:
+    command_id: str = getattr(turn.arrival, "command_id", "")
+    return command_id
 
 
 def listing_of(manifest: Manifest, at_ms: int) -> Listing:

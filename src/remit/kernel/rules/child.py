@@ -1,14 +1,16 @@
 """Children: a node that starts them, and what follows when one ends or is lost.
 
 Rule 1: what a child spent settles its lease; a child that was lost spent all of it.
-Rule 2: what a child says is a message like any other text from a model, and proves nothing.
+Rule 2: while a child waits for a person, so does its parent, and its clock stands still.
+Rule 3: what a child says is a message like any other text from a model, and proves nothing.
 """
 
-from remit.core.arrivals import ChildEnded, ChildLost
+from remit.core.arrivals import ChildEnded, ChildLost, ChildSuspended
 from remit.core.budget import Charges, lease_of
 from remit.core.commands import StartChild
-from remit.core.failure import ANSWERED
+from remit.core.failure import ANSWERED, ArrivalFault, IllegalArrival
 from remit.core.graph import Node
+from remit.core.rulings import ChildHeld
 from remit.kernel.children import child_charges, start_child
 from remit.kernel.doubt import LOST
 from remit.kernel.join import joined
@@ -42,6 +44,14 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     spent = tuple(sorted((dimension, amount) for dimension, amount in charged.items() if amount))
     failed = "" if arrival.ending in ANSWERED else arrival.ending
     return _settle_child(tally, command, spent, failed=failed, bound=arrival.tokens_bound)
+
+
+def on_child_suspended(tally: Tally, arrival: ChildSuspended) -> None:
+    """Let the clock stand still: a person is waited for, although this run has asked nobody."""
+    if arrival.command_id in tally.state.held:
+        message = f"child {arrival.command_id} of run {tally.state.run_id} is known to wait"
+        raise IllegalArrival(ArrivalFault.DUPLICATE, message)
+    tally.rule(ChildHeld(arrival.command_id, arrival.waiting_for))
 
 
 def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
