@@ -136,11 +136,15 @@ class StartChild(Record, tag=True):
 
 
 class CancelCommand(Record, tag=True):
-    """Stop performing a command. What it had reached is unknown unless it says so."""
+    """Stop performing a command. What it had reached is unknown unless it says so.
+
+    `run_id` is the child that the command started, if it started one: it is told to end.
+    """
 
     id: str
     about: str
     reserved: Charges = ()
+    run_id: str = ""
 
 
 class ForkRun(Record, tag=True):

@@ -8,7 +8,16 @@ Rule 3: whatever is still open when a run ends is cancelled; a mutating call tha
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from remit.core.commands import COMMANDS, AskHuman, CallTool, CancelCommand, Command, ReconcileTool, SetTimer
+from remit.core.commands import (
+    COMMANDS,
+    AskHuman,
+    CallTool,
+    CancelCommand,
+    Command,
+    ReconcileTool,
+    SetTimer,
+    StartChild,
+)
 from remit.core.failure import REFUSALS, Ending, ErrorCode, Refusal
 from remit.core.graph import EndingClass, Node, NodeOutcome
 from remit.core.rulings import (
@@ -127,7 +136,8 @@ def _cancel(tally: Tally, command: Command) -> None:
     if isinstance(command, AskHuman):
         tally.rule(QuestionSettled(command.id, Answer.WITHDRAWN))
         return
-    tally.order(CancelCommand(tally.next_id(), command.id))
+    child = command.run_id if isinstance(command, StartChild) else ""
+    tally.order(CancelCommand(tally.next_id(), command.id, run_id=child))
     if not isinstance(command, CallTool):
         # What was cut off may have cost all that was reserved for it.
         tally.rule(CommandSettled(command.id, command.reserved))

@@ -15,14 +15,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remit.core.arrivals import TimerFired
-from remit.core.commands import CancelCommand, Command, SetTimer, TimerPurpose
+from remit.core.commands import CancelCommand, Command, SetTimer
+from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moves_by_itself, timers_of
 from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.reports import PERFORMED, Report, broken, unperformed
 
 Executor = Callable[[Live, Any], Awaitable[Report]]
-
-# An alarm rings this much late, so that a clock that counts whole milliseconds has reached the moment.
-ALARM_SLACK_MS = 1
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +57,8 @@ class InProcessDispatch:
         self._executors = executors
         self._clock = clock
         self._work: dict[str, _Work] = {}
+        # Cancels on their way to children. They belong to no run here, so nobody else would keep them.
+        self._errands: set[asyncio.Task[Any]] = set()
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
@@ -78,6 +78,10 @@ class InProcessDispatch:
                 self._arm(work, live)
         elif isinstance(command, CancelCommand):
             self._cancel(work, command.about)
+            if command.run_id and (cancel := self._executors.get(CancelCommand)) is not None:
+                errand = asyncio.ensure_future(cancel(live, command))
+                self._errands.add(errand)
+                errand.add_done_callback(self._errands.discard)
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
@@ -116,14 +120,25 @@ class InProcessDispatch:
         for task in work.tasks.values():
             task.cancel()
 
+    def wake(self, live: Live) -> None:
+        """Let whoever drives a run look at it again: someone else has judged a report for it."""
+        work = self._work.get(live.run_id)
+        if work is not None and work.waiter is not None and not work.waiter.done():
+            work.waiter.set_result(None)
+
+    async def finish(self) -> None:
+        """Wait until every child that was to be cancelled has been told."""
+        while self._errands:
+            await asyncio.gather(*self._errands, return_exceptions=True)
+
     async def _next(self, work: _Work, live: Live) -> Report | None:
         """Start everything that was sent and wait for the first report, or for a timer that will come."""
         for sender, command in work.outbox:
             self._start(work, sender, command)
         work.outbox.clear()
-        if not work.tasks and not _moves_by_itself(live):
-            return None
         while not work.reports:
+            if live.state.ending is not None or not (work.tasks or moves_by_itself(live.state)):
+                return None
             work.waiter = asyncio.get_running_loop().create_future()
             try:
                 await work.waiter
@@ -157,8 +172,9 @@ class InProcessDispatch:
 
     def _arm(self, work: _Work, live: Live) -> None:
         """Set the alarm for the run's next timer. Timers that are due already are reported."""
-        timers = [c for c in live.state.open.values() if isinstance(c, SetTimer) and c.id not in work.rung]
-        for timer in sorted(timers, key=lambda timer: timer.due_at_ms):
+        for timer in timers_of(live.state):
+            if timer.id in work.rung:
+                continue
             wait_ms = timer.due_at_ms - self._clock.now_ms()
             if wait_ms > 0:
                 loop = asyncio.get_running_loop()
@@ -174,9 +190,7 @@ class InProcessDispatch:
     def _report(self, work: _Work, live: Live, timer: SetTimer) -> None:
         work.rung.add(timer.id)
         work.report(TimerFired(timer.id))
-        state = live.state
-        is_over = not state.is_standing and max(state.at_ms, self._clock.now_ms()) >= state.deadline_at_ms
-        if timer.purpose is TimerPurpose.DEADLINE and is_over and work.direct:
+        if work.direct and cuts_off(live.state, timer, self._clock.now_ms()):
             _cut(work)
 
 
@@ -217,9 +231,3 @@ def _cut(work: _Work) -> None:
     if work.driver is not None and not work.is_cut:
         work.is_cut = True
         work.driver.cancel()
-
-
-def _moves_by_itself(live: Live) -> bool:
-    """Whether a timer will move the run: one to try again, or the deadline unless it stands still."""
-    purposes = {command.purpose for command in live.state.open.values() if isinstance(command, SetTimer)}
-    return TimerPurpose.RETRY in purposes or (TimerPurpose.DEADLINE in purposes and not live.state.is_standing)

@@ -5,10 +5,11 @@ Rule 2: append is the only way to write a turn; it is atomic and names the turn 
 Rule 3: once dispatched, a command is performed at least once; its report is taken at most once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from remit.core.commands import Command
+from remit.core.events import Turn
 from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
@@ -18,12 +19,14 @@ from remit.orchestrate.reports import Report
 class Live:
     """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
 
-    __slots__ = ("conversation", "run_id", "state")
+    __slots__ = ("conversation", "on_turn", "run_id", "state")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         self.run_id = run_id
         self.state = state
         self.conversation = Conversation()
+        # Told of every turn that is taken here, after it was written and before anyone acts on it.
+        self.on_turn: Callable[[Turn], None] | None = None
 
 
 class Journal(Protocol):

@@ -124,6 +124,8 @@ class Runner:
                 continue
             if state.seq == seq:
                 apply(state, turn, hash_turn(data))
+            if live.on_turn is not None:
+                live.on_turn(turn)
             self._dispatch(live, turn)
             return turn
         raise AppendConflict(live.run_id, state.seq - 1, state.seq)

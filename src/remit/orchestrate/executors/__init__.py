@@ -1,0 +1,1 @@
+"""Executors: perform one command each, and report what came of it."""

@@ -1,0 +1,30 @@
+"""Timers: which of a run's moments comes next, and what follows when it has come.
+
+Rule 1: timers stand in the run's state and nowhere else; a process that dies takes none of them along.
+Rule 2: a timer is a promise not to be early.
+Rule 3: a run moves by itself while a timer will move it; while the clock stands still, the deadline will not.
+"""
+
+from remit.core.commands import SetTimer, TimerPurpose
+from remit.kernel.state import RunState
+
+# An alarm rings this much late, so that a clock that counts whole milliseconds has reached the moment.
+ALARM_SLACK_MS = 1
+
+
+def timers_of(state: RunState) -> list[SetTimer]:
+    """The open timers of a run, the next one first."""
+    timers = [command for command in state.open.values() if isinstance(command, SetTimer)]
+    return sorted(timers, key=lambda timer: timer.due_at_ms)
+
+
+def moves_by_itself(state: RunState) -> bool:
+    """Whether a timer will move the run: one to try again, or the deadline unless it stands still."""
+    purposes = {timer.purpose for timer in timers_of(state)}
+    return TimerPurpose.RETRY in purposes or (TimerPurpose.DEADLINE in purposes and not state.is_standing)
+
+
+def cuts_off(state: RunState, timer: SetTimer, now_ms: int) -> bool:
+    """Whether this timer ends the run, so that whatever is under way need not be waited for."""
+    is_over = not state.is_standing and max(state.at_ms, now_ms) >= state.deadline_at_ms
+    return timer.purpose is TimerPurpose.DEADLINE and is_over
