@@ -15,6 +15,7 @@ import msgspec
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
 from remit.core.record import JsonObject, Text
+from remit.core.signals import UserSignal
 
 FORMAT = 1
 _PREFIX = bytes([FORMAT])
@@ -70,6 +71,19 @@ def turn_to_json(turn: Turn) -> bytes:
 def turn_from_json(line: bytes) -> Turn:
     """The turn in such a line."""
     return msgspec.json.decode(line, type=Turn)
+
+
+def encode_signal(signal: UserSignal) -> bytes:
+    """The bytes an inbox keeps of a signal."""
+    return msgspec.json.encode(signal, order="deterministic")
+
+
+def decode_signal(data: bytes) -> UserSignal:
+    """The signal in these bytes."""
+    try:
+        return msgspec.json.decode(data, type=UserSignal)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvariantBroken("SIGNAL_UNREADABLE", f"signal of {len(data)} bytes does not decode: {error}") from error
 
 
 def read_json(text: str | bytes) -> Any:

@@ -22,7 +22,7 @@ class FinishReason(StrEnum):
 
 
 class ModelRequest(Record):
-    """One inference call. `options` reach the engine unchanged."""
+    """One inference call. `options` reach the engine unchanged; `attempt` counts how often this answer was asked for."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
@@ -33,6 +33,7 @@ class ModelRequest(Record):
     top_p: float = 0.0
     tool_choice: ToolChoice = ToolChoice()
     options: JsonObject = {}
+    attempt: int = 1
 
 
 class ModelResult(Record):

@@ -2,7 +2,8 @@
 
 Rule 1: each signal has one moment at which it takes effect; WHEN is that table.
 Rule 2: a signal names its sender and the run; approve and reject also name the packet they answer.
-Rule 3: feedback decides nothing; silence is refusal, so no signal is needed to refuse by waiting.
+Rule 3: a packet is named by its run and the command that asks, RUN/COMMAND.
+Rule 4: feedback decides nothing; silence is refusal, so no signal is needed to refuse by waiting.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,10 @@ from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
 
 SIGNAL_INVALID = "SIGNAL_INVALID"
+PACKET_UNKNOWN = "PACKET_UNKNOWN"
+
+# Run ids contain dots, so a packet needs another mark between its run and its command.
+PACKET_MARK = "/"
 
 # A page of text: room for a reason or for guidance, and too little to smuggle a document into the next model call.
 SIGNAL_TEXT_BYTES_MAX = 8_192
@@ -68,6 +73,22 @@ PAYLOAD_NEEDED: Mapping[Signal, tuple[str, ...]] = MappingProxyType(
     }
 )
 PAYLOAD_TEXTS = ("packet_id", "reason", "text")
+
+
+def packet_id(run_id: str, command_id: str) -> str:
+    """The name of a question to a person, by which one inbox serves all runs."""
+    return f"{run_id}{PACKET_MARK}{command_id}"
+
+
+def packet_named(name: str, run_id: str = "") -> str:
+    """The command that a packet's name stands for; refuses a packet of another run. A bare command is fine."""
+    run, _, command_id = name.rpartition(PACKET_MARK)
+    if not command_id or (run_id and run not in ("", run_id)):
+        message = (
+            f"packet {name[:80]!r} is none of run {run_id!r}; `remit approvals` lists them as RUN{PACKET_MARK}COMMAND"
+        )
+        raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:80]})
+    return command_id
 
 
 class UserSignal(Record):

@@ -9,7 +9,7 @@ Rule 3: a check answers yes or no; a malformed name, key or signature is a no.
 from typing import TYPE_CHECKING
 
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, Record
 from remit.core.storage import SignedHead
 
 if TYPE_CHECKING:
@@ -26,6 +26,18 @@ _DIGITS = {letter: value for value, letter in enumerate(_ALPHABET)}
 _LETTERS_MAX = 47
 
 _HEAD_PURPOSE = b"remit head 1\n"
+_DELETION_PURPOSE = b"remit deletion 1\n"
+
+
+class SignedDeletion(Record):
+    """Who vouches that a run was deleted on purpose, and how it stood then: its last turn, and the hash of that."""
+
+    run_id: str
+    seq: int
+    head: bytes
+    at_ms: int
+    signer: str
+    signature: bytes
 
 
 class Signer:
@@ -92,6 +104,21 @@ def is_head_signed(signed: SignedHead) -> bool:
     return is_signed(signed.signer, message, signed.signature)
 
 
+def sign_deletion(signer: Signer, *, run_id: str, seq: int, head: bytes, at_ms: int) -> SignedDeletion:
+    """Vouch that this run was deleted on purpose when it stood at turn `seq`."""
+    signature = signer.sign(_deletion_message(run_id, seq, head, at_ms, signer.did))
+    return SignedDeletion(run_id=run_id, seq=seq, head=head, at_ms=at_ms, signer=signer.did, signature=signature)
+
+
+def is_deletion_signed(signed: SignedDeletion) -> bool:
+    """Whether the signer that a deletion names signed exactly this deletion."""
+    try:
+        message = _deletion_message(signed.run_id, signed.seq, signed.head, signed.at_ms, signed.signer)
+    except NotCanonical:
+        return False
+    return is_signed(signed.signer, message, signed.signature)
+
+
 def signed_message(purpose: bytes, fields: JsonObject) -> bytes:
     """The bytes to sign for a purpose: one line that names it, then the fields in canonical form."""
     return purpose + canonical_json(fields)
@@ -100,6 +127,11 @@ def signed_message(purpose: bytes, fields: JsonObject) -> bytes:
 def _head_message(run_id: str, seq: int, head: bytes, ending: str, did: str) -> bytes:
     fields = {"run_id": run_id, "seq": seq, "head": head.hex(), "ending": ending, "signer": did}
     return signed_message(_HEAD_PURPOSE, fields)
+
+
+def _deletion_message(run_id: str, seq: int, head: bytes, at_ms: int, did: str) -> bytes:
+    fields = {"run_id": run_id, "seq": seq, "head": head.hex(), "at_ms": at_ms, "signer": did}
+    return signed_message(_DELETION_PURPOSE, fields)
 
 
 def _did_of(public: bytes) -> str:

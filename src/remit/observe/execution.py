@@ -31,6 +31,7 @@ from remit.core.failure import (
 )
 from remit.core.record import Text
 from remit.core.rulings import Rung
+from remit.core.signals import packet_id
 from remit.core.tools import ToolChoiceMode
 from remit.core.usage import TokenUsage
 from remit.kernel.state import CallTrace, RunState, lifecycle, pinned, questions, standing_at, waiting_for
@@ -152,7 +153,7 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
     asked = tuple(questions(state))
     # A run whose child is the one that asks has no question of its own.
     expires_at_ms = min((question.expires_at_ms for question in asked), default=0)
-    return WaitingFor(ending, tuple(question.id for question in asked), expires_at_ms)
+    return WaitingFor(ending, tuple(packet_id(state.run_id, question.id) for question in asked), expires_at_ms)
 
 
 def _structured(state: RunState, content: str) -> object:

@@ -26,7 +26,7 @@ from remit.core.graph import (
     ToolRules,
 )
 from remit.core.lifecycle import LifecycleState, LoopState
-from remit.orchestrate.strict_yaml import Document, Place, YamlFault, parse_yaml, read_yaml
+from remit.core.strict_yaml import Document, Place, YamlFault, parse_yaml, read_yaml
 
 # Each key of an edge and the field it fills.
 _EDGE_FIELDS: Mapping[str, str] = MappingProxyType({"to": "target", "outcome": "outcome", "when": "condition"})

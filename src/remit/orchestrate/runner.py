@@ -7,16 +7,17 @@ Rule 4: a run's time never goes back, whatever the clock says.
 """
 
 from remit.core.arrivals import RunStarted
-from remit.core.codec import decode_turn, encode_turn, hash_turn
+from remit.core.codec import encode_turn, hash_turn
 from remit.core.commands import COMMANDS
 from remit.core.events import Decision, Turn
-from remit.core.failure import IllegalArrival, InvariantBroken
+from remit.core.failure import IllegalArrival
 from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.storage import AppendConflict
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
+from remit.observe.history import linked
 from remit.orchestrate.durability import barrier_of, listing_of
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live
@@ -25,8 +26,6 @@ from remit.orchestrate.texts import Kept
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
-
-JOURNAL_CHAIN_BROKEN = "JOURNAL_CHAIN_BROKEN"
 
 
 class Runner:
@@ -39,9 +38,9 @@ class Runner:
         self.dispatch = dispatch
         self.facts = Facts()
 
-    async def start(self, manifest: Manifest) -> Live:
-        """Begin a run."""
-        live = Live(manifest.run_id, RunState())
+    async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
+        """Begin a run, in a Live of the caller's or in a new one."""
+        live = live or Live(manifest.run_id, RunState())
         kept: Kept = []
         arrival = self.facts.started(manifest, kept)
         await self._keep(kept)
@@ -57,19 +56,11 @@ class Runner:
     async def catch_up(self, live: Live) -> None:
         """Fold the turns that others have written. A journal that does not add up raises InvariantBroken."""
         state = live.state
-        turns: list[tuple[Turn, bytes]] = []
         head, seq = state.head, state.seq
-        for data in await self.journal.read(live.run_id, after=seq):
-            turn = decode_turn(data)
-            if turn.seq != seq + 1 or turn.previous != head:
-                message = f"turn {turn.seq} of run {live.run_id} does not follow turn {seq}"
-                raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
-            head, seq = hash_turn(data), turn.seq
-            turns.append((turn, head))
         # Only when every link holds is anything folded: a turn is vouched for by the one that follows it.
-        for turn, link in turns:
-            if turn.seq == state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
-                apply(state, turn, link)
+        for step in linked(live.run_id, await self.journal.read(live.run_id, after=seq), after=seq, head=head):
+            if step.turn.seq == state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
+                apply(state, step.turn, step.link)
 
     async def drive(self, live: Live) -> None:
         """Take turns until the run has ended or nothing is under way that could move it.

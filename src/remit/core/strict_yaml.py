@@ -15,7 +15,7 @@ from remit.core.failure import RequestRejected
 
 # A graph of a thousand nodes takes about 150 kilobytes; a megabyte is a mistake, or an attack.
 YAML_BYTES_MAX = 1_000_000
-# The deepest shape we read has five levels; the parser itself would follow thousands.
+# The deepest shape of our own has five levels; the parser itself would follow thousands.
 YAML_DEPTH_MAX = 8
 
 # Where a value stands in the file: the keys and positions that lead to it.
@@ -64,22 +64,26 @@ def read_yaml(path: Path) -> Document:
             data = file.read(YAML_BYTES_MAX + 1)
     except OSError as error:
         _reject(name, YamlFault.UNREADABLE, f"cannot be read: {error.strerror}")
-    _refuse_size(len(data), name)
+    return parse_yaml(text_of(data, name), name)
+
+
+def text_of(data: bytes, source_name: str) -> str:
+    """The text in the bytes of a file; the name stands for it in errors."""
+    _refuse_size(len(data), source_name)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        _reject(name, YamlFault.UNREADABLE, f"is not UTF-8 text: byte {error.start} is wrong")
-    return parse_yaml(text, name)
+        _reject(source_name, YamlFault.UNREADABLE, f"is not UTF-8 text: byte {error.start} is wrong")
 
 
-def parse_yaml(text: str, source_name: str) -> Document:
+def parse_yaml(text: str, source_name: str, *, depth_max: int = YAML_DEPTH_MAX) -> Document:
     """The document in a text; the name stands for it in errors."""
     try:
         _refuse_size(len(text.encode()), source_name)
     except UnicodeEncodeError as error:
         _reject(source_name, YamlFault.UNREADABLE, f"is not Unicode text: character {error.start} is half of a pair")
     try:
-        _refuse_bombs(text, source_name)
+        _refuse_bombs(text, source_name, depth_max)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -94,7 +98,7 @@ def _refuse_size(size_bytes: int, source_name: str) -> None:
         _reject(source_name, YamlFault.TOO_LARGE, f"has more than file_bytes_max={YAML_BYTES_MAX}")
 
 
-def _refuse_bombs(text: str, source_name: str) -> None:
+def _refuse_bombs(text: str, source_name: str, depth_max: int) -> None:
     """Look at the events alone, which takes no room, before anything is built from them."""
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
@@ -105,8 +109,8 @@ def _refuse_bombs(text: str, source_name: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > YAML_DEPTH_MAX:
-            _reject(source_name, YamlFault.TOO_DEEP, f"is nested deeper than file_depth_max={YAML_DEPTH_MAX}", line)
+        if depth > depth_max:
+            _reject(source_name, YamlFault.TOO_DEEP, f"is nested deeper than file_depth_max={depth_max}", line)
 
 
 def _value(node: yaml.Node, place: Place, source_name: str, lines: dict[Place, int]) -> Any:

@@ -1,0 +1,19 @@
+"""Everything in memory: for short-lived programs, benchmarks and tests of what does not touch a disk."""
+
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
+from remit.backend.memory.journal import MemoryJournal
+
+
+class MemoryStore:
+    """Forgets everything with its process."""
+
+    def __init__(self) -> None:
+        self.journal = MemoryJournal()
+        self.blobs = MemoryBlobs()
+        self.catalogue = self.journal
+        self.inbox = MemoryInbox()
+        self.locks = MemoryLocks()
+
+    async def close(self) -> None:
+        """Nothing to leave behind."""

@@ -1,0 +1,71 @@
+"""The Engine: what every model must offer, how it streams, and how it says that it failed.
+
+Rule 1: an engine answers or raises EngineFault; any other exception is a bug of the engine.
+Rule 2: an engine keeps nothing between calls: the answer follows from the request alone, so a resumed run can ask again.
+Rule 3: when the task that awaits an engine is cancelled, the engine stops the call for real and lets the cancellation pass.
+Rule 4: what is streamed is provisional; the answer is what `infer` returns.
+Rule 5: the texts of a request are at hand; an engine never sees a digest.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from remit.core.failure import ErrorCode, InvariantBroken, RemitError
+from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.record import Record
+from remit.core.usage import TokenUsage
+
+# What can go wrong with a model; every other code belongs to somebody else.
+INFERENCE_CODES = frozenset(
+    {
+        ErrorCode.INFERENCE_ENGINE_ERROR,
+        ErrorCode.INFERENCE_MODEL_UNAVAILABLE,
+        ErrorCode.INFERENCE_CONTEXT_EXCEEDED,
+        ErrorCode.INFERENCE_MALFORMED_RESPONSE,
+    }
+)
+
+ENGINE_FAULT_MISCODED = "ENGINE_FAULT_MISCODED"
+
+
+class StreamChunk(Record):
+    """A piece of an answer on its way: what the model said since the last one, and what it thought."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+class Restarted(Record):
+    """Whatever was streamed of this answer before is void; it begins anew.
+
+    No engine sends it: whoever asks a model again tells those who watch.
+    """
+
+
+StreamHandler: TypeAlias = Callable[[StreamChunk], None]
+
+
+class Engine(Protocol):
+    """A model that can be asked."""
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        """The answer to a request, or EngineFault. The handler gets the pieces in order, joined they are the answer."""
+
+    def model_info(self) -> ModelInfo:
+        """What is known about the model before it is asked. It never changes while the engine lives."""
+
+
+class EngineFault(RemitError):
+    """A model call failed. `usage` is what it cost all the same; `was_cut` says that nobody knows what it cost."""
+
+    code: ErrorCode
+
+    def __init__(
+        self, code: ErrorCode, message: str, *, usage: TokenUsage | None = None, was_cut: bool = False
+    ) -> None:
+        if code not in INFERENCE_CODES:
+            allowed = ", ".join(sorted(INFERENCE_CODES))
+            raise InvariantBroken(ENGINE_FAULT_MISCODED, f"an engine failed with {code!s:.80}; it may use {allowed}")
+        super().__init__(ErrorCode(code), message)
+        self.usage = usage or TokenUsage()
+        self.was_cut = was_cut

@@ -1,0 +1,52 @@
+"""Engine specs: a short text that says which engine to open, such as `scripted:replies.yaml`.
+
+Rule 1: what opened an engine opens it again: the manifest keeps the spec, and whoever resumes a run reads it there.
+Rule 2: a kind nobody knows is refused with those that are known.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.manifest import Source
+from remit.inference.engine import Engine
+from remit.inference.script import SCRIPTED
+
+
+def open_engine(spec: str, *, base: Path) -> Engine:
+    """The engine that a spec names; paths in it start from `base`."""
+    kind, _, rest = spec.partition(":")
+    opener = _OPENERS.get(kind)
+    if opener is None:
+        known = ", ".join(f"{name}:{takes}" for name, (takes, _) in _OPENERS.items())
+        message = f"engine {spec[:80]!r} is of no known kind; known are {known}"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    takes, open_it = opener
+    if not rest:
+        message = f"engine {spec[:80]!r} names nothing to open; write {kind}:{takes}"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    return open_it(rest, base)
+
+
+def engine_spec(engine: Engine) -> str:
+    """What opens this engine again; empty for one that was made on the spot."""
+    spec = getattr(engine, "spec", "")
+    return spec if isinstance(spec, str) else ""
+
+
+def engine_source(engine: Engine) -> Source | None:
+    """The file an engine relies on, if it relies on one."""
+    source = getattr(engine, "source", None)
+    return source if isinstance(source, Source) and source.place else None
+
+
+def _scripted(file: str, base: Path) -> Engine:
+    # Only those who open one pay for it.
+    from remit.inference.scripted import ScriptedEngine
+
+    return ScriptedEngine.from_file(base / file)
+
+
+# Each kind, what follows its colon, and what opens it.
+_OPENERS: Mapping[str, tuple[str, Callable[[str, Path], Engine]]] = MappingProxyType({SCRIPTED: ("FILE", _scripted)})

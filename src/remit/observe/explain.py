@@ -1,0 +1,236 @@
+"""Explaining a run: what it was allowed, which path it took, what it called, spent and learned, and why it ended.
+
+Rule 1: every part is read off the turns and the state they add up to; nothing is guessed.
+Rule 2: an open run is explained too: where it stands and what it waits for.
+Rule 3: the records hold texts as they were said; observe/sentence.py makes them fit to print.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from remit.core.arrivals import CancelRequested
+from remit.core.budget import FIELDS, Dimension
+from remit.core.commands import AskHuman, StartChild
+from remit.core.events import Turn
+from remit.core.failure import ENDINGS, Ending
+from remit.core.record import Record
+from remit.core.rulings import NodeEntered, Rung
+from remit.core.tools import MUTATING
+from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
+from remit.observe.execution import selected_tools
+
+
+class Allowed(Record):
+    """What the run was allowed: boundary, tools, and what needs a person first."""
+
+    boundary: str
+    boundary_version: str
+    tools: tuple[str, ...]
+    permissions: tuple[str, ...]
+    approval_effects: tuple[str, ...]
+    approval_tools: tuple[str, ...]
+
+
+class Called(Record):
+    """What became of the calls of one tool. `refusals` are the codes and how often each was given."""
+
+    tool: str
+    made: int = 0
+    committed: int = 0
+    failed: int = 0
+    in_doubt: int = 0
+    under_way: int = 0
+    refused: int = 0
+    refusals: tuple[tuple[str, int], ...] = ()
+
+
+class Spent(Record):
+    """What was used of one dimension, what is reserved, and the cap."""
+
+    dimension: str
+    used: int
+    cap: int
+    reserved: int = 0
+
+
+class Observation(Record):
+    """A verified observation that became task state: which call, settled by which turn, who verified it, its evidence."""
+
+    tool: str
+    command_id: str
+    seq: int
+    verifier: str
+    evidence: str
+
+
+class Question(Record):
+    """What a person is asked: the packet to answer, why, and until when."""
+
+    packet_id: str
+    code: str
+    tool: str
+    reasons: tuple[str, ...]
+    expires_at_ms: int
+
+
+class Standing(Record):
+    """How the run ended, or how it stands: `status` is ended, waiting, paused or open. `receives` has authority next."""
+
+    status: str
+    code: str = ""
+    error: str = ""
+    reason: str = ""
+    by: str = ""
+    node: str = ""
+    receives: str = ""
+    questions: tuple[Question, ...] = ()
+    # Child runs that wait for a person on this run's behalf.
+    children: tuple[str, ...] = ()
+
+
+class Explanation(Record):
+    """A run, answered for."""
+
+    run_id: str
+    allowed: Allowed
+    path: tuple[str, ...]
+    models: tuple[str, ...]
+    calls: tuple[Called, ...]
+    spent: tuple[Spent, ...]
+    observations: tuple[Observation, ...]
+    uncommitted: tuple[str, ...]
+    standing: Standing
+    turns: int
+    addenda: int = 0
+
+
+def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
+    """What can be said of a run that has started; `turns` are those that add up to the state."""
+    manifest = pinned(state)
+    return Explanation(
+        run_id=state.run_id,
+        allowed=_allowed(state),
+        path=tuple(decision.node for turn in turns for decision in turn.decisions if isinstance(decision, NodeEntered)),
+        models=tuple(model.name for model in manifest.models),
+        calls=_calls(state),
+        spent=_spent(state, turns),
+        observations=tuple(
+            Observation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
+            for command_id, trace in state.calls.items()
+            if trace.rung is Rung.COMMITTED
+        ),
+        uncommitted=tuple(dict.fromkeys(tool for tool, _ in state.uncommitted)),
+        standing=_standing(state, turns),
+        turns=len(turns),
+        addenda=state.addenda,
+    )
+
+
+def _allowed(state: RunState) -> Allowed:
+    manifest = pinned(state)
+    boundary = manifest.boundary
+    permitted = set(boundary.permissions)
+    tools = tuple(name for name in selected_tools(state) if permitted.issuperset(state.tools[name].permissions))
+    # Nothing is traced yet, so whatever could change something is a person's to allow, whether the boundary says so or not.
+    asked_about = MUTATING.union(boundary.approval_effects)
+    return Allowed(
+        boundary=boundary.name,
+        boundary_version=manifest.versions.boundary,
+        tools=tools,
+        permissions=boundary.permissions,
+        approval_effects=tuple(effect.value for effect in boundary.approval_effects),
+        approval_tools=tuple(name for name in tools if state.tools[name].effect in asked_about),
+    )
+
+
+def _calls(state: RunState) -> tuple[Called, ...]:
+    """The calls per tool, in the order in which each tool was first called, then those that were only refused."""
+    made: dict[str, list[str]] = {}
+    refused: dict[str, dict[str, int]] = {}
+    for command_id, trace in state.calls.items():
+        made.setdefault(trace.tool, []).append(_fate(state, command_id))
+    for trace in state.refused:
+        codes = refused.setdefault(trace.tool, {})
+        codes[trace.code] = codes.get(trace.code, 0) + 1
+    return tuple(
+        Called(
+            tool,
+            made=len(fates := made.get(tool, [])),
+            committed=fates.count("committed"),
+            failed=fates.count("failed"),
+            in_doubt=fates.count("in_doubt"),
+            under_way=fates.count("under_way"),
+            refused=sum(refused.get(tool, {}).values()),
+            refusals=tuple(refused.get(tool, {}).items()),
+        )
+        for tool in dict.fromkeys([*made, *refused])
+    )
+
+
+def _fate(state: RunState, command_id: str) -> str:
+    if command_id in state.doubted:
+        return "in_doubt"
+    if command_id in state.open:
+        return "under_way"
+    trace = state.calls[command_id]
+    if trace.rung is Rung.COMMITTED:
+        return "committed"
+    # A delegating tool's call is a child run: its answer is observed and never committed, and a code says that it failed.
+    is_answered = trace.rung is Rung.OBSERVED and not trace.code
+    return "answered" if is_answered else "failed"
+
+
+def _spent(state: RunState, turns: Sequence[Turn]) -> tuple[Spent, ...]:
+    """The dimensions the run has touched. Its clock stood still for people, and stopped for good when it ended."""
+    used = list(state.used)
+    until_ms = state.at_ms if state.ending is None else turns[state.ended_seq].at_ms
+    stood_ms = state.stood_ms + (state.at_ms - state.standing_since_ms if state.is_standing else 0)
+    used[Dimension.WALL_CLOCK_MS] = until_ms - state.started_at_ms - stood_ms
+    used[Dimension.CONTEXT_TOKENS] = state.context_tokens
+    used[Dimension.DEPTH] = pinned(state).depth
+    touched = (index for index in range(len(FIELDS)) if used[index] or state.reserved[index])
+    return tuple(Spent(FIELDS[index], used[index], state.caps[index], state.reserved[index]) for index in touched)
+
+
+def _standing(state: RunState, turns: Sequence[Turn]) -> Standing:
+    node = standing_at(state).name if state.node >= 0 else ""
+    if state.ending is not None:
+        row = ENDINGS[state.ending]
+        return Standing(
+            status="ended",
+            code=state.ending.value,
+            error="" if state.error is None else state.error.value,
+            reason=state.message or _REASONS.get(state.ending, ""),
+            by=_cancelled_by(turns) if state.ending is Ending.USER_CANCEL else "",
+            node=node,
+            receives=row.receives,
+        )
+    asked = tuple(_question(question) for question in questions(state))
+    if (code := waiting_for(state)) is not None:
+        held = (state.open[command_id] for command_id in state.held)
+        return Standing(
+            status="waiting",
+            code=code.value,
+            node=node,
+            receives=ENDINGS[code].receives,
+            questions=asked,
+            children=tuple(command.run_id for command in held if isinstance(command, StartChild)),
+        )
+    return Standing("paused" if state.paused else "open", node=node)
+
+
+# Why a run ended, where its ending says everything there is to say.
+_REASONS: dict[Ending, str] = {
+    Ending.SUCCESS: "it answered, every check passed and no effect was left uncommitted",
+    Ending.USER_CANCEL: "it was cancelled",
+    Ending.TIMEOUT: "its time was up",
+}
+
+
+def _cancelled_by(turns: Iterable[Turn]) -> str:
+    return next((turn.arrival.by for turn in turns if isinstance(turn.arrival, CancelRequested)), "")
+
+
+def _question(asked: AskHuman) -> Question:
+    tool = "" if asked.packet is None else asked.packet.call.tool
+    reasons = (asked.question,) if asked.packet is None else asked.packet.reasons
+    return Question(asked.id, asked.ending.value, tool, reasons, asked.expires_at_ms)

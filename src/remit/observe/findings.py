@@ -1,0 +1,69 @@
+"""What verifying finds: every fault a run or an export of one can have, each with a stable code.
+
+Rule 1: a finding names its code, the turn it is about, and what was found in place of what.
+Rule 2: the verdict is ok when nothing was found that a run left alone could not show.
+"""
+
+from enum import StrEnum
+
+from remit.core.record import Record
+
+
+class Fault(StrEnum):
+    """What can be wrong with a run."""
+
+    RUN_EMPTY = "RUN_EMPTY"
+    RUN_FOREIGN = "RUN_FOREIGN"
+    RUN_NOT_STARTED = "RUN_NOT_STARTED"
+    TURN_UNREADABLE = "TURN_UNREADABLE"
+    TURN_MISPLACED = "TURN_MISPLACED"
+    TURN_AFTER_ENDING = "TURN_AFTER_ENDING"
+    CHAIN_BROKEN = "CHAIN_BROKEN"
+    TIME_REVERSED = "TIME_REVERSED"
+    COMMAND_MISNUMBERED = "COMMAND_MISNUMBERED"
+    COMMAND_UNKNOWN = "COMMAND_UNKNOWN"
+    BLOB_ALTERED = "BLOB_ALTERED"
+    BLOB_REDACTED = "BLOB_REDACTED"
+    HEAD_FORGED = "HEAD_FORGED"
+    HEAD_FOREIGN = "HEAD_FOREIGN"
+    HEAD_MISMATCH = "HEAD_MISMATCH"
+    HEAD_BEYOND_JOURNAL = "HEAD_BEYOND_JOURNAL"
+    END_HEAD_MISSING = "END_HEAD_MISSING"
+    TURN_UNSIGNED = "TURN_UNSIGNED"
+    SIGNER_UNTRUSTED = "SIGNER_UNTRUSTED"
+    # These four belong to exports.
+    EXPORT_READING_DIFFERS = "EXPORT_READING_DIFFERS"
+    EXPORT_COUNTS_DIFFER = "EXPORT_COUNTS_DIFFER"
+    EXPORT_DIGEST_DIFFERS = "EXPORT_DIGEST_DIFFERS"
+    EXPORT_SIGNATURE_FORGED = "EXPORT_SIGNATURE_FORGED"
+
+
+# What is reported and proves nothing against the run.
+HARMLESS = frozenset({Fault.BLOB_REDACTED})
+
+
+class Finding(Record):
+    """One thing that is wrong, or worth knowing. `seq` is the turn it is about, or -1."""
+
+    code: Fault
+    message: str
+    seq: int = -1
+
+
+class Verification(Record):
+    """What was found. `signed_turns` counts the turns that a signed head vouches for, of `turns` in all."""
+
+    run_id: str
+    turns: int
+    signed_turns: int
+    head: str
+    ending: str
+    signer: str
+    redacted: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    findings_left_out: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found that a run left alone could not show."""
+        return all(finding.code in HARMLESS for finding in self.findings)

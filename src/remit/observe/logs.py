@@ -1,0 +1,106 @@
+"""Structured logs: one record a line, with the identifiers that tie it to its run, and nothing a terminal obeys.
+
+Rule 1: the identifiers are fields of the record, never part of the message, so that programs find them.
+Rule 2: they are passed along, never looked up: whoever logs for a run holds the logger of that run.
+Rule 3: whatever a message quotes is data: in JSON it is escaped by JSON, in text by observe/plain.py.
+"""
+
+import json
+import logging
+from collections.abc import MutableMapping
+from datetime import UTC, datetime
+from typing import Any
+
+from remit.core.contract import SystemRequest
+from remit.core.correlation import CorrelationContext
+from remit.core.record import JsonObject
+from remit.observe.plain import plain
+
+# The fields of a record, in the order in which a line shows them.
+FIELDS = ("request_id", "session_id", "trace_id", "run_id", "span_id")
+# A line that is longer helps nobody; the journal has the whole text.
+MESSAGE_CHARS_MAX = 8000
+_FIELD_CHARS_MAX = 200
+_DELETE = "\x7f"
+
+
+class RunLogger(logging.LoggerAdapter[logging.Logger]):
+    """A logger that adds the identifiers of one run, or of one command of it, to every record."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Add the fields to whatever the caller adds; the caller cannot replace them."""
+        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
+        return msg, kwargs
+
+
+def run_logger(logger: logging.Logger, run_id: str, correlation: CorrelationContext) -> RunLogger:
+    """The logger of a run; of one command of it, when the correlation names a span."""
+    values = {
+        "request_id": correlation.request_id,
+        "session_id": correlation.session_id,
+        "trace_id": correlation.trace_id,
+        "run_id": run_id,
+        "span_id": correlation.span_id,
+    }
+    return RunLogger(logger, {name: value for name, value in values.items() if value})
+
+
+def correlation_of(request: SystemRequest, *, command_id: str = "") -> CorrelationContext:
+    """The context of a run's request; the span is the command that is performed, if it is about one."""
+    return CorrelationContext(request.request_id, request.session_id, request.trace_id, command_id)
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Time, level, logger and message, then the identifiers, then what was raised."""
+        line: JsonObject = {
+            "time": _time(record),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _cut(_message(record)),
+            **_identifiers(record),
+        }
+        if error := _error(self, record):
+            line["error"] = _cut(error)
+        # JSON escapes every control character but this one, which terminals know as well.
+        return json.dumps(line, ensure_ascii=True).replace(_DELETE, "\\u007f")
+
+
+class TextFormatter(logging.Formatter):
+    """A record as one line of text."""
+
+    def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """The same in the same order, for people."""
+        said = [_time(record), f"{record.levelname:<8}", plain(record.name, _FIELD_CHARS_MAX)]
+        said += [plain(_message(record), MESSAGE_CHARS_MAX)]
+        said += [f"{name}={plain(value, _FIELD_CHARS_MAX)}" for name, value in _identifiers(record).items()]
+        if error := _error(self, record):
+            said.append(plain(error, MESSAGE_CHARS_MAX))
+        return " ".join(said)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message, or its pattern when the values do not fit it: a log line must never break what it reports."""
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        return f"{record.msg} (with values that do not fit)"
+
+
+def _identifiers(record: logging.LogRecord) -> dict[str, str]:
+    found = ((name, getattr(record, name, "")) for name in FIELDS)
+    return {name: _cut(str(value), _FIELD_CHARS_MAX) for name, value in found if value}
+
+
+def _error(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    return formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+
+
+def _cut(text: str, limit: int = MESSAGE_CHARS_MAX) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

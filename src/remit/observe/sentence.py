@@ -1,0 +1,124 @@
+"""A run in one sentence, as the doctrine wants it: allowed, chose, called, spent, updated, ended because.
+
+Rule 1: it says nothing that the explanation does not hold.
+Rule 2: it is one printable line, whoever chose the words in it.
+"""
+
+from collections.abc import Sequence
+
+from remit.observe.explain import Allowed, Called, Explanation, Observation, Question, Spent, Standing
+from remit.observe.plain import plain
+
+# A sentence names so many things of a kind and counts the rest.
+NAMED_MAX = 8
+NAME_CHARS_MAX = 60
+REASON_CHARS_MAX = 300
+PATH_NODES_MAX = 12
+
+
+def sentence(explained: Explanation) -> str:
+    """The doctrine's one sentence: allowed, chose, called, spent, updated from verified observations, ended because."""
+    parts = (
+        f"The agent {_said_allowed(explained.allowed)}",
+        f"chose the path {_said_path(explained.path)}",
+        _said_calls(explained.calls),
+        _said_spent(explained.spent),
+        _said_observations(explained.observations),
+        f"and {_said_standing(explained.standing, explained.uncommitted)}",
+    )
+    return f"{', '.join(parts)}."
+
+
+def _said_allowed(allowed: Allowed) -> str:
+    under = f"under the boundary {_name(allowed.boundary)}"
+    if not allowed.tools:
+        return f"was allowed to call no tool {under}"
+    said = f"was allowed to call {_names(allowed.tools)} {under}"
+    if not allowed.approval_tools:
+        return said
+    return f"{said} ({_names(allowed.approval_tools)} only with a person's approval)"
+
+
+def _said_path(path: tuple[str, ...]) -> str:
+    if not path:
+        return "of no step"
+    shown = [_name(node) for node in path]
+    if len(shown) > PATH_NODES_MAX:
+        half = PATH_NODES_MAX // 2
+        shown = [*shown[:half], f"({len(shown) - 2 * half} more)", *shown[-half:]]
+    return " > ".join(shown)
+
+
+def _said_calls(calls: tuple[Called, ...]) -> str:
+    made = [call for call in calls if call.made]
+    refused = [call for call in calls if call.refused]
+    said = f"called {_listed([_said_call(call) for call in made])}" if made else "called no tool"
+    if refused:
+        said += f" ({_listed([_said_refusal(call) for call in refused])})"
+    return said
+
+
+def _said_call(call: Called) -> str:
+    said = f"{_name(call.tool)} {_times(call.made)}"
+    unlike = ((call.failed, "failed"), (call.in_doubt, "outcome unknown"), (call.under_way, "under way"))
+    notes = [f"{count} {word}" for count, word in unlike if count]
+    return f"{said} [{', '.join(notes)}]" if notes else said
+
+
+def _said_refusal(call: Called) -> str:
+    codes = ", ".join(code for code, _ in call.refusals)
+    return f"{_name(call.tool)} was refused {_times(call.refused)}: {_name(codes)}"
+
+
+def _said_spent(spent: tuple[Spent, ...]) -> str:
+    if not spent:
+        return "spent nothing"
+    return f"spent {_listed([f'{entry.used} of {entry.cap} {entry.dimension}' for entry in spent], len(spent))}"
+
+
+def _said_observations(observations: tuple[Observation, ...]) -> str:
+    if not observations:
+        return "updated no state, since nothing was observed and verified"
+    tools = _names(tuple(dict.fromkeys(observation.tool for observation in observations)))
+    count = len(observations)
+    return f"updated its state from {count} verified observation{'s' * (count > 1)} ({tools})"
+
+
+def _said_standing(standing: Standing, uncommitted: tuple[str, ...]) -> str:
+    left = f", leaving {_names(uncommitted)} uncommitted" if uncommitted else ""
+    if standing.status == "ended":
+        named = standing.code if not standing.error else f"{standing.code} ({standing.error})"
+        because = plain(standing.reason, REASON_CHARS_MAX).rstrip(".") or f"the condition {standing.code} was met"
+        return f"ended as {named} because {because}{left}"
+    if standing.status == "waiting":
+        asked = [_said_question(question) for question in standing.questions]
+        asked += [f"what child run {_name(child)} asks" for child in standing.children]
+        return (
+            f"has not ended: it waits at {_name(standing.node)} under {standing.code} for an answer to {_listed(asked)}"
+        )
+    if standing.status == "paused":
+        return f"has not ended: it is paused at {_name(standing.node)}"
+    return f"has not ended: it is under way at {_name(standing.node) or 'its start'}"
+
+
+def _said_question(question: Question) -> str:
+    about = f" about {_name(question.tool)}" if question.tool else ""
+    return f"packet {_name(question.packet_id)}{about}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _name(text: str) -> str:
+    return plain(text, NAME_CHARS_MAX)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return _listed([_name(name) for name in names])
+
+
+def _listed(items: Sequence[str], limit: int = NAMED_MAX) -> str:
+    """Items as a sentence lists them; beyond the limit they are counted."""
+    shown = list(items) if len(items) <= limit else [*items[:limit], f"{len(items) - limit} more"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

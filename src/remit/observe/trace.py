@@ -1,0 +1,98 @@
+"""The trace of a run: what arrived, what was ruled, what was ordered, turn by turn.
+
+Rule 1: a line is for people: names, and the fields that say something, cut to a line of a terminal.
+Rule 2: a row is for programs: everything a turn holds.
+Rule 3: whatever a model, a tool or a person said is shown as data, never as something a terminal obeys.
+"""
+
+from collections.abc import Iterable
+
+from remit.core.arrivals import ProposedCall, RunStarted
+from remit.core.budget import FIELDS
+from remit.core.codec import read_json, turn_to_json
+from remit.core.commands import COMMANDS, Packet
+from remit.core.events import Turn
+from remit.core.record import BlobRef, JsonObject
+from remit.observe.plain import plain
+
+# Wide enough for a line of a terminal, narrow enough to stay one.
+LINE_CHARS_MAX = 130
+
+# Fields that speak for themselves, fields that hold charges, and fields that only programs read.
+SPEAKING = ("tool", "calls", "arguments", "text", "content", "node", "code", "ending", "packet", "answer", "purpose")
+CHARGES = ("reserved", "charged", "releases", "over", "lease", "spent")
+UNSAID = ("tokens_bound", "evidence", "arguments_hash", "version", "usage", "timeout_ms", "key", "model", "call_id")
+_NOTHING = ("", b"", (), 0, None)
+
+
+def trace_lines(turns: Iterable[Turn]) -> list[str]:
+    """The turns of a run: what arrived, then what was ruled, then (after an arrow) what was ordered."""
+    lines: list[str] = []
+    began_at_ms: int | None = None
+    for turn in turns:
+        began_at_ms = turn.at_ms if began_at_ms is None else began_at_ms
+        lines.append(f"{turn.seq:>3} {(turn.at_ms - began_at_ms) / 1000:>8.1f} s  {_shown(turn.arrival)}")
+        for decision in turn.decisions:
+            arrow = "-> " if type(decision) in COMMANDS else "   "
+            lines.append(f"{'':>14}{arrow}{_shown(decision)}")
+    return lines
+
+
+def trace_rows(turns: Iterable[Turn]) -> list[JsonObject]:
+    """The turns as plain values, rulings and commands apart; digests are in base64."""
+    rows: list[JsonObject] = []
+    began_at_ms: int | None = None
+    for turn in turns:
+        began_at_ms = turn.at_ms if began_at_ms is None else began_at_ms
+        values: JsonObject = read_json(turn_to_json(turn))
+        decisions = list(zip(turn.decisions, values.get("decisions", ()), strict=True))
+        rows.append(
+            {
+                "seq": turn.seq,
+                "at_ms": turn.at_ms,
+                "since_start_ms": turn.at_ms - began_at_ms,
+                "kernel": turn.kernel,
+                "arrival": values["arrival"],
+                "rulings": [value for decision, value in decisions if type(decision) not in COMMANDS],
+                "commands": [value for decision, value in decisions if type(decision) in COMMANDS],
+            }
+        )
+    return rows
+
+
+def _shown(record: object) -> str:
+    """A record by its name and the fields that say something."""
+    if isinstance(record, RunStarted):
+        said = [plain(record.manifest.boundary.name), _value(record.manifest.request.messages[-1].content)]
+    else:
+        fields = (
+            (name, getattr(record, name)) for name in getattr(record, "__struct_fields__", ()) if name not in UNSAID
+        )
+        said = [_field(name, value) for name, value in fields if value not in _NOTHING]
+    text = " ".join([type(record).__name__, *said])
+    return text if len(text) <= LINE_CHARS_MAX else f"{text[: LINE_CHARS_MAX - 1]}…"
+
+
+def _field(name: str, value: object) -> str:
+    if name in CHARGES and isinstance(value, tuple):
+        return f"{name}={'+'.join(f'{amount} {_dimension(index)}' for index, amount in value)}"
+    return _value(value) if name in SPEAKING else f"{name}={_value(value)}"
+
+
+def _dimension(index: int) -> str:
+    """The name of a dimension; a journal of a later version may count one that nobody here knows."""
+    return FIELDS[index] if 0 <= index < len(FIELDS) else f"dimension {index}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.hex()[:8]
+    if isinstance(value, BlobRef):
+        return f"<{value.size_bytes} bytes {value.digest.hex()[:8]}>"
+    if isinstance(value, ProposedCall):
+        return f"{plain(value.tool, LINE_CHARS_MAX)}{_value(value.arguments)}"
+    if isinstance(value, Packet):
+        return f"{_value(value.call)} because {plain('; '.join(value.reasons), LINE_CHARS_MAX)}"
+    if isinstance(value, tuple):
+        return ", ".join(_value(item) for item in value)
+    return plain(str(value), LINE_CHARS_MAX)

@@ -1,0 +1,104 @@
+"""Calling tools: one CallTool, one call, one report; and asking a tool what became of an earlier call.
+
+Rule 1: a tool is called with the arguments that were judged, read from the command, and with the key minted for it.
+Rule 2: the outcome of a call that nobody waits for any more is still reported, when it comes: its effect is the same.
+Rule 3: what a tool returns or raises is data; it is bounded by its room and completed by facts.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from remit.core.arrivals import Happened
+from remit.core.codec import read_json
+from remit.core.commands import CallTool, ReconcileTool
+from remit.core.failure import ErrorCode
+from remit.core.record import JsonObject, Text
+from remit.core.tools import ToolResult
+from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.kit import Kit
+from remit.orchestrate.ports import Live
+from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
+from remit.tool.asking import reconcile
+from remit.tool.outcomes import Performed, ToolFault
+from remit.tool.performing import Late, perform
+
+_NS_PER_MS = 1_000_000
+
+# Takes an outcome that came after everyone had stopped waiting, for the run that it belongs to.
+OnLate = Callable[[str, Report], None]
+
+
+class ToolExecutor:
+    """Performs CallTool and ReconcileTool."""
+
+    def __init__(self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]], on_late: OnLate) -> None:
+        self._kit_of = kit_of
+        self._text = text
+        self._on_late = on_late
+        # Calls that were abandoned and are still running, so that nobody forgets them.
+        self.abandoned: set[Late] = set()
+
+    async def call(self, live: Live, command: CallTool) -> Report:
+        """Call a tool within its time."""
+        tool = self._kit_of(live.run_id).tools.get(command.tool)
+        if tool is None:
+            return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
+        arguments = await self._arguments(command.arguments)
+        began_ns = time.monotonic_ns()
+        try:
+            performed = await within(
+                command.timeout_ms,
+                perform(
+                    tool,
+                    arguments,
+                    call_id=command.call_id,
+                    key=command.key,
+                    on_abandoned=partial(self._abandon, live.run_id, command),
+                ),
+            )
+        except ToolFault as fault:
+            return ToolBroke(command.id, fault.error_code, fault.error, _since(began_ns))
+        except TimeRanOut:
+            message = f"tool {command.tool!r} took longer than timeout_ms={command.timeout_ms}"
+            return ToolBroke(command.id, ErrorCode.TOOL_TIMEOUT, message, _since(began_ns))
+        return _said(command, performed, _since(began_ns))
+
+    async def reconcile(self, live: Live, command: ReconcileTool) -> Report:
+        """Ask a tool what became of the call with the command's key."""
+        tool = self._kit_of(live.run_id).tools.get(command.tool)
+        doubted = live.state.open.get(command.about)
+        if tool is None or not isinstance(doubted, CallTool):
+            return ToolAccounted(command.id, Happened.UNKNOWN)
+        arguments = await self._arguments(doubted.arguments)
+        try:
+            account = await within(command.timeout_ms, reconcile(tool, key=command.key, arguments=arguments))
+        except TimeRanOut:
+            return ToolAccounted(command.id, Happened.UNKNOWN)
+        return ToolAccounted(command.id, account.happened, account.content)
+
+    async def _arguments(self, text: Text) -> JsonObject:
+        arguments: JsonObject = read_json(await self._text(text))
+        return arguments
+
+    def _abandon(self, run_id: str, command: CallTool, late: Late) -> None:
+        """Keep an eye on a call that was cut off; what it comes to is told when it is known."""
+        self.abandoned.add(late)
+        late.add_done_callback(partial(self._returned, run_id, command))
+
+    def _returned(self, run_id: str, command: CallTool, late: Late) -> None:
+        self.abandoned.discard(late)
+        outcome = None if late.cancelled() else late.result()
+        if isinstance(outcome, Performed):
+            self._on_late(run_id, _said(command, outcome, 0))
+        elif isinstance(outcome, ToolFault):
+            self._on_late(run_id, ToolBroke(command.id, outcome.error_code, outcome.error))
+
+
+def _said(command: CallTool, performed: Performed, duration_ms: int) -> Report:
+    result = ToolResult(command.call_id, command.tool, performed.content, stop_loop=performed.stop_loop)
+    return ToolSaid(command.id, result, performed.refuted, duration_ms)
+
+
+def _since(began_ns: int) -> int:
+    return (time.monotonic_ns() - began_ns) // _NS_PER_MS

@@ -1,0 +1,229 @@
+"""The facade: submit, signal, watch, result. The verbs that every door uses.
+
+Rule 1: a door turns what it is given into a request or a signal, and what comes back into its own form; nothing else.
+Rule 2: ids that a request lacks are given here; whatever cannot become a run is refused here, before anything began.
+Rule 3: a System lives in the event loop it is used in. Closing it stops its drivers; every run can be resumed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
+from uuid import uuid4
+
+from remit.core.arrivals import SessionNoted, SourcesAccepted
+from remit.core.codec import decode_turn
+from remit.core.commands import (
+    CallCode,
+    CallModel,
+    CallTool,
+    CancelCommand,
+    ForkRun,
+    ReconcileTool,
+    Retrieve,
+    StartChild,
+)
+from remit.core.contract import Mode, SystemRequest, SystemResponse
+from remit.core.envelope import REQUEST_MODE_INVALID, check_request
+from remit.core.events import Turn
+from remit.core.failure import RequestRejected
+from remit.core.manifest import Manifest, Source, make_manifest
+from remit.core.record import Record, replace
+from remit.core.signals import UserSignal, check_signal
+from remit.inference.specs import engine_spec
+from remit.kernel.state import RunState
+from remit.observe.execution import response_of
+from remit.orchestrate.executors.child import ChildExecutor
+from remit.orchestrate.executors.code import CodeExecutor
+from remit.orchestrate.executors.model import ModelExecutor
+from remit.orchestrate.executors.retrieve import RetrieveExecutor
+from remit.orchestrate.executors.tool import ToolExecutor
+from remit.orchestrate.hub import FindKit, Hub
+from remit.orchestrate.in_process import InProcessDispatch
+from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
+from remit.orchestrate.patterns.chat import chat_for
+from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks
+from remit.orchestrate.post import Post
+from remit.orchestrate.recover import RUN_NOT_FOUND
+from remit.orchestrate.runner import Runner
+from remit.orchestrate.sessions import last_run, linked
+
+# How often a watcher looks for turns that another process may have written.
+WATCH_POLL_MS = 50
+
+
+class Store(Protocol):
+    """Where runs are kept, and how their holders find each other."""
+
+    @property
+    def journal(self) -> Journal:
+        """Turns."""
+
+    @property
+    def blobs(self) -> Blobs:
+        """Long texts."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Which runs there are."""
+
+    @property
+    def inbox(self) -> Inbox:
+        """What people left for runs."""
+
+    @property
+    def locks(self) -> Locks:
+        """Who drives what."""
+
+    async def close(self) -> None:
+        """Leave everything written."""
+
+
+class Heard(Record):
+    """What became of a signal. A retry names the fork it made."""
+
+    run_id: str
+    fork_id: str = ""
+
+
+class System:
+    """Runs requests on a store."""
+
+    def __init__(self, store: Store, *, clock: Clock, find_kit: FindKit, new_id: Callable[[], str]) -> None:
+        self.store = store
+        self._new_id = new_id
+        executors: dict[type, object] = {}
+        dispatch = InProcessDispatch(executors, clock)  # type: ignore[arg-type]  # filled below, one row per command
+        self._runner = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=dispatch)
+        self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
+        self._children = ChildExecutor(self._hub)
+        self._post = Post(self._hub, store.inbox, store.catalogue)
+        self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
+        kit_of, text = self._hub.kit_of, self._runner.text
+        tools = ToolExecutor(kit_of, text, self._hub.late)
+        executors |= {
+            CallModel: ModelExecutor(kit_of, text),
+            CallTool: tools.call,
+            ReconcileTool: tools.reconcile,
+            CallCode: CodeExecutor(kit_of, text),
+            Retrieve: RetrieveExecutor(kit_of, text),
+            StartChild: self._children.start,
+            CancelCommand: self._children.cancel,
+        }
+
+    async def submit(self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS) -> str:
+        """Start a run and return its id; it goes on by itself."""
+        manifest = await self._manifest(request, kit, terms)
+        return (await self._hub.begin(manifest, kit)).live.run_id
+
+    async def run(self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS) -> SystemResponse:
+        """Start a run and wait until it has ended or waits for people."""
+        manifest = await self._manifest(request, kit, terms)
+        return await self._response(await self._hub.at_rest(await self._hub.begin(manifest, kit)))
+
+    async def result(self, run_id: str) -> SystemResponse:
+        """How a run ended, or how it stands once it rests here."""
+        return await self._response(await self.state_of(run_id))
+
+    async def resume(
+        self, run_id: str, *, kit: Kit | None = None, accepted: tuple[Source, ...] = (), by: str = ""
+    ) -> SystemResponse:
+        """Go on with a run after a crash or an answer, until it rests. Code that changed must have been accepted."""
+        await self._expect(run_id)
+        if accepted:
+            await self._hub.note(run_id, SourcesAccepted(by, accepted))
+        driver = await self._hub.take_up(run_id, kit)
+        return await self._response(await self._hub.at_rest(driver))
+
+    async def signal(self, signal: UserSignal) -> Heard:
+        """Tell a run something; raises RemitError with a code when it does not want to hear it."""
+        check_signal(signal)
+        await self._expect(signal.run_id)
+        turn = await self._post.deliver(signal)
+        for order in turn.decisions if turn is not None else ():
+            if isinstance(order, ForkRun):
+                live = await self._runner.load(signal.run_id)
+                await self._children.fork(live, order)
+                return Heard(signal.run_id, order.run_id)
+        return Heard(signal.run_id)
+
+    async def note(self, run_id: str, by: str, key: str, value: str) -> None:
+        """Keep an entry for the session of a run; the value is a JSON text."""
+        await self._expect(run_id)
+        await self._hub.note(run_id, SessionNoted(by, key, value))
+
+    async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
+        """The turns of a run as they are written, here or elsewhere, until it has ended or waits for people."""
+        await self._expect(run_id)
+        while True:
+            entry = await self.store.catalogue.entry(run_id)
+            is_resting = entry is None or bool(entry.ending or entry.waiting_for)
+            for data in await self.store.journal.read(run_id, after=after):
+                turn = decode_turn(data)
+                after = turn.seq
+                yield turn
+            if is_resting and run_id not in self._hub.drivers:
+                return
+            await asyncio.sleep(WATCH_POLL_MS / 1000)
+
+    async def settle(self) -> None:
+        """Wait until everything that moves here rests, parents of children included."""
+        await self._hub.settle()
+
+    async def close(self) -> None:
+        """Stop driving runs and leave the store; every run can be resumed."""
+        await self._hub.close()
+        await self._post.close()
+        await self.store.close()
+
+    async def state_of(self, run_id: str) -> RunState:
+        """A run as it stands: once it rests when it is driven here, else as its journal tells."""
+        await self._expect(run_id)
+        driver = self._hub.drivers.get(run_id)
+        return await self._hub.at_rest(driver) if driver is not None else (await self._runner.load(run_id)).state
+
+    async def _expect(self, run_id: str) -> None:
+        if await self.store.catalogue.entry(run_id) is None:
+            message = f"there is no run {run_id[:80]!r} in this store; `remit runs` lists those there are"
+            raise RequestRejected(RUN_NOT_FOUND, message, {"run_id": run_id[:80]})
+
+    async def _response(self, state: RunState) -> SystemResponse:
+        response = response_of(state, await self._runner.text(state.answer))
+        if response.waiting_for is None or not state.held:
+            return response
+        # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
+        packets = list(response.waiting_for.packet_ids)
+        for command_id in state.held:
+            child = await self._response((await self._runner.load(f"{state.run_id}.{command_id}")).state)
+            packets += child.waiting_for.packet_ids if child.waiting_for is not None else ()
+        return replace(response, waiting_for=replace(response.waiting_for, packet_ids=tuple(packets)))
+
+    async def _manifest(self, request: SystemRequest, kit: Kit, terms: Terms) -> Manifest:
+        """Everything the run is started with, checked and pinned."""
+        entered = check_request(_identified(request))
+        if entered.mode is not Mode.CHAT:
+            message = f"mode {entered.mode.value!r} is not part of this version of remit; use mode 'chat'"
+            raise RequestRejected(REQUEST_MODE_INVALID, message, {"mode": entered.mode.value})
+        session = None
+        if entered.session_id:
+            last = await last_run(self.store.catalogue, self._runner, entered.session_id)
+            entered, session = linked(entered, last)
+        return make_manifest(
+            run_id=self._new_id(),
+            request=entered,
+            boundary=terms.boundary,
+            budget=terms.budget,
+            graph=terms.graph or chat_for(entered),
+            models=tuple(engine.model_info() for engine in kit.engines.values()),
+            engines=tuple(engine_spec(engine) for engine in kit.engines.values()),
+            tools=kit.tools.definitions,
+            sources=kit.tools.sources,
+            goal=terms.goal,
+            role=terms.role,
+            retrieves_context=kit.context is not None,
+            session=session,
+        )
+
+
+def _identified(request: SystemRequest) -> SystemRequest:
+    """The request with the ids it lacks."""
+    return replace(request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or uuid4().hex)

@@ -1,0 +1,240 @@
+"""The hub: which runs this process drives, each by one driver.
+
+Rule 1: a run is driven by one process at a time: by whoever holds its lock, which dies with its process.
+Rule 2: a run at rest is driven by nobody; whoever has something for it takes it up and drives it on.
+Rule 3: a driver does not leave while somebody is saying something to its run.
+Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
+        only finds out how it ended.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from remit.core.commands import StartChild
+from remit.core.events import Turn
+from remit.core.failure import RemitError
+from remit.core.manifest import Manifest
+from remit.kernel.state import RunState, pinned
+from remit.orchestrate.in_process import InProcessDispatch
+from remit.orchestrate.kit import Kit
+from remit.orchestrate.ports import Live, Locks
+from remit.orchestrate.recover import recover
+from remit.orchestrate.reports import Report
+from remit.orchestrate.runner import Runner
+
+RUN_HELD = "RUN_HELD"
+
+_log = logging.getLogger(__name__)
+
+# Finds what a run works with when this process has not started it, from what its state says.
+FindKit = Callable[[RunState], Awaitable[Kit]]
+# Told of a run that was taken up, before it is driven; and that a driver has set out.
+OnTaken = Callable[[Live], Awaitable[None]]
+
+
+class RunHeld(RemitError):
+    """Another process drives the run."""
+
+    def __init__(self, run_id: str) -> None:
+        message = f"run {run_id} is being driven by another process; wait for it, or send it a signal"
+        super().__init__(RUN_HELD, message, {"run_id": run_id})
+
+
+class Driver:
+    """Who drives a run here, and how many are saying something to it."""
+
+    __slots__ = ("heard", "is_awaited", "live", "speaking", "task")
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.task: asyncio.Task[None] | None = None
+        self.speaking = 0
+        self.heard = asyncio.Event()
+        # Whether a parent waits here for this run to end, and so need not be told.
+        self.is_awaited = False
+
+
+class Hub:
+    """Starts, takes up and drives runs."""
+
+    def __init__(self, runner: Runner, dispatch: InProcessDispatch, locks: Locks, find_kit: FindKit) -> None:
+        self.runner = runner
+        self.dispatch = dispatch
+        self.drivers: dict[str, Driver] = {}
+        self._locks = locks
+        self._find_kit = find_kit
+        self._kits: dict[str, Kit] = {}
+        self.on_taken: OnTaken | None = None
+        self.on_driven: Callable[[], None] | None = None
+        # Parents that are being taken up because a child has ended, and late outcomes on their way.
+        self._errands: set[asyncio.Task[None]] = set()
+
+    def kit_of(self, run_id: str) -> Kit:
+        """What a run that is driven here works with."""
+        return self._kits[run_id]
+
+    async def begin(self, manifest: Manifest, kit: Kit) -> Driver:
+        """Start a run and drive it."""
+        run_id = manifest.run_id
+        self._hold(run_id)
+        try:
+            live = self._live(run_id, kit)
+            await self.runner.start(manifest, live)
+        except BaseException:
+            self._let_go(run_id)
+            raise
+        return self._drive_on(live)
+
+    async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
+        """Go on with a run that nobody drives; one that is driven here already just goes on."""
+        if (driver := self.drivers.get(run_id)) is not None:
+            return driver
+        return self._drive_on(await self._taken_up(run_id, kit))
+
+    async def hear(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
+        """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
+        driver = self.drivers.get(run_id)
+        if driver is None:
+            live = await self._taken_up(run_id)
+            try:
+                turn = await self.runner.judge(live, report, heard=heard)
+            except BaseException:
+                self.dispatch.forget(live)
+                self._let_go(run_id)
+                raise
+            return self._drive_on(live), turn
+        driver.speaking += 1
+        try:
+            turn = await self.runner.judge(driver.live, report, heard=heard)
+        finally:
+            driver.speaking -= 1
+            driver.heard.set()
+            self.dispatch.wake(driver.live)
+        return driver, turn
+
+    async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
+        """Say something to a run without letting it go on, unless it is going on here anyway."""
+        if run_id in self.drivers:
+            driver, turn = await self.hear(run_id, report, heard=heard)
+            return driver.live, turn
+        self._hold(run_id)
+        try:
+            live = await self.runner.load(run_id)
+            turn = await self.runner.judge(live, report, heard=heard)
+            await self.dispatch.finish()
+            self.dispatch.forget(live)
+        finally:
+            self._locks.release(run_id)
+        return live, turn
+
+    def late(self, run_id: str, report: Report) -> None:
+        """Have a run hear an outcome that came after everyone had stopped waiting for it."""
+        self._run_errand(self._hear_late(run_id, report))
+
+    async def _hear_late(self, run_id: str, report: Report) -> None:
+        try:
+            await self.note(run_id, report)
+        except RemitError as error:
+            _log.warning("run %s did not hear a late outcome: %s", run_id, error)
+
+    async def at_rest(self, driver: Driver) -> RunState:
+        """The state of a run once it has ended or only waits for people."""
+        if driver.task is not None:
+            await asyncio.shield(driver.task)
+        return driver.live.state
+
+    async def close(self) -> None:
+        """Stop driving. Every run stays as its journal has it and can be taken up again."""
+        await self.dispatch.finish()
+        tasks = [*self._errands, *(driver.task for driver in self.drivers.values() if driver.task is not None)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def settle(self) -> None:
+        """Wait until nothing moves here any more, parents of children that have ended included."""
+        while tasks := [*self._errands, *(driver.task for driver in self.drivers.values() if driver.task is not None)]:
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _hold(self, run_id: str) -> None:
+        if not self._locks.take(run_id):
+            raise RunHeld(run_id)
+
+    def _let_go(self, run_id: str) -> None:
+        self._kits.pop(run_id, None)
+        self._locks.release(run_id)
+
+    def _live(self, run_id: str, kit: Kit) -> Live:
+        live = Live(run_id, RunState())
+        self._kits[run_id] = kit
+        if (on_turn := kit.on_turn) is not None:
+            live.on_turn = lambda turn: on_turn(live.state, turn)
+        return live
+
+    async def _taken_up(self, run_id: str, kit: Kit | None = None) -> Live:
+        """A run with its lock and its kit, its open commands sent again, not yet driven."""
+        self._hold(run_id)
+        try:
+            found = kit or self._kits.get(run_id) or await self._found_kit(run_id)
+            live = self._live(run_id, found)
+            await recover(self.runner, run_id, live)
+            if self.on_taken is not None:
+                await self.on_taken(live)
+        except BaseException:
+            self._let_go(run_id)
+            raise
+        return live
+
+    async def _found_kit(self, run_id: str) -> Kit:
+        return await self._find_kit((await self.runner.load(run_id)).state)
+
+    def _drive_on(self, live: Live) -> Driver:
+        driver = self.drivers[live.run_id] = Driver(live)
+        driver.task = asyncio.create_task(self._drive(driver))
+        if self.on_driven is not None:
+            self.on_driven()
+        return driver
+
+    async def _drive(self, driver: Driver) -> None:
+        live = driver.live
+        try:
+            while live.state.ending is None:
+                await self.runner.drive(live)
+                seq = live.state.seq
+                while driver.speaking:
+                    driver.heard.clear()
+                    await driver.heard.wait()
+                if live.state.seq == seq:
+                    break
+        finally:
+            del self.drivers[live.run_id]
+            self._locks.release(live.run_id)
+            if live.state.ending is not None:
+                self._kits.pop(live.run_id, None)
+        if live.state.ending is not None and not driver.is_awaited:
+            self._tell_parent(live.state)
+
+    def _tell_parent(self, state: RunState) -> None:
+        parent = pinned(state).parent
+        if parent is not None:
+            self._run_errand(self.child_ended(parent.run_id, parent.command_id))
+
+    def _run_errand(self, errand: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def child_ended(self, run_id: str, command_id: str) -> None:
+        """Let a parent find out how its child ended: here, or not at all when another process drives it."""
+        if (driver := self.drivers.get(run_id)) is not None:
+            command = driver.live.state.open.get(command_id)
+            if isinstance(command, StartChild):
+                self.dispatch.send(driver.live, command)
+            return
+        try:
+            await self.take_up(run_id)
+        except RemitError as error:
+            # The holder looks after its children itself; what cannot be taken up now can be resumed later.
+            _log.warning("run %s was not taken up although its child ended: %s", run_id, error)

@@ -1,0 +1,70 @@
+"""What a run works with, and on which terms: the parts that are objects, and the parts that are data.
+
+Rule 1: a kit holds what cannot be written down: engines, functions, handlers. Losing it loses nothing of the run;
+        a kit that was loaded from files can be made again from the manifest.
+Rule 2: terms are data and are pinned in the manifest.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from remit.core.boundary import STANDARD, Boundary
+from remit.core.budget import Budget
+from remit.core.events import Turn
+from remit.core.goal import Goal
+from remit.core.graph import Graph
+from remit.core.lifecycle import AgentRole
+from remit.core.messages import Message
+from remit.inference.engine import Engine, Restarted, StreamChunk
+from remit.kernel.state import RunState
+from remit.tool.registry import Registry
+
+# Named code of the user: it gets a text and says what is wrong with it (several texts), gives a value (one text), or
+# is content (None).
+Code = Callable[[str], Awaitable[str | Sequence[str] | None] | str | Sequence[str] | None]
+
+
+class ContextProvider(Protocol):
+    """Finds evidence for an exchange."""
+
+    async def build(self, query: str) -> Sequence[Message]:
+        """Messages with what was found for the user's words; none when there is nothing."""
+
+
+# Told of every turn after it was written, with the run as it stands then.
+OnTurn = Callable[[RunState, Turn], None]
+# Told what a model is saying, by the run it says it in. It is provisional until its turn is written.
+OnChunk = Callable[[str, StreamChunk | Restarted], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """The engines by the name of their model, the first being the one that is used; tools; code; who is told."""
+
+    engines: Mapping[str, Engine]
+    tools: Registry = field(default_factory=lambda: Registry(()))
+    code: Mapping[str, Code] = field(default_factory=dict)
+    context: ContextProvider | None = None
+    on_turn: OnTurn | None = None
+    on_chunk: OnChunk | None = None
+
+
+def kit_of(engine: Engine, tools: Registry | None = None) -> Kit:
+    """A kit with one engine."""
+    return Kit({engine.model_info().name: engine}, tools if tools is not None else Registry(()))
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run may do and must achieve."""
+
+    boundary: Boundary = STANDARD
+    budget: Budget = Budget()
+    goal: Goal | None = None
+    # None stands for the graph of the request's mode.
+    graph: Graph | None = None
+    role: AgentRole = AgentRole.GENERAL
+
+
+STANDARD_TERMS = Terms()

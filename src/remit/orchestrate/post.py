@@ -1,0 +1,143 @@
+"""The post: what people say to runs, whichever process drives them.
+
+Rule 1: whoever holds a run hears what is left for it within INBOX_POLL_MS; without a holder, the sender decides itself.
+Rule 2: an entry is settled together with the turn that answers it, so nothing is heard twice and nothing is lost.
+Rule 3: the sender learns whether it was heard, and if not, why.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from remit.core.codec import decode_signal, encode_signal
+from remit.core.events import Turn
+from remit.core.failure import IllegalArrival, InvariantBroken, RemitError, RequestRejected
+from remit.core.signals import Signal, UserSignal
+from remit.orchestrate.executors.human import answer_to
+from remit.orchestrate.hub import Hub, RunHeld
+from remit.orchestrate.ports import Catalogue, Inbox, Live
+
+# A holder looks this often; promised are 200 ms, and a busy machine may need half of that for itself.
+INBOX_POLL_MS = 100
+# How often a sender looks for its answer, and how long before it gives up: a holder that has not heard by then hangs.
+OUTCOME_POLL_MS = 20
+OUTCOME_WAIT_MS_MAX = 10_000
+
+SIGNAL_UNHEARD = "SIGNAL_UNHEARD"
+
+# Whether a run goes on after a signal, when nobody was driving it.
+GOES_ON: Mapping[Signal, bool] = MappingProxyType(
+    {
+        Signal.CANCEL: False,
+        Signal.PAUSE: False,
+        Signal.FEEDBACK: False,
+        Signal.RETRY: False,
+        Signal.RESUME: True,
+        Signal.APPROVE: True,
+        Signal.REJECT: True,
+    }
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Post:
+    """Delivers signals."""
+
+    def __init__(self, hub: Hub, inbox: Inbox, catalogue: Catalogue) -> None:
+        self._hub = hub
+        self._inbox = inbox
+        self._catalogue = catalogue
+        self._rounds: asyncio.Task[None] | None = None
+
+    async def deliver(self, signal: UserSignal) -> Turn | None:
+        """Have a run hear a signal: here, or through its holder, whose turn is not known here.
+
+        Raises IllegalArrival, or RequestRejected with the holder's code, when the run does not want to hear it.
+        """
+        try:
+            return await self._say(signal)
+        except RunHeld:
+            number = await self._inbox.put(signal.run_id, encode_signal(signal))
+        await self._wait(signal.run_id, number)
+        return None
+
+    def keep_watch(self) -> None:
+        """Look into the inbox for as long as runs are driven here."""
+        if self._rounds is None or self._rounds.done():
+            self._rounds = asyncio.create_task(self._go_round())
+
+    async def hear_waiting(self, live: Live) -> None:
+        """Let a run that was just taken up hear what was left for it while nobody listened."""
+        for entry in await self._inbox.pending(after=0):
+            if entry.run_id == live.run_id:
+                await self._hear(live, entry.number, entry.data)
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._rounds is not None:
+            self._rounds.cancel()
+            await asyncio.gather(self._rounds, return_exceptions=True)
+
+    async def _say(self, signal: UserSignal) -> Turn:
+        hub, run_id = self._hub, signal.run_id
+        driver = hub.drivers.get(run_id)
+        state = driver.live.state if driver is not None else (await hub.runner.load(run_id)).state
+        report = answer_to(state, signal)
+        if GOES_ON[signal.type]:
+            return (await hub.hear(run_id, report))[1]
+        return (await hub.note(run_id, report))[1]
+
+    async def _wait(self, run_id: str, number: int) -> None:
+        """Wait for the holder's answer; when the holder is gone, take the run up, which hears the inbox."""
+        for _ in range(OUTCOME_WAIT_MS_MAX // OUTCOME_POLL_MS):
+            await asyncio.sleep(OUTCOME_POLL_MS / 1000)
+            outcome = await self._inbox.outcome(number)
+            if outcome is not None:
+                code, message = outcome
+                if code:
+                    raise RequestRejected(code, message)
+                return
+            try:
+                await self._hub.take_up(run_id)
+            except RunHeld:
+                continue
+        raise RequestRejected(
+            SIGNAL_UNHEARD,
+            f"whoever drives run {run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
+            "it stays in the inbox and is heard when the run is resumed",
+            {"run_id": run_id, "entry": number},
+        )
+
+    async def _go_round(self) -> None:
+        while self._hub.drivers:
+            await asyncio.sleep(INBOX_POLL_MS / 1000)
+            try:
+                await self._look()
+            except RemitError as error:
+                _log.warning("the inbox could not be read: %s", error)
+
+    async def _look(self) -> None:
+        for entry in await self._inbox.pending(after=0):
+            driver = self._hub.drivers.get(entry.run_id)
+            if driver is not None:
+                await self._hear(driver.live, entry.number, entry.data)
+        # Children that were waiting may have been finished by another process.
+        for driver in list(self._hub.drivers.values()):
+            for command_id in list(driver.live.state.held):
+                child = await self._catalogue.entry(f"{driver.live.run_id}.{command_id}")
+                if child is not None and child.ending:
+                    await self._hub.child_ended(driver.live.run_id, command_id)
+
+    async def _hear(self, live: Live, number: int, data: bytes) -> None:
+        code, message = "", ""
+        try:
+            report = answer_to(live.state, decode_signal(data))
+            if live.run_id in self._hub.drivers:
+                await self._hub.hear(live.run_id, report, heard=number)
+            else:
+                await self._hub.runner.judge(live, report, heard=number)
+        except (IllegalArrival, RequestRejected, InvariantBroken) as error:
+            code, message = str(error.code), error.message
+        await self._inbox.settle(number, code, message)

@@ -1,0 +1,246 @@
+"""Audit: decide every turn of a run again and compute its facts again, with no model and no tool.
+
+Rule 1: each arrival is taken back to the report it was made from, and completed anew; what comes out must be the very
+        arrival. Then the kernel decides anew; what comes out must be the very bytes.
+Rule 2: where nothing can be compared there is no equality: a turn of another version, or one whose text is gone.
+Rule 3: the first difference ends the audit, since everything after it stands on it.
+Rule 4: what the journal does not keep cannot be computed again, and the audit says where: why arguments could not be
+        written down, and how a whole number that breaks a schema was spelt (1 or 1.0). Everything else is.
+Rule 5: the first turns of a fork were decided for the run it was copied from; their facts are computed again here, their
+        decisions where they were made.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+
+from remit.core.arrivals import Arrival, RunStarted
+from remit.core.codec import decode_turn, encode_turn, hash_turn
+from remit.core.events import KERNEL_VERSION, Turn
+from remit.core.failure import InvariantBroken, RemitError
+from remit.core.record import Record, Text, digest_of, replace
+from remit.core.storage import BlobMissing
+from remit.kernel.apply import apply
+from remit.kernel.decide import take_turn
+from remit.kernel.state import RunState, pinned
+from remit.observe.history import references
+from remit.observe.plain import plain
+from remit.orchestrate.facts import Facts
+from remit.orchestrate.ports import Blobs
+from remit.orchestrate.retold import report_behind, with_words_of
+from remit.orchestrate.texts import Kept
+
+# Enough of both sides to see what differs.
+SHOWN_CHARS_MAX = 400
+
+# The text under a digest, or None when it is not kept any more.
+BlobOf = Callable[[bytes], bytes | None]
+
+
+# What the house raises over a turn that nobody could have taken.
+_NONSENSE = (RemitError, AssertionError, LookupError, ValueError, TypeError, AttributeError, RecursionError)
+
+
+class Verdict(StrEnum):
+    """What an audit came to."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    OTHER_VERSION = "other_version"
+    REDACTED = "redacted"
+
+
+class Difference(Record):
+    """The first turn that comes out differently: in what, as recorded, and as computed again."""
+
+    seq: int
+    what: str
+    recorded: str
+    recomputed: str
+
+
+class Audit(Record):
+    """What became of the turns of a run, decided again. Numbers in the tuples are those of turns."""
+
+    turns: int
+    verdict: Verdict
+    same: int
+    difference: Difference | None = None
+    # Decided by other rules than these, so not compared.
+    other_version: tuple[int, ...] = ()
+    # Decided again from recorded facts alone, since a text they were computed from is gone.
+    redacted: tuple[int, ...] = ()
+    # Same in everything that the journal keeps enough of (Rule 4).
+    unkept: tuple[int, ...] = ()
+    # Copied from the run this is a fork of (Rule 5).
+    copied: tuple[int, ...] = ()
+
+
+class _Gone(Exception):
+    """A text that is needed is not kept any more."""
+
+
+class _Different(Exception):
+    """Something came out differently."""
+
+    def __init__(self, what: str, recorded: object, recomputed: object) -> None:
+        super().__init__(what)
+        self.what, self.recorded, self.recomputed = what, recorded, recomputed
+
+
+async def kept_texts(blobs: Blobs, data: Iterable[bytes]) -> dict[bytes, bytes]:
+    """The long texts that these turns name, as far as they are kept, for an audit or a verification."""
+    texts: dict[bytes, bytes] = {}
+    for stored in data:
+        for reference in references(decode_turn(stored)):
+            if reference.digest not in texts:
+                try:
+                    texts[reference.digest] = await blobs.get(reference.digest)
+                except BlobMissing:
+                    continue  # Redacted: whoever asks for it learns that it is gone.
+    return texts
+
+
+def audit(data: Sequence[bytes], blob_of: BlobOf) -> Audit:
+    """Decide a run again, from its stored turns."""
+    auditor = _Auditor(blob_of)
+    difference: Difference | None = None
+    for seq, stored in enumerate(data):
+        try:
+            auditor.take(seq, stored)
+        except _Different as found:
+            difference = Difference(seq, found.what, _shown(found.recorded), _shown(found.recomputed))
+            break
+    if difference is not None:
+        verdict = Verdict.DIFFERENT
+    elif auditor.other_version:
+        verdict = Verdict.OTHER_VERSION
+    else:
+        verdict = Verdict.REDACTED if auditor.redacted else Verdict.SAME
+    return Audit(
+        turns=len(data),
+        verdict=verdict,
+        same=auditor.same,
+        difference=difference,
+        other_version=tuple(auditor.other_version),
+        redacted=tuple(auditor.redacted),
+        unkept=tuple(auditor.unkept),
+        copied=tuple(auditor.copied),
+    )
+
+
+class _Auditor:
+    """Follows a run, turn by turn."""
+
+    def __init__(self, blob_of: BlobOf) -> None:
+        self._state = RunState()
+        self._facts = Facts()
+        self._blob_of = blob_of
+        self._copied_seq = -1
+        self.same = 0
+        self.other_version: list[int] = []
+        self.redacted: list[int] = []
+        self.unkept: list[int] = []
+        self.copied: list[int] = []
+
+    def take(self, seq: int, stored: bytes) -> None:
+        """Compare the next turn, then fold it; raises _Different."""
+        try:
+            turn = decode_turn(stored)
+        except InvariantBroken as error:
+            raise _Different("bytes", error.message, "a turn that can be read") from error
+        if turn.kernel != KERNEL_VERSION:
+            self.other_version.append(seq)
+        else:
+            self._compare(seq, turn, stored)
+        try:
+            apply(self._state, turn, hash_turn(stored))
+        except _NONSENSE as error:
+            raise _Different("fold", type(error).__name__, "a turn that follows from those before it") from error
+        if seq == 0 and (origin := pinned(self._state).forked_from) is not None:
+            self._copied_seq = origin.seq
+            self.copied.append(seq)
+
+    def _compare(self, seq: int, turn: Turn, stored: bytes) -> None:
+        is_redacted = False
+        try:
+            arrival = self._completed_again(seq, turn.arrival)
+        except _Gone:
+            arrival, is_redacted = turn.arrival, True
+            self.redacted.append(seq)
+        if arrival != turn.arrival:
+            raise _Different(*_first_unlike("arrival", turn.arrival, arrival))
+        if seq <= self._copied_seq:
+            self.copied.append(seq)
+        elif not _is_copied_start(arrival):
+            self._decide_again(turn, arrival, stored)
+        self.same += not is_redacted
+
+    def _decide_again(self, turn: Turn, arrival: Arrival, stored: bytes) -> None:
+        try:
+            again = take_turn(self._state, arrival, turn.at_ms)
+        except _NONSENSE as error:
+            raise _Different("decisions", turn.decisions, error) from error
+        if encode_turn(again) != stored:
+            raise _Different(*_first_unlike("turn", turn, again))
+
+    def _completed_again(self, seq: int, arrival: Arrival) -> Arrival:
+        """The arrival, made anew from the report it came from."""
+        kept: Kept = []
+        if isinstance(arrival, RunStarted):
+            return self._started_again(arrival, kept)
+        if self._state.manifest is None:
+            raise _Different("arrival", type(arrival).__name__, "RunStarted")
+        try:
+            completed = self._facts.complete(self._state, report_behind(arrival, self._read), kept)
+        except _NONSENSE as error:
+            raise _Different("arrival", arrival, error) from error
+        again = with_words_of(arrival, completed)
+        if again is not completed:
+            self.unkept.append(seq)
+        return again
+
+    def _started_again(self, arrival: RunStarted, kept: Kept) -> Arrival:
+        request = arrival.manifest.request
+        messages = tuple(
+            replace(message, content=self._read(message.content), reasoning=self._read(message.reasoning))
+            for message in request.messages
+        )
+        manifest = replace(arrival.manifest, request=replace(request, messages=messages))
+        try:
+            return self._facts.started(manifest, kept)
+        except _NONSENSE as error:
+            raise _Different("arrival", "RunStarted", error) from error
+
+    def _read(self, text: Text) -> str:
+        """A text in full."""
+        if isinstance(text, str):
+            return text
+        data = self._blob_of(text.digest)
+        if data is None:
+            raise _Gone
+        if digest_of(data) != text.digest:
+            raise _Different("text", text.digest.hex(), digest_of(data).hex())
+        return data.decode()
+
+
+def _is_copied_start(arrival: Arrival) -> bool:
+    return isinstance(arrival, RunStarted) and arrival.manifest.forked_from is not None
+
+
+def _first_unlike(name: str, recorded: object, recomputed: object) -> tuple[str, object, object]:
+    """Where two records differ first, as a path of fields, and both values there."""
+    if type(recorded) is type(recomputed):
+        if isinstance(recorded, Record):
+            for field in recorded.__struct_fields__:
+                was, now = getattr(recorded, field), getattr(recomputed, field)
+                if was != now:
+                    return _first_unlike(f"{name}.{field}", was, now)
+        if isinstance(recorded, tuple) and isinstance(recomputed, tuple):
+            for place, (was, now) in enumerate(zip(recorded, recomputed, strict=False)):
+                if was != now:
+                    return _first_unlike(f"{name}[{place}]", was, now)
+    return name, recorded, recomputed
+
+
+def _shown(value: object) -> str:
+    return plain(value if isinstance(value, str) else str(value), SHOWN_CHARS_MAX)

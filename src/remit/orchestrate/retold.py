@@ -1,0 +1,137 @@
+"""The report behind an arrival: what an executor or a person must have said for facts to make this arrival of it.
+
+Rule 1: a report is told again from what the arrival keeps and from the texts it names, so completing it computes every
+        fact anew: canonical arguments and their hash, violations, evidence, token bounds.
+Rule 2: two things are not kept, and are taken from the record: why arguments had no canonical form, and whether a whole
+        number that a violation quotes was spelt 1 or 1.0.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from remit.core import arrivals
+from remit.core.arrivals import Arrival, ProposedCall
+from remit.core.canonical import INTEGER_MAX
+from remit.core.inference import ModelResult
+from remit.core.record import JsonObject, Text, replace
+from remit.core.schema import MESSAGE_CHARS_MAX, Violation
+from remit.core.tools import ToolCall, ToolResult
+from remit.orchestrate import reports
+from remit.orchestrate.reports import Report
+
+# A text in full, wherever it lives.
+Read = Callable[[Text], str]
+
+# The violation of arguments that have no canonical form, and a value that has none either.
+_NOT_CANONICAL = "canonical"
+_UNWRITABLE = float("nan")
+# A float without a fraction, as a message quotes it.
+_WHOLE_FLOAT = re.compile(r"(?<![\d.])(-?\d+)\.0(?!\d)")
+
+
+def report_behind(arrival: Arrival, read: Read) -> Report:
+    """What was reported; most kinds of arrivals are reported as they stand, and completed as such."""
+    reported = REPORTED.get(type(arrival))
+    return arrival if reported is None else reported(arrival, read)
+
+
+def with_words_of(recorded: Arrival, completed: Arrival) -> Arrival:
+    """The completed arrival, with the words that cannot be computed again as the record has them (Rule 2)."""
+    if isinstance(recorded, arrivals.ModelAnswered) and isinstance(completed, arrivals.ModelAnswered):
+        if len(recorded.calls) != len(completed.calls):
+            return completed
+        pairs = zip(recorded.calls, completed.calls, strict=True)
+        calls = tuple(_reworded(was, now) for was, now in pairs)
+        return completed if calls == completed.calls else replace(completed, calls=calls)
+    if isinstance(recorded, arrivals.ApprovalGiven) and isinstance(completed, arrivals.ApprovalGiven):
+        if recorded.modified is None or completed.modified is None:
+            return completed
+        modified = _reworded(recorded.modified, completed.modified)
+        return completed if modified == completed.modified else replace(completed, modified=modified)
+    return completed
+
+
+def _answer(arrival: arrivals.ModelAnswered, read: Read) -> Report:
+    calls = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
+    result = ModelResult(read(arrival.text), read(arrival.reasoning), calls, arrival.usage)
+    return reports.ModelSaid(arrival.command_id, result)
+
+
+def _result(arrival: arrivals.ToolReturned, read: Read) -> Report:
+    result = ToolResult("", "", read(arrival.content), stop_loop=arrival.stop_loop)
+    return reports.ToolSaid(arrival.command_id, result, arrival.refuted, arrival.duration_ms)
+
+
+def _approval(arrival: arrivals.ApprovalGiven, read: Read) -> Report:
+    modified = arrival.modified
+    return reports.PersonApproved(
+        arrival.command_id, arrival.by, None if modified is None else _arguments(modified, read)
+    )
+
+
+# Arrival kind -> the report it was made from.
+REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyType(
+    {
+        arrivals.ModelAnswered: _answer,
+        arrivals.ToolReturned: _result,
+        arrivals.ToolFailed: lambda arrival, read: reports.ToolBroke(
+            arrival.command_id, arrival.code, arrival.error, arrival.duration_ms
+        ),
+        arrivals.ToolReconciled: lambda arrival, read: reports.ToolAccounted(
+            arrival.command_id, arrival.happened, read(arrival.content)
+        ),
+        arrivals.CodeReturned: lambda arrival, read: replace(arrival, value=read(arrival.value)),
+        arrivals.ChildEnded: lambda arrival, read: reports.ChildSaid(
+            arrival.command_id, arrival.ending, read(arrival.text), arrival.spent
+        ),
+        arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(arrival.command_id, read(arrival.text)),
+        arrivals.ApprovalGiven: _approval,
+        arrivals.QuestionAnswered: lambda arrival, read: reports.PersonSaid(
+            arrival.by, read(arrival.text), arrival.command_id
+        ),
+        arrivals.FeedbackGiven: lambda arrival, read: reports.PersonSaid(arrival.by, read(arrival.text)),
+    }
+)
+
+
+def _arguments(call: ProposedCall, read: Read) -> JsonObject:
+    """The arguments of a proposed call as they were before they were written in canonical form."""
+    text = read(call.arguments)
+    if not text:
+        # They could not be written. Something else that cannot be leads to the same facts, but for the reason.
+        is_no_object = all(violation.keyword != _NOT_CANONICAL for violation in call.violations)
+        unfit: Any = [] if is_no_object else {"": _UNWRITABLE}
+        return unfit  # type: ignore[no-any-return]  # arguments that are no object are what is to be judged
+    arguments: JsonObject = json.loads(text, parse_int=_number)
+    return arguments
+
+
+def _number(digits: str) -> int | float:
+    """A whole number as it was before: the canonical form of 1e16 has no exponent, and no such integer has one."""
+    number = int(digits)
+    return number if -INTEGER_MAX <= number <= INTEGER_MAX else float(digits)
+
+
+def _reworded(was: ProposedCall, now: ProposedCall) -> ProposedCall:
+    """A call with the recorded words, if they differ in nothing but what cannot be computed again."""
+    if was.violations == now.violations or len(was.violations) != len(now.violations):
+        return now
+    is_alike = all(map(_are_alike, was.violations, now.violations))
+    return replace(now, violations=was.violations) if is_alike else now
+
+
+def _are_alike(was: Violation, now: Violation) -> bool:
+    if (was.path, was.keyword) != (now.path, now.keyword):
+        return False
+    # Why something could not be written is not known any more; a violation of a schema quotes the value it is about,
+    # and one that was cut may have been cut elsewhere.
+    is_cut = MESSAGE_CHARS_MAX in (len(was.message), len(now.message))
+    return was.keyword == _NOT_CANONICAL or is_cut or _respelt(was.message) == _respelt(now.message)
+
+
+def _respelt(message: str) -> str:
+    """A message with its whole numbers spelt as integers."""
+    return _WHOLE_FLOAT.sub(lambda found: found[1] if found[1] != "-0" else "0", message)

@@ -1,0 +1,125 @@
+"""Calling a function: arguments made from JSON, a result made into text.
+
+Rule 1: the converter reads the canonical form of the arguments, the very bytes that were judged and approved.
+Rule 2: conversion is strict, so that what the schema refuses is refused here too.
+Rule 3: an argument that was not given is not passed; the function's own default holds.
+Rule 4: a text stays as it is; everything else becomes JSON.
+"""
+
+import asyncio
+import inspect
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from remit.core.canonical import NotCanonical, canonical_json
+from remit.core.failure import ErrorCode
+from remit.core.record import JsonObject
+from remit.tool.cancelling import CancelToken
+from remit.tool.declare import Tool
+from remit.tool.outcomes import RESULT_BYTES_MAX, Performed, Stop, ToolFault, described, fault_of
+from remit.tool.signature import KEY_PARAMETER
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+# Enough of the problems for a model to correct itself.
+PROBLEMS_MAX = 10
+
+
+def prepared(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> dict[str, Any]:
+    """The arguments in the types the function declared, with the hidden ones filled in."""
+    from pydantic import ValidationError
+
+    signature = tool.signature
+    try:
+        given = signature.model.model_validate_json(canonical_json(arguments), strict=True)
+    except ValidationError as error:
+        raise _failed(f"the arguments do not fit: {_problems(error)}") from error
+    except NotCanonical as error:
+        raise _failed(f"the arguments are no JSON: {error}") from error
+    except Exception as error:
+        # A validator of the user's own type may raise anything.
+        raise _failed(f"the arguments could not be converted: {described(error)}") from error
+    values = {
+        name: getattr(given, f"p{position}")
+        for position, (name, has_default) in enumerate(signature.names)
+        if not has_default or f"p{position}" in given.model_fields_set
+    }
+    if signature.takes_key:
+        values[KEY_PARAMETER] = key
+    for name in signature.token_names:
+        values[name] = token
+    return values
+
+
+def called(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> Any:
+    """What the function returned, from a thread or process of its own; an asynchronous one gets a loop of its own."""
+    values = prepared(tool, arguments, key, token)
+    try:
+        return asyncio.run(tool.function(**values)) if tool.is_async else tool.function(**values)
+    except BaseException as error:
+        # Whatever a tool raises, an exit or an interrupt included, is an observation and ends nothing but its call.
+        raise fault_of(error) from error
+
+
+def rendered(tool: Tool, value: Any) -> Performed:
+    """What a function returned, as the text of its result."""
+    if isinstance(value, Stop):
+        if not isinstance(value.content, str):
+            raise _failed(f"returned Stop with a {type(value.content).__name__}; its content must be a text")
+        return Performed(_bounded(value.content), stop_loop=True)
+    if inspect.iscoroutine(value):
+        value.close()
+        raise _failed("returned a coroutine; declare the function with 'async def'")
+    if tool.signature.returns is not None:
+        value = _checked(tool, tool.signature.returns, value)
+    return Performed(_bounded(value if type(value) is str else _written(tool, value)))
+
+
+def _checked(tool: Tool, adapter: "TypeAdapter[Any]", value: Any) -> Any:
+    from pydantic import ValidationError
+
+    try:
+        return adapter.validate_python(value, strict=True)
+    except ValidationError as error:
+        kind, declared = type(value).__name__, tool.signature.returns_name
+        raise _failed(f"returned a {kind} that is not the declared {declared}: {_problems(error)}") from error
+    except Exception as error:
+        raise _failed(f"its result of type {type(value).__name__} could not be checked: {described(error)}") from error
+
+
+def _written(tool: Tool, value: Any) -> str:
+    try:
+        text = (tool.signature.returns or _anything()).dump_json(value, by_alias=True, warnings=False).decode()
+    except Exception as error:
+        # Values of the user's own types may raise anything while they are written.
+        raise _failed(f"returned a {type(value).__name__}, which is no JSON: {described(error)}") from error
+    # A text in an enum or a subclass of str is a text, and stays one.
+    return str.__str__(value) if isinstance(value, str) else text
+
+
+@cache
+def _anything() -> "TypeAdapter[Any]":
+    """Writes what nobody declared, by its type at hand; made once, since making it costs more than using it."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Any)
+
+
+def _bounded(text: str) -> str:
+    size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+    if size > RESULT_BYTES_MAX:
+        raise _failed(f"result_bytes={size} exceeds result_bytes_max={RESULT_BYTES_MAX}; return less, or a reference")
+    return text
+
+
+def _problems(error: "ValidationError") -> str:
+    """The places that do not fit, without the values: those may be long, and the model knows them."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{'.'.join(str(part) for part in one['loc']) or 'value'}: {one['msg']}" for one in found[:PROBLEMS_MAX]]
+    more = [f"and {len(found) - PROBLEMS_MAX} more"] if len(found) > PROBLEMS_MAX else []
+    return "; ".join(told + more)
+
+
+def _failed(error: str) -> ToolFault:
+    return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, error)

@@ -1,0 +1,93 @@
+"""The inside of an isolated call: a process that loads one tool by its source, calls it once and tells the result.
+
+Rule 1: the first bytes of standard input are the job; its end is the end of the parent, and of this process group.
+Rule 2: the result goes through a pipe of its own, so that nothing a tool prints can be taken for it.
+Rule 3: a tool whose file is not the one that was pinned is not called.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from threading import Thread
+from typing import Any
+
+from remit.core.failure import ErrorCode, RemitError
+from remit.core.manifest import Source
+from remit.core.record import JsonObject
+from remit.tool.asking import verdict
+from remit.tool.calling import called, rendered
+from remit.tool.cancelling import CancelToken
+from remit.tool.declare import Tool
+from remit.tool.framing import read_frame, write_frame
+from remit.tool.loading import reload
+from remit.tool.outcomes import Performed, ToolFault
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Perform the job that stands in standard input; the argument is the number of the pipe for the result."""
+    result_pipe = int(arguments[0])
+    # What the tool starts must hold neither pipe, or nobody could tell that this process has ended.
+    os.set_inheritable(result_pipe, False)  # noqa: FBT003  # takes nothing else
+    lifeline = _private_input()
+    job = json.loads(read_frame(lifeline))
+    Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
+    sys.path[:] = job["path"]
+    answer = _answer(job)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    write_frame(result_pipe, json.dumps(answer).encode())
+    os.close(result_pipe)
+    return 0
+
+
+def _private_input() -> int:
+    """Standard input under a number that children do not inherit; tools read an empty one."""
+    lifeline = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return lifeline
+
+
+def _end_with_parent(lifeline: int) -> None:
+    """The parent writes nothing more and keeps its end open as long as it lives; then everything here ends at once."""
+    os.read(lifeline, 1)
+    os.killpg(0, signal.SIGKILL)
+
+
+def _answer(job: JsonObject) -> JsonObject:
+    try:
+        tool = _loaded(Source(**job["source"]))
+        performed = _performed(tool, job["arguments"], job["key"])
+    except ToolFault as fault:
+        return {"code": fault.error_code, "error": fault.error}
+    return {"content": performed.content, "refuted": performed.refuted, "stop_loop": performed.stop_loop}
+
+
+def _loaded(source: Source) -> Tool:
+    try:
+        return next(iter(reload([source])))
+    except RemitError as error:
+        # Nothing was called, so this is a missing dependency and no failure of the tool.
+        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, str(error)) from error
+
+
+def _performed(tool: Tool, arguments: JsonObject, key: str) -> Performed:
+    value = called(tool, arguments, key, CancelToken())
+    performed = rendered(tool, value)
+    if tool.verify is None:
+        return performed
+    refuted = asyncio.run(_verified(tool, arguments, value))
+    return Performed(performed.content, refuted, performed.stop_loop)
+
+
+async def _verified(tool: Tool, arguments: JsonObject, value: Any) -> str:
+    assert tool.verify is not None
+    return await verdict(tool.verify, arguments, value)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,197 @@
+"""Isolating a call: a process of its own that can be killed, with everything it started.
+
+Rule 1: the process leads a session and a group of its own; what ends a call is a signal to the whole group.
+Rule 2: the group is killed before its leader is awaited, since until then nobody else can get its number.
+Rule 3: what the tool prints is read all the time, so that it never blocks, and kept up to a limit.
+Rule 4: a process that was killed has no outcome, unless it told one before.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from threading import Lock
+from time import monotonic
+
+from remit.core.failure import ErrorCode
+from remit.core.record import JsonObject
+from remit.tool.declare import Tool
+from remit.tool.framing import LENGTH_BYTES, write_frame
+from remit.tool.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, ToolFault
+
+# What a tool prints is kept for whoever looks for the reason of a failure; a screenful or two tells it.
+PRINTED_BYTES_MAX = 16 * 1024
+
+# Escaped as JSON, a text takes six times its size at worst, and the frame around it some more.
+FRAME_BYTES_MAX = 6 * RESULT_BYTES_MAX + 65_536
+
+# After its result a process may write what it has buffered. What it leaves running longer is killed.
+EXIT_GRACE_MS = 1_000
+
+_READ_BYTES = 65_536
+
+
+class Killed(Exception):
+    """The process was killed at our wish before it told a result, so nobody knows what it did."""
+
+
+class Leash:
+    """Ends a process from another thread, whether it has started or not, and never after its number is free again."""
+
+    __slots__ = ("_group", "_is_cut", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._group = 0
+        self._is_cut = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the process was ended, or will be as soon as it starts."""
+        return self._is_cut
+
+    def tie(self, group: int) -> None:
+        """Hold a process group from now on."""
+        with self._lock:
+            self._group = group
+            if self._is_cut:
+                _kill(group)
+
+    def cut(self) -> None:
+        """Kill the group."""
+        with self._lock:
+            self._is_cut = True
+            if self._group:
+                _kill(self._group)
+
+    def untie(self) -> None:
+        """Kill what is left of the group and let go."""
+        with self._lock:
+            if self._group:
+                _kill(self._group)
+            self._group = 0
+
+
+def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash) -> Performed:
+    """Call a tool in a process of its own and wait for what it tells."""
+    read_end, write_end = os.pipe()
+    try:
+        process = _start(write_end, leash)
+    except OSError as error:
+        os.close(read_end)
+        message = f"no process could be started for it: {type(error).__name__}: {error}"
+        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message) from error
+    finally:
+        os.close(write_end)
+    assert process.stdin is not None
+    with os.fdopen(read_end, "rb", buffering=0) as told, process:
+        listener = _Listener(process, told.fileno())
+        try:
+            # The process may be gone already; what it left behind says so better than a broken pipe.
+            with contextlib.suppress(BrokenPipeError):
+                write_frame(process.stdin.fileno(), _job(tool, arguments, key))
+            frame = listener.listen()
+        finally:
+            leash.untie()
+            process.wait()
+    return _outcome(frame, process.returncode, listener.printed(), leash)
+
+
+def _start(write_end: int, leash: Leash) -> "subprocess.Popen[bytes]":
+    # -P keeps files of the working directory from standing in for modules of the library.
+    process = subprocess.Popen(  # noqa: S603  # our own interpreter and module, and no shell
+        [sys.executable, "-P", "-m", "remit.tool.isolated", str(write_end)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=(write_end,),
+        start_new_session=True,
+        bufsize=0,
+    )
+    leash.tie(process.pid)
+    return process
+
+
+def _job(tool: Tool, arguments: JsonObject, key: str) -> bytes:
+    source = {field: getattr(tool.source, field) for field in tool.source.__struct_fields__}
+    return json.dumps({"source": source, "arguments": arguments, "key": key, "path": sys.path}).encode()
+
+
+class _Listener:
+    """Reads the three pipes of a process at once."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", told: int) -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._told = told
+        self._texts = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+
+    def listen(self) -> bytes:
+        """The frame with the result, as far as it came; returns when the process has ended or may be ended."""
+        frame = bytearray()
+        deadline: float | None = None
+        with selectors.DefaultSelector() as selector:
+            for pipe in (self._told, *self._texts):
+                os.set_blocking(pipe, False)
+                selector.register(pipe, selectors.EVENT_READ)
+            while deadline is None or monotonic() < deadline:
+                ready = selector.select(None if deadline is None else max(deadline - monotonic(), 0))
+                for key, _ in ready:
+                    part = os.read(key.fd, _READ_BYTES)
+                    if not part:
+                        selector.unregister(key.fd)
+                    elif key.fd == self._told:
+                        frame += part
+                    else:
+                        self._keep(key.fd, part)
+                if self._told not in selector.get_map() or len(frame) > FRAME_BYTES_MAX:
+                    break
+                if deadline is None and _is_complete(frame):
+                    deadline = monotonic() + EXIT_GRACE_MS / 1000
+            self._drain(selector)
+        return bytes(frame)
+
+    def printed(self) -> str:
+        """What was printed, errors last."""
+        return "\n".join(text.decode(errors="replace").strip() for text in self._texts.values() if text.strip())
+
+    def _drain(self, selector: selectors.BaseSelector) -> None:
+        """Read what is there already. Whoever still holds the pipes is not waited for."""
+        for key, _ in selector.select(0):
+            if key.fd in self._texts:
+                self._keep(key.fd, os.read(key.fd, _READ_BYTES))
+
+    def _keep(self, pipe: int, part: bytes) -> None:
+        self._texts[pipe] += part[: PRINTED_BYTES_MAX - len(self._texts[pipe])]
+
+
+def _is_complete(frame: bytearray) -> bool:
+    return len(frame) >= LENGTH_BYTES and len(frame) - LENGTH_BYTES >= int.from_bytes(frame[:LENGTH_BYTES], "big")
+
+
+def _outcome(frame: bytes, status: int, printed: str, leash: Leash) -> Performed:
+    length = int.from_bytes(frame[:LENGTH_BYTES], "big")
+    if len(frame) < LENGTH_BYTES or len(frame) - LENGTH_BYTES != length:
+        if leash.is_cut:
+            raise Killed
+        raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, _told_nothing(status, printed))
+    answer = json.loads(frame[LENGTH_BYTES:])
+    if "code" in answer:
+        raise ToolFault(ErrorCode(answer["code"]), answer["error"])
+    return Performed(answer["content"], answer["refuted"], answer["stop_loop"], printed)
+
+
+def _told_nothing(status: int, printed: str) -> str:
+    how = f"was ended by signal {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
+    # Without its end an error text says little.
+    last = f"; it printed: {printed[-(ERROR_CHARS_MAX // 2) :]}" if printed else ""
+    return f"its process {how} and told no result{last}"
+
+
+def _kill(group: int) -> None:
+    # A group without members left is what was wanted.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

@@ -1,0 +1,73 @@
+"""Outcomes: what a call of a tool came to, and what a tool's own functions may answer.
+
+Rule 1: whatever a tool does, its call ends as Performed or as a ToolFault; nothing else crosses the room.
+Rule 2: texts of tools are data. They are bounded here and made fit to be written where the arrival is made.
+"""
+
+from remit.core.arrivals import Happened
+from remit.core.failure import ErrorCode, RemitError
+from remit.core.record import Record
+
+# A result is a text that a model is shown and a journal keeps. Sixteen megabytes hold any page, file or table that one
+# could mean to show; more is a mistake that would fill the memory of every run beside it.
+RESULT_BYTES_MAX = 16 * 1024 * 1024
+
+# Enough to read what went wrong, little enough to stand in a turn and in a prompt.
+ERROR_CHARS_MAX = 2_000
+
+
+class Performed(Record):
+    """A call that returned: its result as text, what `verify` found wrong with it, and what an isolated tool printed."""
+
+    content: str
+    refuted: str = ""
+    stop_loop: bool = False
+    printed: str = ""
+
+
+class Stop(Record):
+    """Returned by a tool that wants the loop to stop: the text becomes the answer, if the tool `may_stop_loop`."""
+
+    content: str
+
+
+class Reconciled(Record):
+    """What became of an earlier call: whether it happened, its result if it did, and why nobody knows otherwise."""
+
+    happened: Happened
+    content: str = ""
+    why: str = ""
+
+
+class ToolFault(RemitError):
+    """A call that came to nothing, or to nothing known; an observation like any other."""
+
+    def __init__(self, code: ErrorCode, error: str, *, was_abandoned: bool = False) -> None:
+        super().__init__(code, shortened(error))
+        self.error_code = code
+        # Whether the function is still running somewhere, because it ignored that it was told to stop.
+        self.was_abandoned = was_abandoned
+
+    @property
+    def error(self) -> str:
+        """What went wrong, as a text for the model."""
+        return self.message
+
+
+def fault_of(error: BaseException) -> ToolFault:
+    """The observation that a tool raised something."""
+    return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, described(error))
+
+
+def described(error: BaseException) -> str:
+    """The type and the message of an error; an error of a stranger may fail to tell its message."""
+    try:
+        message = str(error)
+    except Exception as failure:  # noqa: BLE001  # the words of a stranger's error are a stranger's code
+        message = f"its message raised {type(failure).__name__}"
+    return shortened(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+
+
+def shortened(text: str) -> str:
+    """The text, cut at ERROR_CHARS_MAX."""
+    return text if len(text) <= ERROR_CHARS_MAX else text[: ERROR_CHARS_MAX - 4] + " ..."

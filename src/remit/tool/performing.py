@@ -1,0 +1,188 @@
+"""Performing calls: one door for functions on the event loop, in threads and in processes of their own.
+
+Rule 1: a call ends as Performed, as a ToolFault, or by the cancellation of whoever awaits it.
+Rule 2: what is cancelled is told to stop. A coroutine is cancelled, a process is killed, a thread has its token set.
+Rule 3: a thread that does not listen is abandoned: it goes on, and its outcome is handed over when it comes, because
+        the effect of a call is the same whether anybody waited for it or not.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+from remit.core.failure import ErrorCode
+from remit.core.record import JsonObject, replace
+from remit.tool.asking import check_available, raise_if_ours, verdict
+from remit.tool.calling import called, prepared, rendered
+from remit.tool.cancelling import CancelToken
+from remit.tool.declare import Tool
+from remit.tool.isolating import Killed, Leash, call_isolated
+from remit.tool.outcomes import Performed, ToolFault, fault_of
+from remit.tool.threads import THREADS_MAX, threads
+
+# A tool that looks at its token between two steps looks every few dozen milliseconds; who cancels waits no longer.
+CANCEL_GRACE_MS = 100
+# A killed process is gone in milliseconds, unless the kernel itself waits for a device.
+KILL_GRACE_MS = 2_000
+
+# The outcome of a call that nobody waits for any more; None if it has none, since its process was killed.
+Late: TypeAlias = "asyncio.Task[Performed | ToolFault | None]"
+
+_log = logging.getLogger(__name__)
+
+
+class _Attempt:
+    """One call: how it is told to stop, and what is left of it when nobody waits any more."""
+
+    __slots__ = ("arguments", "call_id", "has_begun", "key", "late", "leash", "token", "tool")
+
+    def __init__(self, tool: Tool, arguments: JsonObject, call_id: str, key: str) -> None:
+        self.tool = tool
+        self.arguments = arguments
+        self.call_id = call_id
+        self.key = key
+        self.token = CancelToken()
+        self.leash = Leash()
+        self.has_begun = False
+        self.late: Late | None = None
+
+
+def _forget(late: Late) -> None:
+    """Whoever does not ask for late outcomes gets none."""
+
+
+async def perform(
+    tool: Tool,
+    arguments: JsonObject,
+    *,
+    call_id: str,
+    key: str,
+    on_abandoned: Callable[[Late], None] = _forget,
+    timeout_ms: int | None = None,
+) -> Performed:
+    """Perform one call, or raise the ToolFault it came to.
+
+    `on_abandoned` is called once when a call was cancelled that had begun in a thread or process, with a task that
+    holds its outcome or will. That task is done already if the function stopped in time; if not, it was abandoned.
+    The caller keeps the task. With `timeout_ms` the call is cut off by itself, with the code TOOL_TIMEOUT.
+    """
+    attempt = _Attempt(tool, arguments, call_id, key)
+    try:
+        if timeout_ms is None:
+            return await _attempted(attempt)
+        async with asyncio.timeout(timeout_ms / 1000):
+            return await _attempted(attempt)
+    except TimeoutError:
+        return _timed_out(attempt, timeout_ms or 0, on_abandoned)
+    except asyncio.CancelledError:
+        if attempt.late is not None:
+            on_abandoned(attempt.late)
+        raise
+
+
+async def _attempted(attempt: _Attempt) -> Performed:
+    tool, arguments, key = attempt.tool, attempt.arguments, attempt.key
+    await check_available(tool)
+    attempt.has_begun = True
+    if tool.isolate:
+        return await _in_thread(attempt, partial(call_isolated, tool, arguments, key, attempt.leash))
+    if tool.is_async:
+        return await _on_loop(tool, arguments, key, attempt.token)
+    return await _in_thread(attempt, partial(_blocking, tool, arguments, key, attempt.token))
+
+
+def _timed_out(attempt: _Attempt, timeout_ms: int, on_abandoned: Callable[[Late], None]) -> Performed:
+    """What a call came to whose time is up: its result if it came at the last moment, else nothing that is known."""
+    late = attempt.late
+    if not attempt.has_begun:
+        message = f"the call did not begin within timeout_ms={timeout_ms}; threads_max={THREADS_MAX} may all be taken"
+        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message)
+    message = f"tool {attempt.tool.name!r} took longer than timeout_ms={timeout_ms}"
+    if late is None:
+        raise ToolFault(ErrorCode.TOOL_TIMEOUT, message)
+    if not late.done():
+        on_abandoned(late)
+        raise ToolFault(ErrorCode.TOOL_TIMEOUT, f"{message} and does not stop; it was abandoned", was_abandoned=True)
+    outcome = late.result()
+    if isinstance(outcome, Performed):
+        return outcome
+    ended = f" and ended with {outcome.error}" if outcome is not None else ""
+    raise ToolFault(ErrorCode.TOOL_TIMEOUT, message + ended)
+
+
+async def _on_loop(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> Performed:
+    values = prepared(tool, arguments, key, token)
+    try:
+        value = await tool.function(**values)
+    except BaseException as error:
+        raise_if_ours(error)
+        raise fault_of(error) from error
+    return await _verified(tool, arguments, (value, rendered(tool, value)))
+
+
+def _blocking(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> tuple[Any, Performed]:
+    value = called(tool, arguments, key, token)
+    return value, rendered(tool, value)
+
+
+async def _in_thread(attempt: _Attempt, work: Callable[[], Any]) -> Performed:
+    """Have work done in a thread. When whoever awaits is cancelled, the work is told to stop and given a short grace."""
+    future = threads().submit(partial(_outcome, work))
+    waiter = asyncio.wrap_future(future)
+    try:
+        outcome = await asyncio.shield(waiter)
+    except asyncio.CancelledError:
+        if future.cancel():
+            attempt.has_begun = False
+            raise
+        await _stopped(attempt, waiter)
+        raise
+    return await _settled(attempt, outcome)
+
+
+async def _stopped(attempt: _Attempt, waiter: "asyncio.Future[Any]") -> None:
+    """Tell work to stop, and give it a short while to do so."""
+    attempt.token.cancel()
+    attempt.leash.cut()
+    late = attempt.late = asyncio.create_task(_late(attempt, waiter))
+    grace_ms = KILL_GRACE_MS if attempt.tool.isolate else CANCEL_GRACE_MS
+    await asyncio.wait([late], timeout=grace_ms / 1000)
+    if not late.done():
+        _log.warning("tool %s (call %s) does not stop and was abandoned", attempt.tool.name, attempt.call_id)
+
+
+def _outcome(work: Callable[[], Any]) -> Any:
+    """What work came to, as a value: some errors cannot cross from a thread to the loop by being raised."""
+    try:
+        return work()
+    except (ToolFault, Killed) as fault:
+        return fault
+    except BaseException as error:  # noqa: BLE001  # a call that breaks in an unknown way is an observation, too
+        return fault_of(error)
+
+
+async def _settled(attempt: _Attempt, outcome: Any) -> Performed:
+    match outcome:
+        case Performed():
+            return outcome
+        case ToolFault() | Killed():
+            raise outcome
+    return await _verified(attempt.tool, attempt.arguments, outcome)
+
+
+async def _verified(tool: Tool, arguments: JsonObject, returned: tuple[Any, Performed]) -> Performed:
+    value, performed = returned
+    if tool.verify is None:
+        return performed
+    return replace(performed, refuted=await verdict(tool.verify, arguments, value))
+
+
+async def _late(attempt: _Attempt, waiter: "asyncio.Future[Any]") -> Performed | ToolFault | None:
+    try:
+        return await _settled(attempt, await waiter)
+    except ToolFault as fault:
+        return fault
+    except Killed:
+        return None

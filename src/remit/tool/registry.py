@@ -1,0 +1,54 @@
+"""The registry: the tools of a run, by name, in the order they were declared."""
+
+from collections.abc import Iterable, Iterator
+
+from remit.core.canonical import canonical_hash
+from remit.core.failure import RequestRejected
+from remit.core.manifest import Source
+from remit.core.tools import ToolDefinition
+from remit.tool.declare import Function, Tool, tool
+
+TOOL_NAME_TAKEN = "TOOL_NAME_TAKEN"
+
+
+class Registry:
+    """Tools by name. A plain function becomes a tool whose effect is the worst."""
+
+    __slots__ = ("_tools",)
+
+    def __init__(self, tools: Iterable[Tool | Function] = ()) -> None:
+        self._tools: dict[str, Tool] = {}
+        for given in tools:
+            one = given if isinstance(given, Tool) else tool(given)
+            if one.name in self._tools:
+                message = f"two tools are called {one.name!r}; give one of them another name with @tool(name=...)"
+                raise RequestRejected(TOOL_NAME_TAKEN, message, {"tool": one.name})
+            self._tools[one.name] = one
+
+    @property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """What the manifest pins."""
+        return tuple(one.definition for one in self)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where the functions came from, in the same order."""
+        return tuple(one.source for one in self)
+
+    @property
+    def version(self) -> str:
+        """The hash over the versions of all tools, as the manifest names it."""
+        return canonical_hash([one.definition.version for one in self]).hex()
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of this name."""
+        return self._tools.get(name)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
