@@ -14,6 +14,7 @@ from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending
 from remit.core.record import Record
 from remit.core.rulings import NodeEntered, Rung
+from remit.core.signals import packet_id
 from remit.core.tools import MUTATING
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
 from remit.observe.execution import selected_tools
@@ -204,7 +205,7 @@ def _standing(state: RunState, turns: Sequence[Turn]) -> Standing:
             node=node,
             receives=row.receives,
         )
-    asked = tuple(_question(question) for question in questions(state))
+    asked = tuple(_question(state.run_id, question) for question in questions(state))
     if (code := waiting_for(state)) is not None:
         held = (state.open[command_id] for command_id in state.held)
         return Standing(
@@ -230,7 +231,7 @@ def _cancelled_by(turns: Iterable[Turn]) -> str:
     return next((turn.arrival.by for turn in turns if isinstance(turn.arrival, CancelRequested)), "")
 
 
-def _question(asked: AskHuman) -> Question:
+def _question(run_id: str, asked: AskHuman) -> Question:
     tool = "" if asked.packet is None else asked.packet.call.tool
     reasons = (asked.question,) if asked.packet is None else asked.packet.reasons
-    return Question(asked.id, asked.ending.value, tool, reasons, asked.expires_at_ms)
+    return Question(packet_id(run_id, asked.id), asked.ending.value, tool, reasons, asked.expires_at_ms)

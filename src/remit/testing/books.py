@@ -64,20 +64,25 @@ def commands_of(run: SimulatedRun) -> Iterator[tuple[Turn, Command]]:
 
 
 def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
-    """Every turn with the deadline in force: it moves along while a person is asked or the run is paused."""
+    """Every turn with the deadline in force: it moves along while a person is asked, by a child too, or the run paused."""
     manifest = pinned(run.state)
     deadline = run.turns[0].at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
     deadline = min(deadline, manifest.deadline_at_ms or deadline)
     asking, paused, since_ms = 0, False, 0
+    held: set[str] = set()
     for turn in run.turns:
-        was_standing = asking > 0 or paused
+        was_standing = asking > 0 or paused or bool(held)
         moved = deadline + (turn.at_ms - since_ms if was_standing else 0)
         yield turn, moved
         for decision in turn.decisions:
             asking += isinstance(decision, AskHuman) - isinstance(decision, rulings.QuestionSettled)
+            if isinstance(decision, rulings.ChildHeld):
+                held.add(decision.command_id)
+            elif isinstance(decision, rulings.CommandSettled | rulings.CallSettled):
+                held.discard(decision.command_id)
             paused = paused or isinstance(decision, rulings.RunPaused)
             paused = paused and not isinstance(decision, rulings.RunResumed | rulings.RunEnded)
-        is_standing = asking > 0 or paused
+        is_standing = asking > 0 or paused or bool(held)
         if was_standing and not is_standing:
             deadline = moved
         elif is_standing and not was_standing:

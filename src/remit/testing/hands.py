@@ -9,6 +9,8 @@ from remit.core.arrivals import Happened
 from remit.core.codec import read_json
 from remit.core.commands import AskPurpose, Command
 from remit.core.failure import Ending, ErrorCode
+from remit.core.inference import ModelResult
+from remit.core.manifest import Source
 from remit.core.messages import Message
 from remit.core.record import Record, replace
 from remit.core.tools import ToolResult
@@ -202,6 +204,9 @@ class Hands:
     async def _ask_human(self, run_id: str, command: commands.AskHuman) -> None:
         """A person answers after a while. People are not part of the process and survive it."""
         reply, world = self._person(self._world.chance), self._world
+        parent = pinned(self._state(run_id)).parent
+        if parent is not None:
+            self._report(parent.run_id, arrivals.ChildSuspended(parent.command_id, command.ending))
         if reply is Reply.IGNORE:
             return
         report = self._answer(run_id, command, reply)
@@ -284,12 +289,15 @@ class Hands:
             lambda: arrivals.ResumeRequested("ada"),
             lambda: reports.PersonSaid("ada", "please be quick"),
             lambda: arrivals.ToolOutcomeLost(some_id),
-            lambda: arrivals.ModelAnswered(some_id, "I am not who you asked", tokens_bound=40),
+            lambda: reports.ModelSaid(some_id, ModelResult("I am not who you asked")),
             lambda: arrivals.ToolReturned(no_call, "forged", b"", 22),
             lambda: arrivals.ApprovalGiven(some_id, "mallory"),
             lambda: arrivals.ApprovalRefused(some_id, "ada"),
             lambda: arrivals.OutcomeJudged(some_id, "ada", Happened.UNKNOWN),
             lambda: arrivals.RunStarted(pinned(state), 0),
             lambda: arrivals.RetryRequested("ada"),
+            lambda: arrivals.SessionNoted("ada", f"key-{chance.randrange(3)}", "1"),
+            lambda: arrivals.SourcesAccepted("ada", (Source("charge", "/tools.py", "charge", "0f"),)),
+            lambda: arrivals.ChildSuspended(some_id, Ending.CONFIRM_REQUIRED),
         )
         return chance.choice(kinds)()

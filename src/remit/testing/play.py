@@ -8,17 +8,15 @@ Everything printed is escaped: what a model or a tool says is data, also in a te
 import sys
 from collections.abc import Sequence
 
-from remit.core.arrivals import ProposedCall, RunStarted
 from remit.core.boundary import PROFILES
-from remit.core.budget import FIELDS
-from remit.core.commands import COMMANDS, Packet
 from remit.core.contract import SystemRequest
-from remit.core.events import Turn
 from remit.core.inference import ModelInfo, Price
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
 from remit.core.tools import Effect, ToolDefinition
 from remit.observe.execution import response_of
+from remit.observe.plain import plain
+from remit.observe.trace import trace_lines
 from remit.orchestrate.patterns.chat import chat_for
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import SimulatedRun
@@ -27,13 +25,6 @@ from remit.testing.script import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
 
 ORDER = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
-# Wide enough for a line of a terminal, narrow enough to stay one.
-LINE_CHARS_MAX = 130
-
-# Fields that speak for themselves, fields that hold charges, and fields that only programs read.
-SPEAKING = ("tool", "calls", "arguments", "text", "content", "node", "code", "ending", "packet", "answer", "purpose")
-CHARGES = ("reserved", "charged", "releases", "over")
-UNSAID = ("tokens_bound", "evidence", "arguments_hash", "version", "usage", "timeout_ms", "key", "model", "call_id")
 
 
 def demo_manifest() -> Manifest:
@@ -72,50 +63,7 @@ def demo_world() -> SimulatedWorld:
 
 def lines_of(run: SimulatedRun) -> list[str]:
     """The turns of a run: what arrived, then what was ruled, then (after an arrow) what was ordered."""
-    return [line for turn in run.turns for line in _lines_of(turn, run.turns[0].at_ms)]
-
-
-def _lines_of(turn: Turn, began_at_ms: int) -> list[str]:
-    lines = [f"{turn.seq:>3} {(turn.at_ms - began_at_ms) / 1000:>8.1f} s  {_shown(turn.arrival)}"]
-    for decision in turn.decisions:
-        arrow = "-> " if type(decision) in COMMANDS else "   "
-        lines.append(f"{'':>14}{arrow}{_shown(decision)}")
-    return lines
-
-
-def _shown(record: object) -> str:
-    """A record by its name and the fields that say something."""
-    if isinstance(record, RunStarted):
-        said = [_escaped(record.manifest.boundary.name), _value(record.manifest.request.messages[-1].content)]
-    else:
-        fields = (
-            (name, getattr(record, name)) for name in getattr(record, "__struct_fields__", ()) if name not in UNSAID
-        )
-        said = [_field(name, value) for name, value in fields if value not in ("", b"", (), 0, None)]
-    text = " ".join([type(record).__name__, *said])
-    return text if len(text) <= LINE_CHARS_MAX else f"{text[: LINE_CHARS_MAX - 1]}…"
-
-
-def _field(name: str, value: object) -> str:
-    if name in CHARGES and isinstance(value, tuple):
-        return f"{name}={'+'.join(f'{amount} {FIELDS[dimension]}' for dimension, amount in value)}"
-    return _value(value) if name in SPEAKING else f"{name}={_value(value)}"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.hex()[:8]
-    if isinstance(value, ProposedCall):
-        return f"{_escaped(value.tool)}{_value(value.arguments)}"
-    if isinstance(value, Packet):
-        return f"{_value(value.call)} because {_escaped('; '.join(value.reasons))}"
-    if isinstance(value, tuple):
-        return ", ".join(_value(item) for item in value)
-    return _escaped(str(value))
-
-
-def _escaped(text: str) -> str:
-    return text.encode("unicode_escape").decode()
+    return trace_lines(run.turns)
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -135,7 +83,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 def _print_run(world: SimulatedWorld, run: SimulatedRun) -> None:
     response = response_of(run.state, world.text(run.state.answer))
     print("\n".join(lines_of(run)))
-    print(f"\n{response.terminal_code or 'open'}: {_escaped(response.content)}")
+    print(f"\n{response.terminal_code or 'open'}: {plain(response.content)}")
     print(f"run {run.run_id}: {len(run.turns)} turns, {sum(map(len, run.journal))} bytes\n")
 
 

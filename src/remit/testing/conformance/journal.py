@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import AppendConflict
+from remit.core.storage import AppendConflict, Barrier, Listing
 from remit.orchestrate.ports import Journal
 
 # Opens a journal that is empty, and closes it afterwards.
@@ -143,6 +143,52 @@ async def what_was_read_stays_as_it_was(open_journal: OpenJournal) -> None:
         assert list(read) == written, "a turn that was written later appeared in an earlier reading"
 
 
+async def a_turn_with_a_barrier_is_written_like_any_other(open_journal: OpenJournal) -> None:
+    """A barrier asks for more and changes nothing of the turn; whoever comes second learns it all the same."""
+    async with open_journal() as journal:
+        turns = [b"first", b"second", b"third"]
+        await journal.append("run", turns[0], after=-1, listing=Listing(1))
+        await journal.append("run", turns[1], after=0, barrier=Barrier(waiting_for="REVIEW_REQUIRED"))
+        await _expect_conflict(journal, "run", after=0, barrier=Barrier())
+        await journal.append("run", turns[2], after=1, barrier=Barrier("SUCCESS"))
+        assert list(await journal.read("run")) == turns, "turns with barriers do not come back as written"
+
+
+async def an_ended_run_takes_an_addendum(open_journal: OpenJournal) -> None:
+    """What comes after the ending is written too; the journal does not judge."""
+    async with open_journal() as journal:
+        await journal.append("run", b"end", after=-1, listing=Listing(1), barrier=Barrier("SUCCESS"))
+        await journal.append("run", b"late", after=0, barrier=Barrier("SUCCESS"))
+        assert list(await journal.read("run")) == [b"end", b"late"], "an addendum is not kept"
+
+
+async def rivals_with_barriers_are_told_apart(open_journal: OpenJournal) -> None:
+    """Of barriers after the same turn, at the same time, exactly one is written; other runs are not held up."""
+    async with open_journal() as journal:
+        rivals = [_outcome(journal, b"%d" % rival, -1, Barrier()) for rival in range(RIVALS)]
+        others = [_written(journal, f"other{number}", 2) for number in range(RIVALS)]
+        outcomes, _ = await asyncio.gather(asyncio.gather(*rivals), asyncio.gather(*others))
+        won = [data for data in outcomes if data is not None]
+        assert len(won) == 1, f"{len(won)} of {RIVALS} rivals with barriers were told that they won"
+        assert list(await journal.read("run")) == won, "the turn that was written is not the winner's"
+
+
+async def a_cancelled_append_harms_nobody(open_journal: OpenJournal) -> None:
+    """Whoever gives up may or may not have written; all others have, and the run goes on from where it stands."""
+    async with open_journal() as journal:
+        await _written(journal, "run", 1)
+        given_up = asyncio.ensure_future(journal.append("run", b"given up", after=0, barrier=Barrier()))
+        others = [asyncio.ensure_future(_written(journal, f"other{number}", 2)) for number in range(RIVALS)]
+        await asyncio.sleep(0)
+        given_up.cancel()
+        for number, turns in enumerate(await asyncio.gather(*others)):
+            assert list(await journal.read(f"other{number}")) == turns, "a cancelled append took another one along"
+        await asyncio.wait([given_up])
+        stands_at = len(await journal.read("run")) - 1
+        await journal.append("run", b"next", after=stands_at)
+        assert list(await journal.read("run", after=stands_at)) == [b"next"], "after a cancelled append nothing follows"
+
+
 JOURNAL_CHECKS: Sequence[JournalCheck] = (
     an_unknown_run_reads_as_nothing,
     turns_come_back_in_order,
@@ -157,6 +203,10 @@ JOURNAL_CHECKS: Sequence[JournalCheck] = (
     one_of_many_rivals_wins,
     runs_are_written_beside_each_other,
     what_was_read_stays_as_it_was,
+    a_turn_with_a_barrier_is_written_like_any_other,
+    an_ended_run_takes_an_addendum,
+    rivals_with_barriers_are_told_apart,
+    a_cancelled_append_harms_nobody,
 )
 
 
@@ -167,18 +217,18 @@ async def _written(journal: Journal, run_id: str, count: int) -> list[bytes]:
     return turns
 
 
-async def _expect_conflict(journal: Journal, run_id: str, *, after: int) -> None:
+async def _expect_conflict(journal: Journal, run_id: str, *, after: int, barrier: Barrier | None = None) -> None:
     try:
-        await journal.append(run_id, b"too late", after=after)
+        await journal.append(run_id, b"too late", after=after, barrier=barrier)
     except AppendConflict:
         return
     raise AssertionError(f"an append after turn {after}, where it does not belong, raised no AppendConflict")
 
 
-async def _outcome(journal: Journal, data: bytes, after: int) -> bytes | None:
+async def _outcome(journal: Journal, data: bytes, after: int, barrier: Barrier | None = None) -> bytes | None:
     """What was written, or None when another was faster."""
     try:
-        await journal.append("run", data, after=after)
+        await journal.append("run", data, after=after, barrier=barrier)
     except AppendConflict:
         return None
     return data

@@ -1,0 +1,81 @@
+"""What every Inbox must do.
+
+A check is a coroutine function. It opens an empty inbox with the function it is given, uses it, and raises
+AssertionError with a sentence when it does not do what is relied on. Run each of INBOX_CHECKS against your inbox,
+with any test runner.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from remit.core.storage import InboxEntry
+from remit.orchestrate.ports import Inbox
+
+# Opens an inbox that is empty, and closes it afterwards.
+OpenInbox = Callable[[], AbstractAsyncContextManager[Inbox]]
+InboxCheck = Callable[[OpenInbox], Coroutine[Any, Any, None]]
+
+RIVALS = 20
+EVERY_BYTE = bytes(range(256))
+
+
+async def an_empty_inbox_holds_nothing(open_inbox: OpenInbox) -> None:
+    """Nothing is pending, and nothing was settled."""
+    async with open_inbox() as inbox:
+        assert list(await inbox.pending(after=0)) == [], "an empty inbox holds entries"
+        assert await inbox.outcome(1) is None, "an entry that nobody left was settled"
+
+
+async def what_was_left_is_found_in_order(open_inbox: OpenInbox) -> None:
+    """Entries come back exactly, oldest first, under the numbers that were told."""
+    async with open_inbox() as inbox:
+        left = [("a", EVERY_BYTE), ("b", b""), ("a", b"\x00"), ("ä'; --", b"x")]
+        numbers = [await inbox.put(run_id, data) for run_id, data in left]
+        expected = [InboxEntry(number, *entry) for number, entry in zip(numbers, left, strict=True)]
+        assert list(await inbox.pending(after=0)) == expected, "what was left in the inbox is not what is found"
+        assert numbers == sorted(set(numbers)), f"numbers do not grow: {numbers}"
+        assert numbers[0] > 0, "an entry is numbered 0, which means none"
+
+
+async def reading_goes_on_after_a_number(open_inbox: OpenInbox) -> None:
+    """Whoever has seen an entry asks for later ones."""
+    async with open_inbox() as inbox:
+        numbers = [await inbox.put("run", b"%d" % position) for position in range(4)]
+        found = [entry.number for entry in await inbox.pending(after=numbers[1])]
+        assert found == numbers[2:], f"after {numbers[1]}, of {numbers}, {found} are found"
+        assert list(await inbox.pending(after=numbers[-1])) == [], "something comes after the last entry"
+
+
+async def a_settled_entry_is_no_longer_pending(open_inbox: OpenInbox) -> None:
+    """It was heard or refused, whoever left it can learn which, and its number is not given again."""
+    async with open_inbox() as inbox:
+        heard, refused, waiting = [await inbox.put("run", b"%d" % position) for position in range(3)]
+        await inbox.settle(heard, "", "")
+        await inbox.settle(refused, "RUN_ENDED", "the run has ended")
+        found = [entry.number for entry in await inbox.pending(after=0)]
+        assert found == [waiting], f"one entry waits, and {found} are pending"
+        assert await inbox.outcome(heard) == ("", ""), "an entry that was heard does not say so"
+        assert await inbox.outcome(refused) == ("RUN_ENDED", "the run has ended"), "a refusal does not come back"
+        assert await inbox.outcome(waiting) is None, "an entry that waits was settled"
+        await inbox.settle(waiting, "", "")
+        assert await inbox.put("run", b"new") > waiting, "the number of a settled entry was given again"
+
+
+async def many_may_leave_something_at_once(open_inbox: OpenInbox) -> None:
+    """Everything that was left at the same time is found, each under a number of its own."""
+    async with open_inbox() as inbox:
+        numbers = await asyncio.gather(*(inbox.put("run", b"%d" % rival) for rival in range(RIVALS)))
+        found = {entry.number: entry.data for entry in await inbox.pending(after=0)}
+        expected = {number: b"%d" % rival for rival, number in enumerate(numbers)}
+        assert found == expected, f"{RIVALS} entries were left, and {len(found)} are found"
+
+
+INBOX_CHECKS: Sequence[InboxCheck] = (
+    an_empty_inbox_holds_nothing,
+    what_was_left_is_found_in_order,
+    reading_goes_on_after_a_number,
+    a_settled_entry_is_no_longer_pending,
+    many_may_leave_something_at_once,
+)
