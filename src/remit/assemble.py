@@ -7,16 +7,27 @@ Rule 2: nothing is opened before it is needed, and whoever opens a system closes
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
+from remit.core.boundary import Boundary
+from remit.core.budget import Budget
+from remit.core.contract import SystemRequest
+from remit.core.events import Turn
+from remit.core.signing import Signer
+from remit.inference.engine import Restarted, StreamChunk
+from remit.inference.specs import open_engine
+from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facade import Store, System
+from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.orchestrate.kits import kit_again
+from remit.tool.loading import load_tools
+from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
     from remit.backend.embedded.store import EmbeddedStore
@@ -57,9 +68,53 @@ def _letters(number: int, count: int) -> str:
     )
 
 
-def system_on(store: Store) -> System:
-    """A system on a store of the caller's."""
-    return System(store, clock=WallClock(), find_kit=kit_again, new_id=new_run_id)
+class Watcher(Protocol):
+    """Is told what happens in the runs that are driven here, while it happens."""
+
+    def turned(self, run_id: str, request: SystemRequest, turn: Turn) -> None:
+        """A turn was written."""
+
+    def said(self, run_id: str, text: str) -> None:
+        """A model said something more; it is provisional until its turn is written."""
+
+    def restarted(self, run_id: str) -> None:
+        """What the model said since the last turn is void; it begins anew."""
+
+
+def watched(kit: Kit, watcher: Watcher) -> Kit:
+    """The kit, with somebody who is told what happens."""
+
+    def on_turn(state: RunState, turn: Turn) -> None:
+        watcher.turned(state.run_id, pinned(state).request, turn)
+
+    def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
+        if isinstance(chunk, StreamChunk):
+            watcher.said(run_id, chunk.text)
+        else:
+            watcher.restarted(run_id)
+
+    return replace(kit, on_turn=on_turn, on_chunk=on_chunk)
+
+
+def kit_for(engine: str, tools: Sequence[str] = (), *, base: Path) -> Kit:
+    """The kit that an engine's spec and the places of tools describe; paths in the spec start from `base`."""
+    found = open_engine(engine, base=base)
+    return kit_of(found, Registry([tool for place in tools for tool in load_tools(place)]))
+
+
+def terms_for(boundary: Boundary, budget: Budget) -> Terms:
+    """The terms of a run within a boundary, narrowed by a budget."""
+    return Terms(boundary, budget)
+
+
+def system_on(store: Store, *, watcher: Watcher | None = None, signer: Callable[[], Signer] | None = None) -> System:
+    """A system on a store of the caller's. Whoever watches is told of every run that is taken up again."""
+
+    async def find_kit(state: RunState) -> Kit:
+        kit = await kit_again(state)
+        return kit if watcher is None else watched(kit, watcher)
+
+    return System(store, clock=WallClock(), find_kit=find_kit, new_id=new_run_id, signer=signer)
 
 
 def system_in_memory() -> System:
@@ -75,9 +130,27 @@ def open_store(settings: Settings) -> "EmbeddedStore":
 
 
 @asynccontextmanager
-async def opened(settings: Settings | None = None) -> AsyncIterator[System]:
+async def opened(settings: Settings | None = None, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
     """A system on the store of the settings, closed at the end."""
-    system = system_on(open_store(settings or settings_of()))
+    store = open_store(settings or settings_of())
+    system = system_on(store, watcher=watcher, signer=lambda: store.signer)
+    try:
+        yield system
+    finally:
+        await system.close()
+
+
+@asynccontextmanager
+async def opened_to_read(settings: Settings | None = None) -> AsyncIterator[System]:
+    """A system on a store that is there, in which nothing can be written."""
+    from remit.backend.embedded.keys import KEY
+    from remit.backend.embedded.store import EmbeddedStore
+
+    settings = settings or settings_of()
+    store = EmbeddedStore.open_to_read(settings.home)
+    # Reading makes no key where there is none.
+    has_key = (settings.home / KEY).exists()
+    system = system_on(store, signer=(lambda: store.signer) if has_key else None)
     try:
         yield system
     finally:

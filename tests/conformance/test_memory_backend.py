@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
-from remit.orchestrate.ports import Blobs, Journal
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal
 from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
+from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
+from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
 from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck, OpenJournal
+from remit.testing.conformance.locks import LOCKS_CHECKS, LocksCheck
 from remit.testing.script import in_turn, says
 from remit.testing.world import SimulatedWorld
 
@@ -30,6 +34,17 @@ async def memory_blobs() -> AsyncIterator[Blobs]:
     yield MemoryBlobs()
 
 
+@asynccontextmanager
+async def memory_catalogue() -> AsyncIterator[tuple[Journal, Catalogue]]:
+    journal = MemoryJournal()
+    yield journal, journal
+
+
+@asynccontextmanager
+async def memory_inbox() -> AsyncIterator[Inbox]:
+    yield MemoryInbox()
+
+
 @pytest.mark.req("3.30")
 @pytest.mark.parametrize("open_journal", [memory_journal, simulated_journal], ids=["memory", "simulated"])
 @pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)
@@ -40,3 +55,18 @@ def test_a_journal_does_what_every_journal_must(check: JournalCheck, open_journa
 @pytest.mark.parametrize("check", BLOBS_CHECKS, ids=lambda check: check.__name__)
 def test_blobs_do_what_all_blobs_must(check: BlobsCheck) -> None:
     asyncio.run(check(memory_blobs))
+
+
+@pytest.mark.parametrize("check", CATALOGUE_CHECKS, ids=lambda check: check.__name__)
+def test_the_catalogue_in_memory_says_what_every_catalogue_must(check: CatalogueCheck) -> None:
+    asyncio.run(check(memory_catalogue))
+
+
+@pytest.mark.parametrize("check", INBOX_CHECKS, ids=lambda check: check.__name__)
+def test_the_inbox_in_memory_does_what_every_inbox_must(check: InboxCheck) -> None:
+    asyncio.run(check(memory_inbox))
+
+
+@pytest.mark.parametrize("check", LOCKS_CHECKS, ids=lambda check: check.__name__)
+def test_locks_in_memory_do_what_all_locks_must(check: LocksCheck) -> None:
+    check(lambda: nullcontext(MemoryLocks()))

@@ -7,14 +7,16 @@ Rule 3: whatever a message quotes is data: in JSON it is escaped by JSON, in tex
 
 import json
 import logging
-from collections.abc import MutableMapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypeAlias
 
 from remit.core.contract import SystemRequest
 from remit.core.correlation import CorrelationContext
 from remit.core.record import JsonObject
 from remit.observe.plain import plain
+
+# A logger that adds the identifiers of one run, or of one command of it, to every record.
+RunLogger: TypeAlias = "logging.LoggerAdapter[logging.Logger]"
 
 # The fields of a record, in the order in which a line shows them.
 FIELDS = ("request_id", "session_id", "trace_id", "run_id", "span_id")
@@ -24,17 +26,8 @@ _FIELD_CHARS_MAX = 200
 _DELETE = "\x7f"
 
 
-class RunLogger(logging.LoggerAdapter[logging.Logger]):
-    """A logger that adds the identifiers of one run, or of one command of it, to every record."""
-
-    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
-        """Add the fields to whatever the caller adds; the caller cannot replace them."""
-        kwargs["extra"] = {**(kwargs.get("extra") or {}), **(self.extra or {})}
-        return msg, kwargs
-
-
 def run_logger(logger: logging.Logger, run_id: str, correlation: CorrelationContext) -> RunLogger:
-    """The logger of a run; of one command of it, when the correlation names a span."""
+    """The logger of a run; of one command of it, when the correlation names a span. Its fields replace the caller's."""
     values = {
         "request_id": correlation.request_id,
         "session_id": correlation.session_id,
@@ -42,7 +35,7 @@ def run_logger(logger: logging.Logger, run_id: str, correlation: CorrelationCont
         "run_id": run_id,
         "span_id": correlation.span_id,
     }
-    return RunLogger(logger, {name: value for name, value in values.items() if value})
+    return logging.LoggerAdapter(logger, {name: value for name, value in values.items() if value})
 
 
 def correlation_of(request: SystemRequest, *, command_id: str = "") -> CorrelationContext:

@@ -85,8 +85,6 @@ def _dimension(index: int) -> str:
 
 
 def _value(value: object) -> str:
-    if isinstance(value, bytes):
-        return value.hex()[:8]
     if isinstance(value, BlobRef):
         return f"<{value.size_bytes} bytes {value.digest.hex()[:8]}>"
     if isinstance(value, ProposedCall):

@@ -46,14 +46,15 @@ class Conversation:
     async def whole(self, state: RunState, count: int, fetch: Fetch) -> tuple[Message, ...]:
         """The first `count` messages of the run's context, and evidence among them, as an engine takes them: in full."""
         messages = self.catch_up(state)
-        if self._whole < len(messages):
-            evidence = self._evidence_at(state) if self._ephemeral else len(messages)
-            for position in range(self._whole, len(messages)):
+        end = len(messages)
+        if self._whole < end:
+            evidence = self._evidence_at(state) if self._ephemeral else end
+            for position in range(self._whole, end):
                 # Evidence stands in no context; what follows it stands there one place earlier.
                 entry = None if position == evidence else state.context[position - (position > evidence)]
                 if _has_references(messages[position], entry):
                     messages[position] = await _fetched(messages[position], entry, fetch)
-            self._whole = len(messages)
+            self._whole = end
         shown = count + bool(self._ephemeral)
         return tuple(messages) if shown == len(messages) else tuple(messages[:shown])
 

@@ -29,44 +29,47 @@ async def within(timeout_ms: int, awaitable: Awaitable[T]) -> T:
     return await _on_time(timeout_ms, waits_for, steps)
 
 
-class _Alarm:
-    """Cancels a task once, and knows that it did."""
-
-    __slots__ = ("_task", "has_rung")
-
-    def __init__(self, task: asyncio.Task[Any]) -> None:
-        self._task = task
-        self.has_rung = False
-
-    def ring(self) -> None:
-        self.has_rung = True
-        self._task.cancel()
-
-
 async def _on_time(timeout_ms: int, waits_for: Any, steps: Generator[Any, Any, T]) -> T:
     task = asyncio.current_task()
     assert task is not None, "a coroutine is awaited in a task"
-    # Whoever calls this while being cancelled, to clean up, has cancellations of its own that are not meant for us.
-    cancelling = task.cancelling()
-    alarm = _Alarm(task)
+    alarm = _Alarm(task, timeout_ms)
     timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, alarm.ring)
     try:
         result = await _resumed(waits_for, steps)
     except BaseException as error:
-        if alarm.has_rung:
-            task.uncancel()
-        if task.cancelling() > cancelling:
-            raise asyncio.CancelledError from error
-        if alarm.has_rung and isinstance(error, asyncio.CancelledError):
-            raise TimeRanOut(f"no result within timeout_ms={timeout_ms}") from error
+        alarm.settle(error)
         raise
     finally:
         timer.cancel()
-    if alarm.has_rung:
-        task.uncancel()  # It was told to stop and came to a result all the same.
-    if task.cancelling() > cancelling:
-        raise asyncio.CancelledError
+    alarm.settle(None)
     return result
+
+
+class _Alarm:
+    """Cancels a task once, and says afterwards whose cancellation it was."""
+
+    __slots__ = ("_cancelling", "_has_rung", "_task", "_timeout_ms")
+
+    def __init__(self, task: asyncio.Task[Any], timeout_ms: int) -> None:
+        self._task = task
+        self._timeout_ms = timeout_ms
+        # Whoever is being cancelled and cleans up has cancellations of its own that are not meant for us.
+        self._cancelling = task.cancelling()
+        self._has_rung = False
+
+    def ring(self) -> None:
+        """The time is up."""
+        self._has_rung = True
+        self._task.cancel()
+
+    def settle(self, error: BaseException | None) -> None:
+        """Take back our own cancellation, and raise what follows from ours and from everybody else's."""
+        if self._has_rung:
+            self._task.uncancel()
+        if self._task.cancelling() > self._cancelling:
+            raise asyncio.CancelledError from error
+        if self._has_rung and isinstance(error, asyncio.CancelledError):
+            raise TimeRanOut(f"no result within timeout_ms={self._timeout_ms}") from error
 
 
 @coroutine

@@ -6,7 +6,9 @@ Rule 3: a System lives in the event loop it is used in. Closing it stops its dri
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 from uuid import uuid4
 
@@ -27,16 +29,22 @@ from remit.core.envelope import REQUEST_MODE_INVALID, check_request
 from remit.core.events import Turn
 from remit.core.failure import RequestRejected
 from remit.core.manifest import Manifest, Source, make_manifest
-from remit.core.record import Record, replace
-from remit.core.signals import UserSignal, check_signal
+from remit.core.record import Record, Text, replace
+from remit.core.signals import Signal, UserSignal, check_signal
+from remit.core.signing import Signer
 from remit.inference.specs import engine_spec
+from remit.kernel.draw import draw_mermaid
+from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState
 from remit.observe.execution import response_of
+from remit.observe.export import Export
+from remit.orchestrate.archive import Archive
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.code import CodeExecutor
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.retrieve import RetrieveExecutor
 from remit.orchestrate.executors.tool import ToolExecutor
+from remit.orchestrate.graph_file import read_graph
 from remit.orchestrate.hub import FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
@@ -44,11 +52,14 @@ from remit.orchestrate.patterns.chat import chat_for
 from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks
 from remit.orchestrate.post import Post
 from remit.orchestrate.recover import RUN_NOT_FOUND
+from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.runner import Runner
-from remit.orchestrate.sessions import last_run, linked
+from remit.orchestrate.sessions import Session, check_entries, last_run, linked, session_of
 
 # How often a watcher looks for turns that another process may have written.
 WATCH_POLL_MS = 50
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Store(Protocol):
@@ -88,14 +99,23 @@ class Heard(Record):
 class System:
     """Runs requests on a store."""
 
-    def __init__(self, store: Store, *, clock: Clock, find_kit: FindKit, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        find_kit: FindKit,
+        new_id: Callable[[], str],
+        signer: Callable[[], Signer] | None = None,
+    ) -> None:
         self.store = store
+        self.archive = Archive(store, signer)
         self._new_id = new_id
         executors: dict[type, object] = {}
         dispatch = InProcessDispatch(executors, clock)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=dispatch)
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
-        self._children = ChildExecutor(self._hub)
+        self._children = ChildExecutor(self._hub, store.inbox)
         self._post = Post(self._hub, store.inbox, store.catalogue)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         kit_of, text = self._hub.kit_of, self._runner.text
@@ -110,14 +130,18 @@ class System:
             CancelCommand: self._children.cancel,
         }
 
-    async def submit(self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS) -> str:
-        """Start a run and return its id; it goes on by itself."""
-        manifest = await self._manifest(request, kit, terms)
+    async def submit(
+        self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
+    ) -> str:
+        """Start a run and return its id; it goes on by itself. `entries` are kept for its session, as JSON texts."""
+        manifest = await self._manifest(request, kit, terms, entries)
         return (await self._hub.begin(manifest, kit)).live.run_id
 
-    async def run(self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS) -> SystemResponse:
+    async def run(
+        self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
+    ) -> SystemResponse:
         """Start a run and wait until it has ended or waits for people."""
-        manifest = await self._manifest(request, kit, terms)
+        manifest = await self._manifest(request, kit, terms, entries)
         return await self._response(await self._hub.at_rest(await self._hub.begin(manifest, kit)))
 
     async def result(self, run_id: str) -> SystemResponse:
@@ -134,21 +158,38 @@ class System:
         driver = await self._hub.take_up(run_id, kit)
         return await self._response(await self._hub.at_rest(driver))
 
-    async def signal(self, signal: UserSignal) -> Heard:
-        """Tell a run something; raises RemitError with a code when it does not want to hear it."""
+    async def signal(self, signal: UserSignal, *, kit: Kit | None = None) -> Heard:
+        """Tell a run something; raises RemitError with a code when it does not want to hear it.
+
+        A run whose kit cannot be loaded again goes on with the one that is given here.
+        """
         check_signal(signal)
         await self._expect(signal.run_id)
+        if kit is not None and signal.type is not Signal.RETRY:
+            self._hub.lend(signal.run_id, kit)
         turn = await self._post.deliver(signal)
-        for order in turn.decisions if turn is not None else ():
-            if isinstance(order, ForkRun):
-                live = await self._runner.load(signal.run_id)
-                await self._children.fork(live, order)
-                return Heard(signal.run_id, order.run_id)
-        return Heard(signal.run_id)
+        if signal.type is not Signal.RETRY:
+            return Heard(signal.run_id)
+        live = await self._runner.load(signal.run_id)
+        # A retry that another process heard stands among the parting commands, the newest last.
+        decisions = live.state.parting if turn is None else turn.decisions
+        order = [decision for decision in decisions if isinstance(decision, ForkRun)][-1]
+        await self._children.fork(live, order, kit)
+        return Heard(signal.run_id, order.run_id)
+
+    async def session(self, session_id: str) -> Session:
+        """What was said in a session and what it keeps, whichever process its runs were driven by."""
+        last = await last_run(self.store.catalogue, self._runner, session_id)
+        return await session_of(session_id, last, self._runner.text)
+
+    async def text(self, text: Text) -> str:
+        """A text of a run in full, wherever it lives."""
+        return await self._runner.text(text)
 
     async def note(self, run_id: str, by: str, key: str, value: str) -> None:
         """Keep an entry for the session of a run; the value is a JSON text."""
         await self._expect(run_id)
+        ((key, value),) = check_entries([(key, value)])
         await self._hub.note(run_id, SessionNoted(by, key, value))
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
@@ -165,9 +206,9 @@ class System:
                 return
             await asyncio.sleep(WATCH_POLL_MS / 1000)
 
-    async def settle(self) -> None:
-        """Wait until everything that moves here rests, parents of children included."""
-        await self._hub.settle()
+    async def settle(self, run_id: str = "") -> None:
+        """Wait until everything that moves here rests, parents of children included; or only what belongs to a run."""
+        await self._hub.settle(run_id)
 
     async def close(self) -> None:
         """Stop driving runs and leave the store; every run can be resumed."""
@@ -197,7 +238,9 @@ class System:
             packets += child.waiting_for.packet_ids if child.waiting_for is not None else ()
         return replace(response, waiting_for=replace(response.waiting_for, packet_ids=tuple(packets)))
 
-    async def _manifest(self, request: SystemRequest, kit: Kit, terms: Terms) -> Manifest:
+    async def _manifest(
+        self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str] = NOTHING
+    ) -> Manifest:
         """Everything the run is started with, checked and pinned."""
         entered = check_request(_identified(request))
         if entered.mode is not Mode.CHAT:
@@ -206,7 +249,7 @@ class System:
         session = None
         if entered.session_id:
             last = await last_run(self.store.catalogue, self._runner, entered.session_id)
-            entered, session = linked(entered, last)
+            entered, session = linked(entered, last, check_entries(entries.items()))
         return make_manifest(
             run_id=self._new_id(),
             request=entered,
@@ -227,3 +270,25 @@ class System:
 def _identified(request: SystemRequest) -> SystemRequest:
     """The request with the ids it lacks."""
     return replace(request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or uuid4().hex)
+
+
+def replay_export(export: Export) -> Audit:
+    """A run that was carried here as a file, decided again with no model and no tool."""
+    return audit(export.data, export.blobs.get)
+
+
+class GraphShown(Record):
+    """A graph that may run, and how it looks."""
+
+    name: str
+    version: str
+    nodes: int
+    edges: int
+    mermaid: str
+
+
+def check_graph(path: Path) -> GraphShown:
+    """The graph in a file; raises RequestRejected with every problem when it may not run."""
+    compiled = compile_graph(read_graph(path))
+    graph = compiled.graph
+    return GraphShown(graph.name, compiled.version, len(graph.nodes), len(graph.edges), draw_mermaid(compiled))

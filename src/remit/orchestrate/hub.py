@@ -18,13 +18,14 @@ from remit.core.failure import RemitError
 from remit.core.manifest import Manifest
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.kit import Kit
+from remit.orchestrate.kit import Kit, OnTurn
 from remit.orchestrate.ports import Live, Locks
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
 
 RUN_HELD = "RUN_HELD"
+SYSTEM_CLOSED = "SYSTEM_CLOSED"
 
 _log = logging.getLogger(__name__)
 
@@ -66,14 +67,19 @@ class Hub:
         self._locks = locks
         self._find_kit = find_kit
         self._kits: dict[str, Kit] = {}
+        self._is_closed = False
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
-        # Parents that are being taken up because a child has ended, and late outcomes on their way.
-        self._errands: set[asyncio.Task[None]] = set()
+        # Parents that are being taken up because a child has ended, and late outcomes on their way, each with its run.
+        self._errands: dict[asyncio.Task[None], str] = {}
 
     def kit_of(self, run_id: str) -> Kit:
         """What a run that is driven here works with."""
         return self._kits[run_id]
+
+    def lend(self, run_id: str, kit: Kit) -> None:
+        """Let a run of another process, or of an earlier one, work with this kit when it is taken up here."""
+        self._kits.setdefault(run_id, kit)
 
     async def begin(self, manifest: Manifest, kit: Kit) -> Driver:
         """Start a run and drive it."""
@@ -83,7 +89,8 @@ class Hub:
             live = self._live(run_id, kit)
             await self.runner.start(manifest, live)
         except BaseException:
-            self._let_go(run_id)
+            self._kits.pop(run_id, None)
+            self._locks.release(run_id)
             raise
         return self._drive_on(live)
 
@@ -101,8 +108,9 @@ class Hub:
             try:
                 turn = await self.runner.judge(live, report, heard=heard)
             except BaseException:
+                # Nobody was heard, so the run rests as before; its kit stays for whoever says the right thing.
                 self.dispatch.forget(live)
-                self._let_go(run_id)
+                self._locks.release(run_id)
                 raise
             return self._drive_on(live), turn
         driver.speaking += 1
@@ -122,16 +130,20 @@ class Hub:
         self._hold(run_id)
         try:
             live = await self.runner.load(run_id)
+            was_open = live.state.ending is None
             turn = await self.runner.judge(live, report, heard=heard)
-            await self.dispatch.finish()
+            await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
             self._locks.release(run_id)
+        if was_open and live.state.ending is not None:
+            self._kits.pop(run_id, None)
+            self._tell_parent(live.state)
         return live, turn
 
     def late(self, run_id: str, report: Report) -> None:
         """Have a run hear an outcome that came after everyone had stopped waiting for it."""
-        self._run_errand(self._hear_late(run_id, report))
+        self._run_errand(run_id, self._hear_late(run_id, report))
 
     async def _hear_late(self, run_id: str, report: Report) -> None:
         try:
@@ -142,35 +154,48 @@ class Hub:
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""
         if driver.task is not None:
-            await asyncio.shield(driver.task)
+            try:
+                await asyncio.shield(driver.task)
+            except asyncio.CancelledError:
+                if not driver.task.cancelled() or _is_being_cancelled():
+                    raise
+                # Whoever waits was not cancelled; the house was closed, and they deserve to know that.
+                message = f"the system was closed while run {driver.live.run_id} was under way; resume the run"
+                raise RemitError(SYSTEM_CLOSED, message, {"run_id": driver.live.run_id}) from None
         return driver.live.state
 
     async def close(self) -> None:
         """Stop driving. Every run stays as its journal has it and can be taken up again."""
+        self._is_closed = True
         await self.dispatch.finish()
-        tasks = [*self._errands, *(driver.task for driver in self.drivers.values() if driver.task is not None)]
+        tasks = self._moving("")
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def settle(self) -> None:
-        """Wait until nothing moves here any more, parents of children that have ended included."""
-        while tasks := [*self._errands, *(driver.task for driver in self.drivers.values() if driver.task is not None)]:
+    async def settle(self, run_id: str = "") -> None:
+        """Wait until nothing moves here any more, parents of children that have ended included.
+
+        With a run, only what belongs to it is waited for: the run, its parents and everybody's children.
+        """
+        while tasks := self._moving(run_id.partition(".")[0]):
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _moving(self, root: str) -> list[asyncio.Task[None]]:
+        """What is under way for a run and all that came from it, by its id; for everything when it is empty."""
+        named = [*self._errands.items()]
+        named += [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
+        return [task for task, run_id in named if not root or run_id.partition(".")[0] == root]
 
     def _hold(self, run_id: str) -> None:
         if not self._locks.take(run_id):
             raise RunHeld(run_id)
 
-    def _let_go(self, run_id: str) -> None:
-        self._kits.pop(run_id, None)
-        self._locks.release(run_id)
-
     def _live(self, run_id: str, kit: Kit) -> Live:
         live = Live(run_id, RunState())
         self._kits[run_id] = kit
         if (on_turn := kit.on_turn) is not None:
-            live.on_turn = lambda turn: on_turn(live.state, turn)
+            live.on_turn = lambda turn: _told(on_turn, live, turn)
         return live
 
     async def _taken_up(self, run_id: str, kit: Kit | None = None) -> Live:
@@ -183,12 +208,21 @@ class Hub:
             if self.on_taken is not None:
                 await self.on_taken(live)
         except BaseException:
-            self._let_go(run_id)
+            self._locks.release(run_id)
             raise
         return live
 
     async def _found_kit(self, run_id: str) -> Kit:
-        return await self._find_kit((await self.runner.load(run_id)).state)
+        state = (await self.runner.load(run_id)).state
+        if state.ending is not None:
+            return Kit({})  # Nothing of an ended run is performed again but to tell its children.
+        # A child works with what its parent works with, a fork with what its origin did; both are named after those.
+        above = run_id
+        while above.count(".") > 1:
+            above = above.rsplit(".", 2)[0]
+            if (known := self._kits.get(above)) is not None:
+                return known
+        return await self._find_kit(state)
 
     def _drive_on(self, live: Live) -> Driver:
         driver = self.drivers[live.run_id] = Driver(live)
@@ -219,12 +253,15 @@ class Hub:
     def _tell_parent(self, state: RunState) -> None:
         parent = pinned(state).parent
         if parent is not None:
-            self._run_errand(self.child_ended(parent.run_id, parent.command_id))
+            self._run_errand(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
 
-    def _run_errand(self, errand: Coroutine[Any, Any, None]) -> None:
+    def _run_errand(self, run_id: str, errand: Coroutine[Any, Any, None]) -> None:
+        if self._is_closed:
+            errand.close()
+            return
         task = asyncio.create_task(errand)
-        self._errands.add(task)
-        task.add_done_callback(self._errands.discard)
+        self._errands[task] = run_id
+        task.add_done_callback(self._errands.pop)
 
     async def child_ended(self, run_id: str, command_id: str) -> None:
         """Let a parent find out how its child ended: here, or not at all when another process drives it."""
@@ -234,7 +271,21 @@ class Hub:
                 self.dispatch.send(driver.live, command)
             return
         try:
-            await self.take_up(run_id)
+            if isinstance((await self.runner.load(run_id)).state.open.get(command_id), StartChild):
+                await self.take_up(run_id)
         except RemitError as error:
             # The holder looks after its children itself; what cannot be taken up now can be resumed later.
             _log.warning("run %s was not taken up although its child ended: %s", run_id, error)
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _told(on_turn: OnTurn, live: Live, turn: Turn) -> None:
+    """Tell of a turn; whoever listens may break, and the run goes on."""
+    try:
+        on_turn(live.state, turn)
+    except Exception:  # noqa: BLE001  # no listener may break the run
+        _log.exception("whoever follows run %s broke over turn %s", live.run_id, turn.seq)

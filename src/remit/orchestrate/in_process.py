@@ -57,8 +57,8 @@ class InProcessDispatch:
         self._executors = executors
         self._clock = clock
         self._work: dict[str, _Work] = {}
-        # Cancels on their way to children. They belong to no run here, so nobody else would keep them.
-        self._errands: set[asyncio.Task[Any]] = set()
+        # Cancels on their way to children, with the run that sends each. Nobody else would keep them.
+        self._errands: dict[asyncio.Future[Any], str] = {}
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
@@ -80,8 +80,8 @@ class InProcessDispatch:
             self._cancel(work, command.about)
             if command.run_id and (cancel := self._executors.get(CancelCommand)) is not None:
                 errand = asyncio.ensure_future(cancel(live, command))
-                self._errands.add(errand)
-                errand.add_done_callback(self._errands.discard)
+                self._errands[errand] = live.run_id
+                errand.add_done_callback(self._forget_errand)
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
@@ -126,10 +126,18 @@ class InProcessDispatch:
         if work is not None and work.waiter is not None and not work.waiter.done():
             work.waiter.set_result(None)
 
-    async def finish(self) -> None:
-        """Wait until every child that was to be cancelled has been told."""
-        while self._errands:
-            await asyncio.gather(*self._errands, return_exceptions=True)
+    async def finish(self, run_id: str = "") -> None:
+        """Wait until every child that was to be cancelled has been told: those of one run, or of all.
+
+        Telling a child may mean that it tells its own children, so whoever is telling waits only for those beneath it.
+        """
+        while errands := [errand for errand, sender in self._errands.items() if run_id in ("", sender)]:
+            await asyncio.gather(*errands, return_exceptions=True)
+
+    def _forget_errand(self, errand: "asyncio.Future[Any]") -> None:
+        del self._errands[errand]
+        if not errand.cancelled() and (error := errand.exception()) is not None:
+            _log.error("a child was not told to end", exc_info=error)
 
     async def _next(self, work: _Work, live: Live) -> Report | None:
         """Start everything that was sent and wait for the first report, or for a timer that will come."""

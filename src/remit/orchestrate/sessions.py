@@ -5,16 +5,72 @@ Rule 2: history is what users and assistants said. Tool results and retrieved ev
 Rule 3: entries of the session outlive its runs; the next run begins with all of them.
 """
 
+from collections.abc import Iterable
+
+from remit.core.canonical import NotCanonical, canonical_json
+from remit.core.codec import read_json
 from remit.core.contract import SystemRequest
+from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.manifest import SessionLink
 from remit.core.messages import Message, Role, assistant_message
-from remit.core.record import replace
+from remit.core.record import Record, replace
 from remit.kernel.state import RunState, pinned
+from remit.orchestrate.conversation import Fetch
 from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.runner import Runner
 
 SESSION_BUSY = "SESSION_BUSY"
+SESSION_ENTRY_INVALID = "SESSION_ENTRY_INVALID"
+
+# A preference, a name, a small table. With all of its entries a manifest stays within a megabyte.
+ENTRY_BYTES_MAX = 4096
+
+# Entries as turns keep them: key, and value as a JSON text.
+Entries = tuple[tuple[str, str], ...]
+
+
+class Session(Record):
+    """A session as its newest run has it: what was said, what is kept, and whether an exchange is open."""
+
+    session_id: str
+    messages: tuple[Message, ...] = ()
+    entries: Entries = ()
+    run_id: str = ""
+    is_open: bool = False
+
+
+async def session_of(session_id: str, last: RunState | None, fetch: Fetch) -> Session:
+    """A session with every text in full. What an open run has answered so far is not said yet."""
+    if last is None:
+        return Session(session_id)
+    said = _asked(last) if last.ending is None else history_of(last)
+    messages = tuple([replace(message, content=await fetch(message.content)) for message in said])
+    return Session(session_id, messages, tuple(sorted(last.session.items())), last.run_id, last.ending is None)
+
+
+def check_entries(entries: Iterable[tuple[str, str]]) -> Entries:
+    """The entries that a turn may keep: short names, and values that are JSON and small."""
+    return tuple([(_checked_key(key), _checked_value(key, value)) for key, value in entries])
+
+
+def _checked_key(key: str) -> str:
+    if isinstance(key, str) and 1 <= len(key) <= ID_CHARS_MAX and key.isprintable():
+        return key
+    message = f"entry {str(key)[:80]!r} of the session is not named with 1 to {ID_CHARS_MAX} printable characters"
+    raise RequestRejected(SESSION_ENTRY_INVALID, message)
+
+
+def _checked_value(key: str, value: str) -> str:
+    try:
+        text = canonical_json(read_json(value)).decode()
+    except (ValueError, TypeError, RecursionError, NotCanonical) as error:
+        message = f"the value of entry {key[:80]!r} is no JSON text: {error}"
+        raise RequestRejected(SESSION_ENTRY_INVALID, message, {"key": key[:80]}) from error
+    if (size := len(text.encode())) > ENTRY_BYTES_MAX:
+        message = f"the value of entry {key[:80]!r} has {size} bytes, more than {ENTRY_BYTES_MAX}; keep a reference to it"
+        raise RequestRejected(SESSION_ENTRY_INVALID, message, {"key": key[:80], "size_bytes": size})
+    return text
 
 
 async def last_run(catalogue: Catalogue, runner: Runner, session_id: str) -> RunState | None:
@@ -23,10 +79,13 @@ async def last_run(catalogue: Catalogue, runner: Runner, session_id: str) -> Run
     return (await runner.load(runs[-1].run_id)).state if runs else None
 
 
-def linked(request: SystemRequest, last: RunState | None) -> tuple[SystemRequest, SessionLink]:
-    """The request with the history of its session before its own words, and its place there."""
+def linked(request: SystemRequest, last: RunState | None, entries: Entries = ()) -> tuple[SystemRequest, SessionLink]:
+    """The request with the history of its session before its own words, and its place there.
+
+    `entries` are those that are new with this run.
+    """
     if last is None:
-        return request, SessionLink(0)
+        return request, SessionLink(0, entries=tuple(sorted(dict(entries).items())))
     link = pinned(last).session
     ordinal = 0 if link is None else link.ordinal
     if last.ending is None:
@@ -38,12 +97,16 @@ def linked(request: SystemRequest, last: RunState | None) -> tuple[SystemRequest
     own = request.messages
     instructions = tuple(message for message in own if message.role is Role.SYSTEM)
     said = tuple(message for message in own if message.role is not Role.SYSTEM)
-    entries = tuple(sorted(last.session.items()))
-    place = SessionLink(ordinal + 1, last.run_id, last.head, entries)
+    kept = tuple(sorted({**last.session, **dict(entries)}.items()))
+    place = SessionLink(ordinal + 1, last.run_id, last.head, kept)
     return replace(request, messages=(*instructions, *history_of(last), *said)), place
 
 
 def history_of(state: RunState) -> tuple[Message, ...]:
     """What was said in a session up to the end of this run."""
-    asked = [m for m in pinned(state).request.messages if m.role in (Role.USER, Role.ASSISTANT) and not m.tool_calls]
-    return (*asked, assistant_message(state.answer)) if state.answer else tuple(asked)
+    return (*_asked(state), assistant_message(state.answer)) if state.answer else _asked(state)
+
+
+def _asked(state: RunState) -> tuple[Message, ...]:
+    messages = pinned(state).request.messages
+    return tuple(m for m in messages if m.role in (Role.USER, Role.ASSISTANT) and not m.tool_calls)

@@ -38,8 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     answer = _answer(job)
     sys.stdout.flush()
     sys.stderr.flush()
+    # The pipe is left open: its end tells the parent that the process itself has ended, buffers and all.
     write_frame(result_pipe, json.dumps(answer).encode())
-    os.close(result_pipe)
     return 0
 
 

@@ -109,10 +109,10 @@ def _model(
 
     fields: dict[str, Any] = {}
     for position, (key, parameter) in enumerate(shown.items()):
-        default = ... if parameter.default is parameter.empty else parameter.default
-        if type(default).__name__ == "FieldInfo":
+        if type(parameter.default).__name__ == "FieldInfo":
             raise invalid(name, f"parameter {key!r} has a Field as its default; use Annotated[type, Field(...)]")
-        fields[f"p{position}"] = (_field(key, hints[key], described.get(key, "")), default)
+        field = _field(key, hints[key], described.get(key, ""))
+        fields[f"p{position}"] = field if parameter.default is parameter.empty else (field, parameter.default)
     try:
         model: type[BaseModel] = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
     except Exception as error:

@@ -4,11 +4,12 @@ from remit.core.arrivals import ContextFound, ModelAnswered
 from remit.core.commands import Retrieve
 from remit.core.contract import SystemRequest
 from remit.core.messages import Message, Role, assistant_message, system_message, tool_message, user_message
-from remit.core.record import BlobRef
+from remit.core.record import BlobRef, Text
 from remit.core.tools import ToolCall
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation, rendered
 from tests.unit.kernel.builders import Run, manifest_of, wants
+from tests.unit.orchestrate.stage import play
 
 REQUEST = SystemRequest((system_message("be brief"), user_message("first"), user_message("last")))
 
@@ -87,6 +88,28 @@ def test_evidence_that_is_withdrawn_leaves_no_trace() -> None:
 def test_long_texts_stay_references() -> None:
     reference = BlobRef(b"digest", 5000)
     assert rendered(ModelAnswered("1.0", reference, reference)) == assistant_message(reference, (), reference)
+
+
+def test_an_engine_takes_a_conversation_in_full_and_what_was_fetched_stays() -> None:
+    async def scene() -> None:
+        fetched = []
+
+        async def fetch(text: Text) -> str:
+            if isinstance(text, str):
+                return text
+            fetched.append(text)
+            return "in full"
+
+        run, conversation = Run(), Conversation()
+        run.state.context[0] = user_message(BlobRef(b"digest", 5000))
+        once = await conversation.whole(run.state, 1, fetch)
+        again = await conversation.whole(run.state, 1, fetch)
+        assert once == again == (user_message("in full"),)
+        assert once[0] is again[0]
+        assert await conversation.whole(run.state, 0, fetch) == ()
+        assert len(fetched) == 1
+
+    play(scene())
 
 
 def retrieving() -> Run:

@@ -14,9 +14,10 @@ from remit.core.inference import ModelResult
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
 from remit.core.storage import AppendConflict, BlobMissing
 from remit.core.tools import ToolResult
+from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, PersonApproved, PersonSaid, Report, ToolSaid
-from remit.orchestrate.runner import CONFLICTS_MAX, JOURNAL_CHAIN_BROKEN
+from remit.orchestrate.runner import CONFLICTS_MAX
 from remit.testing.runs import fold
 from remit.testing.script import in_turn, proposes, proposes_all, says
 from tests.unit.kernel.builders import BEGINS_AT_MS, manifest_of

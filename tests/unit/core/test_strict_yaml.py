@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from remit.core import strict_yaml
 from remit.core.failure import RequestRejected
-from remit.orchestrate import strict_yaml
-from remit.orchestrate.strict_yaml import YAML_BYTES_MAX, YAML_DEPTH_MAX, YamlFault, parse_yaml, read_yaml
+from remit.core.strict_yaml import YAML_BYTES_MAX, YAML_DEPTH_MAX, YamlFault, parse_yaml, read_yaml
 
 
 @pytest.fixture(params=["in C", "in Python"], autouse=True)
@@ -36,8 +36,8 @@ def test_every_value_has_the_line_of_its_key() -> None:
 def test_a_place_without_a_line_is_reported_where_its_surroundings_stand() -> None:
     document = parse_yaml("a:\n  b: 1\n", "some.yaml")
     with pytest.raises(RequestRejected) as caught:
-        document.reject(YamlFault.VALUE_INVALID, "is wrong", ("a", "b", "c", 3))
-    assert str(caught.value) == "FILE_VALUE_INVALID: some.yaml:2: is wrong"
+        document.reject(YamlFault.KEY_UNKNOWN, "is wrong", ("a", "b", "c", 3))
+    assert str(caught.value) == "FILE_KEY_UNKNOWN: some.yaml:2: is wrong"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,13 @@ def test_whatever_is_not_plain_is_rejected_with_a_code_and_a_line(text: str, fau
 
 def test_a_file_may_be_as_deep_as_the_limit() -> None:
     assert parse_yaml("[" * YAML_DEPTH_MAX + "]" * YAML_DEPTH_MAX, "some.yaml").value
+
+
+def test_a_shape_of_somebody_elses_may_have_a_depth_of_its_own() -> None:
+    deep = "[" * (YAML_DEPTH_MAX + 1) + "]" * (YAML_DEPTH_MAX + 1)
+    assert parse_yaml(deep, "some.yaml", depth_max=YAML_DEPTH_MAX + 1).value
+    with pytest.raises(RequestRejected, match="file_depth_max=9"):
+        parse_yaml(f"[{deep}]", "some.yaml", depth_max=YAML_DEPTH_MAX + 1)
 
 
 def test_an_empty_file_holds_nothing() -> None:

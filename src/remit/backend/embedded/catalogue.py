@@ -1,0 +1,67 @@
+"""The catalogue: which runs there are, how they stand, and who vouches for them."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from remit.backend.embedded.database import Reader
+from remit.backend.embedded.heads_log import HeadsLog
+from remit.core.signing import SignedDeletion
+from remit.core.storage import Listing, RunEntry, SignedHead
+
+# The number of turns is asked of the turns themselves; a counter could disagree with them.
+_ENTRY = (
+    "SELECT run_id, (SELECT max(seq) + 1 FROM turns WHERE turns.run_no = runs.run_no), ending, waiting_for,"
+    " started_at_ms, mode, tenant_id, session_id, ordinal, parent_id FROM runs WHERE started_at_ms IS NOT NULL"
+)
+_HEADS = (
+    "SELECT seq, head, ending, signer, signature FROM heads"
+    " WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) ORDER BY seq"
+)
+
+
+class SQLiteCatalogue:
+    """The index of a store, and its log of heads."""
+
+    def __init__(self, reader: Reader, log: HeadsLog) -> None:
+        self._reader = reader
+        self._log = log
+
+    async def entry(self, run_id: str) -> RunEntry | None:
+        """One run, or None when nobody started it here."""
+        found = self._reader.rows(f"{_ENTRY} AND run_id = ?", (run_id,))
+        return _entry(found[0]) if found else None
+
+    async def entries(
+        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+    ) -> Sequence[RunEntry]:
+        """The runs, newest first; `limit` 0 means all of them."""
+        query = _ENTRY
+        if open_only or waiting_only:
+            query += " AND ending = ''"
+        if waiting_only:
+            query += " AND waiting_for <> ''"
+        rows = self._reader.rows(f"{query} ORDER BY run_no DESC LIMIT ?", (limit or -1,))
+        return [_entry(row) for row in rows]
+
+    async def session(self, session_id: str) -> Sequence[RunEntry]:
+        """The runs of a session, in order."""
+        query = f"{_ENTRY} AND session_id = ? AND session_id <> '' ORDER BY ordinal"
+        return [_entry(row) for row in self._reader.rows(query, (session_id,))]
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The signed heads kept with a run, oldest first."""
+        return [SignedHead(run_id, *row) for row in self._reader.rows(_HEADS, (run_id,))]
+
+    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The signed heads of a run in heads.log, oldest first."""
+        return await asyncio.to_thread(self._log.heads, run_id)
+
+    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
+        """What heads.log says of the deletion of a run."""
+        return await asyncio.to_thread(self._log.deletion, run_id)
+
+
+def _entry(row: Sequence[Any]) -> RunEntry:
+    run_id, turns, ending, waiting_for, *listing = row
+    return RunEntry(run_id, Listing(*listing), turns, ending, waiting_for)

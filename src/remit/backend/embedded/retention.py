@@ -1,0 +1,167 @@
+"""Retention: removing runs, and the texts that only they referred to.
+
+Rule 1: exactly the named runs go, and every other run verifies as before. A signed line in heads.log says that they
+        were deleted on purpose; it is written first, so a run is never gone without it.
+Rule 2: a text goes when no turn refers to it. One that was put within the last TEXT_GRACE_MS may belong to a turn that
+        is about to be written, and stays, unless nobody else has the store open and nothing is driven here.
+Rule 3: everything happens in a thread and in short transactions, so that runs go on meanwhile.
+"""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from remit.backend.embedded.database import DATABASE, connect
+from remit.backend.embedded.failures import BUSY, failure, unusable
+from remit.backend.embedded.heads_log import HeadsLog
+from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
+from remit.core.codec import hash_turn
+from remit.core.record import Record
+from remit.core.signing import Signer, sign_deletion
+
+# Between the put of a text and the turn that refers to it lie microseconds; an hour outlasts a machine that sleeps.
+TEXT_GRACE_MS = 3_600_000
+# The answer to what somebody left in the inbox is fetched within seconds.
+ANSWER_GRACE_MS = 3_600_000
+# Rewriting the file pays when this share of it is empty.
+_EMPTY_SHARE_MIN = 0.25
+# Readers of remit take milliseconds; a clearing that has to wait longer is left to the next checkpoint.
+_CLEARING_MS_MAX = 500
+
+_RUN_NO = "SELECT run_no FROM runs WHERE run_id = ?"
+_ENDED = "SELECT run_no, run_id FROM runs WHERE ending <> '' AND ended_at_ms < ? ORDER BY run_no"
+_LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
+_COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
+_COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
+_COUNT_ANSWERS = "SELECT count(*) FROM inbox WHERE settled_at_ms < ?"
+_REMOVE_ANSWERS = "DELETE FROM inbox WHERE settled_at_ms < ?"
+
+_log = logging.getLogger(__name__)
+
+
+class Removed(Record):
+    """What was removed, or would be. `texts_spared` were put too lately to tell whether somebody needs them."""
+
+    runs: int = 0
+    turns: int = 0
+    texts: int = 0
+    text_bytes: int = 0
+    texts_spared: int = 0
+    inbox_entries: int = 0
+
+
+class Retention:
+    """Removes runs and texts from one store."""
+
+    def __init__(
+        self, home: Path, *, locks: FileLocks, signer: Callable[[], Signer], now_ms: Callable[[], int]
+    ) -> None:
+        self._home = home
+        self._path = home / DATABASE
+        self._locks = locks
+        self._signer = signer
+        self._now_ms = now_ms
+
+    async def delete(self, run_id: str) -> Removed:
+        """Remove one run, however it stands, and the texts that only it referred to; nothing where nobody started it."""
+        return await asyncio.to_thread(self._delete, run_id)
+
+    async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
+        """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
+        return await asyncio.to_thread(self._count if dry_run else self._collect, ended_before_ms)
+
+    def _delete(self, run_id: str) -> Removed:
+        with self._cleaning() as connection:
+            found = connection.execute(_RUN_NO, (run_id,)).fetchone()
+            if found is None:
+                return Removed()
+            if not self._locks.take(run_id):
+                raise failure(BUSY, self._path, f"run {run_id} is being driven, so it cannot be deleted")
+            try:
+                sweep = Sweep(connection, texts_of_run(connection, found[0]))
+                turns, entries = self._remove_run(connection, found[0], run_id)
+            finally:
+                self._locks.release(run_id)
+            texts, text_bytes = sweep.remove(self._forgotten_before_ms)
+            self._shrink(connection)
+        return Removed(1, turns, texts, text_bytes, len(sweep.texts), entries)
+
+    def _collect(self, ended_before_ms: int) -> Removed:
+        runs = turns = entries = 0
+        with self._cleaning() as connection:
+            for run_no, run_id in connection.execute(_ENDED, (ended_before_ms,)).fetchall():
+                # Somebody may be writing an addendum to it; it will be as old tomorrow.
+                if not self._locks.take(run_id):
+                    continue
+                try:
+                    removed = self._remove_run(connection, run_no, run_id)
+                finally:
+                    self._locks.release(run_id)
+                runs, turns, entries = runs + 1, turns + removed[0], entries + removed[1]
+            sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
+            texts, text_bytes = sweep.remove(lambda: self._now_ms() - TEXT_GRACE_MS)
+            entries += connection.execute(_REMOVE_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).rowcount
+            self._shrink(connection)
+        return Removed(runs, turns, texts, text_bytes, 0, entries)
+
+    def _count(self, ended_before_ms: int) -> Removed:
+        """What a collection would remove."""
+        with self._cleaning() as connection:
+            ended = dict(connection.execute(_ENDED, (ended_before_ms,)).fetchall())
+            turns = sum(connection.execute(_COUNT_TURNS, (run_no,)).fetchone()[0] for run_no in ended)
+            entries = sum(connection.execute(_COUNT_ENTRIES, (run_id,)).fetchone()[0] for run_id in ended.values())
+            entries += connection.execute(_COUNT_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).fetchone()[0]
+            sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
+            sweep.spare_referred(besides=ended)
+        return Removed(len(ended), turns, len(sweep.texts), sum(sweep.texts.values()), 0, entries)
+
+    @contextmanager
+    def _cleaning(self) -> Iterator[sqlite3.Connection]:
+        """A connection for the one who cleans: two at a time could each see the other's texts as needed."""
+        if not self._locks.begin_cleaning():
+            raise failure(BUSY, self._path, "another process removes runs from it")
+        try:
+            with closing(connect(self._path)) as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise unusable(error, self._path) from error
+        finally:
+            self._locks.end_cleaning()
+
+    def _forgotten_before_ms(self) -> int:
+        """Texts put before this time are in nobody's hands. Asked while the write lock is held, the answer stays true."""
+        if self._locks.is_alone() and not self._locks.is_driving:
+            return self._now_ms() + 1
+        return self._now_ms() - TEXT_GRACE_MS
+
+    def _remove_run(self, connection: sqlite3.Connection, run_no: int, run_id: str) -> tuple[int, int]:
+        """Remove a run, after having signed for it; gives the numbers of turns and of inbox entries."""
+        seq, data = connection.execute(_LAST_TURN, (run_no,)).fetchone()
+        line = sign_deletion(self._signer(), run_id=run_id, seq=seq, head=hash_turn(data), at_ms=self._now_ms())
+        with closing(HeadsLog(self._home)) as log:
+            log.append([line])
+            log.sync()
+        with transaction(connection):
+            turns = connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
+            connection.execute("DELETE FROM heads WHERE run_no = ?", (run_no,))
+            entries = connection.execute("DELETE FROM inbox WHERE run_id = ?", (run_id,)).rowcount
+            connection.execute("DELETE FROM runs WHERE run_no = ?", (run_no,))
+        return turns, entries
+
+    def _shrink(self, connection: sqlite3.Connection) -> None:
+        """Give space back where that disturbs nobody, and clear the WAL, in which removed texts may still be read."""
+        try:
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            (empty,) = connection.execute("PRAGMA freelist_count").fetchone()
+            if empty >= pages * _EMPTY_SHARE_MIN and self._locks.is_alone() and not self._locks.is_driving:
+                connection.execute("VACUUM")
+            # It keeps everyone from writing while it waits for readers, so it does not wait long.
+            connection.execute(f"PRAGMA busy_timeout = {_CLEARING_MS_MAX}")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error as error:
+            # What was to be removed is removed; only the file is still as large as before.
+            _log.warning("%s was not made smaller: %s", self._path, error)

@@ -1,0 +1,121 @@
+"""The tables of a store, their version, and the way from every earlier version to this one.
+
+Rule 1: the version of a store is how many migrations it has been through; it stands in the file itself.
+Rule 2: a migration that was released never changes; a new idea is a new migration at the end of the list.
+Rule 3: a store of a later version is not touched.
+
+`turns` is keyed by numbers, not by the id of the run: a rowid table with a unique pair costs a fifth of a text key.
+`runs` is the index: all it knows beyond the number can be folded from the turns again. Numbers of runs are never
+given twice, so that a process that remembers one can never write into another run.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from remit.backend.embedded.failures import DAMAGED, VERSION_UNKNOWN, failure
+from remit.core.storage import StoreUnusable
+
+# "remi": how file(1) and we know whose database it is.
+APPLICATION_ID = 0x72656D69
+
+_FIRST = (
+    """
+    CREATE TABLE runs (
+        run_no INTEGER PRIMARY KEY AUTOINCREMENT,
+        run_id TEXT NOT NULL UNIQUE,
+        -- Null for a run that is kept without being listed.
+        started_at_ms INTEGER,
+        mode TEXT NOT NULL DEFAULT '',
+        tenant_id TEXT NOT NULL DEFAULT '',
+        session_id TEXT NOT NULL DEFAULT '',
+        ordinal INTEGER NOT NULL DEFAULT 0,
+        parent_id TEXT NOT NULL DEFAULT '',
+        ending TEXT NOT NULL DEFAULT '',
+        waiting_for TEXT NOT NULL DEFAULT '',
+        ended_at_ms INTEGER
+    )
+    """,
+    "CREATE UNIQUE INDEX places ON runs (session_id, ordinal) WHERE session_id <> ''",
+    "CREATE INDEX open_runs ON runs (run_no) WHERE ending = ''",
+    """
+    CREATE TABLE turns (
+        turn_no INTEGER PRIMARY KEY,
+        run_no INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        data BLOB NOT NULL,
+        UNIQUE (run_no, seq)
+    )
+    """,
+    """
+    CREATE TABLE heads (
+        run_no INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        head BLOB NOT NULL,
+        ending TEXT NOT NULL,
+        signer TEXT NOT NULL,
+        signature BLOB NOT NULL,
+        PRIMARY KEY (run_no, seq)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE blobs (
+        blob_no INTEGER PRIMARY KEY,
+        digest BLOB NOT NULL UNIQUE,
+        put_at_ms INTEGER NOT NULL,
+        data BLOB NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE inbox (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        run_id TEXT NOT NULL,
+        data BLOB NOT NULL,
+        code TEXT,
+        message TEXT,
+        settled_at_ms INTEGER
+    )
+    """,
+    "CREATE INDEX unsettled ON inbox (number) WHERE settled_at_ms IS NULL",
+)
+
+# Each brings a store from the version of its position to the next one, in one transaction.
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST,)
+
+
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """How many migrations a database has been through; raises for a database that is not ours."""
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if (application_id, version, tables) == (0, 0, 0):
+        return 0
+    if application_id != APPLICATION_ID:
+        raise failure(DAMAGED, path, f"a database of another program (application_id {application_id:#x})")
+    return int(version)
+
+
+def refuse_later_version(version: int, path: Path, *, known: int = len(MIGRATIONS)) -> None:
+    """Raise when a store was written by a later remit."""
+    if version > known:
+        message = (
+            f"{path}: schema version {version}; this version of remit knows up to {known}. Upgrade remit to use it"
+        )
+        raise StoreUnusable(VERSION_UNKNOWN, message, {"path": str(path), "version": version, "known": known})
+
+
+def migrate(connection: sqlite3.Connection, path: Path, *, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
+    """Bring a database to the newest version: all of the way in one transaction, or none of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Asked again inside the transaction: another process may have been faster.
+        version = version_of(connection, path)
+        refuse_later_version(version, path, known=len(migrations))
+        for statement in (text for migration in migrations[version:] for text in migration):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

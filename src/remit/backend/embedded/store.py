@@ -1,0 +1,132 @@
+"""The embedded store: everything the runner asks of a backend, in one folder.
+
+Rule 1: several processes may have one store open. Each writes through its own connection; SQLite puts them in order.
+Rule 2: nothing here reads the environment; the folder is told.
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from functools import cached_property
+from pathlib import Path
+
+from remit.backend.embedded.blobs import SQLiteBlobs
+from remit.backend.embedded.catalogue import SQLiteCatalogue
+from remit.backend.embedded.checkpoints import Checkpointer
+from remit.backend.embedded.database import (
+    DATABASE,
+    Reader,
+    connect,
+    connect_to_read,
+    make_folder,
+    open_database,
+)
+from remit.backend.embedded.failures import unusable
+from remit.backend.embedded.heads_log import HeadsLog
+from remit.backend.embedded.inbox import SQLiteInbox
+from remit.backend.embedded.journal import SQLiteJournal
+from remit.backend.embedded.keys import load_signer
+from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.retention import Retention
+from remit.backend.embedded.schema import refuse_later_version, version_of
+from remit.backend.embedded.syncing import Syncer
+from remit.backend.embedded.writer import Writer
+from remit.core.signing import Signer
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+class EmbeddedStore:
+    """An open store. It serves one event loop at a time, and several one after the other."""
+
+    def __init__(
+        self,
+        home: Path,
+        connection: sqlite3.Connection,
+        reader: sqlite3.Connection,
+        *,
+        locks: FileLocks,
+        log: HeadsLog,
+        syncer: Syncer | None,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.home = home
+        self._connection = connection
+        self._reader = Reader(reader, home / DATABASE)
+        self._is_closed = False
+        self._syncer = syncer
+        self._checkpointer = Checkpointer(home)
+        self._writer = Writer(connection, home, now_ms, syncer=syncer, checkpointer=self._checkpointer)
+        self.locks = locks
+        self.journal = SQLiteJournal(self._writer, self._reader, lambda: self.signer)
+        self.blobs = SQLiteBlobs(self._writer, self._reader)
+        self.catalogue = SQLiteCatalogue(self._reader, log)
+        self.inbox = SQLiteInbox(self._writer, self._reader)
+        self.retention = Retention(home, locks=locks, signer=lambda: self.signer, now_ms=now_ms)
+
+    @classmethod
+    def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms) -> "EmbeddedStore":
+        """The store in this folder, made when there is none."""
+        make_folder(home)
+        path = home / DATABASE
+        with ExitStack() as undo:
+            locks = undo.enter_context(closing(FileLocks(home)))
+            connection = undo.enter_context(closing(open_database(home, locks.is_alone)))
+            locks.enter()
+            log = HeadsLog(home)
+            try:
+                # On the event loop nobody waits for another process; the writer tries again later instead.
+                connection.execute("PRAGMA busy_timeout = 0")
+                reader = undo.enter_context(closing(connect(path)))
+                reader.execute("PRAGMA query_only = ON")
+                syncer = Syncer(home, log)
+            except (sqlite3.Error, OSError) as error:
+                raise unusable(error, path) from error
+            undo.pop_all()
+        return cls(home, connection, reader, locks=locks, log=log, syncer=syncer, now_ms=now_ms)
+
+    @classmethod
+    def open_to_read(cls, home: Path) -> "EmbeddedStore":
+        """A store that is there, without writing anything: whatever would write says STORE_READ_ONLY."""
+        path = home / DATABASE
+        with ExitStack() as undo:
+            connection = undo.enter_context(closing(connect_to_read(path)))
+            reader = undo.enter_context(closing(connect_to_read(path)))
+            refuse_later_version(version_of(connection, path), path)
+            undo.pop_all()
+        log, locks = HeadsLog(home), FileLocks(home)
+        return cls(home, connection, reader, locks=locks, log=log, syncer=None, now_ms=wall_clock_ms)
+
+    @cached_property
+    def signer(self) -> Signer:
+        """Who signs here; the key is made on first use."""
+        return load_signer(self.home)
+
+    @property
+    def did(self) -> str:
+        """The name under which this deployment signs."""
+        return self.signer.did
+
+    async def close(self) -> None:
+        """Write, sync and move into the database what is left, and let the folder go; again, nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            await self._writer.close()
+        finally:
+            await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._checkpointer.close()
+        if self._syncer is not None:
+            self._syncer.close()
+        self._reader.close()
+        # The last connection to close moves the WAL into the database and removes it.
+        self._connection.close()
+        self.locks.close()

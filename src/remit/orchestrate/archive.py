@@ -1,0 +1,224 @@
+"""The archive: runs that were written down, to be found, shown, proven and carried elsewhere.
+
+Rule 1: reading never writes and never drives; it works beside whoever holds a run, and on a store that is read-only.
+Rule 2: a run is named by its id, by the beginning of it where that is unique, or as `last`.
+Rule 3: what a person is asked to approve is shown in full: arguments that were too long for a turn are fetched.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from remit.core.codec import decode_turn, read_json
+from remit.core.contract import SystemRequest
+from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.manifest import Source
+from remit.core.record import BlobRef, Record, replace
+from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
+from remit.core.signing import Signer
+from remit.core.storage import RunEntry
+from remit.kernel.state import RunState, pinned, questions
+from remit.observe.explain import Explanation, explain
+from remit.observe.export import export_lines
+from remit.observe.findings import Verification
+from remit.observe.history import History, fold, read_history
+from remit.observe.verify import verify_run
+from remit.orchestrate.executors.human import Approval, approvals_in
+from remit.orchestrate.ports import Blobs, Catalogue, Journal
+from remit.orchestrate.recover import RUN_NOT_FOUND
+from remit.orchestrate.replay import Audit, audit, kept_texts
+from remit.tool.loading import TOOL_SOURCE_CHANGED, SourceFault, reload
+
+RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
+PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
+EXPORT_UNSIGNED = "EXPORT_UNSIGNED"
+
+LAST = "last"
+# A child is named by its parent and the command that started it, with a mark between them.
+CHILD_MARK = "."
+# As many candidates as fit a line.
+SHOWN_MAX = 4
+_NAME_CHARS_MAX = 80
+
+
+class Shelf(Protocol):
+    """What there is to read."""
+
+    @property
+    def journal(self) -> Journal:
+        """Turns."""
+
+    @property
+    def blobs(self) -> Blobs:
+        """Long texts."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Which runs there are."""
+
+
+class Told(Record):
+    """A run and everything it says about itself."""
+
+    entry: RunEntry
+    history: History
+    request: SystemRequest
+    explanation: Explanation
+
+
+class Archive:
+    """Reads the runs of a store. Whoever has its key may also sign what leaves it."""
+
+    def __init__(self, shelf: Shelf, signer: Callable[[], Signer] | None = None) -> None:
+        self._shelf = shelf
+        self._signer = signer
+
+    async def find(self, name: str) -> RunEntry:
+        """The run of this name; raises RequestRejected when there is none, or more than one."""
+        catalogue = self._shelf.catalogue
+        if (entry := await catalogue.entry(name)) is not None:
+            return entry
+        entries = await catalogue.entries()
+        if name == LAST:
+            found = [entry for entry in entries if not entry.listing.parent_id][:1]
+        else:
+            # A run comes before its children, whose ids begin with its own.
+            begun = sorted((entry for entry in entries if name and entry.run_id.startswith(name)), key=_length)
+            found = [e for e in begun if not e.run_id.startswith(f"{begun[0].run_id}{CHILD_MARK}")]
+        if not found:
+            shown = name[:_NAME_CHARS_MAX]
+            message = f"there is no run {shown!r} in this store; `remit runs` lists those there are"
+            raise RequestRejected(RUN_NOT_FOUND, message, {"run_id": shown})
+        if len(found) > 1:
+            raise _ambiguous(RUN_AMBIGUOUS, "runs begin with", name, [entry.run_id for entry in found])
+        return found[0]
+
+    async def runs(
+        self, *, open_only: bool = False, waiting_only: bool = False, with_children: bool = False, limit: int = 0
+    ) -> list[RunEntry]:
+        """The runs, newest first; `limit` 0 means all of them."""
+        every = await self._shelf.catalogue.entries(open_only=open_only, waiting_only=waiting_only)
+        found = [entry for entry in every if with_children or not entry.listing.parent_id]
+        return found[:limit] if limit else found
+
+    async def root(self, run_id: str) -> str:
+        """The run that nobody started as a child, above this one."""
+        entry = await self.find(run_id)
+        while entry.listing.parent_id:
+            entry = await self.find(entry.listing.parent_id)
+        return entry.run_id
+
+    async def family(self, run_id: str) -> list[str]:
+        """A run and every run beneath it, the deepest first."""
+        children: dict[str, list[str]] = {}
+        for entry in await self._shelf.catalogue.entries():
+            children.setdefault(entry.listing.parent_id, []).append(entry.run_id)
+        found = [run_id]
+        for known in found:
+            found.extend(children.get(known, ()))
+        return found[::-1]
+
+    async def history(self, run_id: str) -> History:
+        """The turns of a run, every link of which holds; raises InvariantBroken when one does not."""
+        return read_history(run_id, await self._shelf.journal.read(run_id))
+
+    async def told(self, run_id: str) -> Told:
+        """A run, explained, with its turns."""
+        entry = await self.find(run_id)
+        history = await self.history(entry.run_id)
+        state = fold(history)
+        return Told(entry, history, pinned(state).request, explain(state, history.turns))
+
+    async def approvals(self, run_id: str = "") -> list[Approval]:
+        """What people are asked, newest run first: by one run and those beneath it, or by all."""
+        wanted = None if not run_id else set(await self.family(run_id))
+        found: list[Approval] = []
+        for entry in await self._shelf.catalogue.entries(waiting_only=True):
+            if wanted is None or entry.run_id in wanted:
+                found += await self._approvals_of(fold(await self.history(entry.run_id)))
+        return found
+
+    async def approval(self, name: str) -> Approval:
+        """The question of this name: RUN/COMMAND, or just RUN where it asks only one."""
+        run, mark, command_id = name.rpartition(PACKET_MARK)
+        entry = await self.find(run if mark else name)
+        open_now = await self.approvals(entry.run_id)
+        wanted = f"{entry.run_id}{PACKET_MARK}{command_id}"
+        found = [approval for approval in open_now if not mark or approval.id == wanted]
+        if not found:
+            what = f"asks nothing under {command_id[:_NAME_CHARS_MAX]!r}" if mark else "asks nobody anything"
+            message = f"run {entry.run_id} {what}; `remit approvals` lists what is asked"
+            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:_NAME_CHARS_MAX]})
+        if len(found) > 1:
+            raise _ambiguous(PACKET_AMBIGUOUS, "questions are open in", name, [approval.id for approval in found])
+        return found[0]
+
+    async def changed_sources(self, run_id: str) -> tuple[Source, ...]:
+        """The code of a run whose files are no longer what they were, each with the digest it has now."""
+        state = fold(await self.history(run_id))
+        try:
+            reload(tuple(state.sources.values()), pinned=pinned(state).tools)
+        except SourceFault as fault:
+            changed = {f["name"]: f["found"] for f in fault.details["faults"] if f["code"] == TOOL_SOURCE_CHANGED}
+            return tuple(replace(state.sources[name], digest=digest) for name, digest in changed.items())
+        return ()
+
+    async def verify(self, run_id: str, signer: str | None = None) -> Verification:
+        """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
+        shelf = self._shelf
+        data = await shelf.journal.read(run_id)
+        texts = await kept_texts(shelf.blobs, _readable(data))
+        heads, logged = await shelf.catalogue.heads(run_id), await shelf.catalogue.logged_heads(run_id)
+        if signer is None and self._signer is not None:
+            signer = self._signer().did
+        return verify_run(run_id, data, heads, logged, signer, texts.get)
+
+    async def replay(self, run_id: str) -> Audit:
+        """A run, decided again turn by turn, with no model and no tool."""
+        data = await self._shelf.journal.read(run_id)
+        return audit(data, (await kept_texts(self._shelf.blobs, _readable(data))).get)
+
+    async def export(self, run_id: str) -> Iterator[bytes]:
+        """A run as the lines of a file, signed at its end."""
+        if self._signer is None:
+            message = f"run {run_id} cannot be exported: this store has no key to sign with"
+            raise RequestRejected(EXPORT_UNSIGNED, message, {"run_id": run_id})
+        shelf, signer = self._shelf, self._signer()
+        data = await shelf.journal.read(run_id)
+        return export_lines(
+            run_id,
+            data,
+            heads=await shelf.catalogue.heads(run_id),
+            logged=await shelf.catalogue.logged_heads(run_id),
+            blob_of=(await kept_texts(shelf.blobs, _readable(data))).get,
+            signer=signer.did,
+            sign=signer.sign,
+        )
+
+    async def _approvals_of(self, state: RunState) -> list[Approval]:
+        shown: list[Approval] = []
+        for approval, question in zip(approvals_in(state), questions(state), strict=True):
+            arguments = "" if question.packet is None else question.packet.call.arguments
+            if isinstance(arguments, BlobRef):
+                approval = replace(approval, arguments=read_json(await self._shelf.blobs.get(arguments.digest)))
+            shown.append(approval)
+        return shown
+
+
+def _length(entry: RunEntry) -> int:
+    return len(entry.run_id)
+
+
+def _ambiguous(code: str, what: str, name: str, candidates: Sequence[str]) -> RequestRejected:
+    shown = ", ".join(candidates[:SHOWN_MAX]) + (", ..." if len(candidates) > SHOWN_MAX else "")
+    message = f"{len(candidates)} {what} {name[:_NAME_CHARS_MAX]!r}: {shown}; say which"
+    return RequestRejected(code, message, {"candidates": list(candidates[:SHOWN_MAX])})
+
+
+def _readable(data: Iterable[bytes]) -> Iterator[bytes]:
+    """The turns that can be read; whoever verifies or replays finds the others."""
+    for stored in data:
+        try:
+            decode_turn(stored)
+        except InvariantBroken:
+            continue
+        yield stored

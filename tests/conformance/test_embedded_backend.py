@@ -1,0 +1,76 @@
+"""The embedded store does what every backend must."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.store import EmbeddedStore
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Locks
+from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
+from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
+from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
+from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck
+from remit.testing.conformance.locks import LOCKS_CHECKS, LocksCheck
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[EmbeddedStore]:
+    store = EmbeddedStore.open(home)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("check", JOURNAL_CHECKS, ids=lambda check: check.__name__)
+def test_the_embedded_journal_does_what_every_journal_must(check: JournalCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def open_journal() -> AsyncIterator[Journal]:
+        async with opened(tmp_path) as store:
+            yield store.journal
+
+    asyncio.run(check(open_journal))
+
+
+@pytest.mark.parametrize("check", BLOBS_CHECKS, ids=lambda check: check.__name__)
+def test_embedded_blobs_do_what_all_blobs_must(check: BlobsCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def open_blobs() -> AsyncIterator[Blobs]:
+        async with opened(tmp_path) as store:
+            yield store.blobs
+
+    asyncio.run(check(open_blobs))
+
+
+@pytest.mark.parametrize("check", CATALOGUE_CHECKS, ids=lambda check: check.__name__)
+def test_the_embedded_catalogue_says_what_every_catalogue_must(check: CatalogueCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def open_catalogue() -> AsyncIterator[tuple[Journal, Catalogue]]:
+        async with opened(tmp_path) as store:
+            yield store.journal, store.catalogue
+
+    asyncio.run(check(open_catalogue))
+
+
+@pytest.mark.parametrize("check", INBOX_CHECKS, ids=lambda check: check.__name__)
+def test_the_embedded_inbox_does_what_every_inbox_must(check: InboxCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def open_inbox() -> AsyncIterator[Inbox]:
+        async with opened(tmp_path) as store:
+            yield store.inbox
+
+    asyncio.run(check(open_inbox))
+
+
+@pytest.mark.parametrize("check", LOCKS_CHECKS, ids=lambda check: check.__name__)
+def test_embedded_locks_do_what_all_locks_must(check: LocksCheck, tmp_path: Path) -> None:
+    @contextmanager
+    def open_locks() -> Iterator[Locks]:
+        with closing(FileLocks(tmp_path)) as locks:
+            yield locks
+
+    check(open_locks)

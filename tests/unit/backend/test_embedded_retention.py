@@ -1,0 +1,331 @@
+"""Deleting runs: exactly those, with the texts only they referred to, signed for, and nobody else disturbed."""
+
+import asyncio
+import logging
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from remit.backend.embedded import inbox, sweep
+from remit.backend.embedded.retention import ANSWER_GRACE_MS, TEXT_GRACE_MS, Removed
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.codec import hash_turn
+from remit.core.record import BlobRef, digest_of
+from remit.core.signing import is_deletion_signed
+from remit.core.storage import Barrier, BlobMissing, Listing, StoreUnusable
+
+START_MS = 1_000_000_000_000
+
+
+class Time:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.at_ms = START_MS
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+
+def play(home: Path, scene: Callable[[EmbeddedStore, Time], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        time = Time()
+        store = EmbeddedStore.open(home, now_ms=time.now_ms)
+        try:
+            await scene(store, time)
+        finally:
+            await store.close()
+
+    asyncio.run(whole())
+
+
+def turn(*texts: bytes) -> bytes:
+    """A turn that refers to these texts, written the way turns are."""
+    return b"\x01" + msgspec.msgpack.encode([b"\xc4\x20", [BlobRef(digest_of(text), len(text)) for text in texts]])
+
+
+async def run(store: EmbeddedStore, run_id: str, *texts: bytes, ending: str = "SUCCESS") -> None:
+    """A run of two turns that refers to these texts."""
+    for text in texts:
+        await store.blobs.put(digest_of(text), text)
+    await store.journal.append(run_id, turn(*texts), after=-1, listing=Listing(1))
+    await store.journal.append(run_id, turn(), after=0, barrier=Barrier(ending))
+
+
+async def kept(store: EmbeddedStore, *texts: bytes) -> list[bytes]:
+    """Those of the texts that are still there."""
+    found = []
+    for text in texts:
+        try:
+            found.append(await store.blobs.get(digest_of(text)))
+        except BlobMissing:
+            continue
+    return found
+
+
+def test_a_deleted_run_is_gone_with_the_texts_that_only_it_referred_to(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await run(store, "one", b"own" * 1000, b"shared" * 1000)
+        await run(store, "two", b"shared" * 1000)
+        await store.inbox.put("one", b"hello")
+        removed = await store.retention.delete("one")
+        assert removed == Removed(runs=1, turns=2, texts=1, text_bytes=3000, inbox_entries=1)
+        assert await store.journal.read("one") == []
+        assert await store.catalogue.entry("one") is None
+        assert await store.catalogue.heads("one") == []
+        assert await store.inbox.pending(after=0) == []
+        assert await kept(store, b"own" * 1000, b"shared" * 1000) == [b"shared" * 1000]
+        assert len(await store.journal.read("two")) == 2
+        assert len(await store.catalogue.heads("two")) == 1
+
+    play(tmp_path, scene)
+
+
+def test_nothing_of_a_deleted_text_is_left_in_the_files(tmp_path: Path) -> None:
+    secret = b"the secret of the deleted run" * 500
+
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await run(store, "one", secret)
+        await store.retention.delete("one")
+
+    play(tmp_path, scene)
+    assert not [path.name for path in tmp_path.iterdir() if b"secret of the deleted" in path.read_bytes()]
+
+
+def test_a_deletion_is_signed_in_the_log_and_leaves_its_heads_there(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await run(store, "one")
+        heads = await store.catalogue.heads("one")
+        assert await store.catalogue.logged_deletion("one") is None
+        await store.retention.delete("one")
+        assert await store.catalogue.logged_heads("one") == heads
+        deletion = await store.catalogue.logged_deletion("one")
+        assert deletion is not None
+        assert is_deletion_signed(deletion)
+        assert (deletion.seq, deletion.head, deletion.at_ms) == (1, hash_turn(turn()), START_MS)
+        assert deletion.signer == store.did
+
+    play(tmp_path, scene)
+
+
+def test_deleting_what_nobody_started_removes_nothing(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        assert await store.retention.delete("nobody") == Removed()
+        assert await store.catalogue.logged_deletion("nobody") is None
+
+    play(tmp_path, scene)
+
+
+def test_a_run_that_is_driven_is_not_deleted(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await run(store, "one", ending="")
+        assert store.locks.take("one")
+        with pytest.raises(StoreUnusable, match=r"STORE_BUSY.*one is being driven"):
+            await store.retention.delete("one")
+        store.locks.release("one")
+        assert (await store.retention.delete("one")).runs == 1
+
+    play(tmp_path, scene)
+
+
+def test_a_text_put_lately_is_spared_while_others_have_the_store_open(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        other = EmbeddedStore.open(tmp_path, now_ms=time.now_ms)
+        await run(store, "one", b"text" * 1000)
+        removed = await store.retention.delete("one")
+        assert (removed.runs, removed.texts, removed.texts_spared) == (1, 0, 1)
+        assert len(await kept(store, b"text" * 1000)) == 1
+        time.at_ms += TEXT_GRACE_MS + 1
+        assert (await store.retention.gc(ended_before_ms=0)).texts == 1
+        await other.close()
+
+    play(tmp_path, scene)
+
+
+def test_a_text_put_lately_is_spared_while_something_is_driven_here(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await run(store, "one", b"text" * 1000)
+        assert store.locks.take("two")
+        await store.blobs.put(digest_of(b"text" * 1000), b"text" * 1000)
+        assert (await store.retention.delete("one")).texts_spared == 1
+        await run(store, "two", b"text" * 1000)
+        assert len(await kept(store, b"text" * 1000)) == 1
+
+    play(tmp_path, scene)
+
+
+def test_a_text_put_again_counts_as_new(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        await run(store, "one", b"text" * 1000)
+        time.at_ms += TEXT_GRACE_MS + 1
+        assert store.locks.take("two")
+        await store.blobs.put(digest_of(b"text" * 1000), b"text" * 1000)
+        await store._writer.submit(lambda cursor: (None, None))
+        assert (await store.retention.delete("one")).texts_spared == 1
+
+    play(tmp_path, scene)
+
+
+def test_a_collection_removes_what_ended_before_a_time(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        await run(store, "old", b"old" * 1000)
+        await run(store, "open", b"open" * 1000, ending="")
+        heard, waiting = await store.inbox.put("open", b"1"), await store.inbox.put("open", b"2")
+        await store.inbox.settle(heard, "", "")
+        await store.blobs.put(digest_of(b"nobody's" * 1000), b"nobody's" * 1000)
+        time.at_ms += TEXT_GRACE_MS + ANSWER_GRACE_MS
+        await run(store, "young", b"young" * 1000)
+        await store.blobs.put(digest_of(b"fresh" * 1000), b"fresh" * 1000)
+
+        expected = Removed(runs=1, turns=2, texts=2, text_bytes=3000 + 8000, inbox_entries=1)
+        assert await store.retention.gc(ended_before_ms=START_MS + 1, dry_run=True) == expected
+        assert len(await store.catalogue.entries()) == 3
+        assert await store.catalogue.logged_deletion("old") is None
+
+        assert await store.retention.gc(ended_before_ms=START_MS + 1) == expected
+        assert [entry.run_id for entry in await store.catalogue.entries()] == ["young", "open"]
+        assert await kept(store, b"old" * 1000, b"nobody's" * 1000) == []
+        assert len(await kept(store, b"open" * 1000, b"young" * 1000, b"fresh" * 1000)) == 3
+        assert [entry.number for entry in await store.inbox.pending(after=0)] == [waiting]
+        assert await store.inbox.outcome(heard) is None
+        assert await store.catalogue.logged_deletion("old") is not None
+        assert await store.retention.gc(ended_before_ms=START_MS + 1) == Removed()
+
+    play(tmp_path, scene)
+
+
+def test_a_collection_leaves_a_run_that_is_held(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        await run(store, "one")
+        assert store.locks.take("one")
+        time.at_ms += 1
+        assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 0
+        store.locks.release("one")
+        assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1
+
+    play(tmp_path, scene)
+
+
+def test_a_second_clean_up_is_refused_while_one_goes_on(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        other = EmbeddedStore.open(tmp_path, now_ms=time.now_ms)
+        assert other.locks.begin_cleaning()
+        with pytest.raises(StoreUnusable, match=r"STORE_BUSY.*another process removes"):
+            await store.retention.gc(ended_before_ms=0)
+        await other.close()
+        await store.retention.gc(ended_before_ms=0)
+
+    play(tmp_path, scene)
+
+
+def test_texts_of_turns_that_come_during_a_sweep_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first look over the turns is held up until another run has begun to use the text."""
+    looked, may_go_on = threading.Event(), threading.Event()
+    real = sweep.Sweep.spare_referred
+
+    def held_up(self: sweep.Sweep, *, besides: tuple[int, ...] = ()) -> None:
+        real(self, besides=besides)
+        if not looked.is_set():
+            looked.set()
+            assert may_go_on.wait(60)
+
+    monkeypatch.setattr(sweep.Sweep, "spare_referred", held_up)
+
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await run(store, "one", b"text" * 1000, b"own" * 1000)
+        deletion = asyncio.ensure_future(store.retention.delete("one"))
+        assert await asyncio.to_thread(looked.wait, 60)
+        await run(store, "two", b"text" * 1000)
+        may_go_on.set()
+        assert (await deletion).texts == 1
+        assert await kept(store, b"text" * 1000, b"own" * 1000) == [b"text" * 1000]
+
+    play(tmp_path, scene)
+
+
+def test_runs_go_on_while_many_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "_TURNS_AT_ONCE", 7)
+    monkeypatch.setattr(sweep, "_TEXTS_AT_ONCE", 3)
+
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        for number in range(30):
+            await run(store, f"old{number}", b"%d" % number * 2000)
+        time.at_ms += TEXT_GRACE_MS + 1
+        collection = asyncio.ensure_future(store.retention.gc(ended_before_ms=time.at_ms))
+        appended = 0
+        while not collection.done():
+            await store.journal.append("going", b"%d" % appended, after=appended - 1)
+            appended += 1
+        removed = await collection
+        assert (removed.runs, removed.texts) == (30, 30)
+        assert await store.journal.read("going") == [b"%d" % number for number in range(appended)]
+
+    play(tmp_path, scene)
+
+
+def test_the_file_becomes_smaller_when_nobody_else_has_it_open(tmp_path: Path) -> None:
+    path = tmp_path / "remit.db"
+
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await run(store, "one", bytes(2_000_000))
+        other = EmbeddedStore.open(tmp_path)
+        await store.retention.delete("two")
+        await store.retention.gc(ended_before_ms=0)
+        assert path.stat().st_size > 2_000_000
+        await other.close()
+        await store.retention.delete("one")
+        assert path.stat().st_size < 200_000
+
+    play(tmp_path, scene)
+
+
+def test_a_file_that_cannot_be_made_smaller_is_told_to_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        with caplog.at_level(logging.WARNING):
+            connection = sqlite3.connect(tmp_path / "remit.db")
+            connection.close()
+            store.retention._shrink(connection)
+        assert "was not made smaller" in caplog.text
+
+    play(tmp_path, scene)
+
+
+def test_a_clean_up_of_a_damaged_store_says_so(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        store._connection.execute("DROP TABLE heads")
+        await store.journal.append("run", b"turn", after=-1)
+        with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
+            await store.retention.delete("run")
+        assert await store.journal.read("run") == [b"turn"]
+
+    play(tmp_path, scene)
+
+
+def test_an_inbox_that_nobody_reads_is_not_filled_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox, "UNHEARD_MAX", 3)
+
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        numbers = [await store.inbox.put("run", b"x") for _ in range(3)]
+        with pytest.raises(StoreUnusable, match="STORE_BUSY"):
+            await store.inbox.put("run", b"x")
+        await store.inbox.put("other", b"x")
+        await store.inbox.settle(numbers[0], "", "")
+        await store.inbox.put("run", b"x")
+
+    play(tmp_path, scene)
+
+
+def test_the_first_word_about_an_entry_stays(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        number = await store.inbox.put("run", b"x")
+        await store.inbox.settle(number, "", "")
+        await store.inbox.settle(number, "RUN_ENDED", "too late")
+        assert await store.inbox.outcome(number) == ("", "")
+
+    play(tmp_path, scene)

@@ -1,0 +1,405 @@
+"""Opening a store: what is made, what is migrated, and what is refused with a code and a way out."""
+
+import asyncio
+import os
+import resource
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from remit.backend.embedded import checkpoints, database, schema
+from remit.backend.embedded.checkpoints import Checkpointer
+from remit.backend.embedded.failures import unusable
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.storage import Barrier, Listing, StoreUnusable
+
+NOBODY = 65534
+
+# Opens the store named by the first argument as somebody who is not the superuser, and says what came of it.
+PROGRAM = """
+import asyncio, concurrent.futures.thread, os, sys
+from pathlib import Path
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.failure import RemitError
+
+async def whole(home, way):
+    store = getattr(EmbeddedStore, way)(home)
+    try:
+        print(len(await store.journal.read("run")), flush=True)
+        await store.journal.append("run", b"turn", after=0)
+    finally:
+        await store.close()
+
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    asyncio.run(whole(Path(sys.argv[1]), sys.argv[2]))
+except RemitError as error:
+    print(error.code, error.message)
+"""
+
+
+def fill(home: Path) -> None:
+    async def scene() -> None:
+        store = EmbeddedStore.open(home)
+        await store.journal.append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
+        await store.close()
+
+    asyncio.run(scene())
+
+
+def refused(home: Path) -> StoreUnusable:
+    with pytest.raises(StoreUnusable) as caught:
+        EmbeddedStore.open(home)
+    assert str(home) in caught.value.message
+    return caught.value
+
+
+def alter(home: Path, *statements: str) -> None:
+    connection = sqlite3.connect(home / "remit.db", isolation_level=None)
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+
+
+def as_nobody(home: Path, way: str) -> list[str]:
+    """What a process without special rights meets at a store that is not its own."""
+    command = [sys.executable, "-c", PROGRAM, str(home), way]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def let_others_read(home: Path) -> None:
+    home.chmod(0o755)
+    for path in home.iterdir():
+        path.chmod(0o644)
+
+
+@pytest.fixture
+def open_home() -> Iterator[Path]:
+    """A folder that everybody may enter, which those of pytest are not."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder) / "home"
+
+
+def test_a_new_store_is_for_its_owner_alone(tmp_path: Path) -> None:
+    home = tmp_path / "deep" / "home"
+    fill(home)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "deep").stat().st_mode) == 0o700
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()} == dict.fromkeys(
+        ["heads.log", "key", "locks", "remit.db"], 0o600
+    )
+
+
+def test_a_folder_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    fill(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "remit.db").stat().st_mode) == 0o600
+
+
+def test_the_file_says_whose_it_is_and_of_which_version(tmp_path: Path) -> None:
+    fill(tmp_path)
+    connection = sqlite3.connect(tmp_path / "remit.db")
+    assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+def test_closing_leaves_no_wal(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert not (tmp_path / "remit.db-wal").exists()
+
+
+def test_opening_twice_in_one_process_shares_the_store(tmp_path: Path) -> None:
+    async def scene() -> None:
+        first, second = EmbeddedStore.open(tmp_path), EmbeddedStore.open(tmp_path)
+        await first.journal.append("run", b"first", after=-1)
+        await second.journal.append("run", b"second", after=0, barrier=Barrier())
+        assert first.did == second.did
+        await first.close()
+        assert await second.journal.read("run") == [b"first", b"second"]
+        await second.journal.append("run", b"third", after=1, barrier=Barrier())
+        await second.close()
+
+    asyncio.run(scene())
+
+
+def test_a_store_of_a_later_version_is_not_touched(tmp_path: Path) -> None:
+    fill(tmp_path)
+    alter(tmp_path, "PRAGMA user_version = 99")
+    error = refused(tmp_path)
+    assert error.code == "STORE_VERSION_UNKNOWN"
+    assert error.details == {"path": str(tmp_path / "remit.db"), "version": 99, "known": len(schema.MIGRATIONS)}
+    with pytest.raises(StoreUnusable, match="STORE_VERSION_UNKNOWN"):
+        EmbeddedStore.open_to_read(tmp_path)
+
+
+NEXT: Sequence[Sequence[str]] = (
+    *schema.MIGRATIONS,
+    ("ALTER TABLE runs ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'", "CREATE INDEX colours ON runs (colour)"),
+    ("UPDATE runs SET colour = 'blue'",),
+)
+
+
+def lengthen(monkeypatch: pytest.MonkeyPatch, migrations: Sequence[Sequence[str]]) -> None:
+    """Let this process know a longer list, as a later release would."""
+    monkeypatch.setattr(database, "MIGRATIONS", migrations)
+    monkeypatch.setattr(checkpoints, "MIGRATIONS", migrations)
+    for function in (schema.migrate, schema.refuse_later_version):
+        assert function.__kwdefaults__ is not None
+    monkeypatch.setitem(schema.migrate.__kwdefaults__ or {}, "migrations", migrations)
+    monkeypatch.setitem(schema.refuse_later_version.__kwdefaults__ or {}, "known", len(migrations))
+
+
+def test_an_older_store_is_brought_to_the_newest_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path)
+    lengthen(monkeypatch, NEXT)
+
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        assert await store.journal.read("run") == [b"turn"]
+        await store.journal.append("run", b"next", after=0)
+        await store.close()
+
+    asyncio.run(scene())
+    connection = sqlite3.connect(tmp_path / "remit.db")
+    assert connection.execute("SELECT colour FROM runs").fetchall() == [("blue",)]
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(NEXT),)
+    connection.close()
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path)
+    with monkeypatch.context() as later:
+        lengthen(later, (*NEXT, ("INSERT INTO nowhere VALUES (1)",)))
+        assert refused(tmp_path).code == "STORE_DAMAGED"
+    connection = sqlite3.connect(tmp_path / "remit.db")
+    assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+    assert "colour" not in [row[1] for row in connection.execute("PRAGMA table_info (runs)")]
+    connection.close()
+    fill_again = EmbeddedStore.open(tmp_path)
+    assert asyncio.run(fill_again.journal.read("run")) == [b"turn"]
+    asyncio.run(fill_again.close())
+
+
+def test_a_store_in_use_is_not_migrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        with monkeypatch.context() as later:
+            lengthen(later, NEXT)
+            assert refused(tmp_path).code == "STORE_BUSY"
+        await store.close()
+
+    asyncio.run(scene())
+
+
+def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "remit.db").write_bytes(b"no database" * 1000)
+    assert refused(tmp_path).code == "STORE_DAMAGED"
+    with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
+        EmbeddedStore.open_to_read(tmp_path)
+
+
+def test_a_database_of_another_program_is_not_touched(tmp_path: Path) -> None:
+    alter(tmp_path, "CREATE TABLE a (b)")
+    error = refused(tmp_path)
+    assert error.code == "STORE_DAMAGED"
+    assert "another program" in error.message
+    connection = sqlite3.connect(tmp_path / "remit.db")
+    assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("a",)]
+    connection.close()
+
+
+def test_a_damaged_page_is_said_to_be_damaged(tmp_path: Path) -> None:
+    fill(tmp_path)
+    path = tmp_path / "remit.db"
+    data = bytearray(path.read_bytes())
+    for page in range(1, len(data) // 4096):
+        data[page * 4096 : page * 4096 + 512] = b"\xff" * 512
+    path.write_bytes(data)
+
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
+            await store.journal.read("run")
+        with pytest.raises(StoreUnusable, match="STORE_DAMAGED") as caught:
+            await store.journal.append("run", b"turn", after=0)
+        assert "backup" in caught.value.message
+        await store.close()
+
+    asyncio.run(scene())
+
+
+def test_a_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("not a folder")
+    assert refused(home).code == "STORE_NOT_FOUND"
+
+
+def test_a_store_held_by_somebody_else_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path)
+    monkeypatch.setattr(database, "BUSY_WAIT_MS_MAX", 50)
+    monkeypatch.setitem(database.connect.__kwdefaults__ or {}, "busy_wait_ms", 10)
+    holder = sqlite3.connect(tmp_path / "remit.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    assert refused(tmp_path).code == "STORE_BUSY"
+    holder.close()
+
+
+def test_a_store_that_somebody_may_only_read_is_read_only(open_home: Path) -> None:
+    home = open_home
+    fill(home)
+    let_others_read(home)
+    (line,) = as_nobody(home, "open")
+    assert line.startswith(f"STORE_READ_ONLY {home}")
+
+
+def test_a_folder_that_somebody_may_not_write_is_read_only(open_home: Path) -> None:
+    home = open_home
+    home.mkdir(mode=0o755)
+    (line,) = as_nobody(home, "open")
+    assert line.startswith(f"STORE_READ_ONLY {home}")
+
+
+def test_a_read_only_store_can_be_read_and_refuses_writes(open_home: Path) -> None:
+    home = open_home
+    fill(home)
+    let_others_read(home)
+    read, line = as_nobody(home, "open_to_read")
+    assert read == "1"
+    assert line.startswith("STORE_READ_ONLY")
+
+
+def test_a_read_only_store_with_a_wal_of_its_own_is_read_or_refused_but_never_misread(open_home: Path) -> None:
+    home = open_home
+
+    async def scene() -> list[str]:
+        store = EmbeddedStore.open(home)
+        await store.journal.append("run", b"turn", after=-1)
+        let_others_read(home)
+        lines = await asyncio.to_thread(as_nobody, home, "open_to_read")
+        await store.close()
+        return lines
+
+    lines = asyncio.run(scene())
+    assert lines[0] == "1" or lines[0].startswith("STORE_READ_ONLY")
+
+
+def test_a_store_whose_wal_cannot_be_read_is_refused(open_home: Path) -> None:
+    home = open_home
+    fill(home)
+    (home / "remit.db-wal").write_bytes(b"newer turns")
+    let_others_read(home)
+    (line,) = as_nobody(home, "open_to_read")
+    assert line.startswith("STORE_READ_ONLY")
+    assert "closed cleanly" in line
+
+
+def test_opening_to_read_makes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnusable, match="STORE_NOT_FOUND"):
+        EmbeddedStore.open_to_read(tmp_path / "home")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_opened_to_read_can_be_read_beside_a_writer(tmp_path: Path) -> None:
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await store.journal.append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
+        reader = EmbeddedStore.open_to_read(tmp_path)
+        assert await reader.journal.read("run") == [b"turn"]
+        assert await reader.catalogue.logged_heads("run") == await store.catalogue.heads("run")
+        with pytest.raises(StoreUnusable, match="STORE_READ_ONLY"):
+            await reader.inbox.put("run", b"hello")
+        await reader.close()
+        await store.close()
+
+    asyncio.run(scene())
+
+
+FULL = """
+import asyncio, resource, sys
+from pathlib import Path
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.failure import RemitError
+
+async def whole(home):
+    store = EmbeddedStore.open(home)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+    written = 0
+    try:
+        while True:
+            await store.journal.append("run", bytes(10_000), after=written - 1)
+            written += 1
+    except RemitError as error:
+        print(error.code, written, len(await store.journal.read("run")), flush=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    await store.journal.append("run", b"last", after=written - 1)
+    print(len(await store.journal.read("run")) - written)
+    await store.close()
+
+asyncio.run(whole(Path(sys.argv[1])))
+"""
+
+
+def test_a_file_that_may_not_grow_is_a_full_store_and_nothing_is_lost(tmp_path: Path) -> None:
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    command = [sys.executable, "-c", FULL, str(tmp_path)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    code, written, kept = printed[0].split()
+    assert code == "STORE_FULL"
+    assert int(written) == int(kept) > 3
+    assert printed[1] == "1"
+
+
+def test_a_failure_of_the_system_names_the_path_and_a_way_out() -> None:
+    error = unusable(OSError(5, os.strerror(5)), Path("home"))
+    assert error.code == "STORE_DAMAGED"
+    assert error.message.startswith("home: Input/output error; put back a backup")
+    assert unusable(OSError("odd"), Path("home")).message.startswith("home: odd; ")
+    assert unusable(sqlite3.ProgrammingError("odd"), Path("home")).code == "STORE_DAMAGED"
+
+
+def beginnings_of_wal(home: Path) -> int:
+    """How often the WAL has begun anew; its header says."""
+    with (home / "remit.db-wal").open("rb") as wal:
+        return int.from_bytes(wal.read(16)[12:], "big")
+
+
+def test_the_wal_begins_anew_while_somebody_writes_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "WAL_BYTES_MAX", 200_000)
+    turns_max = 20_000
+
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        written = 0
+        while written < turns_max and (not written or beginnings_of_wal(tmp_path) < 2):
+            await store.journal.append("run", b"%d" % written, after=written - 1)
+            written += 1
+        assert written < turns_max
+        assert await store.journal.read("run") == [b"%d" % number for number in range(written)]
+        await store.close()
+
+    asyncio.run(scene())
+    assert "remit-checkpoint" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_checkpoint_that_fails_is_told_to_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    checkpointer = Checkpointer(tmp_path / "nowhere")
+    checkpointer.count(checkpoints.WAL_BYTES_MAX)
+    checkpointer.close()
+    assert "no checkpoint of" in caplog.text

@@ -1,0 +1,56 @@
+"""Whatever was said becomes one printable line."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.observe.plain import plain
+
+TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
+FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+@given(TEXTS, st.integers(0, 80))
+def test_nothing_in_the_output_is_obeyed_hidden_or_turned_around(text: str, limit: int) -> None:
+    shown = plain(text, limit)
+    assert not {unicodedata.category(character) for character in shown} & FORBIDDEN
+    assert shown.isprintable()
+
+
+@given(TEXTS, st.integers(1, 80))
+def test_no_output_is_longer_than_its_limit(text: str, limit: int) -> None:
+    assert len(plain(text, limit)) <= limit
+    assert plain(text, limit) in (plain(text), plain(text, limit).removesuffix("…") + "…")
+
+
+@given(TEXTS, TEXTS)
+def test_two_texts_that_differ_are_shown_differently(one: str, other: str) -> None:
+    assert (plain(one) == plain(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain words", "plain words"),
+        ("schön 日本 🙂", "schön 日本 🙂"),
+        ("\x1b[2J\x07", "\\x1b[2J\\x07"),
+        ("a\r\nb\tc", "a\\r\\nb\\tc"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\u202eevil\u2066", "\\u202eevil\\u2066"),
+        ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"),
+        ("\u2028\u2029\x7f", "\\u2028\\u2029\\x7f"),
+        ("half \ud800 a pair", "half \\ud800 a pair"),
+        ("\\x1b", "\\\\x1b"),
+    ],
+)
+def test_characters_without_a_printed_form_are_escaped(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_a_text_is_cut_between_escapes_and_never_within_one() -> None:
+    assert plain("abc\x1b\x1b", 8) == "abc\\x1b…"
+    assert plain("abcdefghij", 5) == "abcd…"
+    assert plain("abcde", 5) == "abcde"
+    assert plain("a\x1b", 5) == "a\\x1b"

@@ -1,0 +1,455 @@
+"""Asking a model: the request is the run's, every outcome is a report, and streams never break a run."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from remit.core.arrivals import ContextFound, ModelFailed
+from remit.core.commands import CallModel, Retrieve
+from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
+from remit.core.failure import Ending, ErrorCode
+from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.messages import Role, assistant_message, system_message, tool_message, user_message
+from remit.core.record import BlobRef, Text, digest_of, replace
+from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode
+from remit.core.usage import TokenUsage
+from remit.inference.engine import EngineFault, Restarted, StreamChunk, StreamHandler
+from remit.inference.scripted import ScriptedEngine
+from remit.kernel.state import RunState
+from remit.orchestrate.executors import model
+from remit.orchestrate.executors.model import ModelExecutor
+from remit.orchestrate.kit import Kit, OnChunk
+from remit.orchestrate.ports import Live
+from remit.orchestrate.reports import ModelSaid, Report
+from remit.testing.scenarios import MODEL
+from tests.unit.kernel.builders import Run, manifest_of, wants
+from tests.unit.orchestrate.stage import Stage, ok, play
+
+LONG = "long " * 1000
+ANSWER = ModelResult("hi", usage=TokenUsage(1, 0, 1))
+
+
+class Recorder:
+    """An engine that notes what it is asked and does what it was told."""
+
+    def __init__(self, act: Callable[[StreamHandler | None], Awaitable[Any]] | None = None) -> None:
+        self.asked: list[ModelRequest] = []
+        self._act = act
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        self.asked.append(request)
+        return ANSWER if self._act is None else await self._act(on_chunk)
+
+    def model_info(self) -> ModelInfo:
+        return MODEL
+
+
+class Library:
+    """Gives texts by digest, and counts how often."""
+
+    def __init__(self, *texts: str) -> None:
+        self._texts = {digest_of(text.encode()): text for text in texts}
+        self.fetched = 0
+
+    async def text(self, text: Text) -> str:
+        if isinstance(text, str):
+            return text
+        self.fetched += 1
+        await asyncio.sleep(0)
+        return self._texts[text.digest]
+
+
+def reference(text: str) -> BlobRef:
+    return BlobRef(digest_of(text.encode()), len(text))
+
+
+def live_of(state: RunState) -> Live:
+    return Live("run", state)
+
+
+def call_of(run: Run) -> CallModel:
+    return run.open(CallModel)[0]
+
+
+def executor(engine: Any, *, on_chunk: OnChunk | None = None, library: Library | None = None) -> ModelExecutor:
+    kit = Kit({MODEL.name: engine}, on_chunk=on_chunk)
+    return ModelExecutor(lambda run_id: kit, (library or Library()).text)
+
+
+def performed(engine: Any, run: Run | None = None, *, on_chunk: OnChunk | None = None, **changes: Any) -> Report:
+    run = run or Run()
+    command = replace(call_of(run), **changes)
+    return play(executor(engine, on_chunk=on_chunk)(live_of(run.state), command))
+
+
+def failure(report: Report) -> ModelFailed:
+    assert isinstance(report, ModelFailed)
+    return report
+
+
+def requested(run: Run, library: Library | None = None) -> ModelRequest:
+    engine = Recorder()
+    play(executor(engine, library=library)(live_of(run.state), call_of(run)))
+    return engine.asked[0]
+
+
+# What is asked.
+
+
+def test_what_the_engine_says_is_reported() -> None:
+    run = Run()
+    assert performed(Recorder(), run) == ModelSaid(call_of(run).id, ANSWER)
+
+
+@pytest.mark.req("0.10")
+def test_the_wishes_of_the_request_reach_the_engine_unchanged() -> None:
+    hints = ExecutionHints(max_tokens=77, temperature=0.0, top_p=0.5, options={"seed": 7, "deep": {"a": [1]}})
+    output = OutputContract(schema={"type": "object"}, grammar="root ::= x")
+    asked = requested(Run(manifest_of(request=SystemRequest((user_message("go"),), hints=hints, output=output))))
+    assert (asked.max_tokens, asked.temperature, asked.top_p) == (77, 0.0, 0.5)
+    assert asked.options == {"seed": 7, "deep": {"a": [1]}}
+    assert (asked.schema, asked.grammar) == ({"type": "object"}, "root ::= x")
+
+
+@pytest.mark.req("0.10")
+def test_what_nobody_wished_is_left_to_the_engine() -> None:
+    asked = requested(Run())
+    assert (asked.temperature, asked.top_p, asked.schema, asked.grammar, asked.options) == (None, 0.0, None, "", {})
+    assert asked.attempt == 1
+
+
+def test_the_attempt_of_the_command_is_told() -> None:
+    engine = Recorder()
+    performed(engine, attempt=3)
+    assert engine.asked[0].attempt == 3
+
+
+@pytest.mark.req("0.3")
+def test_the_tools_the_run_may_call_are_offered_and_no_others() -> None:
+    def offered(request: SystemRequest) -> list[str]:
+        return [tool.name for tool in requested(Run(manifest_of(request=request))).tools]
+
+    go = (user_message("go"),)
+    assert offered(SystemRequest(go)) == [tool.name for tool in manifest_of().tools]
+    assert offered(SystemRequest(go, tools=("look",))) == ["look"]
+    assert offered(SystemRequest(go, tool_choice=ToolChoice(ToolChoiceMode.NONE))) == []
+    choice = ToolChoice(ToolChoiceMode.FUNCTION, "look")
+    run = Run(manifest_of(request=SystemRequest(go, tool_choice=choice)))
+    assert ([tool.name for tool in requested(run).tools], requested(run).tool_choice) == (["look"], choice)
+
+
+def test_the_model_is_shown_the_messages_of_the_run() -> None:
+    run = Run()
+    run.proposes(wants("look"), text="let me see")
+    run.returns()
+    assert requested(run).messages == (
+        user_message("please"),
+        assistant_message("let me see", (ToolCall("call", "look", {"n": 1}),)),
+        tool_message("call", "look", '{"ok": true}'),
+    )
+
+
+def test_the_model_is_shown_only_what_was_there_when_it_was_asked() -> None:
+    run, engine = Run(), Recorder()
+    run.proposes(wants("look"))
+    run.returns()
+    play(executor(engine)(live_of(run.state), replace(call_of(run), messages_count=1)))
+    assert engine.asked[0].messages == (user_message("please"),)
+
+
+def test_evidence_is_shown_beside_the_messages_that_are_counted() -> None:
+    request = SystemRequest((system_message("be brief"), user_message("first"), user_message("last")))
+    run = Run(manifest_of(request=request, retrieves_context=True))
+    run.take(ContextFound(run.open(Retrieve)[0].id, reference(LONG), 20))
+    asked = requested(run, Library(LONG))
+    assert [message.content for message in asked.messages] == ["be brief", "first", LONG, "last"]
+    assert asked.messages[2].role is Role.SYSTEM
+
+
+def test_evidence_that_comes_late_finds_its_place_and_fetches_nothing_twice() -> None:
+    async def scene() -> None:
+        request = SystemRequest((user_message(reference(LONG)), user_message("last")))
+        run, library = Run(manifest_of(request=request)), Library(LONG, "e" * 2000)
+        live, engine = live_of(run.state), Recorder()
+        perform = executor(engine, library=library)
+        await perform(live, call_of(run))
+        run.state.ephemeral = reference("e" * 2000)
+        await perform(live, call_of(run))
+        assert [message.content for message in engine.asked[1].messages] == [LONG, "e" * 2000, "last"]
+        run.state.ephemeral = ""
+        await perform(live, call_of(run))
+        assert engine.asked[2].messages == engine.asked[0].messages
+        assert library.fetched == 2
+
+    play(scene())
+
+
+def test_texts_and_arguments_that_live_in_blobs_are_shown_in_full() -> None:
+    arguments = '{"n":1,"text":"' + "x" * 2000 + '"}'
+    run = Run()
+    long_call = replace(wants("look"), arguments=reference(arguments))
+    run.proposes(long_call, wants("look", 2, call_id="short"), text="see")
+    run.returns()
+    run.returns()
+    run.state.context[1] = replace(run.state.context[1], text=reference(LONG), reasoning=reference(LONG))
+    said = requested(run, Library(LONG, arguments)).messages[1]
+    assert (said.content, said.reasoning) == (LONG, LONG)
+    assert [call.arguments for call in said.tool_calls] == [{"n": 1, "text": "x" * 2000}, {"n": 2}]
+    assert [call.id for call in said.tool_calls] == ["call", "short"]
+
+
+def test_a_text_is_fetched_once_and_messages_are_kept_by_reference() -> None:
+    async def scene() -> None:
+        run, library, engine = Run(), Library(LONG), Recorder()
+        run.state.context[0] = user_message(reference(LONG))
+        live = live_of(run.state)
+        perform = executor(engine, library=library)
+        for n in range(4):
+            await perform(live, call_of(run))
+            run.proposes(wants("look", n))
+            run.returns()
+        assert library.fetched == 1
+        first, last = engine.asked[0], engine.asked[-1]
+        assert all(old is new for old, new in zip(first.messages, last.messages, strict=False))
+        assert first.tools is last.tools
+        assert len(last.messages) == 7
+
+    play(scene())
+
+
+# What becomes of it.
+
+
+def test_a_model_without_an_engine_is_a_matter_of_configuration() -> None:
+    report = failure(performed(Recorder(), model="another"))
+    assert (report.code, report.was_cut) == (ErrorCode.CONFIG_NO_ENGINE, False)
+    assert "'another'" in report.message
+    assert MODEL.name in report.message
+
+
+def test_a_fault_is_reported_with_its_code_and_its_cost() -> None:
+    async def act(on_chunk: StreamHandler | None) -> None:
+        raise EngineFault(ErrorCode.INFERENCE_CONTEXT_EXCEEDED, "too long", usage=TokenUsage(5), was_cut=True)
+
+    report = failure(performed(Recorder(act)))
+    assert (report.code, report.message) == (ErrorCode.INFERENCE_CONTEXT_EXCEEDED, "too long")
+    assert (report.usage, report.was_cut) == (TokenUsage(5), True)
+
+
+def test_an_engine_that_takes_too_long_is_cut_and_has_ended() -> None:
+    ended = []
+
+    async def act(on_chunk: StreamHandler | None) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    report = failure(performed(Recorder(act), timeout_ms=5))
+    assert (report.code, report.was_cut, ended) == (ErrorCode.INFERENCE_ENGINE_ERROR, True, [True])
+    assert "timeout_ms=5" in report.message
+
+
+def test_a_timeout_of_the_engines_own_is_an_error_of_the_engine(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(on_chunk: StreamHandler | None) -> None:
+        raise TimeoutError("connect to secret-host")
+
+    report = failure(performed(Recorder(act)))
+    assert (report.code, "TimeoutError" in report.message) == (ErrorCode.INFERENCE_ENGINE_ERROR, True)
+
+
+def test_the_words_of_an_unexpected_error_are_logged_and_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(on_chunk: StreamHandler | None) -> None:
+        raise RuntimeError("key=secret")
+
+    report = failure(performed(Recorder(act)))
+    assert report.code is ErrorCode.INFERENCE_ENGINE_ERROR
+    assert report.was_cut
+    assert "RuntimeError" in report.message
+    assert "secret" not in report.message
+    assert "key=secret" in caplog.text
+    assert "run run" in caplog.text
+
+
+@pytest.mark.parametrize("said", [None, "hi", {"content": "hi"}])
+def test_an_engine_that_returns_something_else_is_malformed(said: Any) -> None:
+    async def act(on_chunk: StreamHandler | None) -> Any:
+        return said
+
+    report = failure(performed(Recorder(act)))
+    assert (report.code, report.was_cut) == (ErrorCode.INFERENCE_MALFORMED_RESPONSE, True)
+    assert type(said).__name__ in report.message
+
+
+def test_an_engine_that_is_not_even_awaitable_breaks_no_run(caplog: pytest.LogCaptureFixture) -> None:
+    class Blocking:
+        def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> Any:
+            return ANSWER
+
+    assert failure(performed(Blocking())).code is ErrorCode.INFERENCE_ENGINE_ERROR
+
+
+@pytest.mark.req("0.31")
+def test_an_answer_that_ended_in_an_error_is_a_failure_with_its_cost() -> None:
+    async def act(on_chunk: StreamHandler | None) -> ModelResult:
+        return ModelResult("half", usage=TokenUsage(9, 0, 2), finish_reason=FinishReason.ERROR)
+
+    report = failure(performed(Recorder(act)))
+    assert (report.code, report.usage, report.was_cut) == (ErrorCode.INFERENCE_ENGINE_ERROR, TokenUsage(9, 0, 2), False)
+
+
+def test_a_cancelled_call_cancels_the_engine() -> None:
+    async def scene() -> list[str]:
+        heard = []
+
+        async def act(on_chunk: StreamHandler | None) -> None:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                heard.append("stopped")
+                raise EngineFault(ErrorCode.INFERENCE_ENGINE_ERROR, "stopped", was_cut=True) from None
+
+        run = Run()
+        task = asyncio.ensure_future(executor(Recorder(act))(live_of(run.state), call_of(run)))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        return heard
+
+    assert play(scene()) == ["stopped"]
+
+
+# What is heard meanwhile.
+
+
+class Listener:
+    """Hears what is streamed, and breaks at the word it is given."""
+
+    def __init__(self, breaks_at: str = "") -> None:
+        self.heard: list[tuple[str, str]] = []
+        self._breaks_at = breaks_at
+
+    def __call__(self, run_id: str, chunk: StreamChunk | Restarted) -> None:
+        text = chunk.text if isinstance(chunk, StreamChunk) else "<restarted>"
+        if text == self._breaks_at:
+            raise RuntimeError("the terminal is gone")
+        self.heard.append((run_id, text))
+
+
+async def speaks(on_chunk: StreamHandler | None) -> ModelResult:
+    if on_chunk is not None:
+        for text in ("a", "b", "c"):
+            on_chunk(StreamChunk(text))
+    return replace(ANSWER, content="abc")
+
+
+def test_what_is_streamed_reaches_the_listener_with_the_run_it_is_said_in() -> None:
+    listener = Listener()
+    performed(Recorder(speaks), on_chunk=listener)
+    assert listener.heard == [("run", "a"), ("run", "b"), ("run", "c")]
+
+
+def test_nothing_is_streamed_when_nobody_listens() -> None:
+    seen: list[StreamHandler | None] = []
+
+    async def act(on_chunk: StreamHandler | None) -> ModelResult:
+        seen.append(on_chunk)
+        return ANSWER
+
+    performed(Recorder(act))
+    assert seen == [None]
+
+
+def test_a_listener_that_breaks_loses_the_rest_and_the_run_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    listener = Listener(breaks_at="b")
+    report = performed(Recorder(speaks), on_chunk=listener)
+    assert isinstance(report, ModelSaid)
+    assert report.result.content == "abc"
+    assert listener.heard == [("run", "a")]
+    assert caplog.text.count("whoever listens to run run broke") == 1
+
+
+def test_a_listener_that_broke_is_tried_again_with_the_next_call(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> list[tuple[str, str]]:
+        listener, run = Listener(breaks_at="b"), Run()
+        perform = executor(Recorder(speaks), on_chunk=listener)
+        await perform(live_of(run.state), call_of(run))
+        await perform(live_of(run.state), replace(call_of(run), id="9.0"))
+        return listener.heard
+
+    assert play(scene()) == [("run", "a"), ("run", "a")]
+
+
+def test_another_attempt_says_that_what_was_streamed_is_void() -> None:
+    listener = Listener()
+    performed(Recorder(speaks), on_chunk=listener, attempt=2)
+    assert [text for _, text in listener.heard] == ["<restarted>", "a", "b", "c"]
+
+
+def test_a_call_that_is_performed_again_says_so_even_to_a_run_that_was_loaded_anew() -> None:
+    async def scene() -> list[str]:
+        listener, run = Listener(), Run()
+        perform = executor(Recorder(speaks), on_chunk=listener)
+        for _ in range(2):
+            await perform(live_of(run.state), call_of(run))
+        return [text for _, text in listener.heard]
+
+    assert play(scene()) == ["a", "b", "c", "<restarted>", "a", "b", "c"]
+
+
+def test_the_next_call_of_a_run_restarts_nothing() -> None:
+    async def scene() -> list[str]:
+        listener, run = Listener(), Run()
+        perform = executor(Recorder(speaks), on_chunk=listener)
+        await perform(live_of(run.state), call_of(run))
+        await perform(live_of(run.state), replace(call_of(run), id="9.0"))
+        return [text for _, text in listener.heard]
+
+    assert play(scene()) == ["a", "b", "c"] * 2
+
+
+def test_only_so_many_streams_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model, "STREAMS_REMEMBERED_MAX", 2)
+
+    async def scene() -> list[str]:
+        listener, run = Listener(), Run()
+        perform = executor(Recorder(), on_chunk=listener)
+        for run_id in ("a", "b", "a", "c", "a", "b"):
+            await perform(Live(run_id, run.state), call_of(run))
+        return [run_id for run_id, _ in listener.heard]
+
+    # By the time it is asked again, `b` is the one that had been silent longest.
+    assert play(scene()) == ["a", "a"]
+
+
+def test_a_listener_that_breaks_at_the_restart_breaks_no_run(caplog: pytest.LogCaptureFixture) -> None:
+    listener = Listener(breaks_at="<restarted>")
+    assert isinstance(performed(Recorder(speaks), on_chunk=listener, attempt=2), ModelSaid)
+    assert listener.heard == []
+
+
+# A whole run.
+
+
+@pytest.mark.req("1.11")
+def test_a_scripted_engine_drives_a_run_with_a_tool_to_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> tuple[Ending | None, list[str]]:
+        engine = ScriptedEngine(
+            [{"tool_calls": [{"name": "look", "arguments": {"n": 1}}]}, {"text": LONG}, {"text": "never"}]
+        )
+        listener = Listener()
+        kit = Kit({"scripted": engine}, on_chunk=listener)
+        library = Library()
+        stage = Stage(tools={"look": ok}, executors={CallModel: ModelExecutor(lambda run_id: kit, library.text)})
+        live = await stage.runner.start(manifest_of(model=engine.model_info()))
+        await stage.runner.drive(live)
+        assert await stage.runner.text(live.state.answer) == LONG
+        return live.state.ending, [text for _, text in listener.heard]
+
+    with caplog.at_level(logging.WARNING):
+        assert play(scene()) == (Ending.SUCCESS, [LONG])
+    assert caplog.text == ""

@@ -1,0 +1,118 @@
+"""Tools that a subprocess can load, for the tests of isolation."""
+
+# ruff: noqa: T201  # what these tools print is what is tested
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from remit.tool.cancelling import CancelToken
+from remit.tool.declare import tool
+from remit.tool.outcomes import Stop
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+def is_positive(arguments: dict[str, Any], result: Point) -> str:
+    return "" if result.x > 0 else f"x={result.x} of {arguments} is not positive"
+
+
+@tool(effect="none", isolate=True, verify=is_positive)
+def mirrored(point: Point, idempotency_key: str, token: CancelToken) -> Point:
+    """Mirror a point."""
+    print(f"mirroring for {idempotency_key}, cancelled: {token.cancelled}")
+    print("to the other stream", file=sys.stderr)
+    return Point(point.y, point.x)
+
+
+@tool(effect="none", isolate=True)
+async def halted() -> Stop:
+    return Stop("enough")
+
+
+@tool(effect="none", isolate=True)
+def own_pid() -> int:
+    return os.getpid()
+
+
+@tool(effect="none", isolate=True)
+def reads_input() -> str:
+    return sys.stdin.read()
+
+
+@tool(effect="none", isolate=True)
+def raises() -> None:
+    raise ValueError("no such thing")
+
+
+@tool(effect="none", isolate=True)
+def exits() -> None:
+    print("last words", file=sys.stderr, flush=True)
+    os._exit(7)
+
+
+@tool(effect="none", isolate=True)
+def crashes() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@tool(effect="none", isolate=True)
+def forges() -> None:
+    """Write into the pipe that is meant for the result."""
+    os.write(int(sys.argv[1]), (3).to_bytes(8, "big") + b"{]}")
+    os._exit(0)
+
+
+@tool(effect="none", isolate=True)
+def chatters(count: int) -> int:
+    for _ in range(count):
+        print("x" * 1023)
+    return count
+
+
+@tool(effect="none", isolate=True)
+def leaves_a_child(folder: str) -> str:
+    """Start a process that outlives the call and holds its output."""
+    return str(_started(Path(folder)).pid)
+
+
+@tool(effect="external", isolate=True)
+def hangs(folder: str) -> None:
+    """Start a process and never return."""
+    child = _started(Path(folder))
+    _told(Path(folder) / "pids", f"{os.getpid()} {child.pid}")
+    Event().wait()
+
+
+@tool(effect="none", isolate=True)
+def lingers(folder: str) -> str:
+    """Return, but leave a thread that keeps the process from ending."""
+    from threading import Thread
+
+    Thread(target=Event().wait).start()
+    return "done"
+
+
+def _started(folder: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"], cwd=folder)
+
+
+def _told(path: Path, text: str) -> None:
+    """Write so that whoever sees the file sees all of it."""
+    draft = path.with_suffix(".draft")
+    draft.write_text(text)
+    draft.rename(path)
+
+
+@tool(effect="none", isolate=True)
+def echoes(text: str) -> str:
+    return text

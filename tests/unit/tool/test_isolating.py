@@ -1,0 +1,144 @@
+"""An isolated call runs in a process of its own, which leaves nothing behind and cannot be fooled by what is printed."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from remit.core.failure import ErrorCode
+from remit.core.record import replace
+from remit.tool import isolating
+from remit.tool.declare import Tool
+from remit.tool.isolating import PRINTED_BYTES_MAX, Killed, Leash, call_isolated
+from remit.tool.loading import load_tools
+from remit.tool.outcomes import Performed
+from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, is_running, sample, until
+
+PERFORM = """
+import asyncio, sys
+from remit.tool.loading import load_tools
+from remit.tool.performing import perform
+tool = load_tools(sys.argv[1]).get("hangs")
+asyncio.run(perform(tool, {"folder": sys.argv[2]}, call_id="c", key="k"))
+"""
+
+
+def test_arguments_key_result_and_prints_cross_the_border() -> None:
+    done = asyncio.run(called(sample("mirrored"), key="the-key", point={"x": 1, "y": 2}))
+    assert done == Performed('{"x":2,"y":1}', printed="mirroring for the-key, cancelled: False\nto the other stream")
+
+
+def test_the_check_of_an_isolated_tool_runs_with_it() -> None:
+    done = asyncio.run(called(sample("mirrored"), point={"x": 1, "y": 0}))
+    assert done.refuted == "x=0 of {'point': {'x': 1, 'y': 0}} is not positive"
+
+
+def test_an_asynchronous_tool_can_be_isolated_and_stop_the_loop() -> None:
+    assert asyncio.run(called(sample("halted"))) == Performed("enough", stop_loop=True)
+
+
+def test_an_isolated_tool_has_no_input_of_its_own() -> None:
+    assert content(sample("reads_input")) == ""
+
+
+def test_what_an_isolated_tool_raises_is_its_fault() -> None:
+    found = fault(sample("raises"))
+    assert (found.error_code, found.error) == (ErrorCode.TOOL_EXECUTION_FAILED, "ValueError: no such thing")
+
+
+def test_a_process_that_ends_without_a_result_says_how_and_what_it_printed() -> None:
+    found = fault(sample("exits"))
+    assert found.error_code is ErrorCode.TOOL_EXECUTION_FAILED
+    assert found.error == "its process ended with exit status 7 and told no result; it printed: last words"
+    assert fault(sample("crashes")).error == "its process was ended by signal SIGSEGV and told no result"
+
+
+def test_a_tool_that_prints_without_end_is_not_blocked_and_is_cut() -> None:
+    done = asyncio.run(called(sample("chatters"), count=1_000))
+    assert done.content == "1000"
+    assert len(done.printed) <= PRINTED_BYTES_MAX
+
+
+def test_what_a_tool_leaves_running_is_killed_and_not_waited_for(tmp_path: Path) -> None:
+    pid = int(content(sample("leaves_a_child"), folder=str(tmp_path)))
+    asyncio.run(until(lambda: not is_running(pid)))
+
+
+def test_a_process_that_does_not_end_after_its_result_is_ended() -> None:
+    assert content(sample("lingers"), folder="") == "done"
+
+
+def test_no_zombie_is_left_behind() -> None:
+    pid = int(content(sample("own_pid")))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def test_an_isolated_process_ends_with_its_parent(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    parent = subprocess.Popen([sys.executable, "-c", PERFORM, str(SAMPLE_FILE), str(tmp_path)])
+    try:
+        asyncio.run(until(pids.exists))
+    finally:
+        parent.kill()
+        parent.wait()
+    for pid in map(int, pids.read_text().split()):
+        asyncio.run(until(lambda pid=pid: not is_running(pid)))  # type: ignore[misc]
+
+
+def test_a_tool_whose_file_has_changed_is_not_called(tmp_path: Path) -> None:
+    file = tmp_path / "tools.py"
+    file.write_text(SAMPLE_FILE.read_text())
+    found = load_tools(str(file)).get("halted")
+    assert found is not None
+    file.write_text(SAMPLE_FILE.read_text() + "\n")
+    wrong = fault(found)
+    assert wrong.error_code is ErrorCode.TOOL_UNAVAILABLE
+    assert wrong.error.startswith("TOOL_SOURCE_CHANGED")
+
+
+def test_a_process_that_cannot_be_started_makes_the_tool_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    found = fault(sample("halted"))
+    assert found.error_code is ErrorCode.TOOL_UNAVAILABLE
+    assert "FileNotFoundError" in found.error
+
+
+def test_an_interpreter_that_ends_at_once_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    large = replace(sample("halted").source, name="x" * 1_000_000)
+    tool = Tool(print, sample("halted").definition, sample("halted").signature, large, isolate=True)
+    assert "ended with exit status 1" in fault(tool).error
+
+
+def test_a_call_that_was_cut_before_it_began_is_killed_at_once() -> None:
+    leash = Leash()
+    leash.cut()
+    assert leash.is_cut
+    with pytest.raises(Killed):
+        call_isolated(sample("hangs"), {"folder": "/"}, "key", leash)
+
+
+def test_a_leash_that_was_let_go_kills_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "killpg", lambda *given: killed.append(given))
+    leash = Leash()
+    leash.untie()
+    leash.tie(77)
+    leash.untie()
+    leash.cut()
+    assert killed == [(77, signal.SIGKILL)]
+
+
+def test_a_result_that_cannot_be_read_is_a_fault() -> None:
+    assert fault(sample("forges")).error.startswith("JSONDecodeError")
+
+
+def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolating, "FRAME_BYTES_MAX", 100_000)
+    found = fault(sample("echoes"), text="x" * 300_000)
+    assert "told no result" in found.error

@@ -1,0 +1,35 @@
+"""Outcomes are bounded and coded, and even an error that cannot tell its message is described."""
+
+from remit.core.failure import ErrorCode, RemitError
+from remit.tool.outcomes import ERROR_CHARS_MAX, Performed, ToolFault, described, fault_of, shortened
+
+
+class Mute(Exception):
+    def __str__(self) -> str:  # type: ignore[explicit-override]
+        raise RuntimeError("hush")
+
+
+def test_a_fault_is_a_coded_error_with_its_text() -> None:
+    fault = ToolFault(ErrorCode.TOOL_TIMEOUT, "too slow", was_abandoned=True)
+    assert isinstance(fault, RemitError)
+    assert (fault.code, fault.error_code, fault.error) == ("TOOL_TIMEOUT", ErrorCode.TOOL_TIMEOUT, "too slow")
+    assert fault.was_abandoned
+    assert not ToolFault(ErrorCode.TOOL_TIMEOUT, "").was_abandoned
+
+
+def test_an_error_is_described_by_its_type_and_message() -> None:
+    assert described(ValueError("no")) == "ValueError: no"
+    assert described(KeyboardInterrupt()) == "KeyboardInterrupt"
+    assert described(Mute()) == "Mute: its message raised RuntimeError"
+    assert fault_of(ValueError("no")).error_code is ErrorCode.TOOL_EXECUTION_FAILED
+
+
+def test_a_long_error_is_cut_at_its_limit() -> None:
+    text = fault_of(ValueError("x" * 1_000_000)).error
+    assert len(text) == ERROR_CHARS_MAX
+    assert text.endswith(" ...")
+    assert shortened("x" * ERROR_CHARS_MAX) == "x" * ERROR_CHARS_MAX
+
+
+def test_a_performed_call_is_verified_unless_refuted() -> None:
+    assert Performed("x") == Performed("x", refuted="", stop_loop=False, printed="")

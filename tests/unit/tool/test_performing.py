@@ -1,0 +1,366 @@
+"""Calls are performed on the loop, in threads and in processes; cancelling reaches them all, and no outcome is lost."""
+
+import asyncio
+import contextlib
+import logging
+import threading
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit.core.failure import ErrorCode
+from remit.tool import performing
+from remit.tool.cancelling import CancelToken
+from remit.tool.declare import Tool, tool
+from remit.tool.outcomes import Performed, Stop, ToolFault
+from remit.tool.performing import Late, perform
+from remit.tool.threads import THREADS_MAX, Threads
+from tests.unit.tool.watching import called, content, fault, is_running, sample, until
+
+WHERE: ContextVar[str] = ContextVar("WHERE", default="nowhere")
+
+
+class Blocker:
+    """A function in a thread that waits to be released, and says that it has begun."""
+
+    def __init__(self) -> None:
+        self.begun, self.release = threading.Event(), threading.Event()
+
+    def wait(self) -> str:
+        self.begun.set()
+        assert self.release.wait(30)
+        return "late"
+
+
+async def cancelled(tool: Tool, arguments: dict[str, Any], begun: Any) -> list[Late]:
+    """Cancel a call that has begun, and say what was left of it."""
+    left: list[Late] = []
+    task = asyncio.create_task(perform(tool, arguments, call_id="call", key="key", on_abandoned=left.append))
+    await until(begun)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return left
+
+
+def test_functions_on_the_loop_and_in_threads_are_performed_alike() -> None:
+    @tool
+    async def on_loop(a: int) -> int:
+        return a
+
+    @tool
+    def in_thread(a: int) -> int:
+        return a
+
+    assert content(on_loop, a=1) == content(in_thread, a=1) == "1"
+
+
+def test_a_function_in_a_thread_sees_the_context_of_its_caller() -> None:
+    @tool
+    def where() -> str:
+        return WHERE.get()
+
+    async def play() -> str:
+        WHERE.set("here")
+        return (await called(where)).content
+
+    assert asyncio.run(play()) == "here"
+
+
+def test_the_key_of_the_call_reaches_the_function() -> None:
+    @tool
+    def keyed(idempotency_key: str) -> str:
+        return idempotency_key
+
+    assert asyncio.run(called(keyed, key="run-1:3")).content == "run-1:3"
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), StopIteration("x")])
+def test_whatever_a_tool_raises_is_a_fault(error: BaseException) -> None:
+    @tool
+    def in_thread() -> None:
+        raise error
+
+    @tool
+    async def on_loop() -> None:
+        raise error
+
+    for one in (in_thread, on_loop):
+        found = fault(one)
+        assert found.error_code is ErrorCode.TOOL_EXECUTION_FAILED
+        assert type(error).__name__ in found.error
+
+
+def test_a_tool_that_cancels_itself_has_failed() -> None:
+    @tool
+    async def f() -> None:
+        raise asyncio.CancelledError
+
+    assert fault(f).error == "CancelledError"
+
+
+def test_arguments_that_do_not_fit_never_reach_the_function() -> None:
+    reached: list[int] = []
+
+    @tool
+    def in_thread(a: int) -> None:
+        reached.append(a)
+
+    @tool
+    async def on_loop(a: int) -> None:
+        reached.append(a)
+
+    assert "do not fit" in fault(in_thread, a="x").error
+    assert "do not fit" in fault(on_loop, a="x").error
+    assert reached == []
+
+
+@pytest.mark.req("0.24")
+def test_a_tool_that_is_not_available_is_not_called() -> None:
+    reached: list[int] = []
+
+    @tool(available=lambda: False)
+    def f() -> None:
+        reached.append(1)
+
+    assert fault(f).error_code is ErrorCode.TOOL_UNAVAILABLE
+    assert reached == []
+
+
+def test_what_the_check_finds_wrong_refutes_the_result() -> None:
+    def is_even(arguments: dict[str, Any], result: int) -> bool:
+        return result % 2 == 0
+
+    @tool(verify=is_even)
+    def in_thread(a: int) -> int:
+        return a
+
+    @tool(verify=is_even)
+    async def on_loop(a: int) -> int:
+        return a
+
+    for one in (in_thread, on_loop):
+        assert asyncio.run(called(one, a=2)) == Performed("2")
+        assert asyncio.run(called(one, a=3)) == Performed("3", "is_even does not confirm the result")
+
+
+def test_a_stop_is_passed_on_with_its_text() -> None:
+    @tool(may_stop_loop=True)
+    def f() -> Stop:
+        return Stop("that is all")
+
+    assert asyncio.run(called(f)) == Performed("that is all", stop_loop=True)
+
+
+def test_cancelling_reaches_a_function_on_the_loop() -> None:
+    seen: list[str] = []
+    begun = threading.Event()
+
+    @tool
+    async def f() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("cleaned up")
+
+    assert asyncio.run(cancelled(f, {}, begun.is_set)) == []
+    assert seen == ["cleaned up"]
+
+
+def test_a_thread_that_listens_stops_and_its_outcome_is_known() -> None:
+    begun = threading.Event()
+
+    @tool
+    def f(token: CancelToken) -> str:
+        begun.set()
+        return "stopped in time" if token.wait(30_000) else "never told"
+
+    (late,) = asyncio.run(cancelled(f, {}, begun.is_set))
+    assert late.result() == Performed("stopped in time")
+
+
+def test_a_thread_that_leaves_because_it_was_told_has_a_fault_as_its_outcome() -> None:
+    begun = threading.Event()
+
+    @tool
+    def f(token: CancelToken) -> None:
+        begun.set()
+        token.wait(30_000)
+        token.raise_if_cancelled()
+
+    (late,) = asyncio.run(cancelled(f, {}, begun.is_set))
+    outcome = late.result()
+    assert isinstance(outcome, ToolFault)
+    assert outcome.error == "ToolCancelled: the call was cancelled"
+
+
+def test_a_thread_that_does_not_listen_is_abandoned_and_its_late_outcome_arrives(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    blocker = Blocker()
+
+    async def check(arguments: dict[str, Any], result: str) -> str:
+        return f"looked at {result}"
+
+    @tool(verify=check)
+    def stubborn() -> str:
+        return blocker.wait()
+
+    async def play() -> Performed | ToolFault | None:
+        (late,) = await cancelled(stubborn, {}, blocker.begun.is_set)
+        assert not late.done()
+        blocker.release.set()
+        return await late
+
+    with caplog.at_level(logging.WARNING):
+        assert asyncio.run(play()) == Performed("late", "looked at late")
+    assert "tool stubborn (call call) does not stop and was abandoned" in caplog.text
+
+
+def test_cancelling_twice_abandons_at_once() -> None:
+    blocker = Blocker()
+
+    @tool
+    def stubborn() -> str:
+        return blocker.wait()
+
+    async def play() -> None:
+        left: list[Late] = []
+        task = asyncio.create_task(perform(stubborn, {}, call_id="c", key="k", on_abandoned=left.append))
+        await until(blocker.begun.is_set)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        blocker.release.set()
+        assert await left[0] == Performed("late")
+
+    asyncio.run(play())
+
+
+def test_whoever_does_not_ask_for_a_late_outcome_gets_none() -> None:
+    blocker = Blocker()
+
+    @tool
+    def stubborn() -> str:
+        return blocker.wait()
+
+    async def play() -> None:
+        task = asyncio.create_task(perform(stubborn, {}, call_id="c", key="k"))
+        await until(blocker.begun.is_set)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(play())
+    blocker.release.set()
+
+
+def test_a_call_that_takes_too_long_is_cut_off_with_its_code() -> None:
+    @tool
+    async def f() -> None:
+        await asyncio.Event().wait()
+
+    found = fault(f, timeout_ms=20)
+    assert (found.error_code, found.was_abandoned) == (ErrorCode.TOOL_TIMEOUT, False)
+    assert found.error == "tool 'f' took longer than timeout_ms=20"
+
+
+def test_a_thread_that_takes_too_long_and_does_not_listen_is_shown_as_abandoned() -> None:
+    blocker = Blocker()
+    left: list[Late] = []
+
+    @tool
+    def stubborn() -> str:
+        return blocker.wait()
+
+    async def play() -> None:
+        with pytest.raises(ToolFault) as caught:
+            await perform(stubborn, {}, call_id="c", key="k", timeout_ms=20, on_abandoned=left.append)
+        assert (caught.value.error_code, caught.value.was_abandoned) == (ErrorCode.TOOL_TIMEOUT, True)
+        blocker.release.set()
+        assert await left[0] == Performed("late")
+
+    asyncio.run(play())
+
+
+def test_a_result_that_comes_in_the_last_moment_counts() -> None:
+    @tool
+    def f(token: CancelToken) -> str:
+        return "done" if token.wait(30_000) else "never told"
+
+    assert content(f, timeout_ms=20) == "done"
+
+
+def test_a_thread_that_gives_up_when_its_time_is_up_has_timed_out() -> None:
+    @tool
+    def f(token: CancelToken) -> None:
+        token.wait(30_000)
+        token.raise_if_cancelled()
+
+    found = fault(f, timeout_ms=20)
+    assert (found.error_code, found.was_abandoned) == (ErrorCode.TOOL_TIMEOUT, False)
+    assert "ended with ToolCancelled" in found.error
+
+
+def test_a_timeout_that_the_tool_raises_itself_is_its_own_failure() -> None:
+    @tool
+    async def f() -> None:
+        raise TimeoutError("the service did not answer")
+
+    found = fault(f, timeout_ms=60_000)
+    assert found.error_code is ErrorCode.TOOL_EXECUTION_FAILED
+    assert found.error == "TimeoutError: the service did not answer"
+
+
+def test_a_call_that_never_got_a_thread_has_not_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, release, reached = Threads(), threading.Event(), []
+    monkeypatch.setattr(performing, "threads", lambda: pool)
+    for _ in range(THREADS_MAX):
+        pool.submit(lambda: release.wait(30))
+
+    @tool
+    def f() -> None:
+        reached.append(1)
+
+    found = fault(f, timeout_ms=20)
+    release.set()
+    assert found.error_code is ErrorCode.TOOL_UNAVAILABLE
+    assert "did not begin within timeout_ms=20" in found.error
+    assert pool.submit(lambda: list(reached)).result(10) == []
+
+
+def test_a_check_of_availability_that_hangs_means_that_nothing_has_begun() -> None:
+    async def hangs() -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    @tool(available=hangs)
+    async def f() -> None: ...
+
+    assert fault(f, timeout_ms=20).error_code is ErrorCode.TOOL_UNAVAILABLE
+
+
+def test_a_process_is_killed_with_everything_it_started_when_its_call_is_cancelled(tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+
+    async def play() -> None:
+        (late,) = await cancelled(sample("hangs"), {"folder": str(tmp_path)}, pids.exists)
+        assert late.result() is None
+        for pid in map(int, pids.read_text().split()):
+            await until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+
+    asyncio.run(play())
+
+
+def test_a_process_is_killed_when_its_time_is_up(tmp_path: Path) -> None:
+    async def play() -> None:
+        with pytest.raises(ToolFault) as caught:
+            await called(sample("hangs"), timeout_ms=300, folder=str(tmp_path))
+        assert (caught.value.error_code, caught.value.was_abandoned) == (ErrorCode.TOOL_TIMEOUT, False)
+
+    asyncio.run(play())
