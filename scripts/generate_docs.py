@@ -62,6 +62,7 @@ FAULT_MEANINGS: Mapping[ArrivalFault, str] = MappingProxyType(
         ArrivalFault.PAUSED: "nothing can be approved while the run is paused; resume it first",
         ArrivalFault.WRONG_PACKET: "the question asks for something else than this answers",
         ArrivalFault.NOT_RETRYABLE: "the run is open or succeeded, or ended in its first turn",
+        ArrivalFault.SESSION_FULL: "the session has as many entries as one may have",
     }
 )
 

@@ -11,6 +11,7 @@ import asyncio
 import importlib
 import json
 import shutil
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,14 +22,13 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from remit.backend.clock import WallClock
-from remit.backend.embedded.journal import SQLiteJournal
+from remit.backend.embedded.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.codec import hash_turn
 from remit.core.commands import AskPurpose, CallTool
 from remit.core.contract import SystemResponse
-from remit.core.failure import Ending
+from remit.core.failure import Ending, ErrorCode
 from remit.core.signals import Signal, UserSignal
-from remit.core.storage import Barrier, Listing
 from remit.kernel.state import RunState
 from remit.observe.verify import verify_run
 from remit.orchestrate import recover
@@ -36,6 +36,7 @@ from remit.orchestrate.executors.human import Approval, approvals_in
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.replay import Verdict, audit, kept_texts
+from remit.orchestrate.reports import ToolBroke
 from remit.testing.crashing import CrashingStore, Forked, Fuse, Moment, Position, Tell, in_fork
 from tests.e2e import errand
 from tests.e2e.errand import RUN, Ledger
@@ -44,6 +45,8 @@ from tests.e2e.errand import RUN, Ledger
 ROUNDS_MAX = 30
 # Every so many positions the process that resumes is killed as well.
 SECOND_KILL_EVERY = 4
+# The last few positions of a kind are enough to see a fault; they have the most behind them.
+MUTANT_POSITIONS_MAX = 5
 
 
 class Place(NamedTuple):
@@ -256,7 +259,8 @@ def break_the_law(folder: Path, name: str) -> Tallied:
     """Kill at every moment of a kind, with a house that has a fault: whoever looks must find it."""
     moment, mutant = MUTANTS[name]
     mutant()
-    positions = [position for position in positions_of(Place.under(folder / "uncrashed")) if position.moment is moment]
+    known = positions_of(Place.under(folder / "uncrashed"))
+    positions = [position for position in known if position.moment is moment][-MUTANT_POSITIONS_MAX:]
     crashed = [crash_once(Place.under(folder / f"{position.number}"), position) for position in positions]
     return Tallied(len(positions), sum(kills for kills, _ in crashed), [fault for _, found in crashed for fault in found])
 
@@ -266,34 +270,44 @@ def _repeat_blindly() -> None:
     recover.is_safe_to_repeat = lambda state, command: True  # type: ignore[attr-defined]
 
 
-def _tell_too_early() -> None:
-    """An append returns before its turn is committed."""
-    append = SQLiteJournal.append
-
-    async def hasty(
-        self: SQLiteJournal, run_id: str, data: bytes, *, after: int, barrier: Barrier | None, listing: Listing | None
-    ) -> None:
-        _UNDER_WAY.add(asyncio.ensure_future(append(self, run_id, data, after=after, barrier=barrier, listing=listing)))
-
-    SQLiteJournal.append = hasty  # type: ignore[assignment, method-assign]
+def _assume_failure() -> None:
+    """After a crash, what has no outcome counts as failed."""
+    recover.ToolOutcomeLost = lambda command_id: ToolBroke(  # type: ignore[attr-defined]
+        command_id, ErrorCode.TOOL_EXECUTION_FAILED, "it was lost"
+    )
 
 
-_UNDER_WAY: set[asyncio.Future[None]] = set()
+def _forget_the_last_turn() -> None:
+    """A store comes up without the last turn it had acknowledged."""
+    opened = EmbeddedStore.open
+
+    def forgetful(home: Path) -> EmbeddedStore:
+        if (home / DATABASE).exists():
+            connection = sqlite3.connect(home / DATABASE)
+            with connection:
+                connection.execute("DELETE FROM turns WHERE turn_no = (SELECT max(turn_no) FROM turns)")
+            connection.close()
+        return opened(home)
+
+    EmbeddedStore.open = forgetful  # type: ignore[assignment, method-assign]
+
 
 # Each fault of the house, with the moment at which a kill shows it.
 MUTANTS: Mapping[str, tuple[Moment, Callable[[], None]]] = {
     "repeats_blindly": (Moment.AFTER_EFFECT, _repeat_blindly),
-    "tells_too_early": (Moment.AFTER_APPEND, _tell_too_early),
+    "assumes_failure": (Moment.AFTER_EFFECT, _assume_failure),
+    "forgets_the_last_turn": (Moment.AFTER_APPEND, _forget_the_last_turn),
 }
 
 
 def kill_at_random(folder: Path, kills_wanted: int, seed: int) -> Tallied:
     """Kill from outside, at any time at all, up to three times in a row, until so many kills were made."""
     chance, kills, faults, played = Random(seed), 0, list[str](), 0
-    began_s = time.monotonic()
+    # The first one imports what the others find.
     positions_of(Place.under(folder / "uncrashed"))
-    # Importing took a part of this, so most kills come before the end, and some after it.
-    took_s = (time.monotonic() - began_s) / 2
+    began_s = time.monotonic()
+    positions_of(Place.under(folder / "again"))
+    took_s = time.monotonic() - began_s
     while kills < kills_wanted and not faults:
         place, said, crashes = Place.under(folder / f"{played}"), list[str](), 0
         for _ in range(chance.randint(1, 3)):

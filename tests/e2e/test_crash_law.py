@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.crash_law import MUTANTS
+
 PARTS = 4
 RANDOM_KILLS = int(os.environ.get("REMIT_RANDOM_KILLS", "20"))
 SEED = int(os.environ.get("REMIT_RANDOM_SEED") or SystemRandom().randrange(1 << 32))
@@ -44,7 +46,7 @@ def test_a_run_that_is_killed_at_any_position_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mutant", ["repeats_blindly", "tells_too_early"])
+@pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_house_that_breaks_the_crash_law_is_found_out(mutant: str, tmp_path: Path) -> None:
     assert play(tmp_path, "mutant", mutant)["faults"] != []
 

@@ -32,7 +32,7 @@ from remit.core.lifecycle import LifecycleState
 from remit.core.record import Record, size_bytes
 from remit.core.rulings import CallSettled, CommandSettled, NodeEntered, RunEnded, Rung
 from remit.core.usage import TokenUsage
-from remit.kernel.state import RunState, compiled, lifecycle, pinned
+from remit.kernel.state import RunState, compiled, pinned
 from remit.observe.execution import selected_tools
 
 
@@ -89,11 +89,10 @@ class InMemoryEventLog:
 
 
 _What: TypeAlias = CorrelatedEvent | ContextEvent
-_SPANS = (CallModel, CallTool, StartChild, Retrieve)
 
 
 class Telling:
-    """Makes events of the turns of runs that are followed from their first turn on, children included."""
+    """Makes events of turns, for as many runs as it is told of, children included."""
 
     def __init__(self) -> None:
         # What is under way, by the name of its span, and since when; where each run stands in its lifecycle.
@@ -104,44 +103,45 @@ class Telling:
 
     def events(self, state: RunState, turn: Turn) -> list[Event]:
         """What a turn tells, given the run as it stands after it."""
-        if not isinstance(turn.arrival, RunStarted) and state.run_id not in self._stands:
-            # The run was taken up half-way: where it came from is not known here, so nothing is said about that.
-            self._stands[state.run_id] = lifecycle(state)
-            return []
+        if state.ending is not None and state.ended_seq != turn.seq:
+            return []  # An addendum: the run's spans have ended with it.
+        if isinstance(turn.arrival, RunStarted):
+            self._stands[state.run_id] = LifecycleState.INIT
         said: list[Event] = []
         for decision in turn.decisions:
             match decision:
-                case NodeEntered() | RunEnded():
-                    said += self._moved(state, turn, decision)
+                case NodeEntered():
+                    graph = compiled(state)
+                    stands = graph.nodes[graph.index[decision.node]].lifecycle
+                    said += self._moved(state, turn, stands, decision.outcome)
+                case RunEnded():
+                    said += self._cut(state, turn, decision.ending.value)
+                    said += self._moved(state, turn, ENDINGS[decision.ending].lifecycle, decision.ending.value)
+                    self._forget(state)
                 case CallModel() | CallTool() | StartChild() | Retrieve():
                     said += self._began(state, turn, decision)
                 case CommandSettled() | CallSettled():
                     said += self._settled(state, turn, decision)
         return said
 
-    def _moved(self, state: RunState, turn: Turn, ruling: NodeEntered | RunEnded) -> list[Event]:
-        graph, stood = compiled(state), self._stands.get(state.run_id, LifecycleState.INIT)
-        if isinstance(ruling, RunEnded):
-            stands, reason = ENDINGS[ruling.ending].lifecycle, ruling.ending.value
-        else:
-            stands, reason = graph.nodes[graph.index[ruling.node]].lifecycle, ruling.outcome
+    def _moved(self, state: RunState, turn: Turn, stands: LifecycleState, reason: str) -> list[Event]:
+        # Of a run that is followed from its middle on, nobody here knows where it stood before its first move.
+        stood = self._stands.get(state.run_id, stands)
         self._stands[state.run_id] = stands
-        said: list[Event] = []
-        if stands is not stood:
-            moved = LifecycleTransitionEvent(self._run(state), stood, stands, state.repairs + 1, reason)
-            said.append(_event(state, turn, Action.LIFECYCLE, moved))
-        if isinstance(ruling, RunEnded):
-            said = [*self._cut(state, turn, reason), *said]
-            self._causes.pop(state.run_id, None)
-            # What comes after the ending is an addendum and tells nothing; whoever follows the run no longer has to.
-            del self._stands[state.run_id]
-        return said
+        if stands is stood:
+            return []
+        moved = LifecycleTransitionEvent(self._run(state), stood, stands, state.repairs + 1, reason)
+        return [_event(state, turn, Action.LIFECYCLE, moved)]
+
+    def _forget(self, state: RunState) -> None:
+        del self._stands[state.run_id]
+        self._causes.pop(state.run_id, None)
 
     def _began(self, state: RunState, turn: Turn, command: Command) -> list[Event]:
         span = f"{state.run_id}.{command.id}"
-        self._open[span] = (command, turn.at_ms)
         if isinstance(command, StartChild):
             self._causes[command.run_id] = command.call_id or command.id
+        self._open[span] = (command, turn.at_ms)
         started: _What
         match command:
             case CallModel():
@@ -170,7 +170,7 @@ class Telling:
         return []
 
     def _cut(self, state: RunState, turn: Turn, code: str) -> list[Event]:
-        """The ends of what the ending of the run cut off, except for calls whose outcome is still waited for."""
+        """The ends of what the ending of the run cut off; a call in doubt keeps the code of its doubt."""
         said: list[Event] = []
         for span in [span for span in self._open if span.rpartition(".")[0].rpartition(".")[0] == state.run_id]:
             command, since_ms = self._open.pop(span)
@@ -178,8 +178,11 @@ class Telling:
             match command:
                 case CallModel():
                     said.append(_event(state, turn, Action.INFER, self._inferred(state, span, None, took_ms)))
+                case Retrieve():
+                    said.append(_event(state, turn, Action.CONTEXT, self._looked_up(state, span, None, took_ms, code)))
                 case CallTool() | StartChild() if command.call_id:
-                    said.append(_event(state, turn, Action.TOOL, self._called(state, span, command, took_ms, code)))
+                    why = state.doubted.get(command.id, code)
+                    said.append(_event(state, turn, Action.TOOL, self._called(state, span, command, took_ms, why)))
         return said
 
     def _inferred(self, state: RunState, span: str, arrival: object, took_ms: int) -> InferenceEndEvent:
@@ -197,10 +200,10 @@ class Telling:
             calls,
         )
 
-    def _looked_up(self, state: RunState, span: str, arrival: object, took_ms: int) -> ContextEvent:
+    def _looked_up(self, state: RunState, span: str, arrival: object, took_ms: int, error: str = "") -> ContextEvent:
         context = below_step(self._run(state), span_id=span, step_name="")
         size = size_bytes(arrival.text) if isinstance(arrival, ContextFound) else 0
-        error = arrival.error if isinstance(arrival, ContextFailed) else ""
+        error = arrival.error if isinstance(arrival, ContextFailed) else error
         return ContextEvent(context, took_ms, size, error)
 
     def _called(

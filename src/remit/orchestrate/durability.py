@@ -1,7 +1,8 @@
 """Which turns must survive a power loss before anyone acts on them or is told, and how a run is listed.
 
 Rule 1: a turn that orders a mutating call, asks or hears a person, or ends the run, is a barrier.
-Rule 2: whatever else a turn orders is safe to repeat, so it may ride on the next barrier.
+Rule 2: so is every turn after the ending, since nothing follows that would sign it.
+Rule 3: whatever else a turn orders is safe to repeat, so it may ride on the next barrier.
 """
 
 from collections.abc import Sequence
@@ -40,14 +41,14 @@ _WEIGHTY = frozenset({CallTool, AskHuman, QuestionSettled, ChildHeld, RunEnded})
 
 def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
+    if state.ending is not None:
+        return Barrier(state.ending.value, heard=heard)
     weighty = [decision for decision in turn.decisions if type(decision) in _WEIGHTY]
     if not weighty and not heard and type(turn.arrival) not in _HEAVY:
         return None
     for decision in weighty:
         if isinstance(decision, RunEnded):
             return Barrier(decision.ending.value, heard=heard)
-    if state.ending is not None:
-        return Barrier(state.ending.value, heard=heard)
     if not heard and type(turn.arrival) not in _HEAVY and not any(map(_is_barrier, weighty)):
         return None
     return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard)

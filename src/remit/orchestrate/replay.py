@@ -65,7 +65,7 @@ class Audit(Record):
     verdict: Verdict
     same: int
     difference: Difference | None = None
-    # Decided by other rules than these, so not compared.
+    # Decided by other rules than these, so not compared; or written by another version, and so not the same bytes.
     other_version: tuple[int, ...] = ()
     # Decided again from recorded facts alone, since a text they were computed from is gone.
     redacted: tuple[int, ...] = ()
@@ -88,10 +88,14 @@ class _Different(Exception):
 
 
 async def kept_texts(blobs: Blobs, data: Iterable[bytes]) -> dict[bytes, bytes]:
-    """The long texts that these turns name, as far as they are kept, for an audit or a verification."""
+    """The long texts that these turns name, as far as both can be read, for an audit, a verification or an export."""
     texts: dict[bytes, bytes] = {}
     for stored in data:
-        for reference in references(decode_turn(stored)):
+        try:
+            turn = decode_turn(stored)
+        except InvariantBroken:
+            continue  # Whoever goes through the turns finds it.
+        for reference in references(turn):
             if reference.digest not in texts:
                 try:
                     texts[reference.digest] = await blobs.get(reference.digest)
@@ -169,19 +173,25 @@ class _Auditor:
             self.redacted.append(seq)
         if arrival != turn.arrival:
             raise _Different(*_first_unlike("arrival", turn.arrival, arrival))
+        is_spelt_alike = True
         if seq <= self._copied_seq:
             self.copied.append(seq)
         elif not _is_copied_start(arrival):
-            self._decide_again(turn, arrival, stored)
-        self.same += not is_redacted
+            is_spelt_alike = self._decide_again(turn, arrival, stored)
+        if not is_spelt_alike:
+            self.other_version.append(seq)
+        self.same += is_spelt_alike and not is_redacted
 
-    def _decide_again(self, turn: Turn, arrival: Arrival, stored: bytes) -> None:
+    def _decide_again(self, turn: Turn, arrival: Arrival, stored: bytes) -> bool:
+        """Whether the turn comes out as the very bytes; if it only reads the same, another version wrote them."""
         try:
             again = take_turn(self._state, arrival, turn.at_ms)
         except _NONSENSE as error:
             raise _Different("decisions", turn.decisions, error) from error
-        if encode_turn(again) != stored:
+        written = encode_turn(again)
+        if written != encode_turn(turn):
             raise _Different(*_first_unlike("turn", turn, again))
+        return written == stored
 
     def _completed_again(self, seq: int, arrival: Arrival) -> Arrival:
         """The arrival, made anew from the report it came from."""

@@ -55,9 +55,9 @@ def check_entries(entries: Iterable[tuple[str, str]]) -> Entries:
 
 
 def _checked_key(key: str) -> str:
-    if isinstance(key, str) and 1 <= len(key) <= ID_CHARS_MAX and key.isprintable():
+    if 1 <= len(key) <= ID_CHARS_MAX and key.isprintable():
         return key
-    message = f"entry {str(key)[:80]!r} of the session is not named with 1 to {ID_CHARS_MAX} printable characters"
+    message = f"entry {key[:80]!r} of the session is not named with 1 to {ID_CHARS_MAX} printable characters"
     raise RequestRejected(SESSION_ENTRY_INVALID, message)
 
 
@@ -68,7 +68,9 @@ def _checked_value(key: str, value: str) -> str:
         message = f"the value of entry {key[:80]!r} is no JSON text: {error}"
         raise RequestRejected(SESSION_ENTRY_INVALID, message, {"key": key[:80]}) from error
     if (size := len(text.encode())) > ENTRY_BYTES_MAX:
-        message = f"the value of entry {key[:80]!r} has {size} bytes, more than {ENTRY_BYTES_MAX}; keep a reference to it"
+        message = (
+            f"the value of entry {key[:80]!r} has {size} bytes, more than {ENTRY_BYTES_MAX}; keep a reference to it"
+        )
         raise RequestRejected(SESSION_ENTRY_INVALID, message, {"key": key[:80], "size_bytes": size})
     return text
 

@@ -2,7 +2,7 @@
 
 Rule 1: the first bytes of standard input are the job; its end is the end of the parent, and of this process group.
 Rule 2: the result goes through a pipe of its own, so that nothing a tool prints can be taken for it.
-Rule 3: a tool whose file is not the one that was pinned is not called.
+Rule 3: a tool whose file or definition is not the one that was pinned is not called.
 """
 
 import asyncio
@@ -60,19 +60,23 @@ def _end_with_parent(lifeline: int) -> None:
 
 def _answer(job: JsonObject) -> JsonObject:
     try:
-        tool = _loaded(Source(**job["source"]))
+        tool = _loaded(Source(**job["source"]), job["version"])
         performed = _performed(tool, job["arguments"], job["key"])
     except ToolFault as fault:
         return {"code": fault.error_code, "error": fault.error}
     return {"content": performed.content, "refuted": performed.refuted, "stop_loop": performed.stop_loop}
 
 
-def _loaded(source: Source) -> Tool:
+def _loaded(source: Source, version: str) -> Tool:
+    # Nothing was called yet, so whatever goes wrong here is a missing dependency and no failure of the tool.
     try:
-        return next(iter(reload([source])))
+        tool = next(iter(reload([source])))
     except RemitError as error:
-        # Nothing was called, so this is a missing dependency and no failure of the tool.
         raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, str(error)) from error
+    if tool.definition.version != version:
+        message = f"{source.attribute!r} of {source.place!r} is not the tool that was declared; put @tool on it there"
+        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message)
+    return tool
 
 
 def _performed(tool: Tool, arguments: JsonObject, key: str) -> Performed:

@@ -117,7 +117,9 @@ def _start(write_end: int, leash: Leash) -> "subprocess.Popen[bytes]":
 
 def _job(tool: Tool, arguments: JsonObject, key: str) -> bytes:
     source = {field: getattr(tool.source, field) for field in tool.source.__struct_fields__}
-    return json.dumps({"source": source, "arguments": arguments, "key": key, "path": sys.path}).encode()
+    version = tool.definition.version
+    job = {"source": source, "version": version, "arguments": arguments, "key": key, "path": sys.path}
+    return json.dumps(job).encode()
 
 
 class _Listener:

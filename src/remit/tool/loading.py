@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Sequence
 from hashlib import sha256
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 
 from remit.core.failure import RemitError, RequestRejected
@@ -33,6 +34,8 @@ MODULE_PREFIX = "module:"
 
 # Nobody writes so much by hand; a larger file is not the one that was meant.
 FILE_BYTES_MAX = 4 * 1024 * 1024
+
+_LOADING = RLock()
 
 
 class SourceFault(RemitError):
@@ -97,18 +100,20 @@ def _found(source: Source, *, is_accepted: bool) -> Tool:
     found = _picked(module, source)
     if found is None:
         raise _fault(TOOL_SOURCE_MISSING, source, f"{source.attribute!r} is no longer in its file", digest)
+    if found.source.place == source.place and found.source.digest != digest:
+        way_out = "this process holds its module as it was before the file changed; resume from a new process"
+        raise _fault(TOOL_SOURCE_CHANGED, source, way_out, digest)
     return found
 
 
 def _picked(module: ModuleType, source: Source) -> Tool | None:
-    """The tool under its attribute, or wherever else in the module one of its name stands."""
+    """The tool of this name in the module, or the plain function that a registry made one of."""
     value = getattr(module, source.attribute, None)
-    if isinstance(value, Tool) and value.name == source.name:
-        return value
-    if value is not None and callable(value) and not isinstance(value, Tool):
+    tools = (other for other in (value, *vars(module).values()) if isinstance(other, Tool))
+    found = next((other for other in tools if other.name == source.name), None)
+    if found is None and value is not None and callable(value) and not isinstance(value, Tool):
         return tool(value)
-    others = (other for other in vars(module).values() if isinstance(other, Tool))
-    return next((other for other in others if other.name == source.name), None)
+    return found
 
 
 def _check_definition_kept(found: Tool, source: Source, pinned: ToolDefinition | None) -> None:
@@ -143,10 +148,13 @@ def _is_path(place: str) -> bool:
 
 
 def _name_the_place(found: Tool, module: ModuleType, attribute: str) -> None:
-    """A tool that was made by a plain call knows only its function's name; where it stands says how to find it."""
-    home = module.__name__ if "." in module.__name__ else str(Path(module.__file__ or "").resolve())
-    if found.source.place == home and found.source.attribute != attribute:
-        found.source = replace(found.source, attribute=attribute)
+    """A tool that was made by a plain call knows only where its function stands; now it learns where it stands itself."""
+    if getattr(sys.modules.get(found.function.__module__), found.source.attribute or "", None) is found:
+        return
+    path = Path(module.__file__ or "").resolve()
+    place = module.__name__ if "." in module.__name__ else str(path)
+    digest = getattr(module, LOADED_DIGEST, "") or file_digest(path)
+    found.source = replace(found.source, place=place, attribute=attribute, digest=digest)
 
 
 def _loaded(path: Path) -> ModuleType:
@@ -154,8 +162,13 @@ def _loaded(path: Path) -> ModuleType:
     path = path.resolve()
     digest = sha256(data).hexdigest()
     name = f"_remit_tools_{sha256(bytes(path)).hexdigest()[:16]}_{digest[:16]}"
-    if (known := sys.modules.get(name)) is not None:
-        return known
+    # Nobody may find a module that another thread is still executing; a file may load another one, though.
+    with _LOADING:
+        known = sys.modules.get(name)
+        return _executed(name, path, data, digest) if known is None else known
+
+
+def _executed(name: str, path: Path, data: bytes, digest: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(path)
     setattr(module, LOADED_DIGEST, digest)

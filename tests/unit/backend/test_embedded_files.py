@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded import heads_log, locks, syncing
+from remit.backend.embedded import keys, locks
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.keys import load_signer
 from remit.backend.embedded.locks import FileLocks
@@ -30,6 +30,13 @@ def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
     made = load_signer(tmp_path)
     assert load_signer(tmp_path).did == made.did
     assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+
+
+def test_whoever_comes_second_with_a_key_leaves_the_first_one(tmp_path: Path) -> None:
+    made = load_signer(tmp_path)
+    keys._make(tmp_path / "key")
+    assert load_signer(tmp_path).did == made.did
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
@@ -137,9 +144,10 @@ def test_without_locks_of_open_files_those_of_the_process_do(tmp_path: Path, mon
 
 def test_locks_that_cannot_be_had_say_why(tmp_path: Path) -> None:
     held = FileLocks(tmp_path / "nowhere")
-    for attempt in (lambda: held.take("run"), held.is_alone):
-        with pytest.raises(StoreUnusable, match="STORE_NOT_FOUND"):
-            attempt()
+    with pytest.raises(StoreUnusable, match="STORE_NOT_FOUND"):
+        held.take("run")
+    with pytest.raises(StoreUnusable, match="STORE_NOT_FOUND"):
+        held.is_alone()
     held.close()
 
 
@@ -210,7 +218,7 @@ def test_a_line_after_one_that_was_cut_short_begins_anew(tmp_path: Path, monkeyp
         return write(descriptor, data[:150])
 
     with monkeypatch.context() as full:
-        full.setattr(heads_log.os, "write", half)
+        full.setattr(os, "write", half)
         with pytest.raises(StoreUnusable, match="STORE_FULL"):
             log.append([head(signer, seq=1)])
     log.append([head(signer, seq=2)])
@@ -229,7 +237,12 @@ def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
 def test_barriers_that_wait_together_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs: list[int] = []
     real = os.fdatasync
-    monkeypatch.setattr(syncing.os, "fdatasync", lambda descriptor: (syncs.append(descriptor), real(descriptor)))
+
+    def counted(descriptor: int) -> None:
+        syncs.append(descriptor)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", counted)
 
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
@@ -253,7 +266,7 @@ def test_what_nobody_waits_for_is_synced_before_long(tmp_path: Path, monkeypatch
             loop.call_soon_threadsafe(synced.set)
 
         store = EmbeddedStore.open(tmp_path)
-        monkeypatch.setattr(syncing.os, "fdatasync", sync)
+        monkeypatch.setattr(os, "fdatasync", sync)
         await store.journal.append("run", b"turn", after=-1)
         await store.journal.append("run", b"turn", after=0)
         assert not synced.is_set()
@@ -271,7 +284,7 @@ def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
         await store.journal.append("run", b"turn", after=-1, barrier=Barrier())
-        monkeypatch.setattr(syncing.os, "fdatasync", broken)
+        monkeypatch.setattr(os, "fdatasync", broken)
         with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
             await store.journal.append("run", b"turn", after=0, barrier=Barrier())
         monkeypatch.undo()

@@ -174,9 +174,9 @@ def test_a_collection_removes_what_ended_before_a_time(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore, time: Time) -> None:
         await run(store, "old", b"old" * 1000)
         await run(store, "open", b"open" * 1000, ending="")
+        await store.blobs.put(digest_of(b"nobody's" * 1000), b"nobody's" * 1000)
         heard, waiting = await store.inbox.put("open", b"1"), await store.inbox.put("open", b"2")
         await store.inbox.settle(heard, "", "")
-        await store.blobs.put(digest_of(b"nobody's" * 1000), b"nobody's" * 1000)
         time.at_ms += TEXT_GRACE_MS + ANSWER_GRACE_MS
         await run(store, "young", b"young" * 1000)
         await store.blobs.put(digest_of(b"fresh" * 1000), b"fresh" * 1000)

@@ -308,6 +308,48 @@ def test_a_store_whose_wal_cannot_be_read_is_refused(open_home: Path) -> None:
     assert "closed cleanly" in line
 
 
+def test_a_closed_store_is_read_without_the_files_that_writing_needs(tmp_path: Path) -> None:
+    fill(tmp_path)
+    # A folder in the place of the shared memory: it can neither be opened nor made, as on a read-only disk.
+    (tmp_path / "remit.db-shm").mkdir()
+
+    async def scene() -> None:
+        store = EmbeddedStore.open_to_read(tmp_path)
+        assert await store.journal.read("run") == [b"turn"]
+        with pytest.raises(StoreUnusable, match="STORE_READ_ONLY"):
+            await store.journal.append("run", b"turn", after=0)
+        await store.close()
+
+    asyncio.run(scene())
+    (tmp_path / "remit.db-wal").unlink(missing_ok=True)
+    (tmp_path / "remit.db-wal").mkdir()
+    with pytest.raises(StoreUnusable, match=r"STORE_READ_ONLY.*closed cleanly"):
+        EmbeddedStore.open_to_read(tmp_path)
+    (tmp_path / "remit.db-wal").rmdir()
+    (tmp_path / "remit.db").write_bytes((tmp_path / "remit.db").read_bytes()[:100])
+    with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
+        EmbeddedStore.open_to_read(tmp_path)
+
+
+def test_runs_are_listed_by_standing_and_by_session(tmp_path: Path) -> None:
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        standings = {"ended": Barrier("SUCCESS"), "waiting": Barrier(waiting_for="MISSING_INFO"), "going": None}
+        for ordinal, (run_id, barrier) in enumerate(standings.items()):
+            listing = Listing(1, session_id="s", ordinal=ordinal)
+            await store.journal.append(run_id, b"turn", after=-1, barrier=barrier, listing=listing)
+        await store.journal.append("unlisted", b"turn", after=-1)
+        listed = store.catalogue
+        assert [entry.run_id for entry in await listed.entries()] == ["going", "waiting", "ended"]
+        assert [entry.run_id for entry in await listed.entries(open_only=True)] == ["going", "waiting"]
+        assert [entry.run_id for entry in await listed.entries(waiting_only=True)] == ["waiting"]
+        assert [entry.run_id for entry in await listed.session("s")] == ["ended", "waiting", "going"]
+        assert await listed.session("") == []
+        await store.close()
+
+    asyncio.run(scene())
+
+
 def test_opening_to_read_makes_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreUnusable, match="STORE_NOT_FOUND"):
         EmbeddedStore.open_to_read(tmp_path / "home")

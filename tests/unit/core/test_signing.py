@@ -3,15 +3,15 @@
 import pytest
 
 from remit.core.record import replace
-from remit.core.signing import Signer, is_head_signed, is_signed, sign_head
+from remit.core.signing import Signer, is_deletion_signed, is_head_signed, is_signed, sign_deletion, sign_head
 from remit.core.storage import SignedHead
 
-# RFC 8032, section 7.1, test 2, and the did:key that the did:key method gives its public key.
+# RFC 8032, section 7.1, test 2.
 SECRET = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
 SIGNATURE = bytes.fromhex(
     "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
 )
-# From the test vectors of the did:key method: the seed is 31 zeros and a one... see test_the_name_of_a_known_key.
+# From the test vectors of the did:key method.
 KNOWN_SEED = bytes(32)
 KNOWN_DID = "did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp"
 
@@ -128,3 +128,19 @@ def test_a_head_is_signed_for_its_purpose_alone() -> None:
     )
     assert is_signed(signer.did, b"remit head 1\n" + bare, signed.signature)
     assert not is_signed(signer.did, bare, signed.signature)
+
+
+def test_a_signed_deletion_is_recognised_and_any_change_to_it_found() -> None:
+    signed = sign_deletion(Signer.generate(), run_id="run", seq=3, head=b"\x01" * 32, at_ms=7)
+    assert is_deletion_signed(signed)
+    changes: tuple[dict[str, object], ...] = (
+        {"run_id": "other"},
+        {"run_id": "\ud800"},
+        {"seq": 4},
+        {"head": b""},
+        {"at_ms": 8},
+        {"signer": KNOWN_DID},
+        {"signature": b""},
+    )
+    for changed in changes:
+        assert not is_deletion_signed(replace(signed, **changed)), changed

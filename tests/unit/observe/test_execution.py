@@ -13,6 +13,7 @@ from remit.core.lifecycle import LifecycleState
 from remit.core.messages import user_message
 from remit.core.record import BlobRef, digest_of
 from remit.core.schema import Violation
+from remit.core.signals import packet_id
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.core.usage import TokenUsage
 from remit.kernel.state import CONTEXT_FAILED, RunState
@@ -204,7 +205,7 @@ def test_a_waiting_run_says_what_it_waits_for_and_until_when() -> None:
     waiting = response_of(run.state, "").waiting_for
     assert waiting is not None
     question = run.question()
-    assert (waiting.ending, waiting.packet_ids) == (Ending.CONFIRM_REQUIRED, (question.id,))
+    assert (waiting.ending, waiting.packet_ids) == (Ending.CONFIRM_REQUIRED, (packet_id(run.state.run_id, question.id),))
     assert waiting.expires_at_ms == question.expires_at_ms
 
 

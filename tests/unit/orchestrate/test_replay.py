@@ -187,6 +187,15 @@ def test_a_turn_of_another_version_is_never_called_the_same() -> None:
     assert found.other_version == tuple(range(len(DEMO.turns)))
 
 
+def test_a_turn_that_only_reads_the_same_was_written_by_another_version() -> None:
+    # The same map of six fields in a longer spelling.
+    assert DEMO.journal[0][1] == 0x86
+    respelt = DEMO.journal[0][:1] + b"\xde\x00\x06" + DEMO.journal[0][2:]
+    assert decode_turn(respelt) == DEMO.turns[0]
+    found = audit([respelt], gone)
+    assert (found.verdict, found.other_version, found.same) == (Verdict.OTHER_VERSION, (0,), 0)
+
+
 def test_a_turn_of_another_version_that_does_not_even_fold_is_a_difference() -> None:
     nonsense = replace(DEMO.turns[1], kernel=KERNEL_VERSION + 1, decisions=(rulings.CommandSettled("9.9"),))
     found = audit([DEMO.journal[0], encode_turn(nonsense)], gone)
@@ -266,5 +275,6 @@ def test_the_texts_of_a_run_are_fetched_once_as_far_as_they_are_kept() -> None:
     world = SimulatedWorld(model=in_turn(says(LONG)))
     run = world.finish(demo_manifest())
     digests = {reference.digest for turn in run.turns for reference in references(turn)}
-    assert set(asyncio.run(kept_texts(world.blobs, run.journal))) == digests
+    damaged = [b"no turn", *run.journal, *run.journal]
+    assert set(asyncio.run(kept_texts(world.blobs, damaged))) == digests
     assert asyncio.run(kept_texts(MemoryBlobs(), run.journal)) == {}

@@ -101,6 +101,29 @@ def test_a_tool_whose_file_has_changed_is_not_called(tmp_path: Path) -> None:
     assert wrong.error.startswith("TOOL_SOURCE_CHANGED")
 
 
+def test_a_tool_made_by_a_plain_call_is_found_by_its_name_with_its_check(tmp_path: Path) -> None:
+    file = tmp_path / "tools.py"
+    file.write_text(
+        "from remit.tool.declare import tool\n"
+        "def plain(a: int) -> int:\n    return a\n"
+        "made = tool(isolate=True, name='made', verify=lambda arguments, result: 'never right')(plain)\n"
+    )
+    made = load_tools(str(file)).get("made")
+    assert made is not None
+    for attribute in ("made", "plain"):
+        made.source = replace(made.source, attribute=attribute)
+        assert asyncio.run(called(made, a=1)) == Performed("1", "never right")
+
+
+def test_a_function_that_was_declared_elsewhere_is_not_called_without_its_declaration() -> None:
+    plain = sample("own_pid")
+    definition = replace(plain.definition, version="another")
+    tool = Tool(plain.function, definition, plain.signature, plain.source, isolate=True)
+    found = fault(tool)
+    assert found.error_code is ErrorCode.TOOL_UNAVAILABLE
+    assert "is not the tool that was declared" in found.error
+
+
 def test_a_process_that_cannot_be_started_makes_the_tool_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     found = fault(sample("halted"))

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,32 @@ def test_a_tool_that_is_gone_is_missing(file: Path) -> None:
 def test_what_has_no_file_is_missing(place: str) -> None:
     found = source_fault([Source("x", place, "x", "00")])
     assert (found.code, found.details["found"]) == (TOOL_SOURCE_MISSING, "")
+
+
+def test_a_function_of_elsewhere_that_a_file_makes_a_tool_of_is_found_in_that_file(package: Path, file: Path) -> None:
+    file.write_text(HEAD + "from wares.desk import plain, zebra\nwidth = tool(effect='none', name='width')(plain)\n")
+    registry = load_tools(str(file))
+    assert [(one.name, one.place, one.attribute) for one in registry.sources] == [
+        ("zebra", "wares.desk", "zebra"),
+        ("width", str(file), "width"),
+    ]
+    assert reload(registry.sources, registry.definitions).version == registry.version
+
+
+def test_a_module_that_was_imported_before_its_file_changed_is_refused(package: Path) -> None:
+    first = load_tools("module:wares.desk")
+    (package / "desk.py").write_text(TWO.replace("return size.width", "return size.width + 1"))
+    found = source_fault(first.sources[:1], first.definitions, accept_changed={"zebra"})
+    assert found.code == TOOL_SOURCE_CHANGED
+    assert "resume from a new process" in found.message
+
+
+def test_a_file_is_executed_once_however_many_threads_ask_for_it(file: Path) -> None:
+    file.write_text(TWO + "\nimport threading\nthreading.Event().wait(0.05)\nlast = tool(name='last')(plain)\n")
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(load_tools, [str(file)] * 4))
+    assert {len(registry) for registry in found} == {4}
+    assert len({id(registry.get("last")) for registry in found}) == 1
 
 
 def test_nothing_to_load_again_is_an_empty_registry() -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 from contextvars import ContextVar
 
@@ -68,3 +70,41 @@ def test_a_function_in_a_thread_returns_or_raises_as_if_it_were_called() -> None
         asyncio.run(in_thread(next, iter(())))
     with pytest.raises(RuntimeError, match="SystemExit was raised in a thread: 3"):
         asyncio.run(in_thread(interrupted))
+
+
+FORK = """
+import asyncio, os, sys
+from remit.tool.threads import in_thread
+assert asyncio.run(in_thread(divmod, 7, 2)) == (3, 1)
+child = os.fork()
+answer = asyncio.run(asyncio.wait_for(in_thread(divmod, 9, 2), 20))
+if child == 0:
+    os._exit(answer != (4, 1))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+HANG = """
+import asyncio, threading
+from remit.core.failure import ErrorCode
+from remit.tool.declare import tool
+from remit.tool.outcomes import ToolFault
+from remit.tool.performing import perform
+
+@tool
+def hangs() -> None:
+    threading.Event().wait()
+
+try:
+    asyncio.run(perform(hangs, {}, call_id="c", key="k", timeout_ms=10))
+except ToolFault as fault:
+    assert fault.was_abandoned
+else:
+    raise AssertionError("it returned")
+"""
+
+
+@pytest.mark.parametrize("program", [FORK, HANG], ids=["fork", "hang"])
+def test_neither_a_fork_nor_a_hanging_thread_holds_up_a_process(program: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
