@@ -2,16 +2,30 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
-from remit.core.storage import AppendConflict, Barrier, BlobMissing, Listing
-from remit.orchestrate.ports import Blobs, Journal
+from remit.core.record import replace
+from remit.core.storage import (
+    AppendConflict,
+    Barrier,
+    BlobMissing,
+    InboxEntry,
+    Listing,
+    RunEntry,
+    SessionConflict,
+    SignedHead,
+)
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal
 from remit.testing.conformance.blobs import BLOBS_CHECKS, OpenBlobs
+from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, OpenCatalogue
+from remit.testing.conformance.inbox import INBOX_CHECKS, OpenInbox
 from remit.testing.conformance.journal import JOURNAL_CHECKS, OpenJournal
+from remit.testing.conformance.locks import LOCKS_CHECKS
 
 
 class BadJournal:
@@ -35,9 +49,19 @@ class BadJournal:
             is_conflict = len(turns) != after + 1
         if is_conflict and self._flaw == "stays locked":
             self._flaw = "locked"
+        if self._flaw == "breaks when cancelled":
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                self._flaw = "locked"
+                raise
         if self._flaw == "locked" or (is_conflict and self._flaw != "never objects"):
             raise AppendConflict(run_id, after, len(turns) - 1)
+        if self._flaw == "closes ended runs" and turns and turns[-1] == b"end":
+            return
         turns.append(self._kept(data))
+        if self._flaw == "marks barriers" and barrier is not None:
+            turns[-1] += b"!"
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
         turns = self._runs.get(self._key(run_id), [])
@@ -93,6 +117,111 @@ class BadBlobs:
         raise BlobMissing(digest)
 
 
+class BadCatalogue:
+    """A journal in memory and its catalogue, with one flaw."""
+
+    def __init__(self, flaw: str) -> None:
+        self._flaw = flaw
+        self._true = MemoryJournal()
+        self.read = self._true.read
+        self.heads = self._true.heads
+
+    async def append(
+        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+    ) -> None:
+        match self._flaw:
+            case "shares places" if listing is not None:
+                listing = replace(listing, session_id="")
+            case "forgets the mode" if listing is not None:
+                listing = replace(listing, mode="")
+            case "misses early barriers" if after == -1:
+                barrier = None
+            case "never goes on" if barrier == Barrier():
+                barrier = None
+            case "lists at once" if after == -1 and listing is not None and await self._true.entry(run_id) is not None:
+                self._true._entries[run_id] = RunEntry(run_id, listing, 0)
+            case "leaves runs behind" if listing is not None:
+                self._true._runs.setdefault(run_id, [])
+                self._true._entries.setdefault(run_id, RunEntry(run_id, listing, 0))
+            case "knows one session" if listing is not None:
+                listing = replace(listing, session_id="", ordinal=0)
+            case "counts the empty session" if listing is not None and not listing.session_id:
+                if await self._true.entries():
+                    raise SessionConflict("", 0)
+        await self._true.append(run_id, data, after=after, barrier=barrier, listing=listing)
+
+    async def entry(self, run_id: str) -> RunEntry | None:
+        entry = await self._true.entry(run_id)
+        if entry is None and self._flaw == "makes up":
+            return RunEntry(run_id, Listing(1), 0)
+        if entry is not None and self._flaw == "counts badly":
+            return replace(entry, turns=entry.turns + 1)
+        return entry
+
+    async def entries(
+        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+    ) -> Sequence[RunEntry]:
+        if self._flaw == "lists all":
+            open_only = waiting_only = False
+        entries = await self._true.entries(open_only=open_only, waiting_only=waiting_only, limit=limit)
+        return entries[::-1] if self._flaw == "oldest first" else entries
+
+    async def session(self, session_id: str) -> Sequence[RunEntry]:
+        entries = await self._true.session(session_id)
+        return entries[::-1] if self._flaw == "ends first" else entries
+
+    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
+        return [SignedHead(run_id, 0, b"", "", "", b"")] if self._flaw == "invents heads" else ()
+
+
+class BadInbox:
+    """An inbox in memory with one flaw."""
+
+    def __init__(self, flaw: str) -> None:
+        self._flaw = flaw
+        self._true = MemoryInbox()
+
+    async def put(self, run_id: str, data: bytes) -> int:
+        if self._flaw == "loses":
+            size = len(self._true._entries)
+            await asyncio.sleep(0)
+            self._true._entries = self._true._entries[:size]
+        number = await self._true.put(run_id, data.strip(b"\0") if self._flaw == "trims" else data)
+        return number - 1 if self._flaw == "starts at zero" else number
+
+    async def pending(self, *, after: int) -> Sequence[InboxEntry]:
+        if self._flaw == "shows all":
+            return self._true._entries[after:]
+        return await self._true.pending(after=0 if self._flaw == "begins anew" else after)
+
+    async def settle(self, number: int, code: str, message: str) -> None:
+        await self._true.settle(number, code, "" if self._flaw == "forgets why" else message)
+
+    async def outcome(self, number: int) -> tuple[str, str] | None:
+        return await self._true.outcome(number) or (("", "") if self._flaw == "heard it all" else None)
+
+
+class BadLocks:
+    """Locks in memory with one flaw."""
+
+    def __init__(self, flaw: str) -> None:
+        self._flaw = flaw
+        self._held: set[str] = set()
+
+    def take(self, run_id: str) -> bool:
+        run_id = run_id.lower() if self._flaw == "mixes" else run_id
+        if run_id in self._held or (self._flaw == "holds few" and len(self._held) > 99):
+            return self._flaw == "lets all in"
+        self._held.add(run_id)
+        return True
+
+    def release(self, run_id: str) -> None:
+        if self._flaw == "objects" and run_id not in self._held:
+            raise AssertionError("nobody holds it")
+        if self._flaw != "never lets go":
+            self._held.discard(run_id)
+
+
 def journals(flaw: str) -> OpenJournal:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Journal]:
@@ -107,6 +236,53 @@ def blobs(flaw: str) -> OpenBlobs:
         yield BadBlobs(flaw) if flaw else MemoryBlobs()
 
     return opened
+
+
+def catalogues(flaw: str) -> OpenCatalogue:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[tuple[Journal, Catalogue]]:
+        both = BadCatalogue(flaw) if flaw else MemoryJournal()
+        yield both, both
+
+    return opened
+
+
+def inboxes(flaw: str) -> OpenInbox:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Inbox]:
+        yield BadInbox(flaw) if flaw else MemoryInbox()
+
+    return opened
+
+
+def failed_by_catalogue(flaw: str) -> set[str]:
+    failed = set()
+    for check in CATALOGUE_CHECKS:
+        try:
+            asyncio.run(check(catalogues(flaw)))
+        except (AssertionError, AppendConflict, SessionConflict):
+            failed.add(check.__name__)
+    return failed
+
+
+def failed_by_inbox(flaw: str) -> set[str]:
+    failed = set()
+    for check in INBOX_CHECKS:
+        try:
+            asyncio.run(check(inboxes(flaw)))
+        except AssertionError:
+            failed.add(check.__name__)
+    return failed
+
+
+def failed_by_locks(flaw: str) -> set[str]:
+    failed = set()
+    for check in LOCKS_CHECKS:
+        try:
+            check(lambda: nullcontext(BadLocks(flaw) if flaw else MemoryLocks()))
+        except AssertionError:
+            failed.add(check.__name__)
+    return failed
 
 
 def failed_by_journal(flaw: str) -> set[str]:
@@ -150,6 +326,10 @@ def test_a_journal_without_flaw_passes_every_check(flaw: str) -> None:
         ("stops at zero", "bytes_come_back_exactly"),
         ("cuts", "a_large_turn_comes_back"),
         ("newest first", "runs_are_written_beside_each_other"),
+        ("marks barriers", "a_turn_with_a_barrier_is_written_like_any_other"),
+        ("closes ended runs", "an_ended_run_takes_an_addendum"),
+        ("asks too late", "rivals_with_barriers_are_told_apart"),
+        ("breaks when cancelled", "a_cancelled_append_harms_nobody"),
     ],
 )
 def test_a_journal_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
@@ -174,6 +354,64 @@ def test_blobs_without_flaw_pass_every_check(flaw: str) -> None:
 )
 def test_blobs_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str) -> None:
     assert check in failed_by_blobs(flaw)
+
+
+@pytest.mark.parametrize("flaw", ["", "none"])
+def test_what_has_no_flaw_passes_every_check(flaw: str) -> None:
+    assert failed_by_catalogue(flaw) | failed_by_inbox(flaw) | failed_by_locks(flaw) == set()
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check"),
+    [
+        ("makes up", "an_unknown_run_has_no_entry"),
+        ("invents heads", "an_unknown_run_has_no_entry"),
+        ("forgets the mode", "an_entry_says_what_the_listing_said"),
+        ("counts badly", "an_entry_counts_turns"),
+        ("never goes on", "a_barrier_says_how_a_run_stands"),
+        ("misses early barriers", "a_barrier_may_come_with_the_first_turn"),
+        ("oldest first", "runs_are_listed_newest_first"),
+        ("lists all", "runs_are_listed_by_how_they_stand"),
+        ("ends first", "a_session_is_listed_in_order"),
+        ("knows one session", "a_session_is_listed_in_order"),
+        ("shares places", "a_place_in_a_session_is_taken_once"),
+        ("leaves runs behind", "a_place_in_a_session_is_taken_once"),
+        ("counts the empty session", "runs_without_a_session_share_no_place"),
+        ("lists at once", "a_refused_first_turn_is_not_listed"),
+    ],
+)
+def test_a_catalogue_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed_by_catalogue(flaw)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check"),
+    [
+        ("heard it all", "an_empty_inbox_holds_nothing"),
+        ("trims", "what_was_left_is_found_in_order"),
+        ("starts at zero", "what_was_left_is_found_in_order"),
+        ("begins anew", "reading_goes_on_after_a_number"),
+        ("shows all", "a_settled_entry_is_no_longer_pending"),
+        ("forgets why", "a_settled_entry_is_no_longer_pending"),
+        ("loses", "many_may_leave_something_at_once"),
+    ],
+)
+def test_an_inbox_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed_by_inbox(flaw)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check"),
+    [
+        ("lets all in", "a_run_is_taken_once"),
+        ("never lets go", "a_run_is_taken_once"),
+        ("mixes", "runs_are_held_apart"),
+        ("objects", "a_run_may_be_let_go_without_being_held"),
+        ("holds few", "many_runs_may_be_held"),
+    ],
+)
+def test_locks_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed_by_locks(flaw)
 
 
 def test_every_check_finds_some_flaw() -> None:

@@ -34,8 +34,9 @@ class HeadsLog:
         try:
             if self._descriptor is None:
                 self._descriptor = self._open()
+                self._is_torn = self._ends_in_a_line()
             if self._is_torn:
-                # The disk was full in the middle of a line; what follows must not be read as its rest.
+                # The disk was full or the power went in the middle of a line; what follows must not be read as its rest.
                 lines = b"\n" + lines
             self._is_torn = True
             while lines:
@@ -72,6 +73,14 @@ class HeadsLog:
         if is_new:
             sync_folder(self.path.parent)
         return descriptor
+
+    def _ends_in_a_line(self) -> bool:
+        """Whether the end of the last line is missing."""
+        with self.path.open("rb") as lines:
+            if not lines.seek(0, os.SEEK_END):
+                return False
+            lines.seek(-1, os.SEEK_END)
+            return lines.read(1) != b"\n"
 
     def _entries(self, run_id: str) -> Iterator[dict[str, Any]]:
         """The lines that name a run; a line that does not parse was cut by a full disk and says nothing."""

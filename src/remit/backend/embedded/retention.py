@@ -10,7 +10,7 @@ Rule 3: everything happens in a thread and in short transactions, so that runs g
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from remit.core.signing import Signer, sign_deletion
 TEXT_GRACE_MS = 3_600_000
 # The answer to what somebody left in the inbox is fetched within seconds.
 ANSWER_GRACE_MS = 3_600_000
+# Runs that are signed for with one sync of the log.
+_RUNS_AT_ONCE = 100
 # Rewriting the file pays when this share of it is empty.
 _EMPTY_SHARE_MIN = 0.25
 # Readers of remit take milliseconds; a clearing that has to wait longer is left to the next checkpoint.
@@ -83,7 +85,7 @@ class Retention:
                 raise failure(BUSY, self._path, f"run {run_id} is being driven, so it cannot be deleted")
             try:
                 sweep = Sweep(connection, texts_of_run(connection, found[0]))
-                turns, entries = self._remove_run(connection, found[0], run_id)
+                turns, entries = self._remove_runs(connection, {found[0]: run_id})
             finally:
                 self._locks.release(run_id)
             texts, text_bytes = sweep.remove(self._forgotten_before_ms)
@@ -93,15 +95,16 @@ class Retention:
     def _collect(self, ended_before_ms: int) -> Removed:
         runs = turns = entries = 0
         with self._cleaning() as connection:
-            for run_no, run_id in connection.execute(_ENDED, (ended_before_ms,)).fetchall():
-                # Somebody may be writing an addendum to it; it will be as old tomorrow.
-                if not self._locks.take(run_id):
-                    continue
+            ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
+            for start in range(0, len(ended), _RUNS_AT_ONCE):
+                # Somebody may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
+                taken = {no: run_id for no, run_id in ended[start : start + _RUNS_AT_ONCE] if self._locks.take(run_id)}
                 try:
-                    removed = self._remove_run(connection, run_no, run_id)
+                    removed = self._remove_runs(connection, taken)
                 finally:
-                    self._locks.release(run_id)
-                runs, turns, entries = runs + 1, turns + removed[0], entries + removed[1]
+                    for run_id in taken.values():
+                        self._locks.release(run_id)
+                runs, turns, entries = runs + len(taken), turns + removed[0], entries + removed[1]
             sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
             texts, text_bytes = sweep.remove(lambda: self._now_ms() - TEXT_GRACE_MS)
             entries += connection.execute(_REMOVE_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).rowcount
@@ -138,18 +141,22 @@ class Retention:
             return self._now_ms() + 1
         return self._now_ms() - TEXT_GRACE_MS
 
-    def _remove_run(self, connection: sqlite3.Connection, run_no: int, run_id: str) -> tuple[int, int]:
-        """Remove a run, after having signed for it; gives the numbers of turns and of inbox entries."""
-        seq, data = connection.execute(_LAST_TURN, (run_no,)).fetchone()
-        line = sign_deletion(self._signer(), run_id=run_id, seq=seq, head=hash_turn(data), at_ms=self._now_ms())
+    def _remove_runs(self, connection: sqlite3.Connection, runs: Mapping[int, str]) -> tuple[int, int]:
+        """Remove runs, after having signed for them; gives the numbers of turns and of inbox entries."""
+        signer, lines = self._signer(), []
+        for run_no, run_id in runs.items():
+            seq, data = connection.execute(_LAST_TURN, (run_no,)).fetchone()
+            lines.append(sign_deletion(signer, run_id=run_id, seq=seq, head=hash_turn(data), at_ms=self._now_ms()))
         with closing(HeadsLog(self._home)) as log:
-            log.append([line])
+            log.append(lines)
             log.sync()
-        with transaction(connection):
-            turns = connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
-            connection.execute("DELETE FROM heads WHERE run_no = ?", (run_no,))
-            entries = connection.execute("DELETE FROM inbox WHERE run_id = ?", (run_id,)).rowcount
-            connection.execute("DELETE FROM runs WHERE run_no = ?", (run_no,))
+        turns = entries = 0
+        for run_no, run_id in runs.items():
+            with transaction(connection):
+                turns += connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
+                connection.execute("DELETE FROM heads WHERE run_no = ?", (run_no,))
+                entries += connection.execute("DELETE FROM inbox WHERE run_id = ?", (run_id,)).rowcount
+                connection.execute("DELETE FROM runs WHERE run_no = ?", (run_no,))
         return turns, entries
 
     def _shrink(self, connection: sqlite3.Connection) -> None:

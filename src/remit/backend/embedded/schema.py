@@ -10,7 +10,8 @@ given twice, so that a process that remembers one can never write into another r
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from remit.backend.embedded.failures import DAMAGED, VERSION_UNKNOWN, failure
@@ -85,14 +86,28 @@ MIGRATIONS: Sequence[Sequence[str]] = (_FIRST,)
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
     """How many migrations a database has been through; raises for a database that is not ours."""
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    with _one_view(connection):
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     if (application_id, version, tables) == (0, 0, 0):
         return 0
     if application_id != APPLICATION_ID:
         raise failure(DAMAGED, path, f"a database of another program (application_id {application_id:#x})")
     return int(version)
+
+
+@contextmanager
+def _one_view(connection: sqlite3.Connection) -> Iterator[None]:
+    """Questions asked inside see one state of the file, whoever is making it at this moment."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
 
 def refuse_later_version(version: int, path: Path, *, known: int = len(MIGRATIONS)) -> None:

@@ -143,8 +143,8 @@ class Writer:
             outcomes = self._transact(works)
         except _Unfit as unfit:
             self._fail([unfit.work], InvariantBroken("STORE_VALUE_UNFIT", f"no store can hold this: {unfit.__cause__}"))
-            self._queue = works + self._queue
-            self._flush()
+            self._queue = works
+            self._wake()
         except sqlite3.Error as error:
             if not self._may_try_again(error, works):
                 self._fail(works, unusable(error, self._path))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from remit.core.record import replace
+from remit.core.signing import SignedDeletion
 from remit.core.storage import AppendConflict, Barrier, Listing, RunEntry, SessionConflict, SignedHead
 
 
@@ -64,6 +65,10 @@ class MemoryJournal:
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         """None either."""
         return ()
+
+    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
+        """None: nothing is deleted here."""
+        return None
 
     def _list(self, run_id: str, listing: Listing) -> None:
         if listing.session_id:

@@ -67,6 +67,7 @@ async def many_may_leave_something_at_once(open_inbox: OpenInbox) -> None:
     """Everything that was left at the same time is found, each under a number of its own."""
     async with open_inbox() as inbox:
         numbers = await asyncio.gather(*(inbox.put("run", b"%d" % rival) for rival in range(RIVALS)))
+        assert len(set(numbers)) == RIVALS, f"{RIVALS} entries share {len(set(numbers))} numbers"
         found = {entry.number: entry.data for entry in await inbox.pending(after=0)}
         expected = {number: b"%d" % rival for rival, number in enumerate(numbers)}
         assert found == expected, f"{RIVALS} entries were left, and {len(found)} are found"
