@@ -9,7 +9,7 @@ UV_STAMP := .tools/.uv-$(UV_VERSION)
 BIN := .venv/bin
 READY := .venv/.ready
 
-SOURCES := src tests scripts $(if $(wildcard benchmarks/*.py),benchmarks)
+SOURCES := src tests scripts examples $(if $(wildcard benchmarks/*.py),benchmarks)
 # Two workers suit the smallest machine that is promised a check in under a minute.
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses=2 --dist=worksteal
 MEASURED := $(wildcard tests/unit tests/property)
@@ -19,6 +19,7 @@ UNMEASURED := $(wildcard tests/tidy tests/simulation tests/conformance tests/gol
 SEEDS_CHECK := 200
 SEEDS_TEST := 1000
 SEEDS_SOAK := 10000
+KILLS_SOAK := 1000
 
 # The interpreter is the one that called; nothing fetches another.
 export UV_PYTHON_DOWNLOADS := never
@@ -30,20 +31,23 @@ export UV_SYSTEM_CERTS ?= $(if $(CERTIFICATES),true,false)
 .DEFAULT_GOAL := check
 
 run: $(READY)
-	@$(BIN)/python -m remit.testing.play
+	@$(BIN)/python scripts/demo.py
 
 check: static
 	@echo "==> tests ($(SEEDS_CHECK) seeds)"
 	@REMIT_SIMULATION_SEEDS=$(SEEDS_CHECK) REMIT_EXAMPLES=quick $(PYTEST) -m "not slow" $(CHECKED)
 
 test: static measured
+	@scripts/system_tools.sh
 	@echo "==> tests ($(SEEDS_TEST) seeds)"
-	@REMIT_SIMULATION_SEEDS=$(SEEDS_TEST) $(PYTEST) $(UNMEASURED)
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_TEST) $(PYTEST) -m "not soak" $(UNMEASURED)
 	@$(MAKE) --no-print-directory requirements
 
 soak: $(READY)
 	@echo "==> simulation ($(SEEDS_SOAK) seeds)"
 	@REMIT_SIMULATION_SEEDS=$(SEEDS_SOAK) $(PYTEST) tests/simulation
+	@echo "==> kills at random times ($(KILLS_SOAK))"
+	@REMIT_RANDOM_KILLS=$(KILLS_SOAK) $(PYTEST) -m soak tests/e2e
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks

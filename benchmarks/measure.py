@@ -31,6 +31,15 @@ class Effort:
     loops: int
     sizes: tuple[int, ...]
     graph_stages: int
+    # Whole runs take longer: fewer repeats in each round, after one that warms up.
+    run_repeats: int
+    runs: int
+    run_loops: int
+    durable_loops: int
+    durable_sizes: tuple[int, ...]
+    durable_runs: int
+    resume_loops: int
+    cancels: int
 
 
 FULL = Effort(
@@ -41,6 +50,14 @@ FULL = Effort(
     loops=200,
     sizes=(10, 20, 50, 100, 200, 500),
     graph_stages=331,
+    run_repeats=2,
+    runs=1_000,
+    run_loops=5,
+    durable_loops=500,
+    durable_sizes=(50, 200, 500),
+    durable_runs=200,
+    resume_loops=200,
+    cancels=3,
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.elsewhere import BARE_ELSEWHERE_MICROS, MEASURED_ELSEWHERE_MICROS
-from benchmarks.imports import measure_imports
+from benchmarks.imports import WANTED_MS, measure_imports
 from benchmarks.loops import (
     EXPONENT_MAX,
     LOOP_MICROS_MAX,
@@ -20,12 +20,12 @@ from benchmarks.loops import (
 )
 from benchmarks.measure import Effort, Figure, together
 from benchmarks.parts import measure_parts
+from benchmarks.runs import Runs, at_most, measure_runs, others, run_lines, run_values
+from benchmarks.tables import figure_values, table
 from benchmarks.turns import measure_turns
 
 # What a run does in every turn; decoding and folding happen when it is read back.
 OF_A_TURN = ("facts", "decide", "apply", "encode", "hash")
-
-HEAD = f"  {'':<34}{'µs':>11}{'floor µs':>11}{'ratio':>8}{'spread':>8}  floor"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Report:
     turns: Sequence[Figure]
     parts: Sequence[Figure]
     imports: Sequence[Figure]
+    starts: Sequence[Figure]
+    runs: Runs
 
     @property
     def around_micros(self) -> float:
@@ -50,39 +52,50 @@ class Report:
     @property
     def spreads(self) -> list[float]:
         """The spread of everything that was measured."""
-        figures = (self.loop, *self.turns, *self.parts, *self.imports)
+        figures = (self.loop, *self.turns, *self.parts, *self.imports, *self.runs.figures)
         return [self.growth.spread, *(figure.spread for figure in figures)]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of what is measured in rounds, side by side."""
+
+    loop: Figure
+    growth: Growth
+    turns: Sequence[Figure]
+    parts: Sequence[Figure]
+    imports: Sequence[Figure]
+    starts: Sequence[Figure]
 
 
 def measure(effort: Effort) -> Report:
     """Run every benchmark, in rounds."""
     rounds = [measure_once(effort) for _ in range(effort.rounds)]
-    first = rounds[0]
-    return Report(
-        effort=effort,
-        python=first.python,
-        system=first.system,
-        cores=first.cores,
-        loop=together([report.loop for report in rounds]),
-        growth=growth_together([report.growth for report in rounds]),
-        turns=[together(same) for same in zip(*(report.turns for report in rounds), strict=True)],
-        parts=[together(same) for same in zip(*(report.parts for report in rounds), strict=True)],
-        imports=[together(same) for same in zip(*(report.imports for report in rounds), strict=True)],
-    )
-
-
-def measure_once(effort: Effort) -> Report:
-    """One round of every benchmark."""
     return Report(
         effort=effort,
         python=f"{platform.python_implementation()} {platform.python_version()}",
         system=f"{platform.system()} {platform.machine()}",
         cores=os.cpu_count() or 1,
+        loop=together([one.loop for one in rounds]),
+        growth=growth_together([one.growth for one in rounds]),
+        turns=[together(same) for same in zip(*(one.turns for one in rounds), strict=True)],
+        parts=[together(same) for same in zip(*(one.parts for one in rounds), strict=True)],
+        imports=[together(same) for same in zip(*(one.imports for one in rounds), strict=True)],
+        starts=[together(same) for same in zip(*(one.starts for one in rounds), strict=True)],
+        runs=measure_runs(effort),
+    )
+
+
+def measure_once(effort: Effort) -> Round:
+    """One round."""
+    imports, starts = measure_imports(effort)
+    return Round(
         loop=measure_loop(effort),
         growth=measure_growth(effort),
         turns=measure_turns(effort),
         parts=measure_parts(effort),
-        imports=measure_imports(effort),
+        imports=imports,
+        starts=starts,
     )
 
 
@@ -105,8 +118,9 @@ def as_text(report: Report) -> str:
         "Parts of the kernel",
         *table(report.parts),
         "",
-        "Imports: a whole interpreter, from start to end",
-        *table(report.imports),
+        *run_lines(report.runs),
+        "",
+        *start_lines(report),
         "",
         *elsewhere_lines(report),
     ]
@@ -123,16 +137,6 @@ def header(report: Report) -> Iterator[str]:
         f"noise: the median repeat lies {statistics.median(spreads):.0%} above the best, "
         f"{max(spreads):.0%} in the worst row"
     )
-
-
-def table(figures: Sequence[Figure]) -> Iterator[str]:
-    """One line per figure."""
-    yield HEAD
-    for figure in figures:
-        yield (
-            f"  {figure.name:<34}{figure.micros:>11,.2f}{figure.floor_micros:>11,.2f}{figure.ratio:>8,.1f}"
-            f"{figure.spread:>8.0%}  {figure.floor}"
-        )
 
 
 def verdict(micros: float) -> str:
@@ -159,6 +163,18 @@ def growth_lines(growth: Growth) -> Iterator[str]:
     )
 
 
+def start_lines(report: Report) -> Iterator[str]:
+    """Interpreters from start to end, in CPU time and on the wall."""
+    yield "Cold start: a whole interpreter, from start to end (CPU time)"
+    yield from table(report.imports)
+    yield "The same in wall time"
+    yield from table(report.starts)
+    for figure in report.starts:
+        if (wanted_ms := WANTED_MS.get(figure.name)) is not None:
+            yield f"  {figure.name}: wanted {wanted_ms} ms: {at_most(figure.micros, wanted_ms * 1_000)}"
+    yield others("cold")
+
+
 def elsewhere_lines(report: Report) -> Iterator[str]:
     """Ours beside other frameworks, which were not measured in this run."""
     yield "Other frameworks, the same loop. NOT measured in this run: earlier, on another machine"
@@ -181,24 +197,14 @@ def as_values(report: Report) -> dict[str, Any]:
         "growth": growth_values(report.growth),
         "parts": [figure_values(figure) for figure in report.parts],
         "imports": [figure_values(figure) for figure in report.imports],
+        "starts": [figure_values(figure) for figure in report.starts],
+        "runs": run_values(report.runs),
         "targets": {
             "loop_micros_wanted": LOOP_MICROS_WANTED,
             "loop_micros_max": LOOP_MICROS_MAX,
             "exponent_max": EXPONENT_MAX,
         },
         "measured_elsewhere_micros": dict(MEASURED_ELSEWHERE_MICROS),
-    }
-
-
-def figure_values(figure: Figure) -> dict[str, Any]:
-    """A figure without its single repeats."""
-    return {
-        "name": figure.name,
-        "micros": figure.micros,
-        "floor": figure.floor,
-        "floor_micros": figure.floor_micros,
-        "ratio": figure.ratio,
-        "spread": figure.spread,
     }
 
 

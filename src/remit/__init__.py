@@ -4,24 +4,42 @@ The short public list. Each name is loaded when it is first asked for, so `impor
 Inside the house every name is imported from the file that defines it, never from here.
 """
 
-from typing import TYPE_CHECKING
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remit.agents import AgentLoop
     from remit.core.boundary import Boundary
     from remit.core.budget import Budget
     from remit.core.contract import SystemRequest, SystemResponse
     from remit.core.graph import Graph
+    from remit.orchestrate.facade import System
+    from remit.tool.declare import tool
 
     __version__: str
 
-__all__ = ["Boundary", "Budget", "Graph", "SystemRequest", "SystemResponse", "__version__"]
+__all__ = [
+    "AgentLoop",
+    "Boundary",
+    "Budget",
+    "Graph",
+    "System",
+    "SystemRequest",
+    "SystemResponse",
+    "__version__",
+    "tool",
+]
 
 _HOMES = {
+    "AgentLoop": "remit.agents",
     "Boundary": "remit.core.boundary",
     "Budget": "remit.core.budget",
     "Graph": "remit.core.graph",
+    "System": "remit.orchestrate.facade",
     "SystemRequest": "remit.core.contract",
     "SystemResponse": "remit.core.contract",
+    "tool": "remit.tool.declare",
 }
 
 # Hidden from type checkers, for which it would make every name exist.
@@ -41,6 +59,17 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module 'remit' has no attribute {name!r}")
         globals()[name] = value
         return value
+
+
+class _Package(ModuleType):
+    """Keeps `remit.tool` the decorator: importing the room of that name would put itself in its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -131,13 +131,29 @@ def open_store(settings: Settings) -> "EmbeddedStore":
 
 @asynccontextmanager
 async def opened(settings: Settings | None = None, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
-    """A system on the store of the settings, closed at the end."""
+    """A system on the store of the settings, which is made if it is not there; closed at the end."""
     store = open_store(settings or settings_of())
-    system = system_on(store, watcher=watcher, signer=lambda: store.signer)
-    try:
+    async with _closing(system_on(store, watcher=watcher, signer=lambda: store.signer)) as system:
         yield system
-    finally:
-        await system.close()
+
+
+def open_again(settings: Settings) -> "EmbeddedStore":
+    """The store in the settings' folder; raises StoreUnusable where there is none."""
+    from remit.backend.embedded.database import DATABASE
+    from remit.backend.embedded.failures import NOT_FOUND, failure
+
+    path = settings.home / DATABASE
+    if not path.exists():
+        raise failure(NOT_FOUND, path, "no such file")
+    return open_store(settings)
+
+
+@asynccontextmanager
+async def reopened(settings: Settings, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
+    """A system on a store that is there, closed at the end."""
+    store = open_again(settings)
+    async with _closing(system_on(store, watcher=watcher, signer=lambda: store.signer)) as system:
+        yield system
 
 
 @asynccontextmanager
@@ -150,7 +166,12 @@ async def opened_to_read(settings: Settings | None = None) -> AsyncIterator[Syst
     store = EmbeddedStore.open_to_read(settings.home)
     # Reading makes no key where there is none.
     has_key = (settings.home / KEY).exists()
-    system = system_on(store, signer=(lambda: store.signer) if has_key else None)
+    async with _closing(system_on(store, signer=(lambda: store.signer) if has_key else None)) as system:
+        yield system
+
+
+@asynccontextmanager
+async def _closing(system: System) -> AsyncIterator[System]:
     try:
         yield system
     finally:

@@ -37,7 +37,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.replay import Verdict, audit, kept_texts
 from remit.orchestrate.reports import ToolBroke
-from remit.testing.crashing import CrashingStore, Forked, Fuse, Moment, Position, Tell, in_fork
+from remit.testing.crashing import CrashingStore, Forked, Fuse, Moment, OnKept, Position, Tell, in_fork
 from tests.e2e import errand
 from tests.e2e.errand import RUN, Ledger
 
@@ -70,17 +70,18 @@ class Kept(NamedTuple):
     link: str
 
 
-class Stage:
-    """A system on the real store, in a process that may be killed at any moment and says what was acknowledged."""
+def kept_as(run_id: str, seq: int, data: bytes) -> Kept:
+    """How a turn is remembered that was acknowledged."""
+    return Kept(run_id, seq, hash_turn(data).hex())
 
-    def __init__(self, place: Place, fuse: Fuse, tell: Tell) -> None:
+
+class Stage:
+    """A system on the real store, in a process that may be killed at any moment; `on_kept` hears what is acknowledged."""
+
+    def __init__(self, place: Place, fuse: Fuse, on_kept: OnKept) -> None:
         self.place = place
         self.kit = errand.kit(place.ledger, lambda _: fuse.passes(Moment.AFTER_EFFECT))
         self.store = EmbeddedStore.open(place.home)
-
-        def on_kept(run_id: str, seq: int, data: bytes) -> None:
-            tell(json.dumps(Kept(run_id, seq, hash_turn(data).hex())))
-
         crashing = CrashingStore(self.store, fuse, on_kept)
         self.system = System(crashing, clock=WallClock(), find_kit=self._find_kit, new_id=lambda: RUN)
 
@@ -105,16 +106,22 @@ class Stage:
             asked = await self.asked()
             if not asked:
                 response = await self.system.resume(RUN)
-            for approval in asked:
-                await self.system.signal(await self._answer(approval))
-        raise AssertionError(f"{RUN} asks for ever: {response}")
+            await self.answer(asked)
+        raise AssertionError(f"{RUN} asks for ever: {await self.asked()}")
+
+    async def answer(self, asked: Sequence[Approval]) -> None:
+        """Answer what is asked."""
+        for approval in asked:
+            await self.say(await self._answer(approval))
+
+    async def say(self, signal: UserSignal) -> None:
+        """Tell a run something."""
+        await self.system.signal(signal)
 
     async def asked(self) -> list[Approval]:
         """What people are asked, as an inbox lists it."""
         entries = await self.store.catalogue.entries(waiting_only=True)
-        return [
-            approval for entry in entries for approval in approvals_in(await self.system.state_of(entry.run_id))
-        ]
+        return [approval for entry in entries for approval in approvals_in(await self.system.state_of(entry.run_id))]
 
     async def _answer(self, approval: Approval) -> UserSignal:
         """Approve; or say what became of a call, after a look at the world."""
@@ -131,7 +138,7 @@ def begin(place: Place, fuse: Fuse) -> Callable[[Tell], None]:
     """What a process does that begins the errand, or goes on with it, and may be killed."""
 
     async def work(tell: Tell) -> None:
-        stage = Stage(place, fuse, tell)
+        stage = Stage(place, fuse, lambda *turn: tell(json.dumps(kept_as(*turn))))
         response = await stage.play()
         assert (response.terminal_code, response.content) == (Ending.SUCCESS, errand.ANSWER), response
         await stage.system.close()
@@ -144,7 +151,7 @@ def go_on(place: Place, kept: Sequence[Kept], crashes: int) -> Callable[[Tell], 
     """What a process does that takes the errand up after a crash, and checks everything."""
 
     async def work(tell: Tell) -> None:
-        stage = Stage(place, Fuse(), lambda _: None)
+        stage = Stage(place, Fuse(), lambda *_: None)
         before = await journals(stage.store)
         for turn in kept:
             assert turn.seq < len(before.get(turn.run_id, ())), f"lost: {turn}"
@@ -160,6 +167,13 @@ def go_on(place: Place, kept: Sequence[Kept], crashes: int) -> Callable[[Tell], 
         for run_id, data in before.items():
             assert after[run_id][: len(data)] == data, f"turns of {run_id} changed"
         await prove(stage.store, after)
+        for run_id in after:
+            # What was signed before the crash may have been lost with the log; what was signed since must be in it.
+            signed = {
+                head for head in await stage.store.catalogue.heads(run_id) if head.seq >= len(before.get(run_id, ()))
+            }
+            logged = set(await stage.store.catalogue.logged_heads(run_id))
+            assert signed <= logged, f"heads of {run_id} are not in the log: {[head.seq for head in signed - logged]}"
         await stage.system.close()
 
     return lambda tell: asyncio.run(work(tell))
@@ -196,6 +210,7 @@ async def prove(store: EmbeddedStore, turns: dict[str, list[bytes]]) -> None:
         heads, logged = await store.catalogue.heads(run_id), await store.catalogue.logged_heads(run_id)
         verification = verify_run(run_id, data, heads, logged, store.did, texts.get)
         assert verification.ok, verification.findings
+        assert not verification.redacted, f"texts of {run_id} are lost: {verification.redacted}"
         audited = audit(data, texts.get)
         assert audited.verdict is Verdict.SAME, audited
 
@@ -206,6 +221,8 @@ class Tallied(NamedTuple):
     positions: int
     kills: int
     faults: list[str]
+    # Of how many positions these were a part.
+    of: int = 0
 
 
 def crash_once(place: Place, position: Position, again: Position | None = None) -> tuple[int, list[str]]:
@@ -252,7 +269,7 @@ def keep_the_law(folder: Path, part: int, parts: int) -> Tallied:
         killed, found = crash_once(Place.under(folder / f"{number}"), positions[number], again)
         kills += killed
         faults += found
-    return Tallied(len(range(part, len(positions), parts)), kills, faults)
+    return Tallied(len(range(part, len(positions), parts)), kills, faults, len(positions))
 
 
 def break_the_law(folder: Path, name: str) -> Tallied:
@@ -262,17 +279,19 @@ def break_the_law(folder: Path, name: str) -> Tallied:
     known = positions_of(Place.under(folder / "uncrashed"))
     positions = [position for position in known if position.moment is moment][-MUTANT_POSITIONS_MAX:]
     crashed = [crash_once(Place.under(folder / f"{position.number}"), position) for position in positions]
-    return Tallied(len(positions), sum(kills for kills, _ in crashed), [fault for _, found in crashed for fault in found])
+    return Tallied(
+        len(positions), sum(kills for kills, _ in crashed), [fault for _, found in crashed for fault in found]
+    )
 
 
 def _repeat_blindly() -> None:
     """After a crash everything is done again."""
-    recover.is_safe_to_repeat = lambda state, command: True  # type: ignore[attr-defined]
+    vars(recover)["is_safe_to_repeat"] = lambda state, command: True
 
 
 def _assume_failure() -> None:
     """After a crash, what has no outcome counts as failed."""
-    recover.ToolOutcomeLost = lambda command_id: ToolBroke(  # type: ignore[attr-defined]
+    vars(recover)["ToolOutcomeLost"] = lambda command_id: ToolBroke(
         command_id, ErrorCode.TOOL_EXECUTION_FAILED, "it was lost"
     )
 

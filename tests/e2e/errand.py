@@ -32,7 +32,7 @@ CHILD_ANSWER = "The audit is noted."
 # What the parent and its child do, step by step; the calls of one step are proposed in one answer.
 PLAN: Sequence[Sequence[tuple[str, JsonObject]]] = (
     (("look", {"n": 1}), ("look_slowly", {"n": 2}), ("look_in_a_thread", {"n": 3})),
-    (("put", {"n": 4}), ("pay", {"n": 5}), ("look", {"n": 6})),
+    (("put", {"n": 4}), ("pay", {"n": 5}), ("look_slowly", {"n": 6})),
     (("delegate", {"task": "audit"}),),
     (("mail", {"n": 7}),),
 )
@@ -48,6 +48,8 @@ LEASE = (
 )
 # A slow tool takes long enough for everything else of its answer to come back first.
 SLOW_S = 0.02
+# What it saw is longer than a turn holds, and is kept beside it.
+LONG_TIMES = 1_000
 
 MUTATING = ("put", "pay", "mail")
 
@@ -134,12 +136,13 @@ def request() -> SystemRequest:
     return SystemRequest(messages=(user_message(TASK),), request_id="request", trace_id="0" * 32)
 
 
-def kit(ledger: Ledger, on_effect: Callable[[str], None]) -> Kit:
+def kit(ledger: Ledger, on_effect: Callable[[str], None], *, slow_s: float = SLOW_S) -> Kit:
     """The model and the tools, all of which write into the ledger; `on_effect` is called after each effect, with its key."""
-    return kit_of(CarefulModel(), Registry((*_reads(ledger, on_effect), *_writes(ledger, on_effect), _delegate())))
+    reads = _reads(ledger, on_effect, slow_s)
+    return kit_of(CarefulModel(), Registry((*reads, *_writes(ledger, on_effect), _delegate())))
 
 
-def _reads(ledger: Ledger, on_effect: Callable[[str], None]) -> tuple[Tool, ...]:
+def _reads(ledger: Ledger, on_effect: Callable[[str], None], slow_s: float) -> tuple[Tool, ...]:
     def read(name: str, n: int) -> str:
         ledger.note("read", name, "", n)
         on_effect("")
@@ -153,8 +156,8 @@ def _reads(ledger: Ledger, on_effect: Callable[[str], None]) -> tuple[Tool, ...]
     @tool(effect="read")
     async def look_slowly(n: int) -> str:
         """Look something up that takes a while."""
-        await asyncio.sleep(SLOW_S)
-        return read("look_slowly", n)
+        await asyncio.sleep(slow_s)
+        return read("look_slowly", n) * LONG_TIMES
 
     @tool(effect="read")
     def look_in_a_thread(n: int) -> str:

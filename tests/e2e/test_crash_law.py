@@ -9,46 +9,50 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import SystemRandom
-from typing import Any
 
 import pytest
 
-from tests.e2e.crash_law import MUTANTS
+from tests.e2e.crash_law import MUTANTS, Tallied
 
-PARTS = 4
+# Processes that share the positions.
+PARTS = 2
 RANDOM_KILLS = int(os.environ.get("REMIT_RANDOM_KILLS", "20"))
 SEED = int(os.environ.get("REMIT_RANDOM_SEED") or SystemRandom().randrange(1 << 32))
 
 Record = Callable[[str, object], None]
 
 
-def play(folder: Path, *arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "tests.e2e.crash_law", str(folder), *arguments]
-    played = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert played.returncode == 0, played.stdout + played.stderr
-    tallied: dict[str, Any] = json.loads(played.stdout)
-    return tallied
+def play(*commands: Sequence[str]) -> list[Tallied]:
+    """Let a process play each of the commands, all at the same time."""
+    program = [sys.executable, "-m", "tests.e2e.crash_law"]
+    running = [subprocess.Popen([*program, *command], stdout=subprocess.PIPE, text=True) for command in commands]
+    said = [process.communicate()[0] for process in running]
+    assert all(process.returncode == 0 for process in running), said
+    return [Tallied(**json.loads(text)) for text in said]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
 def test_a_run_that_is_killed_at_any_position_ends_as_if_it_had_not_been(
-    part: int, tmp_path: Path, record_property: Record
+    tmp_path: Path, record_property: Record
 ) -> None:
-    tallied = play(tmp_path, "part", str(part), str(PARTS))
-    assert tallied["faults"] == []
-    assert tallied["kills"] >= tallied["positions"] > 0
-    record_property("figure: crash law, positions", tallied["positions"])
-    record_property("figure: crash law, kills", tallied["kills"])
+    parts = [(str(tmp_path / str(part)), "part", str(part), str(PARTS)) for part in range(PARTS)]
+    tallied = play(*parts)
+    assert [fault for each in tallied for fault in each.faults] == []
+    positions, kills = sum(each.positions for each in tallied), sum(each.kills for each in tallied)
+    assert {each.of for each in tallied} == {positions}, "the processes disagree on how many positions there are"
+    assert kills >= positions > 0
+    record_property("figure: crash law, positions", positions)
+    record_property("figure: crash law, kills", kills)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_house_that_breaks_the_crash_law_is_found_out(mutant: str, tmp_path: Path) -> None:
-    assert play(tmp_path, "mutant", mutant)["faults"] != []
+    (tallied,) = play((str(tmp_path), "mutant", mutant))
+    assert tallied.faults != []
 
 
 @pytest.mark.slow
@@ -56,6 +60,6 @@ def test_a_house_that_breaks_the_crash_law_is_found_out(mutant: str, tmp_path: P
 def test_a_run_that_is_killed_at_random_times_ends_as_if_it_had_not_been(
     tmp_path: Path, record_property: Record
 ) -> None:
-    tallied = play(tmp_path, "random", str(RANDOM_KILLS), str(SEED))
-    assert tallied["faults"] == [], f"REMIT_RANDOM_SEED={SEED}"
-    record_property(f"figure: crash law, kills at random times, seed {SEED}", tallied["kills"])
+    (tallied,) = play((str(tmp_path), "random", str(RANDOM_KILLS), str(SEED)))
+    assert tallied.faults == [], f"REMIT_RANDOM_SEED={SEED}"
+    record_property(f"figure: crash law, kills at random times, seed {SEED}", tallied.kills)

@@ -3,16 +3,24 @@
 import asyncio
 import json
 import math
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from benchmarks.bare import play_bare
-from benchmarks.imports import MODULES
+from benchmarks.bare_store import FULL, NORMAL, play_committing, play_grouped, play_one_by_one
+from benchmarks.cancels import Latency, measure_cancels
+from benchmarks.durable import Left, measure_durable_loop, measure_durable_runs, measure_left, measure_resume
+from benchmarks.imports import HELP, STARTS, spent_by_interpreter
 from benchmarks.loops import growth_together, measure_growth, measure_loop
+from benchmarks.many import Peak, grown_bytes, measure_many, measure_peak
 from benchmarks.measure import Effort, Figure, growth_exponent, together
 from benchmarks.parts import measure_parts, staged_graph
 from benchmarks.report import Report, as_text, as_values, measure, verdict
+from benchmarks.runs import Runs, at_least, at_most, others, per_second, run_lines, run_values
 from benchmarks.stage import Stage, fold, read_turns
 from benchmarks.turns import measure_turns, picked, report_of
 from remit.core.arrivals import ModelAnswered, ToolReturned
@@ -21,7 +29,23 @@ from remit.kernel.decide import decide
 from remit.kernel.graph import compile_graph
 from remit.orchestrate.facts import Facts
 
-TINY = Effort(rounds=1, repeats=2, import_repeats=1, window_us=0, loops=3, sizes=(1, 2), graph_stages=2)
+TINY = Effort(
+    rounds=1,
+    repeats=2,
+    import_repeats=1,
+    window_us=0,
+    loops=3,
+    sizes=(1, 2),
+    graph_stages=2,
+    run_repeats=2,
+    runs=2,
+    run_loops=1,
+    durable_loops=2,
+    durable_sizes=(8, 16),
+    durable_runs=2,
+    resume_loops=2,
+    cancels=1,
+)
 
 
 async def written_by_a_run(loops: int) -> list[bytes]:
@@ -50,6 +74,20 @@ def a_report() -> Report:
         turns=[a_figure("facts"), a_figure("decide"), a_figure("decode", 100.0)],
         parts=[a_figure("guard")],
         imports=[a_figure("import")],
+        starts=[a_figure("import remit", 99_000.0), a_figure(HELP, 201_000.0)],
+        runs=some_runs(),
+    )
+
+
+def some_runs() -> Runs:
+    return Runs(
+        many=a_figure("many", 100.0),
+        durable_loop=[a_figure("durable loop", 1.3)],
+        durable_runs=[a_figure("durable run", 1_000.0), a_figure("durable run", 1_000.0)],
+        resume=a_figure("resume", 2_001.0),
+        peak=Peak(61_000_000, 1_000_000),
+        left=Left((50, 200), (1_200.0, 1_201.0)),
+        cancels=[Latency("a model call", (0.2, 0.4))],
     )
 
 
@@ -111,9 +149,80 @@ def test_the_large_graph_compiles_and_has_the_nodes_its_stages_promise() -> None
 @pytest.mark.slow
 def test_a_whole_measurement_puts_its_rounds_together_imports_included() -> None:
     report = measure(replace(TINY, rounds=2))
-    assert [figure.name for figure in report.imports] == [f"import {module}" for module in MODULES]
-    assert all(is_complete(figure, 2 * TINY.import_repeats) for figure in report.imports)
+    assert [figure.name for figure in report.imports] == list(STARTS)
+    assert all(is_complete(figure, 2 * TINY.import_repeats) for figure in (*report.imports, *report.starts))
     assert all(is_complete(figure, 2 * TINY.repeats) for figure in (report.loop, *report.turns, *report.parts))
+    assert all(is_complete(figure, 2 * TINY.repeats) for figure in report.runs.figures)
+
+
+def test_an_interpreter_spends_less_cpu_on_nothing_than_on_remit() -> None:
+    nothing, remit = spent_by_interpreter(("-c", "pass")), spent_by_interpreter(("-m", "remit", "--help"))
+    assert 0 < nothing.cpu_micros < remit.cpu_micros
+    assert nothing.wall_micros > 0
+
+
+def test_many_runs_at_once_are_measured_against_bare_ones() -> None:
+    assert is_complete(measure_many(TINY), TINY.run_repeats)
+
+
+def test_memory_is_measured_in_a_process_of_its_own_for_runs_and_for_bare_ones() -> None:
+    peak = measure_peak(TINY)
+    assert min(peak.ours_bytes, peak.floor_bytes) >= 0
+    assert grown_bytes("bare", 1, 1) >= 0
+
+
+def test_a_durable_loop_is_measured_against_every_way_to_commit() -> None:
+    figures = measure_durable_loop(TINY)
+    assert len({figure.floor for figure in figures}) == len(figures) == 3
+    assert all(is_complete(figure, TINY.run_repeats) for figure in figures)
+
+
+def test_durable_runs_with_and_without_a_person_are_measured_against_synced_commits() -> None:
+    figures = measure_durable_runs(TINY)
+    assert len(figures) == 3
+    assert all(is_complete(figure, TINY.run_repeats) for figure in figures)
+
+
+def test_what_a_loop_leaves_on_the_disk_is_measured_at_every_size() -> None:
+    left = measure_left(TINY)
+    assert left.loops == TINY.durable_sizes
+    assert min(left.bytes_per_loop) > 0
+
+
+def test_reading_a_run_back_is_measured_against_reading_its_rows() -> None:
+    assert is_complete(measure_resume(TINY), TINY.repeats)
+
+
+def test_a_cancel_is_timed_for_a_model_a_tool_a_process_and_a_child() -> None:
+    latencies = measure_cancels(TINY)
+    assert len(latencies) == 4
+    assert all(len(latency.taken) == TINY.cancels and min(latency.taken) > 0 for latency in latencies)
+
+
+def test_bare_stores_hold_every_row_however_their_commits_are_grouped(tmp_path: Path) -> None:
+    homes = [tmp_path / name for name in ("full", "normal", "grouped", "alone", "together")]
+    for home in homes:
+        home.mkdir()
+    play_committing(homes[0], 3, synchronous=FULL)
+    play_committing(homes[1], 3, synchronous=NORMAL)
+    play_committing(homes[2], 3, synchronous=FULL, loops_per_commit=2)
+    play_one_by_one(homes[3], 3, 1)
+    play_grouped(homes[4], 3, 1)
+    for home in homes:
+        with closing(sqlite3.connect(home / "bare.db")) as connection:
+            assert connection.execute("SELECT count(*) FROM loops").fetchone() == (3,)
+
+
+def test_goals_of_whole_runs_are_judged_and_others_are_named() -> None:
+    text = "\n".join(run_lines(some_runs()))
+    assert "10,000 runs a second" in text
+    assert "wanted 10,000: reached" in text
+    assert "wanted 60: MISSED" in text
+    assert "wanted 2,000 µs: MISSED" in text
+    assert "measured earlier and elsewhere" in text
+    assert (at_least(1, 2), at_most(1, 2), per_second(0)) == ("MISSED", "reached", 0)
+    assert "DBOS 4,171" in others("durable_loop")
+    assert json.loads(json.dumps(run_values(some_runs())))["cancel_ms"] == {"a model call": 0.2}
 
 
 def test_rounds_are_put_together_and_the_best_of_all_counts() -> None:
@@ -133,7 +242,17 @@ def test_the_exponent_of_a_line_is_one_and_of_a_square_two() -> None:
 
 def test_the_table_shows_every_figure_and_marks_what_was_measured_elsewhere() -> None:
     text = as_text(a_report())
-    for name in ("loop", "facts", "guard", "import", "exponent", "LangGraph", "NOT measured in this run", "2 cores"):
+    for name in (
+        "loop",
+        "facts",
+        "guard",
+        "import",
+        "exponent",
+        "LangGraph",
+        "NOT measured in this run",
+        "2 cores",
+        HELP,
+    ):
         assert name in text
 
 

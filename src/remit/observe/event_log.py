@@ -113,9 +113,9 @@ class Telling:
                 case NodeEntered():
                     graph = compiled(state)
                     stands = graph.nodes[graph.index[decision.node]].lifecycle
-                    said += self._moved(state, turn, stands, decision.outcome)
+                    said += self._moved(state, turn, stands, str(decision.outcome))
                 case RunEnded():
-                    said += self._cut(state, turn, decision.ending.value)
+                    said += self._doubted(state, turn)
                     said += self._moved(state, turn, ENDINGS[decision.ending].lifecycle, decision.ending.value)
                     self._forget(state)
                 case CallModel() | CallTool() | StartChild() | Retrieve():
@@ -165,24 +165,19 @@ class Telling:
             case Retrieve():
                 return [_event(state, turn, Action.CONTEXT, self._looked_up(state, span, arrival, took_ms))]
             case CallTool() | StartChild() if command.call_id:
-                code = _code(state, ruling)
+                code = _code(state, ruling, was_cut=arrival is None)
                 return [_event(state, turn, Action.TOOL, self._called(state, span, command, took_ms, code))]
         return []
 
-    def _cut(self, state: RunState, turn: Turn, code: str) -> list[Event]:
-        """The ends of what the ending of the run cut off; a call in doubt keeps the code of its doubt."""
+    def _doubted(self, state: RunState, turn: Turn) -> list[Event]:
+        """The ends of calls whose outcome nobody knows; everything else was settled before the run ended."""
         said: list[Event] = []
-        for span in [span for span in self._open if span.rpartition(".")[0].rpartition(".")[0] == state.run_id]:
-            command, since_ms = self._open.pop(span)
-            took_ms = turn.at_ms - since_ms
-            match command:
-                case CallModel():
-                    said.append(_event(state, turn, Action.INFER, self._inferred(state, span, None, took_ms)))
-                case Retrieve():
-                    said.append(_event(state, turn, Action.CONTEXT, self._looked_up(state, span, None, took_ms, code)))
-                case CallTool() | StartChild() if command.call_id:
-                    why = state.doubted.get(command.id, code)
-                    said.append(_event(state, turn, Action.TOOL, self._called(state, span, command, took_ms, why)))
+        for command_id, code in state.doubted.items():
+            span = f"{state.run_id}.{command_id}"
+            command, since_ms = self._open.pop(span, (None, 0))
+            if isinstance(command, CallTool):
+                called = self._called(state, span, command, turn.at_ms - since_ms, code)
+                said.append(_event(state, turn, Action.TOOL, called))
         return said
 
     def _inferred(self, state: RunState, span: str, arrival: object, took_ms: int) -> InferenceEndEvent:
@@ -200,11 +195,12 @@ class Telling:
             calls,
         )
 
-    def _looked_up(self, state: RunState, span: str, arrival: object, took_ms: int, error: str = "") -> ContextEvent:
+    def _looked_up(self, state: RunState, span: str, arrival: object, took_ms: int) -> ContextEvent:
         context = below_step(self._run(state), span_id=span, step_name="")
-        size = size_bytes(arrival.text) if isinstance(arrival, ContextFound) else 0
-        error = arrival.error if isinstance(arrival, ContextFailed) else error
-        return ContextEvent(context, took_ms, size, error)
+        if isinstance(arrival, ContextFound):
+            return ContextEvent(context, took_ms, size_bytes(arrival.text), "")
+        error = arrival.error if isinstance(arrival, ContextFailed) else _why_cut(state)
+        return ContextEvent(context, took_ms, 0, error)
 
     def _called(
         self, state: RunState, span: str, command: CallTool | StartChild, took_ms: int, code: str
@@ -245,8 +241,13 @@ def _inference_start(state: RunState, command: CallModel, context: CorrelationCo
     )
 
 
-def _code(state: RunState, ruling: CommandSettled | CallSettled) -> str:
+def _code(state: RunState, ruling: CommandSettled | CallSettled, *, was_cut: bool) -> str:
     """Why a call failed; empty when it did not."""
     if isinstance(ruling, CallSettled):
-        return "" if ruling.rung is Rung.COMMITTED else ruling.code or ruling.rung.value
-    return state.calls[ruling.command_id].code
+        return "" if ruling.rung is Rung.COMMITTED else str(ruling.code)
+    return _why_cut(state) if was_cut else str(state.calls[ruling.command_id].code)
+
+
+def _why_cut(state: RunState) -> str:
+    """The code of the ending that settled what had no outcome."""
+    return str(state.error or state.ending)

@@ -202,7 +202,9 @@ def _call_refused(trace: CallTrace, proposed: Mapping[tuple[str, bytes], Text]) 
 
 def _call_made(state: RunState, command_id: str, trace: CallTrace) -> ToolCallMade:
     status = STATUS_OF[trace.rung]
-    if command_id in state.doubted:
+    # A call that the ending cut off has no outcome either, whatever its effect.
+    is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.open
+    if is_cut_off or command_id in state.doubted:
         status = CallStatus.OUTCOME_UNKNOWN
     elif trace.rung is Rung.OBSERVED and trace.code:
         status = CallStatus.FAILED

@@ -173,6 +173,8 @@ def _fate(state: RunState, command_id: str) -> str:
     if command_id in state.open:
         return "under_way"
     trace = state.calls[command_id]
+    if trace.rung is Rung.ATTEMPTED:
+        return "in_doubt"  # The ending cut it off.
     if trace.rung is Rung.COMMITTED:
         return "committed"
     # A delegating tool's call is a child run: its answer is observed and never committed, and a code says that it failed.

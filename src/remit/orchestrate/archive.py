@@ -14,7 +14,7 @@ from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.manifest import Source
 from remit.core.record import BlobRef, Record, replace
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
-from remit.core.signing import Signer
+from remit.core.signing import Signer, is_deletion_signed, is_head_signed
 from remit.core.storage import RunEntry
 from remit.kernel.state import RunState, pinned, questions
 from remit.observe.explain import Explanation, explain
@@ -29,6 +29,8 @@ from remit.orchestrate.replay import Audit, audit, kept_texts
 from remit.tool.loading import TOOL_SOURCE_CHANGED, SourceFault, reload
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
+RUN_DELETED = "RUN_DELETED"
+RUN_MISSING = "RUN_MISSING"
 PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
 EXPORT_UNSIGNED = "EXPORT_UNSIGNED"
 
@@ -85,12 +87,23 @@ class Archive:
             begun = sorted((entry for entry in entries if name and entry.run_id.startswith(name)), key=_length)
             found = [e for e in begun if not e.run_id.startswith(f"{begun[0].run_id}{CHILD_MARK}")]
         if not found:
-            shown = name[:_NAME_CHARS_MAX]
-            message = f"there is no run {shown!r} in this store; `remit runs` lists those there are"
-            raise RequestRejected(RUN_NOT_FOUND, message, {"run_id": shown})
+            raise await self._absent(name)
         if len(found) > 1:
             raise _ambiguous(RUN_AMBIGUOUS, "runs begin with", name, [entry.run_id for entry in found])
         return found[0]
+
+    async def _absent(self, name: str) -> RequestRejected:
+        """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
+        catalogue, shown = self._shelf.catalogue, name[:_NAME_CHARS_MAX]
+        code, message = RUN_NOT_FOUND, f"there is no run {shown!r} in this store; `remit runs` lists those there are"
+        deletion = await catalogue.logged_deletion(name)
+        logged = [head.seq for head in await catalogue.logged_heads(name) if is_head_signed(head)]
+        if deletion is not None and is_deletion_signed(deletion):
+            code, message = RUN_DELETED, f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
+        elif logged:
+            message = f"run {shown} is gone, although turn {max(logged)} of it was signed and nobody deleted it"
+            code, message = RUN_MISSING, f"{message}: somebody took it out of the store; put back a backup"
+        return RequestRejected(code, message, {"run_id": shown})
 
     async def runs(
         self, *, open_only: bool = False, waiting_only: bool = False, with_children: bool = False, limit: int = 0

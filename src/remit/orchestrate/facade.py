@@ -167,6 +167,8 @@ class System:
         await self._expect(signal.run_id)
         if kit is not None and signal.type is not Signal.RETRY:
             self._hub.lend(signal.run_id, kit)
+            # When a child ends, its parent is taken up.
+            self._hub.lend(signal.run_id.partition(".")[0], kit)
         turn = await self._post.deliver(signal)
         if signal.type is not Signal.RETRY:
             return Heard(signal.run_id)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from remit.core.commands import Command
 from remit.core.events import Turn
+from remit.core.signing import SignedDeletion
 from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
@@ -74,6 +75,9 @@ class Catalogue(Protocol):
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         """The signed heads of a run in the append-only log beside the store, oldest first."""
+
+    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
+        """What that log says of the deletion of a run."""
 
 
 class Inbox(Protocol):

@@ -11,10 +11,11 @@ from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.codec import read_json
 from remit.core.contract import SystemRequest
 from remit.core.envelope import ID_CHARS_MAX
-from remit.core.failure import RequestRejected
+from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.manifest import SessionLink
 from remit.core.messages import Message, Role, assistant_message
 from remit.core.record import Record, replace
+from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.conversation import Fetch
 from remit.orchestrate.ports import Catalogue
@@ -87,7 +88,7 @@ def linked(request: SystemRequest, last: RunState | None, entries: Entries = ())
     `entries` are those that are new with this run.
     """
     if last is None:
-        return request, SessionLink(0, entries=tuple(sorted(dict(entries).items())))
+        return request, SessionLink(0, entries=_fitting(request, dict(entries)))
     link = pinned(last).session
     ordinal = 0 if link is None else link.ordinal
     if last.ending is None:
@@ -99,9 +100,15 @@ def linked(request: SystemRequest, last: RunState | None, entries: Entries = ())
     own = request.messages
     instructions = tuple(message for message in own if message.role is Role.SYSTEM)
     said = tuple(message for message in own if message.role is not Role.SYSTEM)
-    kept = tuple(sorted({**last.session, **dict(entries)}.items()))
-    place = SessionLink(ordinal + 1, last.run_id, last.head, kept)
+    place = SessionLink(ordinal + 1, last.run_id, last.head, _fitting(request, {**last.session, **dict(entries)}))
     return replace(request, messages=(*instructions, *history_of(last), *said)), place
+
+
+def _fitting(request: SystemRequest, entries: dict[str, str]) -> Entries:
+    if (count := len(entries)) > SESSION_ENTRIES_MAX:
+        message = f"session {request.session_id!r} would have {count} entries, entries_max={SESSION_ENTRIES_MAX}"
+        raise RequestRejected(ArrivalFault.SESSION_FULL, message, {"count": count, "limit": SESSION_ENTRIES_MAX})
+    return tuple(sorted(entries.items()))
 
 
 def history_of(state: RunState) -> tuple[Message, ...]:

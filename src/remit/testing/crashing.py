@@ -178,7 +178,7 @@ def _do(work: Callable[[Tell], None], writing: int) -> None:  # pragma: no cover
     try:
         work(lambda line: _say(writing, line))
     except BaseException:  # noqa: BLE001  # whatever it was, the parent must learn it, and the copy must not live on
-        _say(writing, traceback.format_exc())
+        _say(writing, traceback.format_exc().rstrip())
         os._exit(_BROKE)
     os._exit(0)
 

@@ -32,8 +32,8 @@ class Registry:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Where the functions came from, in the same order."""
-        return tuple(one.source for one in self)
+        """Where the functions came from, in the same order. A tool that delegates is no function and came from nowhere."""
+        return tuple(one.source for one in self if not one.definition.delegates)
 
     @property
     def version(self) -> str:

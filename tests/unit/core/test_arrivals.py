@@ -40,6 +40,7 @@ def test_an_arrival_comes_back_as_its_own_kind(kind: type[msgspec.Struct]) -> No
         "evidence": b"",
         "content": "",
         "sources": [],
+        "waiting_for": "CONFIRM_REQUIRED",
     }
     required = [field.name for field in msgspec.structs.fields(kind) if field.required]
     values = {"type": kind.__name__, **{name: codes.get(name, "x") for name in required}}

@@ -1,8 +1,10 @@
 import msgspec
 import pytest
 
-from remit.core.failure import RequestRejected
+from remit.core.codec import decode_signal, encode_signal
+from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.signals import (
+    PACKET_UNKNOWN,
     PAYLOAD_NEEDED,
     SIGNAL_INVALID,
     SIGNAL_TEXT_BYTES_MAX,
@@ -11,6 +13,8 @@ from remit.core.signals import (
     Signal,
     UserSignal,
     check_signal,
+    packet_id,
+    packet_named,
 )
 
 
@@ -77,3 +81,31 @@ def test_a_reason_is_bounded_in_bytes(sent: UserSignal) -> None:
     with pytest.raises(RequestRejected, match=r"payload\.reason has 16384 bytes, more than 8192"):
         check_signal(sent)
     check_signal(signal(Signal.FEEDBACK, text="e" * SIGNAL_TEXT_BYTES_MAX))
+
+
+def test_a_packet_is_named_by_its_run_and_the_command_that_asks() -> None:
+    assert packet_id("run.3.1", "4.2") == "run.3.1/4.2"
+    assert packet_named("run.3.1/4.2", "run.3.1") == "4.2"
+    assert packet_named("run/4.2") == "4.2"
+
+
+def test_a_bare_command_names_a_packet_of_the_run_that_is_meant() -> None:
+    assert packet_named("4.2", "run") == "4.2"
+
+
+@pytest.mark.parametrize("name", ["other/4.2", "run/", ""])
+def test_a_packet_of_another_run_or_of_none_is_refused(name: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        packet_named(name, "run")
+    assert refused.value.code == PACKET_UNKNOWN
+
+
+def test_a_signal_comes_back_from_the_bytes_an_inbox_keeps() -> None:
+    said = signal(Signal.FEEDBACK, text="be brief")
+    assert decode_signal(encode_signal(said)) == said
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b'{"type":"dance"}', b"\xff"])
+def test_bytes_that_are_no_signal_are_unreadable(data: bytes) -> None:
+    with pytest.raises(InvariantBroken, match="SIGNAL_UNREADABLE"):
+        decode_signal(data)

@@ -1,5 +1,5 @@
 from remit.core.failure import RemitError
-from remit.core.storage import AppendConflict, BlobMissing
+from remit.core.storage import AppendConflict, BlobMissing, SessionConflict
 
 
 def test_a_conflict_names_both_turns_and_the_way_out() -> None:
@@ -15,3 +15,10 @@ def test_a_missing_text_is_named_by_its_digest() -> None:
     missing = BlobMissing(b"\xab\xcd")
     assert str(missing) == "BLOB_MISSING: no text with digest abcd is kept here"
     assert missing.details == {"digest": "abcd"}
+
+
+def test_a_place_of_a_session_that_is_taken_makes_the_session_busy() -> None:
+    conflict = SessionConflict("support", 3)
+    assert conflict.code == "SESSION_BUSY"
+    assert conflict.details == {"session_id": "support", "ordinal": 3}
+    assert "exchange 3 of session 'support' has begun already" in conflict.message

@@ -121,5 +121,27 @@ def test_a_child_started_after_a_long_wait_for_a_person_gets_the_deadline_that_s
     assert run.open(StartChild)[0].deadline_at_ms == run.state.deadline_at_ms > run.now_ms
 
 
+def test_the_deadline_moves_along_while_a_child_waits_for_a_person() -> None:
+    run = minute_long()
+    run.proposes(wants("ask_child"))
+    run.take(arrivals.ChildSuspended(run.open(StartChild)[0].id, Ending.CONFIRM_REQUIRED))
+    run.now_ms += 3_600_000
+    run.heard_from_child()
+    assert run.state.ending is None
+    assert run.state.stood_ms == 3_600_000 + 10
+    assert run.state.deadline_at_ms == BEGINS_AT_MS + MINUTE_MS + 3_600_000 + 10
+
+
+def test_the_clock_stands_still_until_the_last_child_that_waits_has_ended() -> None:
+    fan = Node("fan", NodeKind.MAP, prompt="go", children=2, lease=LEASE, visits_max=1)
+    run = Run(manifest_of(graph=in_line(fan)))
+    for child in run.open(StartChild):
+        run.take(arrivals.ChildSuspended(child.id, Ending.CONFIRM_REQUIRED))
+    run.heard_from_child()
+    assert run.state.is_standing
+    run.heard_from_child()
+    assert not run.state.is_standing
+
+
 def test_the_clock_is_a_cap_of_the_budget() -> None:
     assert minute_long().state.caps[Dimension.WALL_CLOCK_MS] == MINUTE_MS

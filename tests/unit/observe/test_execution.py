@@ -205,7 +205,10 @@ def test_a_waiting_run_says_what_it_waits_for_and_until_when() -> None:
     waiting = response_of(run.state, "").waiting_for
     assert waiting is not None
     question = run.question()
-    assert (waiting.ending, waiting.packet_ids) == (Ending.CONFIRM_REQUIRED, (packet_id(run.state.run_id, question.id),))
+    assert (waiting.ending, waiting.packet_ids) == (
+        Ending.CONFIRM_REQUIRED,
+        (packet_id(run.state.run_id, question.id),),
+    )
     assert waiting.expires_at_ms == question.expires_at_ms
 
 

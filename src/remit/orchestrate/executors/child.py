@@ -14,7 +14,6 @@ from remit.core.codec import encode_signal
 from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.failure import Ending, IllegalArrival
 from remit.core.signals import Signal, UserSignal
-from remit.core.storage import AppendConflict
 from remit.kernel.state import RunState, pinned, waiting_for
 from remit.orchestrate.fork import fork
 from remit.orchestrate.hub import Driver, Hub, RunHeld
@@ -82,7 +81,7 @@ class ChildExecutor:
         manifest = child_manifest(pinned(live.state), command, chat_graph())
         try:
             return await hub.begin(manifest, hub.kit_of(live.run_id))
-        except AppendConflict:
+        except IllegalArrival:  # Somebody else began it at the same moment.
             return await hub.take_up(command.run_id, hub.kit_of(live.run_id))
 
     async def _ended(self, command: StartChild, state: RunState) -> Report:

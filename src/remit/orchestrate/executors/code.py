@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from remit.core.arrivals import CodeFailed, CodeReturned
 from remit.core.commands import CallCode
 from remit.core.record import Text
-from remit.orchestrate.deadlines import within
+from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.kit import Code, Kit
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
@@ -33,7 +33,7 @@ class CodeExecutor:
         text = await self._text(command.input)
         try:
             said = await within(command.timeout_ms, _run(code, text))
-        except TimeoutError:
+        except TimeRanOut:
             return CodeFailed(command.id, f"{command.name[:80]!r} took longer than timeout_ms={command.timeout_ms}")
         except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
             return CodeFailed(command.id, f"{command.name[:80]!r} raised {type(error).__name__}: {error}")

@@ -11,7 +11,7 @@ from remit.core.commands import Retrieve
 from remit.core.messages import Role
 from remit.core.record import Text
 from remit.kernel.state import pinned
-from remit.orchestrate.deadlines import within
+from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ContextSaid, Report
@@ -34,7 +34,7 @@ class RetrieveExecutor:
             query = await self._text(asked[-1].content) if asked else ""
             found = await within(command.timeout_ms, provider.build(query))
             texts = [await self._text(message.content) for message in found]
-        except TimeoutError:
+        except TimeRanOut:
             return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
         except Exception as error:  # noqa: BLE001  # whatever a provider raises, the run goes on without context
             return ContextFailed(command.id, f"the context provider raised {type(error).__name__}: {error}")

@@ -4,11 +4,12 @@ import pytest
 
 from remit.core import arrivals, rulings
 from remit.core.budget import Budget, Dimension, lease_of
-from remit.core.commands import StartChild
-from remit.core.failure import Ending
+from remit.core.commands import CancelCommand, StartChild
+from remit.core.failure import ArrivalFault, Ending
 from remit.core.graph import JoinRule, Node, NodeKind
 from remit.kernel import words
 from remit.kernel.doubt import LOST
+from remit.kernel.state import loop_state, waiting_for
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
 LEASE = (("tool_calls", 4), ("output_tokens", 1000))
@@ -89,3 +90,39 @@ def test_a_lost_delegate_is_told_as_the_result_of_its_call() -> None:
     run.take(arrivals.ChildLost(child.id))
     trace = run.state.calls[child.id]
     assert (trace.content, trace.code) == (words.CHILD_LOST, LOST)
+
+
+def test_a_child_that_waits_for_a_person_lets_its_parent_wait_under_the_same_code() -> None:
+    run = Run()
+    run.proposes(wants("ask_child"))
+    child = run.open(StartChild)[0]
+    run.take(arrivals.ChildSuspended(child.id, Ending.CONFIRM_REQUIRED))
+    assert run.turns[-1].decisions == (rulings.ChildHeld(child.id, Ending.CONFIRM_REQUIRED),)
+    assert waiting_for(run.state) is Ending.CONFIRM_REQUIRED
+    assert loop_state(run.state) == "awaiting_approval"
+
+
+def test_a_child_is_known_to_wait_only_once() -> None:
+    run = fan(1)
+    child = run.open(StartChild)[0]
+    run.take(arrivals.ChildSuspended(child.id, Ending.REVIEW_REQUIRED))
+    assert run.fault_of(arrivals.ChildSuspended(child.id, Ending.REVIEW_REQUIRED)) is ArrivalFault.DUPLICATE
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_child_that_waited_and_ended_or_was_lost_holds_its_parent_no_longer(is_lost: bool) -> None:
+    run = Run()
+    run.proposes(wants("ask_child"))
+    child = run.open(StartChild)[0]
+    run.take(arrivals.ChildSuspended(child.id, Ending.CONFIRM_REQUIRED))
+    run.take(arrivals.ChildLost(child.id)) if is_lost else run.heard_from_child()
+    assert run.state.held == {}
+    assert waiting_for(run.state) is None
+
+
+def test_the_ending_of_a_parent_forgets_that_a_child_waits() -> None:
+    run = fan(1)
+    run.take(arrivals.ChildSuspended(run.open(StartChild)[0].id, Ending.CONFIRM_REQUIRED))
+    run.take(arrivals.CancelRequested("ada"))
+    assert (run.state.held, waiting_for(run.state)) == ({}, None)
+    assert [order.run_id for order in run.now(CancelCommand)] == ["run.0.3"]

@@ -6,6 +6,9 @@ from remit.core import arrivals, rulings
 from remit.core.budget import Budget
 from remit.core.commands import CallModel, CallTool, ForkRun, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
+from remit.core.manifest import SessionLink, Source
+from remit.core.record import replace
+from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import loop_state
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
@@ -139,3 +142,49 @@ def test_a_run_that_is_open_or_succeeded_cannot_be_retried() -> None:
 def test_a_run_that_ended_in_its_first_turn_has_nothing_to_go_on_from() -> None:
     run = Run(manifest_of(budget=Budget(steps=0)))
     assert run.fault_of(arrivals.RetryRequested("ada")) is ArrivalFault.NOT_RETRYABLE
+
+
+@pytest.mark.req("2.10")
+def test_an_entry_of_the_session_is_kept_and_decides_nothing() -> None:
+    run = Run()
+    run.take(arrivals.SessionNoted("ada", "language", '"en"'))
+    assert run.turns[-1].decisions == (rulings.SessionEntryKept("language", '"en"'),)
+    assert run.state.session == {"language": '"en"'}
+    assert len(run.open(CallModel)) == 1
+
+
+@pytest.mark.req("2.10")
+def test_an_entry_is_kept_after_the_ending_too_as_an_addendum() -> None:
+    run = Run()
+    run.says("done")
+    run.take(arrivals.SessionNoted("ada", "language", '"en"'))
+    assert (run.state.session, run.state.addenda) == ({"language": '"en"'}, 1)
+    assert run.state.ending is Ending.SUCCESS
+
+
+def test_a_run_begins_with_the_entries_of_its_session() -> None:
+    manifest = replace(manifest_of(), session=SessionLink(1, "before", b"head", (("language", '"en"'),)))
+    assert Run(manifest).state.session == {"language": '"en"'}
+
+
+def test_a_full_session_takes_no_new_key_but_a_new_value() -> None:
+    entries = tuple((f"key {number}", "1") for number in range(SESSION_ENTRIES_MAX))
+    run = Run(replace(manifest_of(), session=SessionLink(0, entries=entries)))
+    assert run.fault_of(arrivals.SessionNoted("ada", "one more", "1")) is ArrivalFault.SESSION_FULL
+    run.take(arrivals.SessionNoted("ada", "key 0", "2"))
+    assert run.state.session["key 0"] == "2"
+
+
+def test_accepted_sources_replace_those_of_the_manifest_by_name() -> None:
+    old, other = Source("look", "/tools.py", "look", "aa"), Source("write", "/tools.py", "write", "aa")
+    run = Run(replace(manifest_of(), sources=(old, other)))
+    accepted = replace(old, digest="bb")
+    run.take(arrivals.SourcesAccepted("ada", (accepted,)))
+    assert run.turns[-1].decisions == (rulings.SourcesReplaced("ada", (accepted,)),)
+    assert run.state.sources == {"look": accepted, "write": other}
+
+
+def test_an_ended_run_accepts_no_sources_any_more() -> None:
+    run = Run()
+    run.says("done")
+    assert run.fault_of(arrivals.SourcesAccepted("ada", ())) is ArrivalFault.RUN_ENDED

@@ -1,0 +1,78 @@
+"""Which commands there are, where each is defined, and what each does in one line.
+
+Rule 1: this table is all that `remit --help` needs, so asking for help loads nothing else.
+Rule 2: the line here is the first line of the command's own docstring; a test compares them.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+PROGRAM = "remit"
+
+
+class Entry(NamedTuple):
+    """One command: its words, the function behind it, and its line."""
+
+    words: str
+    home: str
+    line: str
+
+
+GROUPS: dict[str, tuple[Entry, ...]] = {
+    "Running": (
+        Entry("run", "running:run", "Start a run and wait until it has ended or waits for a person."),
+        Entry("resume", "running:resume", "Go on with a run after a crash, an answer or a stop."),
+        Entry("signal", "answering:signal", "Tell a run to cancel, pause, resume or retry, or give it feedback."),
+    ),
+    "Answering": (
+        Entry("approvals", "answering:approvals", "List what runs ask people."),
+        Entry("approve", "answering:approve", "Say yes to what a run asks, and let it go on."),
+        Entry("reject", "answering:reject", "Say no to what a run asks, and let it go on."),
+    ),
+    "Looking": (
+        Entry("runs", "reading:runs", "List the runs, newest first."),
+        Entry("show", "reading:show", "Show one run: how it stands, what it called and spent, and its answer."),
+        Entry(
+            "explain", "reading:explain", "Say in one sentence what a run was allowed, did, spent, and why it ended."
+        ),
+        Entry("trace", "reading:trace", "List the turns of a run: what arrived, what was ruled, what was ordered."),
+    ),
+    "Proving": (
+        Entry("export", "proving:export", "Write a run to a file that can be verified and replayed anywhere."),
+        Entry("verify", "proving:verify", "Check that a run, or an export of one, is as it was written."),
+        Entry("replay", "proving:replay", "Decide a run again, with no model and no tool, and compare."),
+    ),
+    "Keeping": (
+        Entry("delete", "keeping:delete", "Remove a run, the runs beneath it, and the texts that only they need."),
+        Entry("gc", "keeping:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
+    ),
+    "Graphs": (
+        Entry("graph check", "graphs:check", "Check a graph file: may it run, and if not, why."),
+        Entry("graph draw", "graphs:draw", "Draw a graph file as Mermaid text."),
+    ),
+}
+
+OPTIONS = (
+    ("--home DIR", "Where runs are kept: this folder, else $REMIT_HOME, else .remit."),
+    ("--json", "Print JSON, one object or one a line."),
+    ("--log-level LEVEL", "debug, info, warning (the default), error or critical; logs go to stderr."),
+    ("--log-format FORMAT", "text (the default) or json."),
+)
+
+
+def entries() -> Iterator[Entry]:
+    """Every command."""
+    return (entry for group in GROUPS.values() for entry in group)
+
+
+def overview() -> str:
+    """What `remit --help` prints."""
+    lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", "Agents that stay within their remit.", ""]
+    for name, group in GROUPS.items():
+        lines += [f"{name}:", *(f"  {entry.words:<13}{entry.line}" for entry in group), ""]
+    lines += ["Options of every command:", *(f"  {option:<22}{line}" for option, line in OPTIONS), ""]
+    lines += [
+        "Exit codes: 0 success, 1 error, 2 wrong usage, 3 waits for a person, 4 refused or stopped by policy or budget.",
+        f"`{PROGRAM} COMMAND --help` explains a command, `{PROGRAM} --version` tells the version.",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,127 @@
+"""What a command line names: files, caps, boundaries. Read here, judged by the house.
+
+Rule 1: what cannot be used is refused with a code that names the input, before anything begins.
+Rule 2: every file is read up to a limit, so that a device or a mistake cannot fill the memory.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from remit.core.boundary import PROFILES, STANDARD, Boundary
+from remit.core.budget import FIELDS, Budget
+from remit.core.codec import read_json
+from remit.core.envelope import REQUEST_BYTES_MAX
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.record import JsonObject
+
+USAGE = "USAGE"
+PROMPT_UNREADABLE = "PROMPT_UNREADABLE"
+SCHEMA_FILE_UNREADABLE = "SCHEMA_FILE_UNREADABLE"
+ARGUMENTS_UNREADABLE = "ARGUMENTS_UNREADABLE"
+BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"
+BUDGET_INVALID = "BUDGET_INVALID"
+
+STDIN = Path("-")
+_SHOWN_CHARS_MAX = 80
+
+
+class InputUnusable(RequestRejected):
+    """The command line, or a file that it names, cannot be used."""
+
+
+def wrong_usage(message: str) -> InputUnusable:
+    """The refusal of a command line that says too little, too much, or both of two things."""
+    return InputUnusable(USAGE, message)
+
+
+def prompt_from(words: str, file: Path | None) -> str:
+    """The prompt, given on the command line or in a file."""
+    if (file is None) == (not words):
+        raise wrong_usage("give a prompt, or a file with --file, and not both")
+    if file is not None:
+        return text_in(file, PROMPT_UNREADABLE)
+    try:
+        words.encode()
+    except UnicodeEncodeError as error:
+        message = f"the prompt is not UTF-8 text: character {error.start} is wrong; put it into a file"
+        raise InputUnusable(PROMPT_UNREADABLE, message) from error
+    return words
+
+
+def grammar_in(file: Path | None) -> str | None:
+    """The grammar in a file."""
+    return None if file is None else text_in(file, ErrorCode.CONFIG_GRAMMAR_NOT_FOUND)
+
+
+def schema_in(file: Path | None) -> JsonObject | None:
+    """The JSON Schema in a file."""
+    return None if file is None else object_in(file, SCHEMA_FILE_UNREADABLE)
+
+
+def arguments_in(file: Path | None) -> JsonObject | None:
+    """The arguments in a file."""
+    return None if file is None else object_in(file, ARGUMENTS_UNREADABLE)
+
+
+def object_in(file: Path, code: str) -> JsonObject:
+    """The JSON object in a file."""
+    text = text_in(file, code)
+    try:
+        value = read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise _unusable(code, file, f"is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise _unusable(code, file, f"holds a {type(value).__name__} and must hold a JSON object")
+    return value
+
+
+def text_in(file: Path, code: str) -> str:
+    """The text in a file, `-` being stdin."""
+    try:
+        if file == STDIN:
+            data = sys.stdin.buffer.read(REQUEST_BYTES_MAX + 1)
+        else:
+            with file.open("rb") as stream:
+                data = stream.read(REQUEST_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        raise _unusable(code, file, f"cannot be read: {getattr(error, 'strerror', '') or error}") from error
+    if len(data) > REQUEST_BYTES_MAX:
+        raise _unusable(code, file, f"has more than file_bytes_max={REQUEST_BYTES_MAX}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unusable(code, file, f"is not UTF-8 text: byte {error.start} is wrong") from error
+
+
+def boundary_named(name: str) -> Boundary:
+    """The boundary of this name."""
+    known = {STANDARD.name: STANDARD, **PROFILES}
+    if name not in known:
+        message = f"boundary {name[:_SHOWN_CHARS_MAX]!r} is unknown; use one of {', '.join(known)}"
+        raise InputUnusable(BOUNDARY_UNKNOWN, message, {"boundary": name[:_SHOWN_CHARS_MAX]})
+    return known[name]
+
+
+def budget_from(caps: Sequence[str]) -> Budget:
+    """The budget in texts such as `tool_calls=5`, several of which a comma may join."""
+    said: dict[str, int] = {}
+    for cap in [part for given in caps for part in given.split(",")]:
+        name, mark, amount = cap.partition("=")
+        if name not in FIELDS:
+            raise _no_cap(cap, f"caps are {', '.join(FIELDS)}")
+        if not mark or not amount.isdecimal() or not amount.isascii():
+            raise _no_cap(cap, "write it as NAME=NUMBER, a whole number from 0 on")
+        if name in said:
+            raise _no_cap(cap, f"{name} is capped twice; keep one")
+        said[name] = int(amount)
+    return Budget(*[said.get(field) for field in FIELDS])
+
+
+def _no_cap(cap: str, way_out: str) -> InputUnusable:
+    shown = cap[:_SHOWN_CHARS_MAX]
+    return InputUnusable(BUDGET_INVALID, f"budget {shown!r} is no cap; {way_out}", {"cap": shown})
+
+
+def _unusable(code: str, file: Path, problem: str) -> InputUnusable:
+    return InputUnusable(code, f"{str(file)!r} {problem}", {"file": str(file)})

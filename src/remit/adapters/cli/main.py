@@ -1,0 +1,163 @@
+"""The command line itself: find the command, run it, and turn whatever happens into lines and an exit code.
+
+Rule 1: asking for help or for the version loads nothing of the house.
+Rule 2: every error of the house is one line with its code; nobody sees a traceback who did not ask for the log.
+Rule 3: exit codes are 0 for success, 1 for an error, 2 for wrong usage, 3 while a person is waited for, 4 for a run that
+        was refused or stopped by policy or budget, and 128 and more for a command that a signal ended.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from remit.adapters.cli.commands import PROGRAM, entries, overview
+
+if TYPE_CHECKING:
+    from cyclopts import App
+
+    from remit.adapters.cli.options import Common
+    from remit.adapters.cli.terminal import Terminal
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+# Somebody interrupted what was not yet, or no longer, in an event loop.
+EXIT_INTERRUPTED = 130
+UNEXPECTED = "UNEXPECTED"
+HELP = ("--help", "-h")
+VERSION = "--version"
+
+# Options that may stand before the command, and whether each takes a value.
+_GLOBAL = {"--home": True, "--log-level": True, "--log-format": True, "--json": False}
+_SHOWN_CHARS_MAX = 500
+
+_log = logging.getLogger(__name__)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what a command line says; gives the exit code."""
+    tokens = _command_first(list(sys.argv[1:] if argv is None else argv))
+    if not tokens or tokens[0] in HELP:
+        (sys.stdout if tokens else sys.stderr).write(overview() + "\n")
+        return EXIT_OK if tokens else EXIT_USAGE
+    if tokens == [VERSION]:
+        from remit import __version__
+
+        sys.stdout.write(f"{PROGRAM} {__version__}\n")
+        return EXIT_OK
+    return _obey(tokens)
+
+
+def build_app() -> "App":
+    """The commands, none of them loaded yet."""
+    from cyclopts import App, Parameter
+
+    app = App(
+        name=PROGRAM,
+        version_flags=(),
+        help_formatter="plain",
+        # A flag has no opposite, and what happens without an option stands in its line.
+        default_parameter=Parameter(negative=(), show_default=False),
+        result_action="return_value",
+    )
+    groups: dict[str, App] = {}
+    for entry in entries():
+        *group, name = entry.words.split()
+        home = app
+        for word in group:
+            if word not in groups:
+                groups[word] = App(name=word, version_flags=(), help=f"Commands about {word}s.")
+                app.command(groups[word])
+            home = groups[word]
+        home.command(f"remit.adapters.cli.{entry.home}", name=name)
+    return app
+
+
+def _command_first(tokens: list[str]) -> list[str]:
+    """The command line with the options that stand before the command behind it."""
+    place = 0
+    while place < len(tokens) and (name := tokens[place].partition("=")[0]) in _GLOBAL:
+        place += 2 if _GLOBAL[name] and "=" not in tokens[place] else 1
+    return [*tokens[place : place + 1], *tokens[:place], *tokens[place + 1 :]]
+
+
+def _obey(tokens: list[str]) -> int:
+    from cyclopts import CycloptsError
+
+    from remit.adapters.cli.options import COMMON
+    from remit.adapters.cli.terminal import Terminal, own_stdout
+
+    app = build_app()
+    words = tokens[: tokens.index("--")] if "--" in tokens else tokens
+    if any(word in HELP for word in words):
+        app.help_print([word for word in words if word not in HELP])
+        return EXIT_OK
+    with own_stdout() as out:
+        terminal = Terminal(out, sys.stderr, is_json="--json" in words)
+        try:
+            command, bound, injected = app.parse_args(tokens, exit_on_error=False, print_error=False)
+        except CycloptsError as error:
+            return _misused(terminal, str(error).rstrip("."))
+        if "terminal" not in injected:
+            return _misused(terminal, f"{' '.join(words)} needs a command behind it")
+        common = bound.arguments.get("common", COMMON)
+        terminal.is_json = common.json
+        bound.arguments["terminal"] = terminal
+        with _logging(common):
+            return _answered(terminal, partial(command, *bound.args, **bound.kwargs))
+
+
+def _misused(terminal: "Terminal", message: str) -> int:
+    from remit.adapters.cli.inputs import wrong_usage
+
+    terminal.complain(wrong_usage(f"{message}; `{PROGRAM} --help` lists the commands"))
+    return EXIT_USAGE
+
+
+def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
+    """What a command comes to; whatever it raises becomes a line and an exit code."""
+    from remit.adapters.cli.inputs import InputUnusable
+    from remit.adapters.cli.looping import Interrupted
+    from remit.core.failure import InvariantBroken, RemitError
+
+    try:
+        return command()
+    except Interrupted as stop:
+        if terminal.is_json:
+            terminal.complain(stop)
+        else:
+            terminal.remark(stop.message)
+        return stop.exit_code
+    except InputUnusable as error:
+        terminal.complain(error)
+        return EXIT_USAGE
+    except RemitError as error:
+        _log.debug("the command failed", exc_info=error)
+        terminal.complain(error)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as error:  # noqa: BLE001  # nobody who uses a command line should have to read a traceback
+        _log.debug("the command broke", exc_info=error)
+        what = f"{type(error).__name__}: {error}"
+        message = f"{what[:_SHOWN_CHARS_MAX]}; this is a fault of remit, and --log-level debug logs where it happened"
+        terminal.complain(InvariantBroken(UNEXPECTED, message))
+        return EXIT_FAILED
+
+
+@contextmanager
+def _logging(common: "Common") -> Iterator[None]:
+    """Logs to stderr for as long as the command takes."""
+    from remit.observe.logs import JsonFormatter, TextFormatter
+
+    root, handler = logging.getLogger(), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if common.log_format == "json" else TextFormatter())
+    before = root.level
+    root.addHandler(handler)
+    root.setLevel(common.log_level.upper())
+    try:
+        yield
+    finally:
+        root.setLevel(before)
+        root.removeHandler(handler)

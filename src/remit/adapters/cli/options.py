@@ -1,0 +1,57 @@
+"""What every command can be told: where runs are kept, in which form to answer, what to log.
+
+Rule 1: --home wins over REMIT_HOME, which only the assembly reads.
+Rule 2: whoever does not say who they are is the user of the operating system.
+"""
+
+import getpass
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from cyclopts import Parameter
+
+if TYPE_CHECKING:
+    from remit.assemble import Settings
+
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error", "critical"]
+LogFormat: TypeAlias = Literal["text", "json"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Common:
+    """The options of every command."""
+
+    home: Annotated[
+        Path | None, Parameter(help="Where runs are kept; without it $REMIT_HOME, and without that .remit.")
+    ] = None
+    json: Annotated[bool, Parameter(help="Print JSON, one object or one a line.")] = False
+    log_level: Annotated[LogLevel, Parameter(help="From which level on to log, to stderr; `warning` unless said.")] = (
+        "warning"
+    )
+    log_format: Annotated[LogFormat, Parameter(help="How log lines are written; `text` unless said.")] = "text"
+
+    def settings(self) -> "Settings":
+        """The settings they amount to."""
+        from remit.assemble import Settings, settings_of
+
+        return settings_of() if self.home is None else Settings(self.home.absolute())
+
+
+COMMON = Common()
+
+RunName: TypeAlias = Annotated[
+    str, Parameter(name="RUN", help="The id of a run, the beginning of it where that is unique, or `last`.")
+]
+ByWhom: TypeAlias = Annotated[str, Parameter(help="Who says so; without it the user of the operating system.")]
+
+
+def os_user() -> str:
+    """Who is at the keyboard, as far as the operating system knows."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that nobody gave a name.
+        return f"uid-{os.getuid()}"

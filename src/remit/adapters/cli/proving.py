@@ -1,0 +1,183 @@
+"""The commands that prove a run: that it is as it was written, and that the rules lead to it.
+
+Rule 1: nothing here calls a model or a tool, and nothing is repaired.
+Rule 2: what is a file is taken as an export of a run, anything else as the name of one.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from secrets import token_hex
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.inputs import InputUnusable, wrong_usage
+from remit.adapters.cli.looping import in_loop
+from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.terminal import Terminal, plain_values
+from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
+from remit.core.record import JsonObject, Record
+from remit.core.storage import SignedHead
+from remit.observe.export import read_export, read_lines, verify_export
+from remit.observe.findings import Verification
+
+EXPORT_FILE_UNUSABLE = "EXPORT_FILE_UNUSABLE"
+SAME = "same"
+
+RunOrFile: TypeAlias = Annotated[
+    str, Parameter(name="RUN", help="A run: its id, the beginning of it, or `last`; or a file made by `remit export`.")
+]
+
+
+def export(
+    run: RunName,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(help="The file to write; without it stdout.")] = None,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Write a run to a file that can be verified and replayed anywhere."""
+    if output is None and terminal.is_a_terminal:
+        raise wrong_usage("an export must arrive byte by byte: name a file with --output, or pipe it somewhere")
+
+    async def carry() -> tuple[str, list[bytes]]:
+        from remit.assemble import opened_to_read
+
+        async with opened_to_read(common.settings()) as system:
+            run_id = (await system.archive.find(run)).run_id
+            return run_id, list(await system.archive.export(run_id))
+
+    run_id, lines = in_loop(carry())
+    if output is None:
+        for line in lines:
+            terminal.data(line)
+        return EXIT_OK
+    _write_whole(output, lines)
+    if terminal.is_json:
+        terminal.values({"run_id": run_id, "file": str(output), "lines": len(lines)})
+    else:
+        terminal.line(f"run {run_id} exported to {output}: {len(lines)} lines")
+    return EXIT_OK
+
+
+def verify(
+    run: RunOrFile,
+    /,
+    *,
+    key: Annotated[
+        str, Parameter(help="The did:key to trust; without it this store's own, or for a file whoever signed it.")
+    ] = "",
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Check that a run, or an export of one, is as it was written."""
+    path = Path(run)
+    found = _verified_file(path, key, common, terminal) if path.is_file() else in_loop(_verified_run(run, key, common))
+    if terminal.is_json:
+        terminal.values({"ok": found.ok, **_fields(found)})
+        return EXIT_OK if found.ok else EXIT_FAILED
+    for finding in found.findings:
+        terminal.line(f"{finding.code.value}: {finding.message}")
+    if found.findings_left_out:
+        terminal.line(f"and {found.findings_left_out} more findings")
+    how = f"ended as {found.ending}" if found.ending else "is open"
+    signed = f"{found.signed_turns} of {found.turns} turns are vouched for by {found.signer or 'nobody'}"
+    terminal.line(
+        f"run {found.run_id} {'is as it was written' if found.ok else 'FAILED verification'}: it {how}; {signed}"
+    )
+    return EXIT_OK if found.ok else EXIT_FAILED
+
+
+def replay(run: RunOrFile, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+    """Decide a run again, with no model and no tool, and compare."""
+    path = Path(run)
+    export = read_export(_lines_in(path)) if path.is_file() else None
+
+    async def decide_again() -> int:
+        from remit.assemble import opened_to_read
+        from remit.orchestrate.facade import replay_export
+
+        if export is not None:
+            run_id, found = export.run_id, replay_export(export)
+        else:
+            async with opened_to_read(common.settings()) as system:
+                run_id = (await system.archive.find(run)).run_id
+                found = await system.archive.replay(run_id)
+        is_same = found.verdict.value == SAME
+        if terminal.is_json:
+            terminal.values({"run_id": run_id, "ok": is_same, **_fields(found)})
+            return EXIT_OK if is_same else EXIT_FAILED
+        if (difference := found.difference) is not None:
+            terminal.line(f"turn {difference.seq} differs in {difference.what}")
+            terminal.line(f"    recorded:   {difference.recorded}")
+            terminal.line(f"    recomputed: {difference.recomputed}")
+        for what, turns in (("decided by other rules", found.other_version), ("lacking a text", found.redacted)):
+            if turns:
+                terminal.line(
+                    f"{len(turns)} turns {what}, so not all of them could be compared: from turn {turns[0]} on"
+                )
+        compared = f"{found.same} of {found.turns} turns came out the same, with no model and no tool called"
+        terminal.line(f"run {run_id} replayed as {found.verdict.value}: {compared}")
+        return EXIT_OK if is_same else EXIT_FAILED
+
+    return in_loop(decide_again())
+
+
+async def _verified_run(name: str, key: str, common: Common) -> Verification:
+    from remit.assemble import opened_to_read
+
+    async with opened_to_read(common.settings()) as system:
+        run_id = (await system.archive.find(name)).run_id
+        return await system.archive.verify(run_id, key or None)
+
+
+def _verified_file(path: Path, key: str, common: Common, terminal: Terminal) -> Verification:
+    """The verdict on a file. Heads that this store has of the same run show whether the file is an older copy."""
+    logged: list[SignedHead] = []
+    if (common.settings().home / "heads.log").exists():
+        try:
+            logged = in_loop(_known_heads(path, common))
+        except RemitError as error:
+            terminal.remark(f"heads known to this store were not compared: {error}")
+    found = verify_export(_lines_in(path), signer=key or None, logged=logged)
+    if not key:
+        terminal.remark("the signer is whoever the file names; pass --key to say whom you trust")
+    return found
+
+
+async def _known_heads(path: Path, common: Common) -> list[SignedHead]:
+    from remit.assemble import opened_to_read
+
+    async with opened_to_read(common.settings()) as system:
+        return list(await system.store.catalogue.logged_heads(read_export(_lines_in(path)).run_id))
+
+
+def _lines_in(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as stream:
+            yield from read_lines(stream)
+    except OSError as error:
+        raise _file_unusable(path, error) from error
+
+
+def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
+    """Write a file that is there as a whole, or not at all."""
+    draft = path.with_name(f"{path.name}.{token_hex(4)}")
+    try:
+        with draft.open("xb") as stream:
+            stream.writelines(lines)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise _file_unusable(path, error) from error
+
+
+def _file_unusable(path: Path, error: OSError) -> InputUnusable:
+    return InputUnusable(EXPORT_FILE_UNUSABLE, f"{str(path)!r}: {error.strerror}", {"file": str(path)})
+
+
+def _fields(record: Record) -> JsonObject:
+    fields = plain_values(record)
+    assert isinstance(fields, dict), "a record has fields"
+    return fields

@@ -1,0 +1,81 @@
+"""A response as the command line gives it: lines for people, one object for programs, an exit code for scripts.
+
+Rule 1: an answer that was accepted goes to stdout, everything else that there is to say to stderr. What the model of a
+        run said that failed may claim what never happened, and is not passed off as an answer.
+Rule 2: the exit code is that of the table of endings; whoever waits for a person, or was paused by one, exits with 3.
+"""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from remit.adapters.cli.terminal import Terminal, json_line
+from remit.core.contract import SystemResponse
+from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
+
+PAUSED = "paused"
+
+
+async def give(terminal: Terminal, system: "System", response: SystemResponse, *, said: str = "") -> int:
+    """Answer with a response and return its exit code. What was `said` while it was made is not said again."""
+    status = await _status(system, response)
+    if terminal.is_json:
+        terminal.values(response)
+    else:
+        if response.terminal_code in ANSWERED and response.content and response.content != said:
+            terminal.text(response.content)
+        _remark_on(terminal, response, status)
+        if response.waiting_for is not None:
+            for line in await question_lines(system, response.run_id):
+                terminal.remark(line)
+    return exit_code_of(response, status)
+
+
+def exit_code_of(response: SystemResponse, status: str = "") -> int:
+    """What a script may conclude."""
+    if response.terminal_code is not None:
+        return ENDINGS[response.terminal_code].exit_code_when_ended
+    return EXIT_WAITING if response.waiting_for is not None or status == PAUSED else EXIT_OK
+
+
+async def question_lines(system: "System", run_id: str = "") -> list[str]:
+    """What runs ask people, and how to answer."""
+    lines: list[str] = []
+    for asked in await system.archive.approvals(run_id):
+        what = f"{asked.tool} {json_line(asked.arguments)}" if asked.tool else asked.question
+        lines.append(f"{asked.id}  {what}")
+        facts = [asked.ending.value, *(f"effect {asked.effect}" for _ in asked.effect[:1]), *asked.reasons]
+        facts += [f"allows {amount} of {name} beyond its cap" for name, amount in asked.releases]
+        lines.append(f"    {'; '.join(facts)}; open until {moment(asked.expires_at_ms)}")
+        lines.append(f"    answer with: remit approve {asked.id}  or: remit reject {asked.id}")
+    return lines
+
+
+def moment(at_ms: int) -> str:
+    """A time, for people."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+async def _status(system: "System", response: SystemResponse) -> str:
+    """How a run stands that has neither ended nor asks anybody anything."""
+    if response.terminal_code is not None or response.waiting_for is not None:
+        return ""
+    return (await system.archive.told(response.run_id)).explanation.standing.status
+
+
+def _remark_on(terminal: Terminal, response: SystemResponse, status: str) -> None:
+    run = f"run {response.run_id}"
+    if response.error is not None:
+        terminal.remark(f"{run} ended as {response.terminal_code} ({response.error.code}): {response.error.message}")
+        if response.content:
+            terminal.remark(f"not accepted as an answer: {response.content}")
+    for warning in response.warnings:
+        terminal.remark(f"{run} ended as {response.terminal_code}: {warning}")
+    if response.waiting_for is not None:
+        terminal.remark(f"{run} waits for a person: {response.waiting_for.ending}")
+    elif status == PAUSED:
+        terminal.remark(f"{run} is paused; release it with: remit signal {response.run_id} resume")
+    elif status:
+        terminal.remark(f"{run} goes on in another process")

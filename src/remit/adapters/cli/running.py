@@ -1,0 +1,145 @@
+"""The commands that start a run, or go on with one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.inputs import boundary_named, budget_from, grammar_in, prompt_from, schema_in, wrong_usage
+from remit.adapters.cli.narrating import Narrator, narrated
+from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.responses import give
+from remit.adapters.cli.terminal import Terminal
+from remit.core.boundary import Boundary
+from remit.core.budget import Budget
+from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
+from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
+from remit.core.messages import user_message
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
+
+ModeName: TypeAlias = Literal["chat", "structured", "plan", "redundant"]
+
+# Two minutes: as long as somebody watches a terminal. A boundary or a budget that names a wall clock knows better.
+TIMEOUT_S_DEFAULT = 120
+
+# Of several runs, the one that went worst decides.
+_WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
+
+
+def run(
+    prompt: Annotated[str, Parameter(name="PROMPT", help="What is wanted.")] = "",
+    /,
+    *,
+    file: Annotated[
+        Path | None, Parameter(allow_leading_hyphen=True, help="A file with the prompt; `-` reads it from stdin.")
+    ] = None,
+    mode: Annotated[
+        ModeName, Parameter(help="Which pattern runs; `chat` unless said, the only one of this version.")
+    ] = "chat",
+    engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE.")] = "",
+    schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the answer must fit.")] = None,
+    grammar: Annotated[Path | None, Parameter(help="A file with the grammar that the answer must follow.")] = None,
+    tools: Annotated[
+        list[str] | None, Parameter(help="A file with tools, FILE.py, or module:NAME. May be said several times.")
+    ] = None,
+    boundary: Annotated[
+        str, Parameter(help="What the run may do: the name of a boundary, `standard` unless said.")
+    ] = "standard",
+    budget: Annotated[
+        list[str] | None, Parameter(help="Caps such as tool_calls=5,steps=20. May be said several times.")
+    ] = None,
+    session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
+    timeout: Annotated[
+        float | None,
+        Parameter(help="Seconds of work the run may take, 120 unless boundary or budget say; 0 leaves it to them."),
+    ] = None,
+    user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Start a run and wait until it has ended or waits for a person."""
+    limits, caps = boundary_named(boundary), budget_from(budget or ())
+    request = SystemRequest(
+        messages=(user_message(prompt_from(prompt, file)),),
+        mode=Mode(mode),
+        session_id=session,
+        hints=ExecutionHints(timeout_ms=_timeout_ms(timeout, limits, caps)),
+        output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
+        user_id=user or os_user(),
+    )
+    narrator = Narrator(terminal)
+
+    async def play() -> int:
+        from remit.assemble import kit_for, opened, terms_for, watched
+
+        # Tools and engine come first: a store is not made for a run that cannot begin.
+        kit = watched(kit_for(engine, tools or (), base=Path.cwd()), narrator)
+        async with opened(common.settings(), watcher=narrator) as system:
+            response = await system.run(request, kit, terms_for(limits, caps))
+            return await give(terminal, system, response, said=narrator.shown)
+
+    return narrated(narrator, play())
+
+
+def resume(
+    run: Annotated[str, Parameter(name="RUN", help="The id of a run, the beginning of it, or `last`.")] = "",
+    /,
+    *,
+    every: Annotated[bool, Parameter(name="--all", help="Every run that is open and that nobody drives.")] = False,
+    accept_tools: Annotated[
+        bool, Parameter(help="Go on although files of tools have changed; the run keeps who accepted that.")
+    ] = False,
+    by: ByWhom = "",
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Go on with a run after a crash, an answer or a stop."""
+    if every == bool(run):
+        raise wrong_usage("give a run, or --all, and not both")
+    narrator = Narrator(terminal)
+    accepts = (by or os_user()) if accept_tools else ""
+
+    async def play() -> int:
+        from remit.assemble import reopened
+
+        async with reopened(common.settings(), watcher=narrator) as system:
+            if every:
+                return await _resume_all(system, terminal, accepts)
+            narrator.run_id = (await system.archive.find(run)).run_id
+            response = await _resumed(system, narrator.run_id, accepts)
+            return await give(terminal, system, response, said=narrator.shown)
+
+    return narrated(narrator, play())
+
+
+async def _resume_all(system: "System", terminal: Terminal, accepts: str) -> int:
+    """Go on with one run after the other. One that fails does not keep the others from going on."""
+    codes = [EXIT_OK]
+    for entry in reversed(await system.archive.runs(open_only=True)):
+        try:
+            response = await _resumed(system, entry.run_id, accepts)
+        except RemitError as error:
+            terminal.complain(error)
+            codes.append(EXIT_FAILED)
+            continue
+        codes.append(await give(terminal, system, response))
+    return next(code for code in _WORST_FIRST if code in codes)
+
+
+async def _resumed(system: "System", run_id: str, accepts: str) -> SystemResponse:
+    """A run at its next rest; changed code is accepted in the name of whoever accepts it."""
+    changed = await system.archive.changed_sources(run_id) if accepts else ()
+    response = await system.resume(run_id, accepted=changed, by=accepts)
+    # The parent of a child that has ended goes on by itself, and leaving now would stop it.
+    await system.settle()
+    return response
+
+
+def _timeout_ms(seconds: float | None, boundary: Boundary, budget: Budget) -> int:
+    """The wall clock that the request asks for; 0 leaves it to the boundary and the budget."""
+    if seconds is not None:
+        return round(seconds * 1000)
+    has_clock = boundary.budget.wall_clock_ms is not None or budget.wall_clock_ms is not None
+    return 0 if has_clock else TIMEOUT_S_DEFAULT * 1000

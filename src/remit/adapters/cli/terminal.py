@@ -1,0 +1,182 @@
+"""What reaches the terminal, and what must not.
+
+Rule 1: stdout carries answers and nothing else. Whatever a tool prints while a run goes on, through Python or past it,
+        goes to stderr.
+Rule 2: a line holds nothing that a terminal obeys: what does not print as it is, is escaped.
+Rule 3: JSON is plain ASCII.
+Rule 4: whoever stops reading is not written to any more; nothing else changes.
+"""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Any, BinaryIO, TextIO
+
+from remit.core.failure import RemitError
+from remit.core.record import Record
+from remit.observe.plain import plain
+
+_STDOUT, _STDERR = 1, 2
+_DELETE = "\x7f"
+
+
+class Terminal:
+    """Where a command answers (stdout) and where it remarks on something (stderr)."""
+
+    def __init__(self, out: TextIO, err: TextIO, *, is_json: bool = False) -> None:
+        self.is_json = is_json
+        self._out: TextIO | None = out
+        self._err: TextIO | None = err
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a person watches, so that a text may be shown as it comes."""
+        return not self.is_json and self.is_a_terminal
+
+    @property
+    def is_a_terminal(self) -> bool:
+        """Whether stdout leads to a terminal."""
+        return self._out is not None and self._out.isatty()
+
+    def line(self, text: str) -> None:
+        """Answer with one line."""
+        self._write(printable(text) + "\n")
+
+    def text(self, text: str) -> None:
+        """Answer with a text of any number of lines, and end the last one."""
+        shown = escaped(text)
+        self._write(shown if shown.endswith("\n") else shown + "\n")
+
+    def piece(self, text: str) -> None:
+        """Answer with a piece of a text, as it comes."""
+        self._write(escaped(text))
+
+    def values(self, values: object) -> None:
+        """Answer with one line of JSON."""
+        self._write(json_line(values) + "\n")
+
+    def data(self, data: bytes) -> None:
+        """Answer with bytes that must arrive as they are; only for what is not a terminal."""
+        if self._out is not None:
+            self._write("")
+            self._guarded(self._out.buffer.write, data)
+
+    def remark(self, text: str) -> None:
+        """Say something beside the answer, on one line of stderr."""
+        if self._err is not None:
+            try:
+                self._err.write(printable(text) + "\n")
+                self._err.flush()
+            except BrokenPipeError:
+                self._err = None
+
+    def complain(self, error: RemitError) -> None:
+        """Say what went wrong: to programs where they read, to people beside the answer."""
+        if self.is_json:
+            self.values({"error": {"code": str(error.code), "message": error.message, "details": error.details}})
+        else:
+            self.remark(f"error {error.code}: {error.message}")
+
+    def _write(self, text: str) -> None:
+        if self._out is not None:
+            self._guarded(self._out.write, text)
+
+    def _guarded(self, write: Any, what: str | bytes) -> None:
+        out = self._out
+        assert out is not None, "whoever calls has looked"
+        try:
+            write(what)
+            out.flush()
+        except BrokenPipeError:
+            self._out = None
+            # What is left in its buffer would be sent again when the interpreter ends, and fail again.
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+
+
+def printable(text: str) -> str:
+    """A text on one line, as it is if a terminal prints it as it is."""
+    return text if text.isprintable() else plain(text)
+
+
+def escaped(text: str) -> str:
+    """A text with its lines and tabs, everything else that does not print being escaped."""
+    if text.isprintable():
+        return text
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join("\t".join(printable(part) for part in line.split("\t")) for line in lines)
+
+
+def json_line(values: object) -> str:
+    """Values as one line of JSON. A record says all of its fields, bytes are in hexadecimal."""
+    # JSON escapes every control character but this one, which terminals know as well.
+    return json.dumps(plain_values(values), ensure_ascii=True).replace(_DELETE, "\\u007f")
+
+
+def plain_values(value: object) -> object:
+    """A value as JSON knows it."""
+    if isinstance(value, Record):
+        return {field: plain_values(getattr(value, field)) for field in value.__struct_fields__}
+    if isinstance(value, dict):
+        return {str(key): plain_values(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(item) for item in value]
+    return value.hex() if isinstance(value, bytes) else value
+
+
+class Aside(io.TextIOBase):
+    """Takes what others print to stdout, and shows it on stderr as text that no terminal obeys."""
+
+    def __init__(self, err: TextIO) -> None:
+        self._err = err
+
+    @property
+    def buffer(self) -> BinaryIO:
+        """For those who write bytes."""
+        return self._err.buffer
+
+    def write(self, text: str) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Show a text."""
+        self._err.write(escaped(text))
+        return len(text)
+
+    def flush(self) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Show it now."""
+        self._err.flush()
+
+    def fileno(self) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """For those who hand it on to another program."""
+        return self._err.fileno()
+
+
+@contextmanager
+def own_stdout() -> Iterator[TextIO]:
+    """The real stdout for answers; meanwhile everything else that is written to stdout goes to stderr."""
+    out = sys.stdout
+    if not _is_descriptor(out, _STDOUT):
+        with redirect_stdout(Aside(sys.stderr)):
+            yield out
+        return
+    # What tools start writes to the descriptor and knows nothing of sys.stdout, so the descriptor leads away, too.
+    out.flush()
+    kept = os.dup(_STDOUT)
+    os.dup2(_STDERR, _STDOUT)
+    try:
+        with os.fdopen(os.dup(kept), "w", encoding=out.encoding, errors="backslashreplace") as own:
+            with redirect_stdout(Aside(sys.stderr)):
+                yield own
+            with suppress(BrokenPipeError):
+                own.flush()
+    finally:
+        os.dup2(kept, _STDOUT)
+        os.close(kept)
+
+
+def _is_descriptor(stream: TextIO, descriptor: int) -> bool:
+    try:
+        return stream.fileno() == descriptor
+    except (OSError, ValueError, AttributeError):
+        return False

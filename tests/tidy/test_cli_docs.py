@@ -1,0 +1,63 @@
+"""docs/cli.md describes every command and every option, and none that is not there."""
+
+import io
+import re
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+
+from remit.adapters.cli.commands import OPTIONS, entries
+from remit.adapters.cli.main import main
+from tests.tidy.source import ROOT, expect_none
+
+SECTION = re.compile(r"^### remit (?P<words>[a-z ]+)\n(?P<text>.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+OPTION = re.compile(r"^\| `(--[a-z-]+)` \|", re.MULTILINE)
+HELPED = re.compile(r"^  (--[a-z-]+)", re.MULTILINE)
+COMMON = frozenset(option.split()[0] for option, _ in OPTIONS)
+
+
+def documented(text: str) -> dict[str, set[str]]:
+    """The options of each command, as a document lists them."""
+    return {found["words"]: set(OPTION.findall(found["text"])) for found in SECTION.finditer(text)}
+
+
+def offered() -> dict[str, set[str]]:
+    """The options of each command, as its help lists them, besides those of every command."""
+    options: dict[str, set[str]] = {}
+    for entry in entries():
+        with redirect_stdout(io.StringIO()) as said:
+            main([*entry.words.split(), "--help"])
+        options[entry.words] = set(HELPED.findall(said.getvalue())) - COMMON
+    return options
+
+
+def disagreements(said: Mapping[str, set[str]], there: Mapping[str, set[str]]) -> list[str]:
+    return [
+        *(f"remit {words} is not described" for words in there if words not in said),
+        *(f"remit {words} is described and not there" for words in said if words not in there),
+        *(
+            f"remit {words}: {name} is {'not described' if name in there[words] else 'described and not there'}"
+            for words in there
+            if words in said
+            for name in sorted(there[words] ^ said[words])
+        ),
+    ]
+
+
+def test_the_guide_to_the_command_line_says_what_there_is() -> None:
+    expect_none(disagreements(documented((ROOT / "docs/cli.md").read_text(encoding="utf-8")), offered()))
+
+
+def test_the_options_of_every_command_are_described_once() -> None:
+    head = (ROOT / "docs/cli.md").read_text(encoding="utf-8").partition("\n## Running\n")[0]
+    assert set(OPTION.findall(head)) == COMMON
+
+
+def test_a_guide_that_disagrees_is_found() -> None:
+    said = documented("### remit run\n| `--file` | a file |\n### remit dance\n")
+    assert disagreements(said, {"run": {"--file"}, "dance": set()}) == []
+    assert disagreements(said, {"run": {"--mode"}, "show": set()}) == [
+        "remit show is not described",
+        "remit dance is described and not there",
+        "remit run: --file is described and not there",
+        "remit run: --mode is not described",
+    ]

@@ -1,0 +1,191 @@
+"""Approving, rejecting and signalling from the command line."""
+
+import json
+
+import pytest
+
+from remit.adapters.cli import options
+from tests.unit.adapters.desk import Desk, calls
+
+
+def test_approvals_show_exactly_what_would_run(desk: Desk) -> None:
+    run_id = desk.waiting()
+    (asked,) = desk.say("approvals", "--json").rows
+    assert (asked["run_id"], asked["tool"], asked["effect"]) == (run_id, "write", "write")
+    assert asked["arguments"] == {"text": "hello"}
+    assert asked["releases"] == [["side_effects", 1]]
+    said = desk.say("approvals")
+    assert said.out.startswith(f'{asked["id"]}  write {{"text": "hello"}}\n')
+
+
+def test_nobody_is_asked_anything_when_no_run_waits(desk: Desk) -> None:
+    desk.ended()
+    said = desk.say("approvals")
+    assert (said.code, said.out, said.err) == (0, "", "nobody is asked anything\n")
+    assert desk.say("approvals", "--json").out == ""
+
+
+def test_arguments_too_long_for_a_turn_are_shown_in_full(desk: Desk) -> None:
+    script = desk.script(calls("write", text="long " * 400), "Written.")
+    desk.say("run", "Write", "--engine", script, "--tools", desk.tools())
+    (asked,) = desk.say("approvals", "--json").rows
+    assert asked["arguments"] == {"text": "long " * 400}
+
+
+def test_an_approved_call_is_made_and_the_answer_printed(desk: Desk) -> None:
+    desk.waiting()
+    (asked,) = desk.say("approvals", "--json").rows
+    said = desk.say("approve", asked["id"])
+    assert said == (0, "Written.\n", "")
+    assert desk.notes == ["hello"]
+
+
+def test_an_approval_names_who_gave_it_or_else_the_user_of_the_system(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "keyboard")
+    for who, words in (("ann", ("--by", "ann")), ("keyboard", ())):
+        run_id = desk.waiting()
+        desk.say("approve", run_id, *words)
+        arrivals = [row["arrival"] for row in desk.say("trace", run_id, "--json").rows]
+        assert [arrival["by"] for arrival in arrivals if arrival["type"] == "ApprovalGiven"] == [who]
+
+
+def test_a_user_without_a_name_is_known_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert options.os_user().startswith("uid-")
+
+
+def test_an_approver_may_change_the_arguments(desk: Desk) -> None:
+    desk.waiting()
+    said = desk.say("approve", "last", "--args", desk.file("args.json", '{"text": "goodbye"}'), "--json")
+    assert (said.code, said.values["terminal_code"]) == (0, "SUCCESS")
+    assert desk.notes == ["goodbye"]
+
+
+@pytest.mark.parametrize("content", ["[1]", "{", b"\xff"])
+def test_arguments_that_are_no_json_object_are_wrong_usage_and_decide_nothing(desk: Desk, content: str | bytes) -> None:
+    desk.waiting()
+    said = desk.say("approve", "last", "--args", desk.file("args.json", content), "--json")
+    assert (said.code, said.error) == (2, "ARGUMENTS_UNREADABLE")
+    assert len(desk.say("approvals", "--json").rows) == 1
+
+
+def test_a_rejected_call_is_not_made_and_the_run_goes_on(desk: Desk) -> None:
+    desk.waiting()
+    said = desk.say("reject", "last", "--reason", "not now")
+    assert (said.code, said.out) == (4, "")
+    assert "(PERMISSION_DENIED)" in said.err
+    assert "not accepted as an answer: Written." in said.err
+    assert desk.notes == []
+
+
+def test_a_rejection_needs_no_reason(desk: Desk) -> None:
+    desk.waiting()
+    assert desk.say("reject", "last").code != 3
+
+
+def test_a_packet_is_answered_once(desk: Desk) -> None:
+    desk.waiting()
+    (asked,) = desk.say("approvals", "--json").rows
+    assert desk.say("approve", asked["id"]).code == 0
+    said = desk.say("approve", asked["id"], "--json")
+    assert (said.code, said.error) == (1, "PACKET_UNKNOWN")
+    assert desk.notes == ["hello"]
+
+
+def test_a_run_that_asks_several_things_must_be_answered_by_packet(desk: Desk) -> None:
+    both = {"tool_calls": [{"name": "write", "arguments": {"text": text}} for text in ("one", "two")]}
+    desk.say("run", "Write", "--engine", desk.script(both, "Written."), "--tools", desk.tools())
+    said = desk.say("approve", "last", "--json")
+    assert (said.code, said.error) == (1, "PACKET_AMBIGUOUS")
+    asked = [row["id"] for row in desk.say("approvals", "--json").rows]
+    assert desk.say("approve", asked[0]).code == 3
+    assert desk.say("approve", asked[1]).code == 0
+    assert sorted(desk.notes) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("nobody/1.0", "RUN_NOT_FOUND"), ("last/9.9", "PACKET_UNKNOWN"), ("last", "PACKET_UNKNOWN")]
+)
+def test_a_packet_that_is_not_open_is_refused_with_a_code(desk: Desk, name: str, code: str) -> None:
+    desk.ended()
+    said = desk.say("approve", name, "--json")
+    assert (said.code, said.error) == (1, code)
+
+
+def test_a_cancelled_run_has_ended(desk: Desk) -> None:
+    run_id = desk.waiting()
+    assert desk.say("signal", run_id, "cancel", "no longer wanted").out == f"run {run_id} heard: cancel\n"
+    said = desk.say("resume", run_id)
+    assert said.code == 1
+    assert "no longer wanted" in said.err
+
+
+def test_a_paused_run_waits_until_it_is_resumed(desk: Desk) -> None:
+    run_id = desk.waiting()
+    assert desk.say("signal", "last", "pause", "--json").values == {"run_id": run_id, "signal": "pause"}
+    assert desk.say("approve", "last", "--json").error == "PAUSED"
+    assert desk.say("signal", "last", "resume").code == 3
+    assert desk.say("approve", "last").code == 0
+
+
+INTERRUPTS_ONCE = '''
+import asyncio, os, signal
+from pathlib import Path
+
+from remit.tool.declare import tool
+
+SEEN = Path(__file__).with_name("seen")
+
+
+@tool(effect="read")
+async def interrupt() -> str:
+    """End the process this runs in, the first time."""
+    if not SEEN.exists():
+        SEEN.touch()
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+    return "here again"
+'''
+
+
+def test_a_paused_run_that_asks_nothing_exits_with_3_and_says_how_to_release_it(desk: Desk) -> None:
+    tools = desk.file("once.py", INTERRUPTS_ONCE)
+    assert desk.say("run", "Stop", "--engine", desk.script(calls("interrupt"), "Done."), "--tools", tools).code == 130
+    desk.say("signal", "last", "pause")
+    said = desk.say("resume", "last")
+    assert (said.code, said.out) == (3, "")
+    assert "is paused; release it with: remit signal" in said.err
+    assert desk.say("signal", "last", "resume") == (0, "Done.\n", "")
+
+
+def test_feedback_needs_words_and_others_take_none(desk: Desk) -> None:
+    desk.waiting()
+    assert desk.say("signal", "last", "feedback", "be brief").code == 0
+    said = desk.say("signal", "last", "feedback", "--json")
+    assert (said.code, said.error) == (1, "SIGNAL_INVALID")
+    said = desk.say("signal", "last", "pause", "words", "--json")
+    assert (said.code, said.error) == (2, "USAGE")
+
+
+def test_a_failed_run_is_retried_as_a_fork(desk: Desk) -> None:
+    script = desk.folder / "script.json"
+    script.write_text(json.dumps({"replies": [{"error": "INFERENCE_CONTEXT_EXCEEDED"}]}))
+    tools = desk.tools()
+    script.write_text(json.dumps({"replies": [calls("look", place="here"), {"error": "INFERENCE_CONTEXT_EXCEEDED"}]}))
+    first = desk.say("run", "Hi", "--engine", f"scripted:{script}", "--tools", tools, "--json")
+    assert first.code == 1
+    script.write_text(json.dumps({"replies": [calls("look", place="here"), {"text": "Better."}]}))
+    said = desk.say("signal", first.values["run_id"], "retry", "--json")
+    assert (said.code, said.values["content"]) == (0, "Better.")
+    assert said.values["run_id"] != first.values["run_id"]
+
+
+def test_a_signal_that_is_not_wanted_is_refused_with_its_code(desk: Desk) -> None:
+    desk.ended()
+    said = desk.say("signal", "last", "retry", "--json")
+    assert (said.code, said.error) == (1, "NOT_RETRYABLE")

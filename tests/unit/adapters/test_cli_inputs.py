@@ -1,0 +1,83 @@
+"""Files, caps and boundaries that a command line names."""
+
+from pathlib import Path
+
+import pytest
+
+from remit.adapters.cli import inputs
+from remit.adapters.cli.inputs import InputUnusable
+from remit.core.budget import Budget
+
+
+def test_a_prompt_comes_from_the_command_line_or_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "prompt"
+    file.write_bytes(b"\xef\xbb\xbfGr\xc3\xbc\xc3\x9fe\n")
+    assert inputs.prompt_from("Hi", None) == "Hi"
+    assert inputs.prompt_from("", file) == "Grüße\n"
+
+
+@pytest.mark.parametrize("words", ["half \udcff", "\ud800"])
+def test_a_prompt_that_is_no_text_is_refused(words: str) -> None:
+    with pytest.raises(InputUnusable, match="PROMPT_UNREADABLE"):
+        inputs.prompt_from(words, None)
+
+
+def test_a_file_that_is_no_text_names_the_wrong_byte(tmp_path: Path) -> None:
+    file = tmp_path / "prompt"
+    file.write_bytes(b"abc\xff")
+    with pytest.raises(InputUnusable, match="byte 3 is wrong"):
+        inputs.prompt_from("", file)
+
+
+def test_a_file_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "REQUEST_BYTES_MAX", 3)
+    file = tmp_path / "prompt"
+    file.write_text("abcd")
+    with pytest.raises(InputUnusable, match="file_bytes_max=3"):
+        inputs.prompt_from("", file)
+
+
+@pytest.mark.parametrize("name", ["missing", ".", "nul\x00byte"])
+def test_a_file_that_cannot_be_read_is_refused_with_the_code_of_its_use(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputUnusable, match="SCHEMA_FILE_UNREADABLE"):
+        inputs.schema_in(tmp_path / name)
+    with pytest.raises(InputUnusable, match="CONFIG_GRAMMAR_NOT_FOUND"):
+        inputs.grammar_in(tmp_path / name)
+    with pytest.raises(InputUnusable, match="ARGUMENTS_UNREADABLE"):
+        inputs.arguments_in(tmp_path / name)
+
+
+def test_a_grammar_is_the_text_of_its_file_and_nothing_without_one(tmp_path: Path) -> None:
+    file = tmp_path / "grammar"
+    file.write_text('root ::= "a"')
+    assert inputs.grammar_in(file) == 'root ::= "a"'
+    assert (inputs.grammar_in(None), inputs.schema_in(None), inputs.arguments_in(None)) == (None, None, None)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3", '"text"', "[" * 100_000])
+def test_a_schema_that_is_no_json_object_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "schema"
+    file.write_text(text)
+    with pytest.raises(InputUnusable, match="SCHEMA_FILE_UNREADABLE"):
+        inputs.schema_in(file)
+
+
+def test_caps_may_be_joined_by_commas_and_said_several_times() -> None:
+    assert inputs.budget_from(["tool_calls=5,steps=0", "depth=1"]) == Budget(tool_calls=5, steps=0, depth=1)
+    assert inputs.budget_from([]) == Budget()
+
+
+@pytest.mark.parametrize(
+    "cap",
+    ["", "tool_calls", "tool_calls=", "tool_calls=-1", "tool_calls=1.5", "tool_calls=٣", "dance=1", "steps=1,steps=2"],
+)
+def test_what_is_no_cap_is_refused(cap: str) -> None:
+    with pytest.raises(InputUnusable, match="BUDGET_INVALID"):
+        inputs.budget_from([cap])
+
+
+def test_a_boundary_is_known_by_name() -> None:
+    assert inputs.boundary_named("standard").name == "standard"
+    assert inputs.boundary_named("incident_sre").name == "incident_sre"
+    with pytest.raises(InputUnusable, match="customer_support"):
+        inputs.boundary_named("nobody")

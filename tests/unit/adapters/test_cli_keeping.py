@@ -1,0 +1,28 @@
+"""Removing runs from the command line."""
+
+from tests.unit.adapters.desk import Desk
+
+
+def test_a_deleted_run_is_gone_and_the_others_verify(desk: Desk) -> None:
+    gone, kept = desk.ended("long " * 1000), desk.ended()
+    said = desk.say("delete", gone, "--json")
+    assert (said.code, said.values) == (0, {"run_id": gone, "runs": 1, "turns": 2, "texts": 1})
+    assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [kept]
+    assert desk.say("verify", kept).code == 0
+    assert desk.say("delete", kept).out == f"run {kept} deleted: 1 runs, 2 turns, 0 texts\n"
+
+
+def test_old_runs_are_collected_and_a_dry_run_only_counts(desk: Desk) -> None:
+    desk.ended()
+    waits = desk.waiting()
+    assert desk.say("gc").out.startswith("removed 0 runs")
+    assert desk.say("gc", "--older-than", "0", "--dry-run").out.startswith("would remove 1 runs")
+    said = desk.say("gc", "--older-than", "0", "--json").values
+    assert (said["dry_run"], said["removed"]["runs"]) == (False, 1)
+    assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [waits]
+
+
+def test_a_number_of_days_below_zero_is_wrong_usage(desk: Desk) -> None:
+    desk.ended()
+    said = desk.say("gc", "--older-than=-1", "--json")
+    assert (said.code, said.error) == (2, "USAGE")

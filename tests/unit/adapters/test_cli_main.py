@@ -1,0 +1,118 @@
+"""The command line itself: help, usage, errors, logs."""
+
+import inspect
+import json
+import logging
+from collections.abc import Coroutine
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+
+from remit.adapters.cli.commands import Entry, entries, overview
+from remit.adapters.cli.main import build_app, main
+from tests.unit.adapters.desk import Desk
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--json", "--help"]])
+def test_help_lists_every_command_and_exits_with_0(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    assert capsys.readouterr().out == overview() + "\n"
+    assert all(f"  {entry.words} " in overview() for entry in entries())
+
+
+def test_nothing_at_all_is_wrong_usage_and_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert capsys.readouterr() == ("", overview() + "\n")
+
+
+def test_the_arguments_of_the_process_are_taken_when_none_are_given(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["remit", "--version"])
+    assert main() == 0
+    assert capsys.readouterr().out == f"remit {version('remit')}\n"
+
+
+@pytest.mark.parametrize("entry", list(entries()), ids=lambda entry: entry.words)
+def test_every_command_is_where_the_table_says_and_says_what_the_table_says(
+    entry: Entry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, _, function = entry.home.partition(":")
+    command = getattr(import_module(f"remit.adapters.cli.{module}"), function)
+    assert inspect.getdoc(command) == entry.line
+    assert main([*entry.words.split(), "--help"]) == 0
+    said = capsys.readouterr().out
+    assert entry.line.split()[0] in said
+    assert "--json" in said
+    assert "--home" in said
+
+
+def test_a_help_flag_behind_two_hyphens_is_a_word_like_any_other(desk: Desk) -> None:
+    desk.ended()
+    assert main(["show", "--home", str(desk.home), "--", "--help"]) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["nope"], ["run", "--nope"], ["show"], ["show", "a", "b"], ["graph"], ["graph", "nope"], ["run", "--mode", "x"],
+     ["--nope", "run"], ["--home"], ["signal", "last", "dance"], ["run", "x", "--timeout", "soon"]],
+)  # fmt: skip
+def test_wrong_usage_exits_with_2_and_a_code(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "USAGE"
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.startswith("error USAGE: ")) == ("", True)
+
+
+@pytest.mark.parametrize("words", [["run"], ["run", "Hi", "--file", "x"]])
+def test_a_run_wants_one_prompt(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert "give a prompt" in capsys.readouterr().err
+
+
+def test_an_error_of_the_house_is_one_line_with_its_code(desk: Desk) -> None:
+    said = desk.say("show", "last")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("error STORE_NOT_FOUND: ")
+    assert said.err.count("\n") == 1
+
+
+def break_it(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def broken(work: Coroutine[Any, Any, None]) -> None:
+        work.close()
+        raise error
+
+    monkeypatch.setattr("remit.adapters.cli.reading.in_loop", broken)
+
+
+def test_a_fault_of_remit_is_one_line_unless_somebody_asks_for_the_log(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_it(monkeypatch, ZeroDivisionError("\x1b[31mred"))
+    said = desk.say("runs")
+    assert said.code == 1
+    assert said.err.startswith("error UNEXPECTED: ZeroDivisionError: \\x1b[31mred; ")
+    assert said.err.count("\n") == 1
+    said = desk.say("runs", "--json", "--log-level", "debug")
+    assert said.error == "UNEXPECTED"
+    assert "Traceback" in said.err
+
+
+def test_an_interrupt_outside_of_the_loop_ends_quietly(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_it(monkeypatch, KeyboardInterrupt())
+    assert desk.say("runs") == (130, "", "")
+
+
+def test_logging_is_as_before_when_a_command_is_done(desk: Desk) -> None:
+    root = logging.getLogger()
+    before = (root.level, list(root.handlers))
+    desk.say("runs", "--log-level", "debug")
+    assert (root.level, list(root.handlers)) == before
+
+
+def test_the_app_loads_no_command_before_it_is_called() -> None:
+    app = build_app()
+    assert {name for name in app if not name.startswith("-")} == {entry.words.split()[0] for entry in entries()}

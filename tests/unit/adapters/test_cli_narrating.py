@@ -1,0 +1,64 @@
+"""What whoever watches a run is shown while it goes on."""
+
+import io
+
+from remit.adapters.cli.narrating import Narrator
+from remit.adapters.cli.terminal import Terminal
+from remit.core.arrivals import PauseRequested
+from remit.core.contract import SystemRequest
+from remit.core.events import Turn
+from tests.unit.adapters.desk import Screen
+
+REQUEST = SystemRequest(messages=())
+TURN = Turn(seq=0, at_ms=0, previous=b"", kernel=1, arrival=PauseRequested("ann"), decisions=())
+
+
+def test_pieces_are_shown_as_they_come_and_a_turn_ends_their_line() -> None:
+    screen = Screen()
+    narrator = Narrator(Terminal(screen, io.StringIO()), "r")
+    narrator.said("r", "One ")
+    narrator.said("r", "two.")
+    assert screen.getvalue() == "One two."
+    narrator.turned("r", REQUEST, TURN)
+    assert (screen.getvalue(), narrator.shown) == ("One two.\n", "One two.")
+
+
+def test_a_line_that_is_ended_already_is_not_ended_twice() -> None:
+    screen = Screen()
+    narrator = Narrator(Terminal(screen, io.StringIO()), "r")
+    narrator.said("r", "One.\n")
+    narrator.turned("r", REQUEST, TURN)
+    assert screen.getvalue() == "One.\n"
+
+
+def test_what_was_said_before_a_restart_is_told_to_be_void() -> None:
+    screen, remarks = Screen(), io.StringIO()
+    narrator = Narrator(Terminal(screen, remarks), "r")
+    narrator.restarted("r")
+    narrator.said("r", "Wrong")
+    narrator.restarted("r")
+    narrator.said("r", "Right.")
+    narrator.turned("r", REQUEST, TURN)
+    assert screen.getvalue() == "Wrong\nRight.\n"
+    assert remarks.getvalue().count("void") == 1
+    assert narrator.shown == "Right."
+
+
+def test_children_are_not_heard_and_the_first_run_is_the_one_that_is() -> None:
+    screen = Screen()
+    narrator = Narrator(Terminal(screen, io.StringIO()))
+    narrator.turned("r", REQUEST, TURN)
+    narrator.turned("r.1.0", REQUEST, TURN)
+    narrator.said("r.1.0", "unheard")
+    narrator.restarted("r.1.0")
+    assert (screen.getvalue(), narrator.run_id) == ("", "r")
+
+
+def test_nothing_is_shown_when_nobody_watches() -> None:
+    piped, programs = io.StringIO(), Screen()
+    for terminal in (Terminal(piped, io.StringIO()), Terminal(programs, io.StringIO(), is_json=True)):
+        narrator = Narrator(terminal, "r")
+        narrator.said("r", "One ")
+        narrator.turned("r", REQUEST, TURN)
+        assert narrator.shown == ""
+    assert (piped.getvalue(), programs.getvalue()) == ("", "")

@@ -1,0 +1,25 @@
+"""Exit codes."""
+
+import pytest
+
+from remit.adapters.cli.responses import exit_code_of, moment
+from remit.core.contract import SystemResponse, WaitingFor
+from remit.core.failure import ENDINGS, Ending
+
+REACHES = [Ending]
+
+
+@pytest.mark.parametrize("ending", list(Ending))
+def test_an_ended_run_exits_with_the_code_of_its_ending(ending: Ending) -> None:
+    response = SystemResponse("", "", "r", terminal_code=ending)
+    assert exit_code_of(response) == ENDINGS[ending].exit_code_when_ended
+
+
+def test_a_run_that_waits_or_was_paused_exits_with_3_and_one_that_goes_on_elsewhere_with_0() -> None:
+    assert exit_code_of(SystemResponse("", "", "r", waiting_for=WaitingFor(Ending.CONFIRM_REQUIRED))) == 3
+    assert exit_code_of(SystemResponse("", "", "r"), "paused") == 3
+    assert exit_code_of(SystemResponse("", "", "r"), "open") == 0
+
+
+def test_a_moment_is_told_in_utc() -> None:
+    assert moment(0) == "1970-01-01 00:00:00 UTC"

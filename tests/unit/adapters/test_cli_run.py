@@ -1,0 +1,285 @@
+"""Starting runs and going on with them from the command line."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from remit.adapters.cli.running import ModeName
+from remit.core.contract import Mode, SystemResponse
+from tests.unit.adapters.desk import Desk, Screen, calls
+
+STOPS_ITSELF = '''
+import asyncio, os, signal
+from remit.tool.declare import tool
+
+
+@tool(effect="read")
+async def interrupt(number: int) -> str:
+    """End the process this runs in."""
+    os.kill(os.getpid(), number)
+    await asyncio.Event().wait()
+    return ""
+'''
+
+
+@pytest.mark.req("1.6")
+def test_the_answer_alone_goes_to_stdout_when_nothing_is_streamed(desk: Desk) -> None:
+    said = desk.say("run", "Hi", "--engine", desk.script("Hello."))
+    assert said == (0, "Hello.\n", "")
+
+
+@pytest.mark.req("0.12")
+def test_a_run_in_json_is_the_response_with_every_field_in_snake_case(desk: Desk) -> None:
+    values = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--json").values
+    assert set(values) == set(SystemResponse.__struct_fields__)
+    assert (values["terminal_code"], values["waiting_for"], values["content"]) == ("SUCCESS", None, "Hello.")
+
+
+@pytest.mark.req("0.12")
+def test_what_the_command_line_says_becomes_the_request(desk: Desk) -> None:
+    prompt = desk.file("prompt.txt", "Grüße")
+    schema = desk.file("schema.json", '{"type": "object"}')
+    run_id = desk.say(
+        *("run", "--file", prompt, "--engine", desk.script("{}"), "--schema", schema, "--session", "s1"),
+        *("--user", "ann", "--boundary", "customer_support", "--budget", "tool_calls=5,steps=7", "--json"),
+    ).values["run_id"]
+    started = desk.say("trace", run_id, "--json").rows[0]["arrival"]["manifest"]
+    request = started["request"]
+    assert request["messages"][0]["content"] == "Grüße"
+    assert (request["session_id"], request["user_id"]) == ("s1", "ann")
+    assert request["output"]["schema"] == {"type": "object"}
+    assert started["boundary"]["name"] == "customer_support"
+    assert (started["caps"][2], started["caps"][11]) == (5, 7)
+
+
+@pytest.mark.req("1.6")
+@pytest.mark.parametrize(
+    ("options", "wall_clock_ms"),
+    [
+        ((), 120_000),
+        (("--timeout", "3.5"), 3_500),
+        (("--timeout", "0"), 600_000),
+        (("--boundary", "research_assistant"), 300_000),
+        (("--budget", "wall_clock_ms=200000"), 200_000),
+    ],
+)
+def test_a_run_has_two_minutes_unless_somebody_knows_better(
+    desk: Desk, options: tuple[str, ...], wall_clock_ms: int
+) -> None:
+    run_id = desk.say("run", "Hi", "--engine", desk.script("Hello."), *options, "--json").values["run_id"]
+    caps = desk.say("trace", run_id, "--json").rows[0]["arrival"]["manifest"]["caps"]
+    assert caps[4] == wall_clock_ms
+
+
+def test_the_modes_of_the_command_line_are_those_of_the_contract() -> None:
+    assert get_args(ModeName) == tuple(mode.value for mode in Mode)
+
+
+def test_a_mode_that_does_not_exist_yet_is_refused_with_a_code(desk: Desk) -> None:
+    said = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--mode", "plan", "--json")
+    assert (said.code, said.error) == (1, "REQUEST_MODE_INVALID")
+
+
+@pytest.mark.req("0.25")
+@pytest.mark.parametrize(
+    ("options", "exit_code", "code"),
+    [
+        ((), 1, "CONFIG_NO_ENGINE"),
+        (("--engine", "no_such:thing"), 1, "CONFIG_NO_ENGINE"),
+        (("--engine", "SCRIPT", "--mode", "structured"), 1, "CONFIG_SCHEMA_REQUIRED"),
+        (("--engine", "SCRIPT", "--grammar", "no/such.gbnf"), 2, "CONFIG_GRAMMAR_NOT_FOUND"),
+        (("--engine", "scripted:no/such.yaml"), 1, "SCRIPT_NOT_FOUND"),
+        (("--engine", "SCRIPT", "--tools", "no/such.py"), 1, "TOOL_FILE_NOT_FOUND"),
+    ],
+)
+def test_a_configuration_that_cannot_run_is_refused_before_a_store_is_made(
+    desk: Desk, options: tuple[str, ...], exit_code: int, code: str
+) -> None:
+    script = desk.script("Hello.")
+    said = desk.say("run", "Hi", *(script if word == "SCRIPT" else word for word in options), "--json")
+    assert (said.code, said.error) == (exit_code, code)
+    assert not desk.home.exists() or desk.say("runs").out == ""
+
+
+def test_a_run_that_asks_a_person_exits_with_3_and_says_how_to_answer(desk: Desk) -> None:
+    script = desk.script(calls("write", text="hello"), "Written.")
+    said = desk.say("run", "Write hello", "--engine", script, "--tools", desk.tools())
+    assert (said.code, said.out) == (3, "")
+    assert "waits for a person: CONFIRM_REQUIRED" in said.err
+    assert 'write {"text": "hello"}' in said.err
+    assert "remit approve " in said.err
+    assert desk.notes == []
+
+
+def test_a_run_that_waits_names_its_packets_in_json(desk: Desk) -> None:
+    script = desk.script(calls("write", text="hello"), "Written.")
+    said = desk.say("run", "Write hello", "--engine", script, "--tools", desk.tools(), "--json")
+    waiting = said.values["waiting_for"]
+    assert (said.code, waiting["ending"], said.values["terminal_code"]) == (3, "CONFIRM_REQUIRED", None)
+    assert waiting["packet_ids"][0].startswith(said.values["run_id"] + "/")
+
+
+def test_a_run_that_is_stopped_by_its_budget_exits_with_4(desk: Desk) -> None:
+    script = desk.script(calls("look", place="here"), "Nothing.")
+    said = desk.say("run", "Look", "--engine", script, "--tools", desk.tools(), "--budget", "steps=1")
+    assert said.code == 4
+    assert "ended as BUDGET_EXHAUSTED" in said.err
+
+
+def test_a_run_whose_model_fails_exits_with_1_and_names_the_error(desk: Desk) -> None:
+    error = {"error": "INFERENCE_CONTEXT_EXCEEDED"}
+    said = desk.say("run", "Hi", "--engine", desk.script(error))
+    assert said.code == 1
+    assert "(INFERENCE_CONTEXT_EXCEEDED)" in said.err
+
+
+def test_what_a_tool_prints_never_reaches_stdout(desk: Desk) -> None:
+    script = desk.script(calls("look", place="here"), "Nothing.")
+    said = desk.say("run", "Look", "--engine", script, "--tools", desk.tools())
+    assert said.out == "Nothing.\n"
+    assert "a tool prints to stdout" in said.err
+
+
+@pytest.mark.req("1.6")
+def test_a_person_who_watches_sees_the_answer_once_as_it_comes(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = desk.script({"text": "One two three.", "chunks": 3})
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert desk.say("run", "Count", "--engine", script).code == 0
+    assert screen.getvalue() == "One two three.\n"
+
+
+def test_turns_are_logged_with_the_ids_of_the_run(desk: Desk) -> None:
+    words = ("--session", "s1", "--json", "--log-level", "info", "--log-format", "json")
+    said = desk.say("run", "Hi", "--engine", desk.script("Hello."), *words)
+    logged = [json.loads(line) for line in said.err.splitlines()]
+    turns = [line for line in logged if line["message"].startswith("turn ")]
+    assert len(turns) == 2
+    assert {line["run_id"] for line in turns} == {said.values["run_id"]}
+    assert {line["session_id"] for line in turns} == {"s1"}
+    assert all(line["trace_id"] and line["request_id"] for line in turns)
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(2, 130), (15, 143)])
+def test_an_interrupted_run_says_how_to_go_on_and_can_be_resumed(desk: Desk, number: int, exit_code: int) -> None:
+    tools = desk.file("stops.py", STOPS_ITSELF)
+    script = desk.script(calls("interrupt", number=number), "Still here.")
+    said = desk.say("run", "Stop", "--engine", script, "--tools", tools)
+    assert said.code == exit_code
+    run_id = said.err.split()[1]
+    assert said.err == f"run {run_id} stopped; go on with: remit resume {run_id}\n"
+    assert desk.say("show", run_id, "--json").values["response"]["terminal_code"] is None
+
+
+def test_an_interruption_in_json_is_an_error_that_names_the_run(desk: Desk) -> None:
+    tools = desk.file("stops.py", STOPS_ITSELF)
+    said = desk.say("run", "Stop", "--engine", desk.script(calls("interrupt", number=2)), "--tools", tools, "--json")
+    assert (said.code, said.error) == (130, "INTERRUPTED")
+    assert said.values["error"]["details"]["run_id"]
+
+
+def test_a_run_goes_on_by_name_or_with_all_that_are_open(desk: Desk) -> None:
+    run_id = desk.waiting()
+    assert desk.say("resume", run_id).code == 3
+    desk.ended()
+    said = desk.say("resume", "--all", "--json")
+    assert (said.code, [row["run_id"] for row in said.rows]) == (3, [run_id])
+
+
+def test_an_ended_run_that_is_resumed_answers_as_before(desk: Desk) -> None:
+    desk.ended("Hello.")
+    assert desk.say("resume", "last") == (0, "Hello.\n", "")
+
+
+@pytest.mark.parametrize("words", [("resume",), ("resume", "last", "--all")])
+def test_resume_wants_a_run_or_all_of_them(desk: Desk, words: tuple[str, ...]) -> None:
+    said = desk.say(*words, "--json")
+    assert (said.code, said.error) == (2, "USAGE")
+
+
+def test_nothing_but_a_run_makes_a_store(desk: Desk) -> None:
+    for words in (("resume", "last"), ("runs",), ("approve", "last"), ("delete", "last"), ("gc",)):
+        said = desk.say(*words, "--json")
+        assert (said.code, said.error) == (1, "STORE_NOT_FOUND")
+    assert not desk.home.exists()
+
+
+def test_tools_that_changed_are_refused_until_somebody_accepts_them(desk: Desk) -> None:
+    run_id = desk.waiting()
+    path = desk.tools()
+    path.write_text(path.read_text() + "\n# changed\n")
+    said = desk.say("approve", run_id, "--json")
+    assert (said.code, said.error) == (1, "TOOL_SOURCE_CHANGED")
+    assert desk.say("resume", run_id, "--accept-tools", "--by", "ann").code == 3
+    assert desk.say("resume", run_id, "--accept-tools", "--by", "ben").code == 3
+    assert desk.say("approve", run_id).code == 0
+    accepted = [row["arrival"] for row in desk.say("trace", run_id, "--json").rows if row["arrival"].get("sources")]
+    assert [arrival["by"] for arrival in accepted] == ["ann"]
+    assert desk.notes == ["hello"]
+
+
+def test_one_run_that_cannot_go_on_does_not_keep_the_others(desk: Desk) -> None:
+    lost = desk.waiting()
+    (desk.folder / "tools.py").unlink()
+    tools = desk.file("other.py", TOOLS_OF_ANOTHER_FILE)
+    script = desk.script(calls("write", text="x"), "Done.")
+    kept = desk.say("run", "Write", "--engine", script, "--tools", tools, "--json").values["run_id"]
+    said = desk.say("resume", "--all", "--json")
+    assert said.code == 1
+    assert said.rows[0]["error"]["details"]["name"] == "look"
+    assert said.rows[1]["run_id"] == kept != lost
+
+
+TOOLS_OF_ANOTHER_FILE = '''
+from remit.tool.declare import tool
+
+
+@tool(effect="write")
+def write(text: str) -> str:
+    """Write nothing."""
+    return text
+'''
+
+
+def test_a_hostile_answer_cannot_move_the_cursor(desk: Desk) -> None:
+    said = desk.say("run", "Hi", "--engine", desk.script("\x1b[2Jgone\r\x07 \u202eback\nnext\tline"))
+    assert said.out == "\\x1b[2Jgone\\r\\x07 \\u202eback\nnext\tline\n"
+
+
+def test_a_prompt_may_come_from_stdin(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"from a pipe")))
+    run_id = desk.say("run", "--file", "-", "--engine", desk.script("Hello."), "--json").values["run_id"]
+    manifest = desk.say("trace", run_id, "--json").rows[0]["arrival"]["manifest"]
+    assert manifest["request"]["messages"][0]["content"] == "from a pipe"
+
+
+def test_a_second_exchange_of_a_session_knows_the_first(desk: Desk) -> None:
+    script = desk.script("One.", "Two.")
+    assert desk.say("run", "First", "--engine", script, "--session", "s1").out == "One.\n"
+    assert desk.say("run", "Second", "--engine", script, "--session", "s1").out == "Two.\n"
+
+
+def test_a_session_with_an_open_exchange_takes_no_other(desk: Desk) -> None:
+    script = desk.script(calls("write", text="hello"), "Written.")
+    words = ("--engine", script, "--tools", desk.tools(), "--session", "s1")
+    assert desk.say("run", "First", *words).code == 3
+    said = desk.say("run", "Second", *words, "--json")
+    assert (said.code, said.error) == (1, "SESSION_BUSY")
+
+
+def test_the_home_may_be_said_before_the_command_and_in_the_environment(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from remit.adapters.cli.main import main
+
+    desk.ended()
+    assert main(["--home", str(desk.home), "--json", "runs"]) == 0
+    assert main([f"--home={desk.home}", "show", "last"]) == 0
+    monkeypatch.setenv("REMIT_HOME", str(desk.home))
+    assert main(["show", "last"]) == 0
+    monkeypatch.setenv("REMIT_HOME", str(tmp_path / "elsewhere"))
+    assert main(["show", "last"]) == 1

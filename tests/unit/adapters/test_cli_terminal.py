@@ -1,0 +1,107 @@
+"""What reaches the terminal, and what must not."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from remit.adapters.cli.terminal import Terminal, escaped, json_line, own_stdout, printable
+from remit.core.failure import RemitError
+from remit.core.record import BlobRef
+
+HOSTILE = "\x1b]0;title\x07 \x9b31m \u202e \ud800 \x7f"
+
+
+class Closed(io.StringIO):
+    """A pipe that nobody reads from any more."""
+
+    def write(self, text: str) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """Nobody is there."""
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("write", [printable, escaped, json_line])
+def test_nothing_a_terminal_obeys_gets_through(write: object) -> None:
+    assert callable(write)
+    shown = write(HOSTILE)
+    assert shown.isprintable()
+    assert "title" in shown
+
+
+def test_text_that_prints_is_printed_as_it_is() -> None:
+    assert printable("a\\b ü 漢") == "a\\b ü 漢"
+    assert escaped("a\\b\n\tü\r\n") == "a\\b\n\tü\n"
+
+
+def test_a_line_is_one_line_and_a_text_ends_with_one() -> None:
+    out = io.StringIO()
+    terminal = Terminal(out, io.StringIO())
+    terminal.line("a\nb")
+    terminal.text("c\nd")
+    terminal.text("e\n")
+    assert out.getvalue() == "a\\nb\nc\nd\ne\n"
+
+
+def test_json_has_every_field_of_a_record_and_bytes_in_hexadecimal() -> None:
+    values = {"refs": (BlobRef(b"\x01\xff", 2),), 1: None}
+    assert json.loads(json_line(values)) == {"refs": [{"digest": "01ff", "size_bytes": 2}], "1": None}
+    assert json_line("\x7f") == '"\\u007f"'
+
+
+def test_an_error_goes_to_programs_as_an_object_and_to_people_as_a_line() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    error = RemitError("CODE", "what \x1b happened", {"limit": 3})
+    Terminal(out, err).complain(error)
+    assert (out.getvalue(), err.getvalue()) == ("", "error CODE: what \\x1b happened\n")
+    Terminal(out, err, is_json=True).complain(error)
+    expected = {"error": {"code": "CODE", "message": "what \x1b happened", "details": {"limit": 3}}}
+    assert json.loads(out.getvalue()) == expected
+
+
+def test_whoever_stops_reading_is_not_written_to_any_more() -> None:
+    terminal = Terminal(Closed(), Closed())
+    for _ in range(2):
+        terminal.line("a")
+        terminal.data(b"b")
+        terminal.remark("c")
+    assert not terminal.is_a_terminal
+
+
+def test_what_others_print_meanwhile_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    with own_stdout() as out:
+        sys.stdout.write("a tool \x1b[2J\n")
+        sys.stdout.buffer.write(b"bytes\n")
+        sys.stdout.flush()
+        out.write("an answer\n")
+    sys.stdout.write("as before\n")
+    assert capsys.readouterr() == ("an answer\nas before\n", "a tool \\x1b[2J\nbytes\n")
+
+
+def test_what_others_write_past_python_goes_to_stderr_too(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, subprocess, sys\n"
+        "from remit.adapters.cli.terminal import own_stdout\n"
+        "with own_stdout() as out:\n"
+        "    os.write(1, b'descriptor ')\n"
+        "    subprocess.run(['echo', 'program'], check=True)\n"
+        "    subprocess.run(['echo', 'handed on'], check=True, stdout=sys.stdout)\n"
+        "    print('python')\n"
+        "    out.write('an answer\\n')\n"
+        "print('as before')\n"
+    )
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "an answer\nas before\n"
+    assert done.stderr == "descriptor program\nhanded on\npython\n"
+
+
+def test_a_stdout_without_a_descriptor_is_used_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", pipe)
+    with own_stdout() as out:
+        assert out is pipe

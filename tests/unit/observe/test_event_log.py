@@ -1,0 +1,307 @@
+"""The event log: what began has one end, every event knows where it belongs, and the journal tells it again."""
+
+import threading
+
+import pytest
+
+from remit.core import arrivals
+from remit.core.arrivals import RunStarted
+from remit.core.commands import CallModel, CallTool, Retrieve, StartChild, TimerPurpose
+from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
+from remit.core.correlation import (
+    CorrelationContext,
+    InferenceEndEvent,
+    InferenceStartEvent,
+    LifecycleTransitionEvent,
+    ToolEndEvent,
+    ToolStartEvent,
+)
+from remit.core.failure import Ending, ErrorCode
+from remit.core.graph import Node, NodeKind
+from remit.core.inference import FinishReason
+from remit.core.lifecycle import LifecycleState
+from remit.core.manifest import Manifest, Origin
+from remit.core.messages import user_message
+from remit.core.record import replace
+from remit.core.usage import TokenUsage
+from remit.kernel.state import RunState
+from remit.observe.event_log import Action, ContextEvent, Event, InMemoryEventLog, Telling, events_of
+from remit.observe.history import read_history, states
+from remit.orchestrate.patterns.chat import chat_graph
+from remit.testing.scenarios import LEASE
+from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
+
+ASKED = SystemRequest((user_message("please"),), request_id="request", session_id="session", trace_id="trace")
+RUN = CorrelationContext("request", "session", "trace", "run")
+
+
+class Followed(Run):
+    """A run driven by hand whose turns are told as they are taken."""
+
+    def __init__(self, manifest: Manifest | None = None) -> None:
+        self.log = InMemoryEventLog()
+        self.telling = Telling()
+        super().__init__(manifest or manifest_of(request=ASKED))
+
+    def take(self, arrival: arrivals.Arrival, *, after_ms: int = 10):  # type: ignore[no-untyped-def, explicit-override]
+        """Let something arrive, and tell what came of it."""
+        turn = super().take(arrival, after_ms=after_ms)
+        for event in self.telling.events(self.state, turn):
+            self.log.record(event)
+        return turn
+
+    def told(self, action: Action) -> list[object]:
+        """What was told of one kind, oldest first."""
+        return [event.what for event in self.log.events() if event.action is action]
+
+
+def below(command_id: str, caused_by: str = "") -> CorrelationContext:
+    return replace(RUN, span_id=f"run.{command_id}", parent_span_id="run", caused_by=caused_by)
+
+
+@pytest.mark.req("2.5")
+def test_a_model_call_is_told_when_it_begins_and_when_it_ends() -> None:
+    run = Followed()
+    call = run.open(CallModel)[0].id
+    run.says("done", usage=TokenUsage(8, 2, 4, duration_ms=70))
+    assert run.told(Action.INFER) == [
+        InferenceStartEvent(below(call), 1, len(run.state.tools), False, False, None),
+        InferenceEndEvent(below(call), 70, 8, 6, FinishReason.STOP, 0),
+    ]
+
+
+def test_a_call_nobody_timed_took_as_long_as_its_turns_say() -> None:
+    run = Followed()
+    run.says("done")
+    end = run.told(Action.INFER)[-1]
+    assert isinstance(end, InferenceEndEvent)
+    assert end.duration_ms == 10
+
+
+def test_what_is_asked_of_the_model_shows_in_the_beginning_of_its_call() -> None:
+    output = OutputContract(schema={"type": "object"}, grammar="root ::= [a-z]")
+    request = replace(ASKED, hints=ExecutionHints(temperature=0.5), output=output, tools=("look",))
+    start = Followed(manifest_of(request=request)).told(Action.INFER)[0]
+    assert isinstance(start, InferenceStartEvent)
+    assert (start.schema_present, start.grammar_present, start.temperature) == (True, True, 0.5)
+    assert start.tool_defs_count == 1
+
+
+def test_a_model_call_that_failed_ends_in_error_and_the_next_attempt_is_its_own() -> None:
+    run = Followed()
+    run.breaks()
+    run.rings(TimerPurpose.RETRY)
+    first, end, second = run.told(Action.INFER)
+    assert isinstance(end, InferenceEndEvent)
+    assert (end.finish_reason, end.tool_call_count) == (FinishReason.ERROR, 0)
+    assert isinstance(first, InferenceStartEvent)
+    assert isinstance(second, InferenceStartEvent)
+    assert first.correlation.span_id == end.correlation.span_id != second.correlation.span_id
+
+
+@pytest.mark.req("2.5")
+def test_a_tool_call_is_told_with_the_call_that_caused_it() -> None:
+    run = Followed()
+    run.proposes(wants("look", call_id="call-7"))
+    command = run.open(CallTool)[0]
+    run.returns()
+    context = below(command.id, "call-7")
+    assert run.told(Action.TOOL) == [
+        ToolStartEvent(context, "look", "call-7", command.arguments_hash.hex()),
+        ToolEndEvent(context, "look", "call-7", 7, True, ""),
+    ]
+    reason = run.told(Action.INFER)[1]
+    assert isinstance(reason, InferenceEndEvent)
+    assert (reason.finish_reason, reason.tool_call_count) == (FinishReason.TOOL, 1)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [("fails", ErrorCode.TOOL_EXECUTION_FAILED), ("refuted", ErrorCode.VALIDATION_RULE_FAILED)],
+)
+def test_a_tool_call_that_came_to_nothing_names_its_code(outcome: str, code: str) -> None:
+    run = Followed()
+    run.proposes(wants("look"))
+    if outcome == "fails":
+        run.fails()
+    else:
+        run.returns(refuted="not there")
+    end = run.told(Action.TOOL)[-1]
+    assert isinstance(end, ToolEndEvent)
+    assert (end.success, end.error_code) == (False, code)
+
+
+def test_a_call_that_was_refused_never_began() -> None:
+    run = Followed()
+    run.proposes(wants("no_such_tool"))
+    assert run.told(Action.TOOL) == []
+
+
+@pytest.mark.req("2.5")
+def test_evidence_that_was_found_is_told_and_shown_to_the_model() -> None:
+    run = Followed(manifest_of(request=ASKED, retrieves_context=True))
+    command = run.open(Retrieve)[0].id
+    run.take(arrivals.ContextFound(command, "it is blue", 20))
+    assert run.told(Action.CONTEXT) == [ContextEvent(below(command), 10, len("it is blue"), "")]
+    start = run.told(Action.INFER)[0]
+    assert isinstance(start, InferenceStartEvent)
+    assert start.message_count == 2
+
+
+@pytest.mark.req("2.8")
+def test_evidence_that_could_not_be_had_is_recorded_with_the_reason() -> None:
+    run = Followed(manifest_of(request=ASKED, retrieves_context=True))
+    command = run.open(Retrieve)[0].id
+    run.take(arrivals.ContextFailed(command, "the index is gone"))
+    assert run.told(Action.CONTEXT) == [ContextEvent(below(command), 10, 0, "the index is gone")]
+
+
+def test_a_run_is_told_from_state_to_state_with_the_reason_for_each_step() -> None:
+    run = Followed()
+    run.says("done")
+    moves = [move for move in run.told(Action.LIFECYCLE) if isinstance(move, LifecycleTransitionEvent)]
+    assert [(move.from_state, move.to_state, move.reason) for move in moves] == [
+        (LifecycleState.INIT, LifecycleState.PREPARE, "started"),
+        (LifecycleState.PREPARE, LifecycleState.EXECUTE, "found"),
+        (LifecycleState.EXECUTE, LifecycleState.VALIDATE, "answered"),
+        (LifecycleState.VALIDATE, LifecycleState.COMPLETE, "passed"),
+    ]
+    assert {move.correlation for move in moves} == {RUN}
+    assert {move.attempt for move in moves} == {1}
+
+
+def test_whatever_is_under_way_when_the_run_ends_ends_with_it() -> None:
+    run = Followed()
+    run.proposes(wants("look", 1, call_id="a"), wants("look", 2, call_id="b"))
+    run.take(arrivals.CancelRequested("ada"))
+    ends = [event for event in run.told(Action.TOOL) if isinstance(event, ToolEndEvent)]
+    assert [(end.tool_call_id, end.success, end.error_code) for end in ends] == [
+        ("a", False, ErrorCode.CANCELLED_SIGNAL),
+        ("b", False, ErrorCode.CANCELLED_SIGNAL),
+    ]
+
+
+@pytest.mark.parametrize("retrieves", [False, True])
+def test_a_model_call_or_a_search_that_is_cut_off_ends_too(retrieves: bool) -> None:
+    run = Followed(manifest_of(request=ASKED, retrieves_context=retrieves))
+    run.take(arrivals.CancelRequested("ada"))
+    last = run.told(Action.CONTEXT if retrieves else Action.INFER)[-1]
+    if retrieves:
+        assert isinstance(last, ContextEvent)
+        assert last.error == ErrorCode.CANCELLED_SIGNAL
+    else:
+        assert isinstance(last, InferenceEndEvent)
+        assert last.finish_reason is FinishReason.ERROR
+
+
+def test_a_call_in_doubt_ends_with_its_outcome_or_else_with_its_doubt() -> None:
+    run = Followed()
+    run.proposes(wants("write"))
+    run.approves()
+    run.loses()
+    assert [type(event) for event in run.told(Action.TOOL)] == [ToolStartEvent]
+    run.take(arrivals.CancelRequested("ada"))
+    end = run.told(Action.TOOL)[-1]
+    assert isinstance(end, ToolEndEvent)
+    assert (end.success, end.error_code) == (False, run.state.doubted[run.open(CallTool)[0].id])
+
+
+def test_an_addendum_tells_nothing() -> None:
+    run = Followed()
+    run.says("done")
+    count = len(run.log.events())
+    run.take(arrivals.SessionNoted("ada", "key", "1"))
+    assert len(run.log.events()) == count
+
+
+def test_a_delegated_task_is_a_call_and_its_child_a_span_below_it() -> None:
+    run = Followed()
+    run.proposes(wants("ask_child", call_id="call-3"))
+    command = run.open(StartChild)[0]
+    child = replace(run.tally().manifest, run_id=command.run_id, parent=Origin("run", command.id), graph=chat_graph())
+    beneath = Followed.__new__(Followed)
+    beneath.log, beneath.telling = run.log, run.telling
+    Run.__init__(beneath, child)
+    moved = [e.what for e in run.log.events() if e.run_id == command.run_id and e.action is Action.LIFECYCLE]
+    assert isinstance(moved[0], LifecycleTransitionEvent)
+    context = moved[0].correlation
+    assert (context.span_id, context.parent_span_id, context.caused_by) == (command.run_id, "run", "call-3")
+    start = run.told(Action.TOOL)[0]
+    assert isinstance(start, ToolStartEvent)
+    assert start.correlation.span_id == command.run_id
+    run.heard_from_child(Ending.BUDGET_EXHAUSTED)
+    end = run.told(Action.TOOL)[-1]
+    assert isinstance(end, ToolEndEvent)
+    assert (end.success, end.error_code, end.tool_name) == (False, Ending.BUDGET_EXHAUSTED, "ask_child")
+
+
+def test_a_delegated_task_that_is_cut_off_with_its_parent_did_not_succeed() -> None:
+    run = Followed()
+    run.proposes(wants("ask_child"))
+    run.take(arrivals.CancelRequested("ada"))
+    end = run.told(Action.TOOL)[-1]
+    assert isinstance(end, ToolEndEvent)
+    assert (end.success, end.error_code) == (False, ErrorCode.CANCELLED_SIGNAL)
+
+
+def test_a_child_that_the_graph_declares_is_no_call_of_the_model() -> None:
+    run = Followed(manifest_of(request=ASKED, graph=in_line(Node("child", NodeKind.CHILD, prompt="go", lease=LEASE))))
+    run.heard_from_child()
+    assert run.told(Action.TOOL) == []
+
+
+def test_a_run_that_is_followed_from_its_middle_on_is_told_from_there() -> None:
+    run = Run(manifest_of(request=ASKED))
+    run.proposes(wants("look"))
+    telling = Telling()
+    turn = run.returns()
+    events = telling.events(run.state, turn)
+    assert [event.action for event in events] == [Action.INFER]
+    turn = run.says("done")
+    kinds = [type(event.what) for event in telling.events(run.state, turn)]
+    assert kinds == [InferenceEndEvent, LifecycleTransitionEvent, LifecycleTransitionEvent]
+
+
+def test_the_journal_tells_the_same_as_those_who_listened() -> None:
+    run = Followed()
+    run.proposes(wants("look"))
+    run.returns()
+    run.says("done")
+    assert events_of(states(read_history("run", run.journal))) == run.log.events()
+
+
+@pytest.mark.req("1.21")
+def test_the_events_can_be_read_and_belong_to_whoever_reads_them() -> None:
+    run = Followed()
+    run.log.events().clear()
+    assert run.log.events() != []
+    assert {event.run_id for event in run.log.events()} == {"run"}
+
+
+def test_events_may_be_recorded_and_read_from_several_threads() -> None:
+    log = InMemoryEventLog()
+    event = Event(1, "run", Action.CONTEXT, ContextEvent(RUN, 1, 1, ""))
+
+    def record_many() -> None:
+        for _ in range(200):
+            log.record(event)
+
+    threads = [threading.Thread(target=record_many) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(log.events()) < 800 and any(thread.is_alive() for thread in threads):
+        pass
+    for thread in threads:
+        thread.join()
+    assert len(log.events()) == 800
+
+
+def test_a_first_turn_alone_already_tells_where_the_run_stands() -> None:
+    run = Run(manifest_of(request=ASKED))
+    assert isinstance(run.turns[0].arrival, RunStarted)
+    state: RunState = run.state
+    assert [event.action for event in Telling().events(state, run.turns[0])] == [
+        Action.LIFECYCLE,
+        Action.LIFECYCLE,
+        Action.INFER,
+    ]

@@ -1,0 +1,93 @@
+"""Finding runs by name, and reading what they ask, rely on and come to."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from remit.backend.memory.store import MemoryStore
+from remit.core.failure import RequestRejected
+from remit.core.storage import Barrier, Listing
+from remit.orchestrate.archive import Archive
+from tests.unit.orchestrate.stage import play
+
+
+async def store_of(*runs: tuple[str, str]) -> MemoryStore:
+    """A store that lists these runs, each with its parent."""
+    store = MemoryStore()
+    for run_id, parent_id in runs:
+        await store.journal.append(run_id, b"", after=-1, listing=Listing(0, parent_id=parent_id))
+    return store
+
+
+FAMILY = (("abc", ""), ("abc.1.0", "abc"), ("abc.1.0.2.0", "abc.1.0"), ("abd", ""), ("xyz.3.1", "xyz"))
+
+
+def found(name: str, runs: Sequence[tuple[str, str]] = FAMILY) -> str:
+    async def find() -> str:
+        return (await Archive(await store_of(*runs)).find(name)).run_id
+
+    return play(find())
+
+
+@pytest.mark.parametrize(
+    ("name", "run_id"),
+    [("abc", "abc"), ("abc.1.0", "abc.1.0"), ("abd", "abd"), ("abc.", "abc.1.0"), ("x", "xyz.3.1"), ("last", "abd")],
+)
+def test_a_run_is_found_by_its_name_and_comes_before_its_children(name: str, run_id: str) -> None:
+    assert found(name) == run_id
+
+
+@pytest.mark.parametrize(("name", "code"), [("", "RUN_NOT_FOUND"), ("q", "RUN_NOT_FOUND"), ("ab", "RUN_AMBIGUOUS")])
+def test_a_name_of_no_run_or_of_several_is_refused(name: str, code: str) -> None:
+    with pytest.raises(RequestRejected, match=code):
+        found(name)
+
+
+def test_more_candidates_than_fit_a_line_are_not_all_named() -> None:
+    with pytest.raises(RequestRejected, match=r"6 runs begin with 'r': .*, \.\.\.; say which"):
+        found("r", [(f"r{number}", "") for number in range(6)])
+
+
+def test_the_last_run_of_an_empty_store_is_not_there() -> None:
+    with pytest.raises(RequestRejected, match="RUN_NOT_FOUND"):
+        found("last", ())
+
+
+def test_the_root_of_a_child_is_the_run_that_nobody_started_as_one() -> None:
+    async def root() -> str:
+        return await Archive(await store_of(*FAMILY)).root("abc.1.0.2.0")
+
+    assert play(root()) == "abc"
+
+
+def test_a_family_is_told_from_its_deepest_member_up() -> None:
+    async def family() -> list[str]:
+        return await Archive(await store_of(*FAMILY)).family("abc")
+
+    assert play(family()) == ["abc.1.0.2.0", "abc.1.0", "abc"]
+
+
+def test_children_are_listed_only_on_request() -> None:
+    async def listed() -> tuple[list[str], list[str]]:
+        archive = Archive(await store_of(*FAMILY))
+        roots, every = await archive.runs(), await archive.runs(with_children=True, limit=2)
+        return [entry.run_id for entry in roots], [entry.run_id for entry in every]
+
+    assert play(listed()) == (["abd", "abc"], ["xyz.3.1", "abd"])
+
+
+def test_what_other_runs_ask_is_not_asked_by_this_one() -> None:
+    async def asked() -> int:
+        store = await store_of(("abc", ""))
+        await store.journal.append("waits", b"", after=-1, listing=Listing(0), barrier=Barrier(waiting_for="REVIEW"))
+        return len(await Archive(store).approvals("abc"))
+
+    assert play(asked()) == 0
+
+
+def test_a_store_without_a_key_signs_no_export() -> None:
+    async def export() -> None:
+        await Archive(await store_of(("abc", ""))).export("abc")
+
+    with pytest.raises(RequestRejected, match="EXPORT_UNSIGNED"):
+        play(export())

@@ -1,0 +1,168 @@
+"""Children as their executor sees them: begun once, taken up again, told to end, or waited for elsewhere."""
+
+import asyncio
+
+import pytest
+
+from remit.backend.memory.store import MemoryStore
+from remit.core.arrivals import ChildSuspended
+from remit.core.codec import decode_signal
+from remit.core.commands import CancelCommand, StartChild
+from remit.core.failure import Ending
+from remit.core.signals import Signal
+from remit.core.tools import Effect
+from remit.orchestrate.executors.child import PARENT
+from remit.orchestrate.facade import System
+from remit.orchestrate.ports import Live
+from remit.orchestrate.reports import ChildSaid
+from remit.tool.declare import tool
+from tests.unit.orchestrate.house import (
+    approval,
+    calls,
+    helper,
+    in_memory,
+    keep,
+    request,
+    scripted,
+    signal,
+    systems,
+    until,
+)
+from tests.unit.orchestrate.stage import play
+
+TO_CHILD = '"task"'
+DELEGATES = calls("helper", task="look around")
+ASKS = {"when": TO_CHILD, **calls("keep", text="x")}
+
+
+async def asked(system: System) -> tuple[Live, StartChild]:
+    """A parent whose child waits for a person, and the command that started it."""
+    response = await system.run(request(), scripted(ASKS, DELEGATES, {"text": "thanks"}, tools=[keep, helper]))
+    live = await system._runner.load(response.run_id)
+    (command,) = [command for command in live.state.open.values() if isinstance(command, StartChild)]
+    return live, command
+
+
+def test_starting_a_child_twice_takes_up_the_one_there_is() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            live, command = await asked(system)
+            report = await system._children.start(live, command)
+            assert report == ChildSuspended(command.id, Ending.CONFIRM_REQUIRED)
+            assert len(await system.store.catalogue.entries()) == 2
+
+    play(story())
+
+
+def test_a_child_that_somebody_else_began_at_the_same_moment_is_taken_up() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            live, command = await asked(system)
+            read, unseen = system.store.journal.read, ["once"]
+
+            async def not_there_yet(run_id: str, *, after: int = -1) -> object:
+                return () if run_id == command.run_id and unseen and unseen.pop() else await read(run_id, after=after)
+
+            system._runner.journal.read = not_there_yet  # type: ignore[method-assign, assignment]
+            report = await system._children.start(live, command)
+            assert report == ChildSuspended(command.id, Ending.CONFIRM_REQUIRED)
+
+    play(story())
+
+
+def test_a_child_that_somebody_paused_waits_for_a_review() -> None:
+    async def story() -> None:
+        slow = {"when": TO_CHILD, "text": "slow", "delay_ms": 100}
+        async with in_memory() as system:
+            run_id = await system.submit(request(), scripted(slow, DELEGATES, {"text": "thanks"}, tools=[helper]))
+            child_id = f"{run_id}.1.2"
+
+            async def is_known() -> bool:
+                return await system.store.catalogue.entry(child_id) is not None
+
+            await until(is_known)
+            await system.signal(signal(Signal.PAUSE, child_id))
+            response = await system.result(run_id)
+            assert response.waiting_for is not None
+            assert response.waiting_for.ending is Ending.REVIEW_REQUIRED
+            await system.signal(signal(Signal.RESUME, child_id))
+            await system.settle(run_id)
+            assert (await system.result(run_id)).content == "thanks"
+
+    play(story())
+
+
+def test_a_child_that_has_ended_is_reported_with_what_it_said_and_spent() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            live, command = await asked(system)
+            await system.signal(signal(Signal.CANCEL, command.run_id))
+            report = await system._children.start(live, command)
+            assert isinstance(report, ChildSaid)
+            assert (report.ending, report.command_id) == (Ending.USER_CANCEL, command.id)
+            assert dict(report.spent)[0] > 0
+            await system.settle()
+
+    play(story())
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_cancel_of_a_child_that_has_ended_or_never_began_is_no_trouble(has_begun: bool) -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            live, command = await asked(system)
+            child_id = command.run_id if has_begun else "nobody"
+            for _ in range(2):
+                await system._children.cancel(live, CancelCommand("9.1", command.id, run_id=child_id))
+            await system.settle()
+
+    play(story())
+
+
+def test_a_cancel_for_a_child_that_another_process_drives_is_left_in_its_inbox() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            live, command = await asked(system)
+            assert store.locks.take(command.run_id)
+            await system._children.cancel(live, CancelCommand("9.1", command.id, run_id=command.run_id))
+            (entry,) = await store.inbox.pending(after=0)
+            left = decode_signal(entry.data)
+            assert (left.type, left.run_id, left.user_id) == (Signal.CANCEL, command.run_id, PARENT)
+
+    play(story())
+
+
+def test_a_parent_that_goes_on_beside_its_child_learns_that_another_process_finished_it() -> None:
+    go_on = asyncio.Event()
+
+    @tool(effect=Effect.READ)
+    async def ponder() -> str:
+        """Take one's time."""
+        await go_on.wait()
+        return "pondered"
+
+    async def story() -> None:
+        both = {"tool_calls": [*DELEGATES["tool_calls"], *calls("ponder")["tool_calls"]]}
+        kit = scripted(
+            ASKS, {"when": "^kept x", "text": "safe"}, both, {"text": "thanks"}, tools=[keep, helper, ponder]
+        )
+        store = MemoryStore()
+        async with systems(store, store) as (here, there):
+            run_id = await here.submit(request(), kit)
+            parent = here._hub.drivers[run_id].live.state
+
+            async def is_held() -> bool:
+                return bool(parent.held)
+
+            await until(is_held)
+            await there.signal(approval(f"{run_id}.1.2/1.2"), kit=kit)
+
+            async def is_released() -> bool:
+                return not parent.held
+
+            await until(is_released)
+            go_on.set()
+            assert (await here.result(run_id)).content == "thanks"
+
+    play(story())

@@ -1,0 +1,81 @@
+"""Named code of the user: what it may say, and what becomes of code that is missing, late or broken."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from remit.core.arrivals import CodeFailed, CodeReturned
+from remit.core.commands import CallCode
+from remit.core.record import Text
+from remit.kernel.state import RunState
+from remit.orchestrate.executors.code import CodeExecutor
+from remit.orchestrate.kit import Kit
+from remit.orchestrate.ports import Live
+from remit.orchestrate.reports import Report
+from tests.unit.orchestrate.stage import play
+
+
+async def inline(text: Text) -> str:
+    """A text that lives nowhere else."""
+    assert isinstance(text, str)
+    return text
+
+
+def run(code: Any, *, name: str = "check", timeout_ms: int = 5_000) -> Report:
+    executor = CodeExecutor(lambda run_id: Kit({}, code={"check": code}), inline)
+    return play(executor(Live("run", RunState()), CallCode("1.1", name, "input", timeout_ms)))
+
+
+async def waits(text: str) -> None:
+    await asyncio.Event().wait()
+
+
+async def echoes(text: str) -> str:
+    return f"{text} heard"
+
+
+@pytest.mark.parametrize(
+    ("code", "report"),
+    [
+        (lambda text: None, CodeReturned("1.1")),
+        (lambda text: f"{text} read", CodeReturned("1.1", "input read")),
+        (echoes, CodeReturned("1.1", "input heard")),
+        (lambda text: ["too long", "too dull"], CodeReturned("1.1", problems=("too long", "too dull"))),
+        (lambda text: (), CodeReturned("1.1")),
+    ],
+)
+def test_a_text_is_a_value_several_are_problems_and_nothing_is_content(code: Any, report: Report) -> None:
+    assert run(code) == report
+
+
+@pytest.mark.parametrize(("said", "kind"), [(7, "int"), ([1], "list"), ({"a": 1}, "dict")])
+def test_code_that_says_anything_else_failed(said: object, kind: str) -> None:
+    report = run(lambda text: said)
+    assert report == CodeFailed("1.1", f"'check' returned a {kind}; it may return a text, a list of texts or None")
+
+
+def test_code_that_nobody_has_fails_the_command_and_not_the_process() -> None:
+    assert run(echoes, name="other") == CodeFailed("1.1", "nobody here has code named 'other'")
+
+
+def test_code_that_raises_fails_with_what_it_raised() -> None:
+    def breaks(text: str) -> str:
+        raise LookupError("no dictionary")
+
+    assert run(breaks) == CodeFailed("1.1", "'check' raised LookupError: no dictionary")
+
+
+def test_code_that_takes_too_long_is_cut_off() -> None:
+    assert run(waits, timeout_ms=10) == CodeFailed("1.1", "'check' took longer than timeout_ms=10")
+
+
+def test_plain_functions_run_in_a_thread_so_that_nobody_waits_for_them() -> None:
+    threads: list[threading.Thread] = []
+
+    def note(text: str) -> None:
+        threads.append(threading.current_thread())
+
+    run(note)
+    assert threads[0] is not threading.main_thread()

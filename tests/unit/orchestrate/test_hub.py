@@ -1,0 +1,167 @@
+"""The hub: one driver per run, kits that are kept as long as they are needed, and nobody told too late."""
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from remit.backend.memory.store import MemoryStore
+from remit.core.arrivals import FeedbackGiven, PauseRequested
+from remit.core.events import Turn
+from remit.core.failure import Ending, ErrorCode, RemitError
+from remit.core.signals import Signal
+from remit.core.tools import ToolResult
+from remit.kernel.state import RunState
+from remit.orchestrate.kit import Kit
+from remit.orchestrate.reports import ToolBroke, ToolSaid
+from tests.unit.orchestrate.house import (
+    approval,
+    calls,
+    in_memory,
+    keep,
+    request,
+    scripted,
+    signal,
+    store_of,
+    systems,
+)
+from tests.unit.orchestrate.stage import play
+
+SLOW = {"text": "at last", "delay_ms": 20_000}
+
+
+def test_a_run_keeps_its_kit_when_somebody_answers_a_question_it_does_not_ask() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            kit = scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep])
+            waiting = (await system.run(request(), kit)).waiting_for
+            assert waiting is not None
+            run_id = waiting.packet_ids[0].partition("/")[0]
+            with pytest.raises(RemitError, match="UNKNOWN_COMMAND"):
+                await system.signal(signal(Signal.APPROVE, run_id, packet_id="9.9"))
+            await system.signal(approval(waiting.packet_ids[0]))
+            assert (await system.result(run_id)).content == "kept"
+
+    play(story())
+
+
+def test_a_run_at_rest_is_held_by_nobody() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            response = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
+            assert store.locks.take(response.run_id)
+            store.locks.release(response.run_id)
+
+    play(story())
+
+
+def test_a_manifest_that_cannot_start_leaves_nothing_held_and_nothing_kept() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            await system.run(request(), scripted({"text": "hello"}))
+            (entry,) = await system.store.catalogue.entries()
+            manifest = (await system.state_of(entry.run_id)).manifest
+            assert manifest is not None
+            with pytest.raises(RemitError):
+                await system._hub.begin(manifest, scripted({"text": "again"}))
+            assert system.store.locks.take(entry.run_id)
+            with pytest.raises(KeyError):
+                system._hub.kit_of(entry.run_id)
+
+    play(story())
+
+
+def test_a_listener_that_breaks_is_logged_and_the_run_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    def break_off(state: RunState, turn: Turn) -> None:
+        raise ValueError("no ears")
+
+    async def story() -> None:
+        quiet = scripted({"text": "hello"})
+        async with in_memory() as system:
+            response = await system.run(request(), Kit(quiet.engines, on_turn=break_off))
+        assert response.content == "hello"
+
+    with caplog.at_level(logging.ERROR, "remit.orchestrate.hub"):
+        play(story())
+    assert "broke over turn 0" in caplog.text
+
+
+def test_something_said_while_a_driver_is_about_to_leave_is_still_heard() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id = await system.submit(request(), scripted({"text": "hello", "delay_ms": 20}))
+            said = [system._hub.hear(run_id, FeedbackGiven("ada", f"word {n}", 10)) for n in range(5)]
+            await asyncio.gather(*said)
+            assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
+
+    play(story())
+
+
+def test_a_pause_that_comes_with_the_answer_keeps_the_run_open_until_it_is_resumed() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id = await system.submit(request(), scripted({"text": "hello", "delay_ms": 30}))
+            await system._hub.hear(run_id, PauseRequested("ada"))
+            paused = await system.result(run_id)
+            assert (paused.terminal_code, paused.waiting_for) == (None, None)
+            await system.signal(signal(Signal.RESUME, run_id))
+            assert (await system.result(run_id)).content == "hello"
+
+    play(story())
+
+
+def test_a_run_is_taken_up_once_however_often_it_is_asked_for() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id = await system.submit(request(), scripted(SLOW))
+            first, second = await system._hub.take_up(run_id), await system._hub.take_up(run_id)
+            assert first is second
+            await system.signal(signal(Signal.CANCEL, run_id))
+
+    play(story())
+
+
+def test_a_late_outcome_of_a_call_nobody_waits_for_is_noted_or_at_least_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            response = await system.run(request(), scripted({"text": "hello"}))
+            system._hub.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
+            system._hub.late(response.run_id, ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "it broke"))
+            await system.settle()
+            assert (await system.result(response.run_id)) == response
+
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.hub"):
+        play(story())
+    assert caplog.text.count("did not hear a late outcome") == 2
+
+
+def test_whatever_comes_after_the_house_was_closed_is_left_alone() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            response = await system.run(request(), scripted({"text": "hello"}))
+            await system.close()
+            system._hub.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
+            await system.settle()
+
+    play(story())
+
+
+def test_a_parent_that_cannot_be_taken_up_when_its_child_ended_is_logged_and_stays_open(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        store = store_of("embedded", tmp_path)
+        async with systems(store) as (system,):
+            waiting = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
+            # It has no child under this name, so there is nothing to find out; and one that is held is left alone.
+            await system._hub.child_ended(waiting.run_id, "9.9")
+            await system._hub.child_ended("nobody", "1.1")
+            assert (await system.result(waiting.run_id)).waiting_for is not None
+
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.hub"):
+        play(story())
+    assert "was not taken up" not in caplog.text

@@ -1,0 +1,90 @@
+"""People: what they are shown, and which question their answer belongs to."""
+
+import pytest
+
+from remit.core import arrivals
+from remit.core.arrivals import Happened
+from remit.core.commands import AskPurpose
+from remit.core.failure import Ending, RequestRejected
+from remit.core.graph import Node, NodeKind
+from remit.core.signals import PACKET_UNKNOWN, Signal
+from remit.orchestrate.executors.human import answer_to, approvals_in
+from remit.orchestrate.reports import PersonApproved, PersonSaid
+from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
+from tests.unit.orchestrate.house import signal
+
+
+def test_a_held_call_is_shown_with_what_will_run_and_what_it_is_bound_to() -> None:
+    run = Run()
+    run.proposes(wants("write", 7))
+    (shown,) = approvals_in(run.state)
+    packet = run.question().packet
+    assert packet is not None
+    assert (shown.id, shown.run_id, shown.tool, shown.effect) == ("run/1.2", "run", "write", "write")
+    assert (shown.arguments, shown.tool_version) == ({"n": 7}, packet.tool_version)
+    assert shown.boundary_version == run.tally().manifest.versions.boundary
+    assert (shown.purpose, shown.ending) == (AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED)
+    assert shown.reasons == packet.reasons != ()
+    # The boundary allows no change, so the person lifts that once.
+    assert shown.releases == (("side_effects", 1),)
+
+
+def test_a_question_of_the_graph_is_shown_in_its_words() -> None:
+    run = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Which city?"))))
+    (shown,) = approvals_in(run.state)
+    assert (shown.question, shown.tool, shown.purpose) == ("Which city?", "", AskPurpose.QUESTION)
+
+
+def test_a_call_in_doubt_is_shown_with_the_call_it_is_about() -> None:
+    run = in_doubt()
+    (shown,) = approvals_in(run.state)
+    assert (shown.purpose, shown.tool) == (AskPurpose.OUTCOME, "write")
+    assert shown.about in run.state.doubted
+
+
+def in_doubt() -> Run:
+    """A run whose write nobody knows the outcome of."""
+    run = Run()
+    run.proposes(wants("write"))
+    run.approves()
+    run.loses()
+    return run
+
+
+@pytest.mark.parametrize(("kind", "happened"), [(Signal.APPROVE, Happened.YES), (Signal.REJECT, Happened.NO)])
+def test_a_yes_or_no_about_a_call_in_doubt_says_what_became_of_it(kind: Signal, happened: Happened) -> None:
+    run = in_doubt()
+    asked = run.question().id
+    report = answer_to(run.state, signal(kind, "run", packet_id=f"run/{asked}"))
+    assert report == arrivals.OutcomeJudged(asked, "ada", happened)
+
+
+def test_a_yes_to_a_question_in_words_carries_the_answer() -> None:
+    run = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Which city?"))))
+    asked = run.question().id
+    report = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id=asked, text="Rome"))
+    assert report == PersonSaid("ada", "Rome", asked)
+
+
+def test_a_no_to_a_question_in_words_refuses_it() -> None:
+    run = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Which city?"))))
+    asked = run.question().id
+    report = answer_to(run.state, signal(Signal.REJECT, "run", packet_id=asked, reason="no idea"))
+    assert report == arrivals.ApprovalRefused(asked, "ada", "no idea")
+
+
+def test_a_yes_to_a_held_call_approves_it_with_or_without_other_arguments() -> None:
+    run = Run()
+    run.proposes(wants("write"))
+    report = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id="run/1.2", arguments={"n": 2}))
+    assert report == PersonApproved("1.2", "ada", {"n": 2})
+
+
+def test_a_packet_of_another_run_is_refused() -> None:
+    with pytest.raises(RequestRejected) as refused:
+        answer_to(Run().state, signal(Signal.APPROVE, "run", packet_id="other/1.2"))
+    assert refused.value.code == PACKET_UNKNOWN
+
+
+def test_every_other_signal_is_reported_as_it_stands() -> None:
+    assert answer_to(Run().state, signal(Signal.PAUSE, "run")) == arrivals.PauseRequested("ada")

@@ -1,0 +1,149 @@
+"""The post: whoever holds a run hears what is left for it; whoever left it learns what became of it."""
+
+import asyncio
+import logging
+
+import pytest
+
+from remit.backend.memory.store import MemoryStore
+from remit.core.codec import encode_signal
+from remit.core.failure import Ending, RemitError
+from remit.core.signals import Signal
+from remit.orchestrate import post
+from remit.orchestrate.post import GOES_ON, SIGNAL_UNHEARD
+from tests.unit.orchestrate.house import calls, in_memory, keep, request, scripted, signal, systems, until
+from tests.unit.orchestrate.stage import play
+
+SLOW = {"text": "at last", "delay_ms": 20_000}
+
+
+def test_it_is_known_of_every_signal_whether_a_run_goes_on_after_it() -> None:
+    assert set(GOES_ON) == set(Signal)
+
+
+def test_what_was_left_while_nobody_listened_is_heard_when_the_run_is_taken_up() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            kit = scripted(calls("keep", text="x"), tools=[keep])
+            response = await system.run(request(), kit)
+            number = await store.inbox.put(response.run_id, encode_signal(signal(Signal.CANCEL, response.run_id)))
+            resumed = await system.resume(response.run_id)
+            assert resumed.terminal_code is Ending.USER_CANCEL
+            assert await store.inbox.outcome(number) == ("", "")
+
+    play(story())
+
+
+def test_a_holder_that_refuses_a_signal_says_so_to_whoever_left_it() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store, store) as (holder, other):
+            run_id = await holder.submit(request(), scripted(SLOW))
+            with pytest.raises(RemitError, match="NOT_PAUSED"):
+                await other.signal(signal(Signal.RESUME, run_id))
+            with pytest.raises(RemitError, match="PACKET_UNKNOWN"):
+                await other.signal(signal(Signal.APPROVE, run_id, packet_id="another/1.1"))
+            await holder.signal(signal(Signal.CANCEL, run_id))
+
+    play(story())
+
+
+def test_an_entry_that_cannot_be_read_is_settled_with_its_code_and_harms_nobody() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            run_id = await system.submit(request(), scripted(SLOW))
+            number = await store.inbox.put(run_id, b"no signal")
+
+            async def is_settled() -> bool:
+                return await store.inbox.outcome(number) is not None
+
+            await until(is_settled)
+            outcome = await store.inbox.outcome(number)
+            assert outcome is not None
+            assert outcome[0] == "SIGNAL_UNREADABLE"
+            await system.signal(signal(Signal.CANCEL, run_id))
+
+    play(story())
+
+
+def test_entries_for_runs_of_others_are_left_to_them() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            run_id = await system.submit(request(), scripted(SLOW))
+            theirs = await store.inbox.put("theirs", encode_signal(signal(Signal.CANCEL, "theirs")))
+            ours = await store.inbox.put(run_id, encode_signal(signal(Signal.CANCEL, run_id)))
+            await system.result(run_id)
+            assert await store.inbox.outcome(ours) == ("", "")
+            assert await store.inbox.outcome(theirs) is None
+
+    play(story())
+
+
+def test_a_signal_that_no_holder_hears_in_time_stays_and_its_sender_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(post, "OUTCOME_WAIT_MS_MAX", 60)
+
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            response = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
+            assert store.locks.take(response.run_id)  # Somebody who holds the run and does nothing.
+            with pytest.raises(RemitError) as told:
+                await system.signal(signal(Signal.CANCEL, response.run_id))
+            assert told.value.code == SIGNAL_UNHEARD
+            assert [entry.run_id for entry in await store.inbox.pending(after=0)] == [response.run_id]
+
+    play(story())
+
+
+def test_a_sender_takes_the_run_up_itself_once_its_holder_is_gone() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            response = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
+            assert store.locks.take(response.run_id)
+            sent = asyncio.create_task(system.signal(signal(Signal.CANCEL, response.run_id)))
+
+            async def is_left() -> bool:
+                return bool(await store.inbox.pending(after=0))
+
+            await until(is_left)
+            store.locks.release(response.run_id)
+            await sent
+            assert (await system.result(response.run_id)).terminal_code is Ending.USER_CANCEL
+
+    play(story())
+
+
+def test_an_inbox_that_cannot_be_read_is_logged_and_asked_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        readable, troubles = store.inbox.pending, [RemitError("STORE_BUSY", "try again")]
+
+        async def pending(*, after: int) -> object:
+            if troubles:
+                raise troubles.pop()
+            return await readable(after=after)
+
+        async with systems(store) as (system,):
+            run_id = await system.submit(request(), scripted(SLOW))
+            monkeypatch.setattr(store.inbox, "pending", pending)
+            number = await store.inbox.put(run_id, encode_signal(signal(Signal.CANCEL, run_id)))
+            assert (await system.result(run_id)).terminal_code is Ending.USER_CANCEL
+            assert await store.inbox.outcome(number) == ("", "")
+
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.post"):
+        play(story())
+    assert "the inbox could not be read" in caplog.text
+
+
+def test_a_house_that_never_drove_anything_closes_without_ado() -> None:
+    async def story() -> None:
+        async with in_memory():
+            pass
+
+    play(story())

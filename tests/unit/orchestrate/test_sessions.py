@@ -1,0 +1,217 @@
+"""Sessions: one exchange at a time, history of words only, and entries that carry forward."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from remit.core.failure import Ending, RemitError, RequestRejected
+from remit.core.messages import Role, system_message, user_message
+from remit.core.record import BlobRef, replace
+from remit.core.signals import Signal
+from remit.core.tools import ToolChoice, ToolChoiceMode
+from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
+from remit.kernel.state import pinned
+from remit.orchestrate.facade import System
+from remit.orchestrate.kit import kit_of
+from remit.orchestrate.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID, check_entries
+from remit.tool.registry import Registry
+from tests.unit.orchestrate.house import (
+    STORES,
+    Listening,
+    approval,
+    calls,
+    in_memory,
+    keep,
+    look,
+    request,
+    scripted,
+    signal,
+    store_of,
+    systems,
+)
+from tests.unit.orchestrate.stage import play
+
+
+async def said_in(system: System, session_id: str = "s") -> list[tuple[str, str]]:
+    """What a session remembers."""
+    return [(message.role.value, str(message.content)) for message in (await system.session(session_id)).messages]
+
+
+@pytest.mark.req("2.6")
+@pytest.mark.parametrize("kind", STORES)
+def test_the_next_exchange_shows_the_model_what_was_said_before(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        engine = Listening({"text": "Paris is warm."}, {"text": "London is wet."})
+        async with systems(store_of(kind, tmp_path)) as (system,):
+            for text in ("Paris?", "London?"):
+                asked = replace(
+                    request(text, session_id="s"), messages=(system_message("Be brief."), user_message(text))
+                )
+                await system.run(asked, kit_of(engine))
+            assert [message.content for message in engine.asked[1].messages] == [
+                "Be brief.",
+                "Paris?",
+                "Paris is warm.",
+                "London?",
+            ]
+            assert await said_in(system) == [
+                ("user", "Paris?"),
+                ("assistant", "Paris is warm."),
+                ("user", "London?"),
+                ("assistant", "London is wet."),
+            ]
+
+    play(story())
+
+
+def test_each_run_of_a_session_names_the_one_before_and_its_head() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            first = await system.run(request(session_id="s"), scripted({"text": "one"}))
+            second = await system.run(request(session_id="s"), scripted({"text": "two"}))
+            before, link = await system.state_of(first.run_id), pinned(await system.state_of(second.run_id)).session
+            assert link is not None
+            assert (link.ordinal, link.previous_run_id, link.previous_head) == (1, first.run_id, before.head)
+
+    play(story())
+
+
+@pytest.mark.req("2.11")
+def test_what_tools_returned_belongs_to_its_own_exchange_only() -> None:
+    async def story() -> None:
+        engine = Listening(calls("look", at="sky"), {"text": "It is blue."}, {"text": "You are welcome."})
+        async with in_memory() as system:
+            for text in ("Look up", "Thanks"):
+                await system.run(request(text, session_id="s"), kit_of(engine, Registry([look])))
+            assert {message.role for message in engine.asked[1].messages} == {Role.USER, Role.ASSISTANT, Role.TOOL}
+            assert [message.content for message in engine.asked[2].messages] == ["Look up", "It is blue.", "Thanks"]
+
+    play(story())
+
+
+def test_long_words_are_kept_once_and_come_back_in_full() -> None:
+    async def story() -> None:
+        question, answer = "why? " * 500, "because. " * 500
+        async with in_memory() as system:
+            await system.run(request(question, session_id="s"), scripted({"text": answer}))
+            second = await system.run(request("and?", session_id="s"), scripted({"text": answer}))
+            pinned_messages = pinned(await system.state_of(second.run_id)).request.messages
+            assert [type(message.content) for message in pinned_messages] == [BlobRef, BlobRef, str]
+            assert (await said_in(system))[:2] == [("user", question), ("assistant", answer)]
+
+    play(story())
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_session_whose_exchange_waits_for_a_person_takes_no_other(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with systems(store_of(kind, tmp_path)) as (system,):
+            kit = scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep])
+            waiting = (await system.run(request("Keep x", session_id="s"), kit)).waiting_for
+            assert waiting is not None
+            with pytest.raises(RequestRejected) as refused:
+                await system.run(request("And y", session_id="s"), kit)
+            assert refused.value.code == SESSION_BUSY
+            session = await system.session("s")
+            assert (session.is_open, [message.content for message in session.messages]) == (True, ["Keep x"])
+            await system.signal(approval(waiting.packet_ids[0]))
+            await system.settle()
+            assert await said_in(system) == [("user", "Keep x"), ("assistant", "kept")]
+
+    play(story())
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_of_two_exchanges_that_begin_together_one_is_refused(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with systems(store_of(kind, tmp_path)) as (system,):
+            kit = scripted({"text": "hello", "delay_ms": 50})
+            asked = [system.run(request(session_id="s"), kit) for _ in range(2)]
+            outcomes = await asyncio.gather(*asked, return_exceptions=True)
+            refused = [outcome for outcome in outcomes if isinstance(outcome, RemitError)]
+            assert [error.code for error in refused] == [SESSION_BUSY]
+            assert len(await system.store.catalogue.session("s")) == 1
+
+    play(story())
+
+
+def test_an_exchange_that_came_to_nothing_is_over_and_the_next_may_begin() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id = await system.submit(request("Wait", session_id="s"), scripted({"text": "…", "delay_ms": 20_000}))
+            await system.signal(signal(Signal.CANCEL, run_id))
+            assert (await system.result(run_id)).terminal_code is Ending.USER_CANCEL
+            await system.run(request("Again", session_id="s"), scripted({"text": "hello"}))
+            assert await said_in(system) == [("user", "Wait"), ("user", "Again"), ("assistant", "hello")]
+
+    play(story())
+
+
+@pytest.mark.req("2.10")
+def test_entries_carry_forward_from_run_to_run_and_new_ones_are_added() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            first = await system.run(request(session_id="s"), scripted({"text": "one"}), entries={"a": "1"})
+            await system.note(first.run_id, "ada", "b", "[2]")
+            await system.run(request(session_id="s"), scripted({"text": "two"}), entries={"a": "3"})
+            assert (await system.session("s")).entries == (("a", "3"), ("b", "[2]"))
+
+    play(story())
+
+
+def test_a_session_with_too_many_entries_takes_no_more() -> None:
+    async def story() -> None:
+        entries = {f"key {number}": "1" for number in range(SESSION_ENTRIES_MAX + 1)}
+        async with in_memory() as system:
+            with pytest.raises(RequestRejected) as refused:
+                await system.run(request(session_id="s"), scripted({"text": "one"}), entries=entries)
+            assert refused.value.code == "SESSION_FULL"
+
+    play(story())
+
+
+def test_a_session_that_never_was_has_nothing() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            session = await system.session("nobody's")
+            assert (session.messages, session.entries, session.run_id, session.is_open) == ((), (), "", False)
+
+    play(story())
+
+
+def test_a_fork_takes_no_place_in_the_session() -> None:
+    async def story() -> None:
+        kit = scripted({"text": "hello", "delay_ms": 50})
+        async with in_memory() as system:
+            run_id = await system.submit(request(session_id="s"), kit)
+            await system.signal(signal(Signal.CANCEL, run_id))
+            await system.result(run_id)
+            heard = await system.signal(signal(Signal.RETRY, run_id), kit=kit)
+            await system.result(heard.fork_id)
+            assert [entry.run_id for entry in await system.store.catalogue.session("s")] == [run_id]
+
+    play(story())
+
+
+@pytest.mark.parametrize("value", ["", "{", '{"a": NaN}', '"' + "x" * 5000 + '"', "[" * 200 + "]" * 200])
+def test_a_value_that_is_no_small_json_text_is_refused(value: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        check_entries([("key", value)])
+    assert refused.value.code == SESSION_ENTRY_INVALID
+
+
+def test_values_are_kept_in_their_canonical_form() -> None:
+    assert check_entries([("key", ' {"b": 1, "a": 2.0} ')]) == (("key", '{"a":2,"b":1}'),)
+
+
+def test_a_request_of_a_session_keeps_its_own_terms() -> None:
+    async def story() -> None:
+        engine = Listening({"text": "one"}, {"text": "two"})
+        async with in_memory() as system:
+            await system.run(request(session_id="s"), kit_of(engine, Registry([look])))
+            choice = ToolChoice(ToolChoiceMode.NONE)
+            await system.run(replace(request(session_id="s"), tool_choice=choice), kit_of(engine, Registry([look])))
+        assert [len(asked.tools) for asked in engine.asked] == [1, 0]
+
+    play(story())

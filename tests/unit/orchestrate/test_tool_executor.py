@@ -1,0 +1,214 @@
+"""Calling tools: what was judged is what is called, and an outcome is reported whether or not anybody still waits."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from remit.core.arrivals import Happened
+from remit.core.codec import read_json
+from remit.core.commands import CallTool, ReconcileTool
+from remit.core.failure import ErrorCode
+from remit.core.record import Text
+from remit.core.tools import ToolResult
+from remit.kernel.state import RunState
+from remit.orchestrate.executors.tool import ToolExecutor
+from remit.orchestrate.kit import Kit
+from remit.orchestrate.ports import Live
+from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
+from remit.tool.declare import Tool, tool
+from remit.tool.outcomes import Stop
+from remit.tool.registry import Registry
+from tests.unit.orchestrate.stage import play
+
+KEY = "run:1.1"
+
+
+async def inline(text: Text) -> str:
+    assert isinstance(text, str)
+    return text
+
+
+class Desk:
+    """An executor with its tools, and what it heard too late."""
+
+    def __init__(self, *tools: Tool) -> None:
+        self.late: list[tuple[str, Report]] = []
+        registry = Registry(tools)
+        self.executor = ToolExecutor(lambda run_id: Kit({}, registry), inline, lambda *heard: self.late.append(heard))
+        self.live = Live("run", RunState())
+
+    async def call(self, name: str, arguments: str = "{}", *, timeout_ms: int = 5_000) -> Report:
+        """Have a tool called."""
+        command = CallTool("1.1", "call", name, "version", arguments, b"hash", KEY, timeout_ms, ())
+        self.live.state.open = {command.id: command}
+        return await self.executor.call(self.live, command)
+
+    async def reconcile(self, name: str, *, timeout_ms: int = 5_000) -> Report:
+        """Have a tool asked about the call that is open."""
+        return await self.executor.reconcile(self.live, ReconcileTool("2.1", "1.1", name, KEY, timeout_ms))
+
+
+def made(function: Callable[..., Any], **terms: Any) -> Tool:
+    return tool(effect="write", **terms)(function)
+
+
+def add(a: int, b: int) -> int:
+    """Add."""
+    return a + b
+
+
+def fail() -> str:
+    """Fail."""
+    raise OSError("no disk")
+
+
+def keyed(text: str, idempotency_key: str) -> str:
+    """Tell the key."""
+    return f"{text} under {idempotency_key}"
+
+
+async def hang() -> str:
+    """Never return."""
+    await asyncio.Event().wait()
+    return ""
+
+
+def finish() -> Stop:
+    """End the loop."""
+    return Stop("that is all")
+
+
+def test_a_tool_is_called_with_the_arguments_of_the_command() -> None:
+    report = play(Desk(made(add)).call("add", '{"a":2,"b":3}'))
+    assert isinstance(report, ToolSaid)
+    assert (report.command_id, report.result) == ("1.1", ToolResult("call", "add", "5"))
+    assert report.duration_ms >= 0
+
+
+def test_the_key_minted_for_the_call_reaches_the_tool() -> None:
+    report = play(Desk(made(keyed)).call("keyed", '{"text":"x"}'))
+    assert isinstance(report, ToolSaid)
+    assert report.result.content == f"x under {KEY}"
+
+
+def test_a_tool_that_ends_the_loop_says_so() -> None:
+    report = play(Desk(made(finish, may_stop_loop=True)).call("finish"))
+    assert isinstance(report, ToolSaid)
+    assert (report.result.content, report.result.stop_loop) == ("that is all", True)
+
+
+def test_what_the_tools_own_check_found_wrong_comes_with_the_report() -> None:
+    report = play(Desk(made(add, verify=lambda arguments, result: "not in the ledger")).call("add", '{"a":1,"b":1}'))
+    assert isinstance(report, ToolSaid)
+    assert report.refuted == "not in the ledger"
+
+
+def test_a_tool_that_nobody_has_is_unavailable() -> None:
+    report = play(Desk().call("add"))
+    assert report == ToolBroke("1.1", ErrorCode.TOOL_UNAVAILABLE, "nobody here has a tool named 'add'")
+
+
+@pytest.mark.req("0.24")
+def test_a_tool_that_says_it_is_not_available_is_not_called() -> None:
+    report = play(Desk(made(add, available=lambda: False)).call("add", '{"a":1,"b":1}'))
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_UNAVAILABLE
+
+
+def test_a_tool_that_raises_is_reported_with_what_it_raised() -> None:
+    report = play(Desk(made(fail)).call("fail"))
+    assert isinstance(report, ToolBroke)
+    assert (report.code, report.error) == (ErrorCode.TOOL_EXECUTION_FAILED, "OSError: no disk")
+
+
+def test_a_coroutine_that_takes_too_long_is_cut_off() -> None:
+    report = play(Desk(made(hang)).call("hang", timeout_ms=20))
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_TIMEOUT
+    assert report.error == "tool 'hang' took longer than timeout_ms=20"
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_thread_that_does_not_stop_is_kept_in_sight_and_its_outcome_told_when_it_comes(breaks: bool) -> None:
+    go_on = threading.Event()
+
+    def stubborn() -> str:
+        """Do not listen."""
+        go_on.wait(20)
+        if breaks:
+            raise OSError("no disk")
+        return "done after all"
+
+    async def story() -> Desk:
+        desk = Desk(made(stubborn))
+        report = await desk.call("stubborn", timeout_ms=20)
+        assert isinstance(report, ToolBroke)
+        assert report.code is ErrorCode.TOOL_TIMEOUT
+        assert (len(desk.executor.abandoned), desk.late) == (1, [])
+        go_on.set()
+        await asyncio.gather(*desk.executor.abandoned)
+        await asyncio.sleep(0)
+        assert desk.executor.abandoned == set()
+        return desk
+
+    ((run_id, late),) = play(story()).late
+    assert run_id == "run"
+    if breaks:
+        assert late == ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "OSError: no disk")
+    else:
+        assert late == ToolSaid("1.1", ToolResult("call", "stubborn", "done after all"))
+
+
+@pytest.mark.parametrize(
+    ("account", "report"),
+    [
+        (lambda key: 5, ToolAccounted("2.1", Happened.YES, "5")),
+        (lambda key: False, ToolAccounted("2.1", Happened.NO)),
+        (lambda key: None, ToolAccounted("2.1", Happened.UNKNOWN)),
+    ],
+)
+def test_a_tool_is_asked_what_became_of_the_call_with_the_key(account: Any, report: Report) -> None:
+    async def story() -> Report:
+        desk = Desk(made(add, reconcile=account))
+        await desk.call("add", '{"a":2,"b":3}')
+        return await desk.reconcile("add")
+
+    assert play(story()) == report
+
+
+def test_a_tool_may_be_asked_with_the_arguments_of_the_call_as_well() -> None:
+    asked: list[tuple[str, Any]] = []
+
+    def account(key: str, arguments: dict[str, Any]) -> bool:
+        asked.append((key, arguments))
+        return True
+
+    async def story() -> Report:
+        desk = Desk(made(add, reconcile=account))
+        await desk.call("add", '{"a":2,"b":3}')
+        return await desk.reconcile("add")
+
+    play(story())
+    assert asked == [(KEY, read_json('{"a":2,"b":3}'))]
+
+
+def test_a_tool_that_takes_too_long_to_remember_does_not_know() -> None:
+    async def account(key: str) -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    async def story() -> Report:
+        desk = Desk(made(add, reconcile=account))
+        await desk.call("add", '{"a":2,"b":3}')
+        return await desk.reconcile("add", timeout_ms=20)
+
+    assert play(story()) == ToolAccounted("2.1", Happened.UNKNOWN)
+
+
+def test_nobody_knows_of_a_call_that_is_not_open_or_of_a_tool_that_is_not_there() -> None:
+    desk = Desk(made(add))
+    assert play(desk.reconcile("add")) == ToolAccounted("2.1", Happened.UNKNOWN)
+    assert play(desk.reconcile("other")) == ToolAccounted("2.1", Happened.UNKNOWN)
