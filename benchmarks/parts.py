@@ -11,7 +11,7 @@ from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, Node
 from remit.kernel.authorize import ALLOWED, CHECKS, Verdict, authorize
 from remit.kernel.graph import compile_graph
 from remit.kernel.guards import holds, parse_guard
-from remit.kernel.tally import Tally, tally_of
+from remit.kernel.tally import Tally
 from remit.kernel.view import view_of
 
 GUARD = "outcome == 'answered' && visits < 3 && left_tool_calls > 0"
@@ -128,4 +128,4 @@ def judged_call(effort: Effort) -> tuple[Tally, ProposedCall]:
     met = picked(asyncio.run(play()))
     state, turn = next(pair for pair in met[len(met) // 2 :] if isinstance(pair[1].arrival, ModelAnswered))
     assert isinstance(turn.arrival, ModelAnswered)
-    return tally_of(state, turn.at_ms), turn.arrival.calls[0]
+    return Tally(state, turn.at_ms), turn.arrival.calls[0]

@@ -5,7 +5,6 @@ Rule 2: nothing here judges, counts limits or looks at the time.
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from remit.core import arrivals, commands, rulings
@@ -69,7 +68,7 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
     state.is_unjudged = False
     if kind is _TOOL:
         state.stopped = False
-    elif kind in _PARENTS:
+    elif state.children_failed and kind in _PARENTS:
         state.children_failed = 0
 
 
@@ -80,7 +79,8 @@ def _settle_command(state: RunState, ruling: rulings.CommandSettled, arrival: Ar
 def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
     command = _close(state, ruling.command_id, ruling.charged)
     assert isinstance(command, commands.CallTool)
-    state.doubted.pop(command.id, None)
+    if state.doubted:
+        state.doubted.pop(command.id, None)
     trace = state.calls[command.id]
     trace.rung, trace.code, trace.seq = ruling.rung, ruling.code, state.seq
     trace.verifier, trace.evidence = ruling.verifier, ruling.evidence
@@ -272,35 +272,33 @@ def _part(state: RunState, command: Command, arrival: Arrival) -> None:
     state.parting.append(command)
 
 
-APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], None]] = MappingProxyType(
-    {
-        rulings.RunAccepted: _nothing,
-        rulings.NodeEntered: _enter_node,
-        rulings.CommandSettled: _settle_command,
-        rulings.CallSettled: _settle_call,
-        rulings.ToolCallRefused: _refuse_call,
-        rulings.OutcomeDoubted: _doubt,
-        rulings.QuestionSettled: _settle_question,
-        rulings.RetryPlanned: _plan_retry,
-        rulings.UsageExceeded: _nothing,
-        rulings.CheckFailed: _fail_check,
-        rulings.ValidatorHeard: _hear_validator,
-        rulings.GroundingViolated: _nothing,
-        rulings.OutcomeParked: _park,
-        rulings.RunPaused: _pause,
-        rulings.RunResumed: _resume,
-        rulings.FeedbackTaken: _nothing,
-        rulings.AddendumNoted: _note_addendum,
-        rulings.RunEnded: _end,
-        commands.CallModel: _call_model,
-        commands.CallTool: _call_tool,
-        commands.ReconcileTool: _open_plainly,
-        commands.CallCode: _open_plainly,
-        commands.Retrieve: _open_plainly,
-        commands.AskHuman: _ask_human,
-        commands.SetTimer: _open_plainly,
-        commands.StartChild: _start_child,
-        commands.CancelCommand: _part,
-        commands.ForkRun: _part,
-    }
-)
+APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], None]] = {
+    rulings.RunAccepted: _nothing,
+    rulings.NodeEntered: _enter_node,
+    rulings.CommandSettled: _settle_command,
+    rulings.CallSettled: _settle_call,
+    rulings.ToolCallRefused: _refuse_call,
+    rulings.OutcomeDoubted: _doubt,
+    rulings.QuestionSettled: _settle_question,
+    rulings.RetryPlanned: _plan_retry,
+    rulings.UsageExceeded: _nothing,
+    rulings.CheckFailed: _fail_check,
+    rulings.ValidatorHeard: _hear_validator,
+    rulings.GroundingViolated: _nothing,
+    rulings.OutcomeParked: _park,
+    rulings.RunPaused: _pause,
+    rulings.RunResumed: _resume,
+    rulings.FeedbackTaken: _nothing,
+    rulings.AddendumNoted: _note_addendum,
+    rulings.RunEnded: _end,
+    commands.CallModel: _call_model,
+    commands.CallTool: _call_tool,
+    commands.ReconcileTool: _open_plainly,
+    commands.CallCode: _open_plainly,
+    commands.Retrieve: _open_plainly,
+    commands.AskHuman: _ask_human,
+    commands.SetTimer: _open_plainly,
+    commands.StartChild: _start_child,
+    commands.CancelCommand: _part,
+    commands.ForkRun: _part,
+}

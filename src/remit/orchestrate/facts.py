@@ -22,7 +22,7 @@ from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
-from remit.core.record import replace, size_bytes
+from remit.core.record import Text, replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
@@ -122,17 +122,17 @@ class Facts:
         proposed = result.tool_calls
         if len(proposed) > CALLS_MAX:
             message = f"the model proposed {len(proposed)} calls in one answer, calls_max={CALLS_MAX}"
-            return arrivals.ModelFailed(
-                report.command_id, ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, usage
-            )
-        bound, text, reasoning = MESSAGE_TOKENS_OVERHEAD, "", ""
+            return arrivals.ModelFailed(report.command_id, ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, usage)
+        bound = MESSAGE_TOKENS_OVERHEAD
+        text: Text = ""
+        reasoning: Text = ""
         violations: tuple[Violation, ...] = ()
         if result.content or result.reasoning:
-            text, reasoning = clean(result.content or ""), clean(result.reasoning or "")
-            bound += size_bytes(text) + size_bytes(reasoning)
-            violations = () if proposed else self._output_violations(pinned(state), text)
-            text, reasoning = stored(text, kept), stored(reasoning, kept)
-        calls = []
+            said, thought = clean(result.content or ""), clean(result.reasoning or "")
+            bound += size_bytes(said) + size_bytes(thought)
+            violations = () if proposed else self._output_violations(pinned(state), said)
+            text, reasoning = stored(said, kept), stored(thought, kept)
+        calls: list[ProposedCall] = []
         for call in proposed:
             judged, call_bound = self._proposed(state, call, kept, len(calls))
             calls.append(judged)
