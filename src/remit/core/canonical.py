@@ -94,10 +94,9 @@ def _is_plain(value: Any, levels_left: int) -> bool:
         kind = type(member)
         if kind is str or kind is bool or member is None:
             continue
-        if kind is int:
-            if not -INTEGER_MAX <= member <= INTEGER_MAX:
-                return False
-        elif kind is float:
+        if kind is int and -INTEGER_MAX <= member <= INTEGER_MAX:
+            continue
+        if kind is float:
             if not (FRACTION_MIN < abs(member) < FRACTION_MAX and member % 1.0):
                 return False
         elif kind not in _CONTAINERS or not _is_plain(member, levels_left - 1):

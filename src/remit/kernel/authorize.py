@@ -144,7 +144,7 @@ def is_for_a_person_to_lift(call: ProposedCall, tally: Tally) -> bool:
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
     """The same tool with the same arguments was not already called too often without a change between."""
     key = (call.tool, call.arguments_hash)
-    times = tally.state.repeats.get(key, 0) + tally.repeats.get(key, 0)
+    times = tally.state.repeats.get(key, 0) + tally.repeats.count(key)
     if times < IDENTICAL_CALLS_MAX:
         return ALLOWED
     return _refuse(

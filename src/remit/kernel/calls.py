@@ -30,14 +30,16 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
     """Order an authorized call, with a key of our own; what it reserves is promised from here on."""
     tool = tally.state.tools[call.tool]
     key = (call.tool, call.arguments_hash)
-    tally.repeats[key] = tally.repeats.get(key, 0) + 1
+    tally.repeats += (key,)
     if tool.delegates:
         start_delegate(tally, call)
         return
     mutating = tool.effect in MUTATING
     if mutating:
         tally.uncommitted[key] = Rung.ATTEMPTED
-    command_id = tally.next_id()
+    command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, rules_here(tally)
+    if timeout_ms > rules.timeout_ms:
+        timeout_ms = rules.timeout_ms
     tally.order(
         CallTool(
             command_id,
@@ -47,7 +49,7 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
             call.arguments,
             call.arguments_hash,
             f"{tally.state.run_id}:{command_id}",
-            min(tool.timeout_ms, rules_here(tally).timeout_ms),
+            timeout_ms,
             tally.state.tool_charges[call.tool],
             mutating,
             approved_by,
@@ -94,7 +96,7 @@ def settle_call(
     # It is charged exactly what it reserved, so what the run holds does not change; only the node waits no more.
     tally.blocking -= 1
     if rung is _COMMITTED:
-        tally.committed.append(command.tool)
+        tally.committed += (command.tool,)
         if tally.state.failures_in_a_row:
             tally.failures_in_a_row[command.tool] = None
     else:
@@ -104,7 +106,7 @@ def settle_call(
     if command.mutating:
         tally.uncommitted[command.tool, command.arguments_hash] = code
         drop_inquiry(tally, command.id)
-    tally.rule(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
+    tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
 
 
 def drop_inquiry(tally: Tally, command_id: str) -> None:

@@ -256,8 +256,8 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     if tally.ending is not None and (tally.blocking or tally.ending in AT_ONCE):
         # What still waits can only be cut off by ending; who was stopped at once does nothing more.
         return _enter(tally, _terminal(tally, CLASS_OF[tally.ending]), outcome)
-    visits, visits_max = tally.visits.get(target, 0), node.visits_max
-    if visits_max and tally.state.visits[target] + visits >= visits_max:
+    visits_max = node.visits_max
+    if visits_max and tally.state.visits[target] + tally.visits.count(target) >= visits_max:
         return _leave_exhausted(tally, outcome, iterations_exhausted(tally, node.name, visits_max))
     if left(tally, _STEPS) <= 0:
         return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))
@@ -267,7 +267,7 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
         tool.refuse_proposals(tally)
     if tally.ending is not None:
         tally.ending, tally.error, tally.message = None, None, ""
-    tally.visits[target] = visits + 1
+    tally.visits += (target,)
     tally.promised[_STEPS] += 1
     tally.node = target
     tally.decisions.append(NodeEntered(node.name, outcome))

@@ -85,7 +85,7 @@ def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     tally.release(command)
     for dimension, amount in charged:
         tally.promised[dimension] += amount
-    tally.rule(CommandSettled(command.id, charged))
+    tally.decisions.append(CommandSettled(command.id, charged))
     if charged == command.reserved:
         return None
     for (dimension, amount), (its_dimension, its_amount) in zip(charged, command.reserved, strict=False):

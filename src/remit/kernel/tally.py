@@ -82,18 +82,19 @@ class Tally:
         self.promised = _NOTHING.copy()
         # The command whose outcome is being judged: it is settled once, by the rule that judges it.
         self.answering = ""
-        self.repeats: dict[CallKey, int] = {}
-        self.visits: dict[int, int] = {}
+        # Calls that were ordered and nodes that were entered, each as often as it was.
+        self.repeats: tuple[CallKey, ...] = ()
+        self.visits: tuple[int, ...] = ()
         # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
         # None when a person replaced it by another.
         self.uncommitted: dict[CallKey, str | None] = {}
-        self.committed: list[str] = []
+        self.committed: tuple[str, ...] = ()
         self.failures_in_a_row: dict[str, Streak | None] = {}
         self.children_failed = 0
         # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows.
         self.answers = 0
         self.last_error = ""
-        self.problems: list[str] = []
+        self.problems: tuple[str, ...] = ()
         self.ending: Ending | None = None
         self.error: ErrorCode | None = None
         self.message = ""

@@ -61,7 +61,7 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "node": lambda tally, _: _node(tally).name,
         "lifecycle": lambda tally, _: _node(tally).lifecycle.value,
         "loop_state": lambda tally, _: _node(tally).loop_state.value,
-        "visits": lambda tally, _: tally.state.visits[tally.node] + tally.visits.get(tally.node, 0),
+        "visits": lambda tally, _: tally.state.visits[tally.node] + tally.visits.count(tally.node),
         "iterations": lambda tally, _: tally.state.iterations + tally.answers,
         "attempt": lambda tally, _: tally.state.repairs + 1,
         "turns": lambda tally, _: tally.seq,

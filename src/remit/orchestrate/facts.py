@@ -289,7 +289,9 @@ def _figures(usage: TokenUsage) -> TokenUsage:
 def _figure(duration_ms: int) -> int:
     if type(duration_ms) is not int or duration_ms < 0:
         return 0
-    return duration_ms if duration_ms < FIGURE_MAX else FIGURE_MAX
+    if duration_ms > FIGURE_MAX:
+        return FIGURE_MAX
+    return duration_ms
 
 
 def _stored(message: Message, kept: Kept) -> Message:

@@ -40,6 +40,7 @@ class _Work:
         self.alarm: asyncio.TimerHandle | None = None
         self.rung: set[str] = set()
         # Who waits for the next report; or which command is awaited directly, in which task, and whether it was cut off.
+        # One task drives a run, from the first report it receives until the run is forgotten.
         self.waiter: asyncio.Future[None] | None = None
         self.direct = ""
         self.driver: asyncio.Task[Any] | None = None
@@ -94,7 +95,10 @@ class InProcessDispatch:
         executor = self._executors.get(type(command))
         if executor is None:
             return unperformed(command)
-        work.direct, work.driver = command.id, asyncio.current_task()
+        work.direct = command.id
+        if work.driver is None or work.driver.done():
+            # Asked for once and not with every command: it takes a system call to find out.
+            work.driver = asyncio.current_task()
         try:
             report = await executor(sender, command)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor

@@ -144,7 +144,7 @@ def test_the_third_identical_call_without_a_change_between_is_a_repeat() -> None
 def test_calls_of_one_answer_are_judged_one_after_the_other() -> None:
     tally = Run().tally()
     call = wants("look")
-    tally.repeats[call.tool, call.arguments_hash] = 2
+    tally.repeats = ((call.tool, call.arguments_hash),) * 2
     assert authorize(call, tally).code == Refusal.REPEATED_CALL
 
 

@@ -74,7 +74,7 @@ def test_observations_of_a_tool_add_up_over_turns() -> None:
     run.returns()
     run.returns()
     tally = run.tally()
-    tally.committed.append("look")
+    tally.committed = ("look",)
     assert (times_committed(tally, "look"), times_committed(tally, "fetch")) == (3, 0)
     assert has_observed_anything(tally)
 

@@ -53,7 +53,9 @@ def order_model_call(tally: Tally, *, attempt: int) -> str | None:
     input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
     if input_tokens > state.caps[_CONTEXT]:
         return exhausted(tally, Dimension.CONTEXT_TOKENS, input_tokens)
-    max_tokens = min(manifest.request.hints.max_tokens or OUTPUT_TOKENS_DEFAULT, left(tally, _OUTPUT))
+    max_tokens, tokens_left = manifest.request.hints.max_tokens or OUTPUT_TOKENS_DEFAULT, left(tally, _OUTPUT)
+    if max_tokens > tokens_left:
+        max_tokens = tokens_left
     if max_tokens <= 0:
         return exhausted(tally, Dimension.OUTPUT_TOKENS, 1)
     charges = model_charges(model, input_tokens, max_tokens)
