@@ -203,9 +203,7 @@ def test_what_is_used_and_reserved_never_exceeds_a_cap(
         tally = Tally(purse.state, 1000)
         for act in turn:
             purse.act(tally, act)
-            promised = [
-                sum(three) for three in zip(purse.state.used, purse.state.reserved, tally.promised, strict=True)
-            ]
+            promised = [cap - left for cap, left in zip(caps, tally.left, strict=True)]
             assert promised == purse.held()
             assert all(amount <= cap for amount, cap in zip(promised, caps, strict=True))
         purse.take(arrivals.TimerFired("made up"), tuple(tally.decisions))

@@ -64,7 +64,7 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
         visits=[0] * len(graph.nodes),
         caps=list(manifest.caps),
         used=[0] * len(manifest.caps),
-        reserved=[0] * len(manifest.caps),
+        left=list(manifest.caps),
         deadline_at_ms=min(deadline, manifest.deadline_at_ms or deadline),
         context=list(manifest.request.messages),
         context_tokens=arrival.messages_tokens_bound,

@@ -27,7 +27,7 @@ from remit.kernel.rules import child, code, human, model, signal, started, timer
 from remit.kernel.rules.signal import on_retry
 from remit.kernel.rules.started import STARTED
 from remit.kernel.rules.timer import AGAIN
-from remit.kernel.spend import exhausted, iterations_exhausted, left
+from remit.kernel.spend import exhausted, iterations_exhausted
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 from remit.kernel.view import view_of
@@ -259,7 +259,7 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     visits_max = node.visits_max
     if visits_max and tally.state.visits[target] + tally.visits.count(target) >= visits_max:
         return _leave_exhausted(tally, outcome, iterations_exhausted(tally, node.name, visits_max))
-    if left(tally, _STEPS) <= 0:
+    if tally.left[_STEPS] <= 0:
         return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))
     if kind is _TOOL:
         tally.stopped = False
@@ -268,7 +268,7 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     if tally.ending is not None:
         tally.ending, tally.error, tally.message = None, None, ""
     tally.visits += (target,)
-    tally.promised[_STEPS] += 1
+    tally.left[_STEPS] -= 1
     tally.node = target
     tally.decisions.append(NodeEntered(node.name, outcome))
     return ENTRIES[kind](tally, node)

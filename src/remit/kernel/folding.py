@@ -31,19 +31,20 @@ _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 
 def _open(state: RunState, command: Command) -> None:
     state.open[command.id] = command
-    reserved = state.reserved
+    left = state.left
     for dimension, amount in command.reserved:
-        reserved[dimension] += amount
+        left[dimension] -= amount
     if type(command) in WAITED_FOR or blocks(command):
         state.blocking += 1
 
 
 def _close(state: RunState, command_id: str, charged: Charges) -> Command:
     command = state.open.pop(command_id)
-    reserved, used = state.reserved, state.used
+    left, used = state.left, state.used
     for dimension, amount in command.reserved:
-        reserved[dimension] -= amount
+        left[dimension] += amount
     for dimension, amount in charged:
+        left[dimension] -= amount
         used[dimension] += amount
     if type(command) in WAITED_FOR or blocks(command):
         state.blocking -= 1
@@ -65,6 +66,7 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
     state.visits[index] += 1
     state.steps += 1
     state.used[_STEPS] += 1
+    state.left[_STEPS] -= 1
     state.is_unjudged = False
     if kind is _TOOL:
         state.stopped = False
@@ -170,6 +172,7 @@ def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: 
     state.asking -= 1
     for dimension, amount in ruling.releases:
         state.caps[dimension] += amount
+        state.left[dimension] += amount
     for timer in [c for c in state.open.values() if isinstance(c, SetTimer) and c.about == question.id]:
         del state.open[timer.id]
     if question.packet is not None and not question.packet.about:

@@ -89,10 +89,11 @@ class RunState:
     parked: OutcomeParked | None = None
     paused: bool = False
 
-    # The budget vector, in the order of Dimension. Caps begin as the manifest's and grow by what people release.
+    # The budget vector, in the order of Dimension. Caps begin as the manifest's and grow by what people release; what
+    # is left of them is neither used nor reserved by an open command.
     caps: list[int] = field(default_factory=list)
     used: list[int] = field(default_factory=list)
-    reserved: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
     deadline_at_ms: int = 0
     # How many questions to people are open.
     asking: int = 0
@@ -159,6 +160,11 @@ class RunState:
     message: str = ""
     # How many turns came after the ending.
     addenda: int = 0
+
+    @property
+    def reserved(self) -> list[int]:
+        """What open commands hold, per dimension."""
+        return [cap - used - left for cap, used, left in zip(self.caps, self.used, self.left, strict=True)]
 
 
 def pinned(state: RunState) -> Manifest:

@@ -7,7 +7,6 @@ Rule 3: whatever is counted here, folding the turn counts again: a field of the 
 """
 
 from remit.core.arrivals import ProposedCall
-from remit.core.budget import DIMENSIONS
 from remit.core.commands import (
     AskHuman,
     AskPurpose,
@@ -32,8 +31,6 @@ from remit.kernel.state import CallKey, RunState, Streak
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
 
-_NOTHING = [0] * DIMENSIONS
-
 
 def blocks(command: Command) -> bool:
     """Whether the node waits for this command. A question about a doubted call does not: the call itself does."""
@@ -51,7 +48,7 @@ class Tally:
     __slots__ = (
         "answer", "answer_violations", "answering", "answers", "asking", "at_ms", "blocking", "children_failed",
         "committed", "context_tokens", "decisions", "ending", "error", "failures_in_a_row", "graph", "is_unjudged",
-        "last_error", "manifest", "message", "messages_count", "node", "paused", "problems", "promised", "proposed",
+        "last_error", "left", "manifest", "message", "messages_count", "node", "paused", "problems", "proposed",
         "repeats", "seq", "state", "stopped", "uncommitted", "visits",
     )
     # fmt: on
@@ -78,8 +75,8 @@ class Tally:
         self.stopped = state.stopped
         self.is_unjudged = state.is_unjudged
         self.decisions: list[Decision] = []
-        # Per dimension: what this turn reserved and charged, less what it released.
-        self.promised = _NOTHING.copy()
+        # Per dimension: what remains, with everything taken off that this turn has promised so far.
+        self.left = state.left.copy()
         # The command whose outcome is being judged: it is settled once, by the rule that judges it.
         self.answering = ""
         # Calls that were ordered and nodes that were entered, each as often as it was.
@@ -109,18 +106,18 @@ class Tally:
 
     def order(self, command: Command) -> None:
         """Record a command and promise what it reserves."""
-        promised = self.promised
+        left = self.left
         for dimension, amount in command.reserved:
-            promised[dimension] += amount
+            left[dimension] -= amount
         if type(command) in WAITED_FOR or blocks(command):
             self.blocking += 1
         self.decisions.append(command)
 
     def release(self, command: Command) -> None:
         """Take back what a command reserved, now that it has an outcome."""
-        promised = self.promised
+        left = self.left
         for dimension, amount in command.reserved:
-            promised[dimension] -= amount
+            left[dimension] += amount
         if type(command) in WAITED_FOR or blocks(command):
             self.blocking -= 1
 

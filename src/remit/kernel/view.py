@@ -13,7 +13,6 @@ from remit.core.record import size_bytes
 from remit.core.rulings import CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.kernel.grounding import unproven_effects
 from remit.kernel.guards import GUARD_VIEW
-from remit.kernel.spend import left
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 
@@ -52,7 +51,7 @@ def _children_open(tally: Tally) -> int:
 
 
 def _left_of(dimension: Dimension) -> Value:
-    return lambda tally, _: left(tally, dimension)
+    return lambda tally, _: tally.left[dimension]
 
 
 VALUES: Mapping[str, Value] = MappingProxyType(

@@ -203,7 +203,7 @@ class TestRuns:
     def test_what_is_open_or_reserved_after_the_ending_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
         run.state.open["9.9"] = commands.Retrieve("9.9", 1000)
-        run.state.reserved[Dimension.TOOL_CALLS] = 1
+        run.state.left[Dimension.TOOL_CALLS] -= 1
         assert len(told("an_ended_run_holds_nothing", world, run)) == 2
 
     def test_an_open_run_holds_what_it_needs(self) -> None:
