@@ -207,14 +207,16 @@ def _move(tally: Tally, outcome: str | None) -> None:
 
     Every node entered on the way costs a step or is a terminal, so this ends.
     """
+    sure = tally.graph.sure
     while outcome is not None:
         if tally.paused and tally.ending not in AT_ONCE:
             _park(tally, outcome)
             return
         if outcome == AGAIN:
-            outcome = model.order_model_call(tally, attempt=tally.state.attempt + 1)
-        else:
-            outcome = _enter(tally, _target(tally, outcome), outcome)
+            outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.attempt + 1)
+            continue
+        target = sure[tally.node].get(outcome) if tally.node >= 0 else None
+        outcome = _enter(tally, _chosen(tally, outcome) if target is None else target, outcome)
 
 
 def _park(tally: Tally, outcome: str) -> None:
@@ -224,11 +226,9 @@ def _park(tally: Tally, outcome: str) -> None:
         tally.rule(OutcomeParked(outcome, tally.ending, tally.error, tally.message))
 
 
-def _target(tally: Tally, outcome: str) -> int:
-    """Where an outcome leads. A condition that cannot be decided leads to review."""
+def _chosen(tally: Tally, outcome: str) -> int:
+    """Where an outcome leads that has no sure edge. A condition that cannot be decided leads to review."""
     graph = tally.graph
-    if tally.node >= 0 and (target := graph.sure[tally.node].get(outcome)) is not None:
-        return target
     if outcome == STARTED:
         return graph.start
     if tally.node < 0:

@@ -64,7 +64,6 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
     if kind is _TERMINAL:
         return
     state.visits[index] += 1
-    state.steps += 1
     state.used[_STEPS] += 1
     state.left[_STEPS] -= 1
     state.is_unjudged = False

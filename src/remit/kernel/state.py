@@ -84,7 +84,6 @@ class RunState:
     node: int = -1
     entered_at_ms: int = 0
     visits: list[int] = field(default_factory=list)
-    steps: int = 0
     # A paused run keeps here where it would have gone.
     parked: OutcomeParked | None = None
     paused: bool = False
@@ -160,6 +159,11 @@ class RunState:
     message: str = ""
     # How many turns came after the ending.
     addenda: int = 0
+
+    @property
+    def steps(self) -> int:
+        """How many nodes were entered, terminals not counted."""
+        return sum(self.visits)
 
     @property
     def reserved(self) -> list[int]:

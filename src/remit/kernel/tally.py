@@ -49,19 +49,19 @@ class Tally:
         "answer", "answer_violations", "answering", "answers", "asking", "at_ms", "blocking", "children_failed",
         "committed", "context_tokens", "decisions", "ending", "error", "failures_in_a_row", "graph", "is_unjudged",
         "last_error", "left", "manifest", "message", "messages_count", "node", "paused", "problems", "proposed",
-        "repeats", "seq", "state", "stopped", "uncommitted", "visits",
+        "repeats", "state", "stopped", "uncommitted", "visits",
     )
     # fmt: on
 
     def __init__(self, state: RunState, at_ms: int) -> None:
         """Nothing is promised yet."""
-        assert state.manifest is not None, "the first turn pins the manifest"
-        assert state.graph is not None, "the first turn pins the graph"
+        manifest, graph = state.manifest, state.graph
+        assert manifest is not None, "the first turn pins the manifest"
+        assert graph is not None, "the first turn pins the graph"
         self.state = state
-        self.manifest: Manifest = state.manifest
-        self.graph: CompiledGraph = state.graph
+        self.manifest: Manifest = manifest
+        self.graph: CompiledGraph = graph
         self.at_ms = at_ms
-        self.seq = state.seq + 1
         # Where the run stands and what it has, as of this moment of the turn.
         self.node = state.node
         self.blocking = state.blocking
@@ -98,7 +98,7 @@ class Tally:
 
     def next_id(self) -> str:
         """The id of a command ordered now: its turn and its place there."""
-        return f"{self.seq}.{len(self.decisions)}"
+        return f"{self.state.seq + 1}.{len(self.decisions)}"
 
     def rule(self, ruling: Ruling) -> None:
         """Record a ruling."""

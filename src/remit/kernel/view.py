@@ -63,7 +63,7 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "visits": lambda tally, _: tally.state.visits[tally.node] + tally.visits.count(tally.node),
         "iterations": lambda tally, _: tally.state.iterations + tally.answers,
         "attempt": lambda tally, _: tally.state.repairs + 1,
-        "turns": lambda tally, _: tally.seq,
+        "turns": lambda tally, _: tally.state.seq + 1,
         "answer_bytes": lambda tally, _: size_bytes(tally.answer),
         "proposed_calls": lambda tally, _: len(tally.proposed),
         "refused_calls": lambda tally, _: len(tally.state.refused) + _refused_now(tally),

@@ -145,7 +145,7 @@ class Facts:
         # A call without an id could not be told from no call at all.
         call_id = name(call.id) or f"call-{place}"
         # The result of the call, whatever it will be, repeats its name and its id.
-        bound = 2 * size_bytes(tool_name + call_id) + MESSAGE_TOKENS_OVERHEAD
+        bound = 2 * len((tool_name + call_id).encode()) + MESSAGE_TOKENS_OVERHEAD
         try:
             canonical = canonical_json(call.arguments)
         except NotCanonical as error:

@@ -67,7 +67,7 @@ class InProcessDispatch:
         if work is None:
             work = self._work[live.run_id] = _Work()
         # Whoever drives the run and waits already will not look into the outbox.
-        is_waited_for = work.waiter is not None or work.direct != ""
+        is_waited_for = work.direct or work.waiter is not None
         if type(command) in PERFORMED:
             if is_waited_for:
                 self._start(work, live, command)

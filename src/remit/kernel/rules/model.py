@@ -41,13 +41,8 @@ ENDING_OF: Mapping[ErrorCode, Ending] = MappingProxyType(
 )
 
 
-def enter_model(tally: Tally, node: Node) -> str | None:
-    """Ask the model with the context as it stands."""
-    return order_model_call(tally, attempt=1)
-
-
-def order_model_call(tally: Tally, *, attempt: int) -> str | None:
-    """Reserve the worst case of a call and order it, or name the outcome that stops the run."""
+def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
+    """Ask the model with the context as it stands: reserve the worst case, or name the outcome that stops the run."""
     state, manifest = tally.state, tally.manifest
     model = manifest.models[0]
     input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
