@@ -6,7 +6,6 @@ Rule 3: folding the turns of a run from the first one gives exactly the live sta
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any
 
 from remit.core import arrivals
@@ -73,8 +72,8 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
 
 
 def _become(state: RunState, other: RunState) -> None:
-    for field in fields(state):
-        setattr(state, field.name, getattr(other, field.name))
+    for field in RunState.__slots__:
+        setattr(state, field, getattr(other, field))
 
 
 def _wind_clock(state: RunState) -> None:

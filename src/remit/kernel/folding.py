@@ -9,13 +9,13 @@ from typing import Any
 
 from remit.core import arrivals, commands, rulings
 from remit.core.arrivals import Arrival
-from remit.core.budget import Charges, Dimension
+from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
 from remit.core.failure import Ending, InvariantBroken, Refusal
 from remit.core.graph import NodeKind
 from remit.core.messages import tool_message
-from remit.core.rulings import CallSettled, Rung
+from remit.core.rulings import CallSettled, CommandSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import DENIED, INVALID
 from remit.kernel.grounding import stops_loop
@@ -38,12 +38,13 @@ def _open(state: RunState, command: Command) -> None:
         state.blocking += 1
 
 
-def _close(state: RunState, command_id: str, charged: Charges) -> Command:
-    command = state.open.pop(command_id)
+def _close(state: RunState, ruling: CommandSettled | CallSettled, arrival: Arrival) -> Command:
+    """Release what a command reserved and charge what it cost."""
+    command = state.open.pop(ruling.command_id)
     left, used = state.left, state.used
     for dimension, amount in command.reserved:
         left[dimension] += amount
-    for dimension, amount in charged:
+    for dimension, amount in ruling.charged:
         left[dimension] -= amount
         used[dimension] += amount
     if type(command) in WAITED_FOR or blocks(command):
@@ -73,12 +74,8 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
         state.children_failed = 0
 
 
-def _settle_command(state: RunState, ruling: rulings.CommandSettled, arrival: Arrival) -> None:
-    _close(state, ruling.command_id, ruling.charged)
-
-
 def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
-    command = _close(state, ruling.command_id, ruling.charged)
+    command = _close(state, ruling, arrival)
     assert isinstance(command, commands.CallTool)
     if state.doubted:
         state.doubted.pop(command.id, None)
@@ -167,7 +164,7 @@ def _doubt(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) ->
 def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: Arrival) -> None:
     question = state.open[ruling.command_id]
     assert isinstance(question, AskHuman)
-    _close(state, question.id, question.reserved)
+    _close(state, CommandSettled(question.id, question.reserved), arrival)
     state.asking -= 1
     for dimension, amount in ruling.releases:
         state.caps[dimension] += amount
@@ -210,7 +207,7 @@ def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arri
     state.addenda += 1
     if ruling.about in state.doubted:
         del state.doubted[ruling.about]
-        _close(state, ruling.about, state.open[ruling.about].reserved)
+        _close(state, CommandSettled(ruling.about, state.open[ruling.about].reserved), arrival)
 
 
 def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
@@ -218,7 +215,7 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.ended_seq = state.seq
     state.paused, state.parked, state.asking = False, None, 0
     for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
-        _close(state, command_id, ())
+        _close(state, CommandSettled(command_id), arrival)
 
 
 def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) -> None:
@@ -274,10 +271,10 @@ def _part(state: RunState, command: Command, arrival: Arrival) -> None:
     state.parting.append(command)
 
 
-APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], None]] = {
+APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.RunAccepted: _nothing,
     rulings.NodeEntered: _enter_node,
-    rulings.CommandSettled: _settle_command,
+    rulings.CommandSettled: _close,
     rulings.CallSettled: _settle_call,
     rulings.ToolCallRefused: _refuse_call,
     rulings.OutcomeDoubted: _doubt,

@@ -120,7 +120,7 @@ def test_only_the_laws_that_are_named_are_looked_at(world: SimulatedWorld) -> No
 
 class TestRuns:
     def test_a_live_state_that_is_not_the_fold_is_found(self, world: SimulatedWorld) -> None:
-        world.lives["run"].state.steps += 1
+        world.lives["run"].state.iterations += 1
         assert told("folding_gives_the_live_state", world) != []
 
     def test_a_run_that_nobody_holds_has_no_live_state_to_differ(self, world: SimulatedWorld) -> None:
