@@ -120,8 +120,7 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
     answering = _admit(state, arrival)
     if type(arrival) is RunStarted:
         state = opened(arrival, at_ms)
-    tally = Tally(state, at_ms)
-    tally.answering = answering
+    tally = Tally(state, at_ms, answering)
     if state.ending is not None:
         _decide_late(tally, arrival)
         return tally

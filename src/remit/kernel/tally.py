@@ -53,7 +53,7 @@ class Tally:
     )
     # fmt: on
 
-    def __init__(self, state: RunState, at_ms: int) -> None:
+    def __init__(self, state: RunState, at_ms: int, answering: str = "") -> None:
         """Nothing is promised yet."""
         manifest, graph = state.manifest, state.graph
         assert manifest is not None, "the first turn pins the manifest"
@@ -78,7 +78,7 @@ class Tally:
         # Per dimension: what remains, with everything taken off that this turn has promised so far.
         self.left = state.left.copy()
         # The command whose outcome is being judged: it is settled once, by the rule that judges it.
-        self.answering = ""
+        self.answering = answering
         # Calls that were ordered and nodes that were entered, each as often as it was.
         self.repeats: tuple[CallKey, ...] = ()
         self.visits: tuple[int, ...] = ()

@@ -141,7 +141,8 @@ class Facts:
 
     def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
         """A call with its facts, and the bound on the tokens of its words."""
-        tool_name = name(call.name)
+        tool = state.tools.get(call.name)
+        tool_name = name(call.name) if tool is None else tool.name
         # A call without an id could not be told from no call at all.
         call_id = name(call.id) or f"call-{place}"
         # The result of the call, whatever it will be, repeats its name and its id.
@@ -152,7 +153,7 @@ class Facts:
             return _unfit(call_id, tool_name, "canonical", str(error)), bound
         if canonical[0] != _OBJECT:
             return _unfit(call_id, tool_name, "type", "the arguments are no JSON object"), bound
-        tool, digest = state.tools.get(tool_name), sha256(canonical).digest()
+        digest = sha256(canonical).digest()
         violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, call.arguments)
         text = stored_bytes(canonical, digest, kept)
         return ProposedCall(call_id, tool_name, text, digest, violations), bound + len(canonical)

@@ -121,9 +121,8 @@ class Runner:
                 continue
             if state.seq == seq:
                 apply(state, turn, hash_turn(data))
-            is_newest = state.seq == turn.seq
             for decision in turn.decisions:
-                if type(decision) in COMMANDS and (is_newest or _is_wanted(state, decision)):
+                if type(decision) in COMMANDS and (state.seq == turn.seq or _is_wanted(state, decision)):
                     self.dispatch.send(live, decision)  # type: ignore[arg-type]  # the set holds exactly the commands
             return turn
         raise AppendConflict(live.run_id, state.seq - 1, state.seq)
