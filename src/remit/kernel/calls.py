@@ -36,7 +36,7 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
         return
     mutating = tool.effect in MUTATING
     if mutating:
-        tally.uncommitted[key] = Rung.ATTEMPTED
+        tally.claim(call.tool, call.arguments_hash, Rung.ATTEMPTED)
     command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, rules_here(tally)
     if timeout_ms > rules.timeout_ms:
         timeout_ms = rules.timeout_ms
@@ -72,7 +72,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     packet = Packet(call, tool.version, manifest.versions.boundary, reasons_to_ask(call, tally), releases)
     ask(tally, AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, packet=packet)
     if tool.effect.is_mutating:
-        tally.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
+        tally.claim(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
     return ""
 
 
@@ -86,7 +86,7 @@ def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> Non
     tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound))
     tally.say(bound)
     if mutating:
-        tally.uncommitted[call.tool, call.arguments_hash] = code
+        tally.claim(call.tool, call.arguments_hash, code)
 
 
 def settle_call(
@@ -98,13 +98,13 @@ def settle_call(
     if rung is _COMMITTED:
         tally.committed += (command.tool,)
         if tally.state.failures_in_a_row:
-            tally.failures_in_a_row[command.tool] = None
+            tally.fail(command.tool, None)
     else:
         verifier, tally.last_error = "", code
         streak = tally.state.failures_in_a_row.get(command.tool)
-        tally.failures_in_a_row[command.tool] = longer(streak, code, tally.state.iterations)
+        tally.fail(command.tool, longer(streak, code, tally.state.iterations))
     if command.mutating:
-        tally.uncommitted[command.tool, command.arguments_hash] = code
+        tally.claim(command.tool, command.arguments_hash, code)
         drop_inquiry(tally, command.id)
     tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
 

@@ -6,6 +6,10 @@ Rule 3: whatever is counted here, folding the turn counts again: a field of the 
         the same name must agree after apply(). The simulation compares them, turn by turn.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from remit.core.arrivals import ProposedCall
 from remit.core.commands import (
     AskHuman,
@@ -30,6 +34,9 @@ from remit.kernel.state import CallKey, RunState, Streak
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
+
+# What most turns have to say of effects and failures. Who has more to say replaces it.
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 def blocks(command: Command) -> bool:
@@ -84,9 +91,9 @@ class Tally:
         self.visits: tuple[int, ...] = ()
         # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
         # None when a person replaced it by another.
-        self.uncommitted: dict[CallKey, str | None] = {}
+        self.uncommitted: Mapping[CallKey, str | None] = _NOTHING
         self.committed: tuple[str, ...] = ()
-        self.failures_in_a_row: dict[str, Streak | None] = {}
+        self.failures_in_a_row: Mapping[str, Streak | None] = _NOTHING
         self.children_failed = 0
         # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows.
         self.answers = 0
@@ -120,6 +127,14 @@ class Tally:
             left[dimension] += amount
         if type(command) in WAITED_FOR or blocks(command):
             self.blocking -= 1
+
+    def claim(self, tool: str, arguments_hash: bytes, code: str | None) -> None:
+        """Count an effect: with the code that says why it is unproven, "" once it is committed, None when replaced."""
+        self.uncommitted = {**self.uncommitted, (tool, arguments_hash): code}
+
+    def fail(self, tool: str, streak: Streak | None) -> None:
+        """Count a tool's failures in a row, or with None that there are none any more."""
+        self.failures_in_a_row = {**self.failures_in_a_row, tool: streak}
 
     def say(self, tokens_bound: int) -> None:
         """Count one more message in the context."""
