@@ -29,8 +29,7 @@ _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on."""
     tool = tally.state.tools[call.tool]
-    key = (call.tool, call.arguments_hash)
-    tally.repeats += (key,)
+    tally.repeats += ((call.tool, call.arguments_hash),)
     if tool.delegates:
         start_delegate(tally, call)
         return
