@@ -117,14 +117,21 @@ def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...
 
 def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
     """The tally of a turn, with its decisions. What it counted is what the state will hold once they are applied."""
-    answering = _admit(state, arrival)
-    if type(arrival) is RunStarted:
-        state = opened(arrival, at_ms)
+    kind = type(arrival)
+    answers, answering = ANSWERS.get(kind), ""
+    if answers is None:
+        _admit_unasked(state, kind)
+        if isinstance(arrival, RunStarted):
+            state = opened(arrival, at_ms)
+    else:
+        answering = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
+        if type(state.open.get(answering)) is not answers or answering in state.doubted:
+            _admit_outcome(state, arrival, answering)
     tally = Tally(state, at_ms, answering)
     if state.ending is not None:
         _decide_late(tally, arrival)
         return tally
-    outcome = RULES[type(arrival)](tally, arrival)
+    outcome = RULES[kind](tally, arrival)
     if outcome is not None:
         _move(tally, outcome)
     if at_ms >= state.deadline_at_ms or state.is_standing:
@@ -142,20 +149,13 @@ def _look_at_the_clock(tally: Tally) -> None:
         wind_up(tally)
 
 
-def _admit(state: RunState, arrival: Arrival) -> str:
-    """Let only arrivals through that this state can judge. An outcome names the command it answers."""
-    kind = type(arrival)
-    answers = ANSWERS.get(kind)
-    if answers is None:
-        _admit_unasked(state, kind)
-        return ""
-    command_id: str = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
-    command = state.open.get(command_id)
-    if type(command) is not answers:
+def _admit_outcome(state: RunState, arrival: Arrival, command_id: str) -> None:
+    """Let an outcome through that answers an open command, and says more of one in doubt than that nobody knows."""
+    command, kind = state.open.get(command_id), type(arrival)
+    if type(command) is not ANSWERS[kind]:
         raise _unanswerable(state, kind, command_id)
-    if command_id in state.doubted and _knows_nothing(arrival):
+    if _knows_nothing(arrival):
         raise IllegalArrival(ArrivalFault.DUPLICATE, f"command {command_id} of run {state.run_id} is in doubt already")
-    return command_id
 
 
 def _admit_unasked(state: RunState, kind: type[Arrival]) -> None:
