@@ -8,10 +8,10 @@ from benchmarks.stage import Stage
 from benchmarks.turns import picked
 from remit.core.arrivals import ModelAnswered, ProposedCall
 from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome, ToolRules
-from remit.kernel.authorize import ALLOWED, CHECKS, Verdict, authorize
+from remit.kernel.authorize import ALLOWED, Verdict, authorize
 from remit.kernel.graph import compile_graph
 from remit.kernel.guards import holds, parse_guard
-from remit.kernel.tally import Tally, tally_of
+from remit.kernel.tally import Tally
 from remit.kernel.view import view_of
 
 GUARD = "outcome == 'answered' && visits < 3 && left_tool_calls > 0"
@@ -99,13 +99,13 @@ def measure_guard(tally: Tally, effort: Effort) -> list[Figure]:
 
 
 def measure_authorize(tally: Tally, call: ProposedCall, effort: Effort) -> Figure:
-    """A call that every check allows, against as many checks that look at nothing."""
-    empty = (agree,) * len(CHECKS)
+    """A call that every check left for its tool allows, against as many checks that look at nothing."""
+    empty = (agree,) * len(tally.state.checks[call.tool])
     assert authorize(call, tally) is ALLOWED
     return compare(
         "authorize a call",
         lambda: authorize(call, tally),
-        f"{len(CHECKS)} empty checks",
+        f"{len(empty)} empty checks",
         lambda: authorize(call, tally, empty),
         operations=1,
         effort=effort,
@@ -128,4 +128,4 @@ def judged_call(effort: Effort) -> tuple[Tally, ProposedCall]:
     met = picked(asyncio.run(play()))
     state, turn = next(pair for pair in met[len(met) // 2 :] if isinstance(pair[1].arrival, ModelAnswered))
     assert isinstance(turn.arrival, ModelAnswered)
-    return tally_of(state, turn.at_ms), turn.arrival.calls[0]
+    return Tally(state, turn.at_ms), turn.arrival.calls[0]

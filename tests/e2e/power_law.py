@@ -2,6 +2,7 @@
 
     python -m tests.e2e.power_law errand FOLDER [MUTANT]            the process that is traced
     python -m tests.e2e.power_law errand-with-two FOLDER            the same, with a second holder of the store
+    python -m tests.e2e.power_law errand-after-a-kill FOLDER        the same, after another process was killed
     python -m tests.e2e.power_law check FOLDER TRACE PART PARTS     prints one JSON object
 
 The traced process says in a file of its own, outside the store, what it was promised: strace sees that in its place
@@ -30,9 +31,9 @@ from remit.core.failure import RemitError
 from remit.core.rulings import RunEnded
 from remit.core.signals import UserSignal
 from remit.core.storage import StoreUnusable
-from remit.testing.crashing import Fuse, Tell, in_fork
+from remit.testing.crashing import Fuse, Moment, Position, Tell, in_fork
 from tests.e2e import errand
-from tests.e2e.crash_law import Kept, Place, Stage, go_on, journals, kept_as, prove
+from tests.e2e.crash_law import Kept, Place, Stage, begin, go_on, journals, kept_as, prove
 from tests.e2e.disk import EVERYTHING, NOTHING, Disk, Phase, Survival, by_chance, read_trace
 from tests.e2e.errand import RUN, Ledger
 
@@ -43,6 +44,8 @@ WAL_BYTES_MAX = 100_000
 CHECK_S_MAX = 300
 # A disk that takes longer to sync than anybody takes to look, and a tool that takes longer than all of that.
 SLOW_DISK_S, SLOW_TOOL_S = 0.1, 1.0
+# The append with which the idempotent call is approved, and thereby ordered.
+FIRST_APPROVAL = Position(Moment.DURING_APPEND, 7)
 # What is rebuilt is opened hundreds of times and never has to last; a file system in memory spares the disk.
 MEMORY = Path("/dev/shm")
 # Nobody reads more of them.
@@ -90,16 +93,9 @@ async def play(folder: Path) -> None:
 
 async def play_with_two(folder: Path) -> None:
     """Play the errand with a second holder of the store, through whom people speak, on a disk that is slow to sync."""
-    fdatasync, pause = os.fdatasync, Event()
-
-    def slowly(fd: int) -> None:
-        pause.wait(SLOW_DISK_S)
-        fdatasync(fd)
-
-    os.fdatasync = slowly  # type: ignore[assignment]
-    driving = PromisingStage(folder)
+    slow_down_the_disk()
+    driving, speaking = PromisingStage(folder), PromisingStage(folder)
     driving.kit = errand.kit(driving.place.ledger, lambda _: None, slow_s=SLOW_TOOL_S)
-    speaking = PromisingStage(folder)
     await driving.system.submit(errand.request(), driving.kit)
     async with asyncio.timeout(CHECK_S_MAX):
         while not await speaking.asked():
@@ -109,6 +105,37 @@ async def play_with_two(folder: Path) -> None:
     driving.promised("ended", RUN, str(response.terminal_code))
     await speaking.system.close()
     await driving.system.close()
+
+
+def play_after_a_kill(folder: Path) -> None:
+    """Kill a process after it committed an approval and before that was synced; another goes on with the errand."""
+    place = Place(folder / STORE, Ledger(folder / LEDGER))
+
+    def begin_slowly(tell: Tell) -> None:
+        slow_down_the_disk()
+        begin(place, Fuse(FIRST_APPROVAL))(tell)
+
+    assert in_fork(begin_slowly).was_killed
+
+    async def go_on_with_it() -> None:
+        stage = PromisingStage(folder)
+        response = await stage.play()
+        stage.promised("ended", RUN, str(response.terminal_code))
+        await stage.system.close()
+
+    finished = in_fork(lambda _: asyncio.run(go_on_with_it()))
+    assert finished.has_ended_well, finished.said
+
+
+def slow_down_the_disk() -> None:
+    """Let every sync that this program asks for take a while."""
+    fdatasync, pause = os.fdatasync, Event()
+
+    def slowly(fd: int) -> None:
+        pause.wait(SLOW_DISK_S)
+        fdatasync(fd)
+
+    os.fdatasync = slowly  # type: ignore[assignment]
 
 
 def _sync_nothing() -> None:
@@ -285,6 +312,8 @@ def main(arguments: Sequence[str]) -> None:
             asyncio.run(play(Path(folder)))
         case ["errand-with-two", folder]:
             asyncio.run(play_with_two(Path(folder)))
+        case ["errand-after-a-kill", folder]:
+            play_after_a_kill(Path(folder))
         case ["errand", folder, mutant]:
             MUTANTS[mutant][0]()
             asyncio.run(play(Path(folder)))

@@ -204,6 +204,23 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         assert process.wait(PATIENCE_S) == 0
 
 
+def test_a_disk_without_room_for_the_answer_is_an_error_with_a_code(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [REMIT, *shop.words({"text": "Done."})],
+            env=shop.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error OUTPUT_UNWRITABLE: ")
+    assert done.stderr.count("\n") == 1
+    assert "SUCCESS" in shop.say("runs").stdout
+
+
 def test_help_answers_soon_and_without_loading_the_house(tmp_path: Path) -> None:
     began = monotonic()
     done = Shop(tmp_path).say("--help")

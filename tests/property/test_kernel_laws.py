@@ -40,7 +40,7 @@ from remit.kernel.decide import ANSWERS, decide, take_turn
 from remit.kernel.rules.model import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
 from remit.kernel.spend import lacking, settle
 from remit.kernel.state import RunState, pinned
-from remit.kernel.tally import Tally, tally_of
+from remit.kernel.tally import Tally
 from remit.testing.faults import Faults
 from remit.testing.laws import keep_the_law
 from remit.testing.runs import fold
@@ -200,12 +200,10 @@ def test_what_is_used_and_reserved_never_exceeds_a_cap(
 ) -> None:
     purse = Purse(caps)
     for turn in turns:
-        tally = tally_of(purse.state, 1000)
+        tally = Tally(purse.state, 1000)
         for act in turn:
             purse.act(tally, act)
-            promised = [
-                sum(three) for three in zip(purse.state.used, purse.state.reserved, tally.promised, strict=True)
-            ]
+            promised = [cap - left for cap, left in zip(caps, tally.left, strict=True)]
             assert promised == purse.held()
             assert all(amount <= cap for amount, cap in zip(promised, caps, strict=True))
         purse.take(arrivals.TimerFired("made up"), tuple(tally.decisions))
@@ -222,7 +220,7 @@ def test_a_settlement_above_its_reservation_is_charged_and_stops_the_run(
     purse = Purse((1_000,) * DIMENSIONS)
     command = CallCode("0.9", "wait", "", 1000, charges_of(wanted.items()))
     purse.take(arrivals.TimerFired("made up"), (command,))
-    tally = tally_of(purse.state, 1000)
+    tally = Tally(purse.state, 1000)
     over = charges_of((d, amount - wanted.get(d, 0)) for d, amount in cost.items() if amount > wanted.get(d, 0))
     outcome = settle(tally, command, charges_of(cost.items()))
     assert outcome == (NodeOutcome.EXHAUSTED if over else None)

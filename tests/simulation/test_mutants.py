@@ -33,7 +33,7 @@ from remit.testing.scenarios import scenario
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 3000
 
-admit = decide._admit
+admit_outcome = decide._admit_outcome
 # The law that the world itself checks, with every arrival that is not judged.
 CHECKED_BY_THE_WORLD = "illegal_arrivals_change_nothing"
 
@@ -89,9 +89,9 @@ def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
     return join.joined(tally)
 
 
-def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival) -> None:
+def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival, command_id: str) -> None:
     state.denials += 1
-    admit(state, arrival)
+    admit_outcome(state, arrival, command_id)
 
 
 def _keeps_the_question(state: RunState, ruling: QuestionSettled, arrival: arrivals.Arrival) -> None:
@@ -119,7 +119,7 @@ def _only_claims(self: hands.Hands, run_id: str, command: CallTool) -> reports.R
 MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "decide changes the state it reads": (
         "folding_gives_the_live_state",
-        (_rule(ModelAnswered, _changes_the_state), _instead(decide, "_admit", admit)),
+        (_rule(ModelAnswered, _changes_the_state), _instead(decide, "_admit_outcome", admit_outcome)),
     ),
     "nodes never join and timers are not heard": (
         "every_run_ends_or_waits",
@@ -160,7 +160,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "a timeout counts as an outcome": ("an_unknown_outcome_is_never_success", (_rule(ToolFailed, _guesses),)),
     "claims are not checked": ("success_is_earned", (_instead(endings, "unproven_effects", lambda tally: {}),)),
     "decide has whims": ("deciding_again_gives_the_same", (_rule(ModelAnswered, _has_whims()),)),
-    "illegal arrivals leave a mark": (CHECKED_BY_THE_WORLD, (_instead(decide, "_admit", _leaves_a_mark),)),
+    "illegal arrivals leave a mark": (CHECKED_BY_THE_WORLD, (_instead(decide, "_admit_outcome", _leaves_a_mark),)),
     "turns forget the one before": ("the_chain_holds", (_instead(runner, "apply", _forgets_the_head),)),
     "a turn counts what the fold does not": (
         "the_tally_agrees_with_the_fold",

@@ -261,9 +261,7 @@ def test_an_answer_is_streamed_piece_by_piece_and_anew_when_it_is_asked_for_agai
     async def story() -> None:
         heard: list[StreamChunk | Restarted] = []
         speaker = agent(
-            {"error": "INFERENCE_ENGINE_ERROR", "chunks": ["no", "n"], "text": "non"}
-            if False
-            else {"error": "INFERENCE_ENGINE_ERROR"},
+            {"error": "INFERENCE_ENGINE_ERROR"},
             {"text": "hello", "chunks": ["hel", "lo"], "reasoning": "polite"},
             stream=heard.append,
         )

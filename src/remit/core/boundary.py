@@ -8,9 +8,9 @@ Rule 3: a child's boundary is its parent's or narrower.
 import msgspec
 
 from remit.core.budget import Budget, assign, budget_of
-from remit.core.canonical import canonical_hash
 from remit.core.record import Record
 from remit.core.tools import Effect
+from remit.core.versions import content_version
 
 # A day: long enough for a person to come back to work, short enough that a forgotten question does not linger.
 APPROVAL_WAIT_MS_MAX = 86_400_000
@@ -29,7 +29,7 @@ class Boundary(Record):
 
 def boundary_version(boundary: Boundary) -> str:
     """The content hash under which the manifest pins a boundary."""
-    return canonical_hash(msgspec.to_builtins(boundary)).hex()
+    return content_version(boundary)
 
 
 def narrow(parent: Boundary, *, tools: tuple[str, ...] | None, budget: Budget) -> Boundary:

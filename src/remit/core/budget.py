@@ -8,6 +8,7 @@ Rule 3: a cap of 0 forbids. A dimension nobody capped takes the boundary's cap, 
 
 from collections.abc import Iterable
 from enum import IntEnum, StrEnum
+from operator import attrgetter
 from typing import TypeAlias
 
 from remit.core.record import Record
@@ -108,14 +109,20 @@ STANDARD = Budget(
 )
 
 
+_amounts_of = attrgetter(*FIELDS)
+_STANDARD_AMOUNTS = _amounts_of(STANDARD)
+_SILENT = (None,) * len(FIELDS)
+
+
 def assign(boundary: Budget, *narrower: Budget) -> Caps:
     """The caps of a run: the boundary's, the standard ones where it is silent, and less where anyone said less."""
-    caps: list[int] = []
-    for field in FIELDS:
-        said = getattr(boundary, field)
-        cap = getattr(STANDARD, field) if said is None else said
-        caps.append(min([cap, *(less for budget in narrower if (less := getattr(budget, field)) is not None)]))
-    return tuple(caps)
+    said_or_standard = zip(_amounts_of(boundary), _STANDARD_AMOUNTS, strict=True)
+    caps = tuple([standard if said is None else said for said, standard in said_or_standard])
+    for budget in narrower:
+        amounts = _amounts_of(budget)
+        if amounts != _SILENT:
+            caps = tuple([cap if less is None else min(cap, less) for cap, less in zip(caps, amounts, strict=True)])
+    return caps
 
 
 def budget_of(caps: Iterable[int]) -> Budget:

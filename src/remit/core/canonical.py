@@ -80,30 +80,26 @@ def canonical_json(value: Any) -> bytes:
 def _is_plain(value: Any, levels_left: int) -> bool:
     """Whether the fast path may encode the value. Anything unusual is not plain; the exact path judges it."""
     kind = type(value)
+    members: Iterable[Any] = value
     if kind is dict:
         for key in value:
             if type(key) is not str:
                 return False
-        return _are_plain(value.values(), levels_left)
-    if kind is list or kind is tuple:
-        return _are_plain(value, levels_left)
-    return _are_plain((value,), levels_left + 1)
-
-
-def _are_plain(values: Iterable[Any], levels_left: int) -> bool:
+        members = value.values()
+    elif kind not in _CONTAINERS:
+        members, levels_left = (value,), levels_left + 1
     if levels_left == 0:
         return False
-    for value in values:
-        kind = type(value)
-        if kind is str or kind is bool or value is None:
+    for member in members:
+        kind = type(member)
+        if kind is str or kind is bool or member is None:
             continue
-        if kind is int:
-            if not -INTEGER_MAX <= value <= INTEGER_MAX:
+        if kind is int and -INTEGER_MAX <= member <= INTEGER_MAX:
+            continue
+        if kind is float:
+            if not (FRACTION_MIN < abs(member) < FRACTION_MAX and member % 1.0):
                 return False
-        elif kind is float:
-            if not (FRACTION_MIN < abs(value) < FRACTION_MAX and value % 1.0):
-                return False
-        elif kind not in _CONTAINERS or not _is_plain(value, levels_left - 1):
+        elif kind not in _CONTAINERS or not _is_plain(member, levels_left - 1):
             return False
     return True
 

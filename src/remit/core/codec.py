@@ -28,6 +28,7 @@ NO_HASH = b""
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder(Turn).decode
+_decode_json = msgspec.json.Decoder().decode
 
 
 def encode_turn(turn: Turn) -> bytes:
@@ -88,12 +89,12 @@ def decode_signal(data: bytes) -> UserSignal:
 
 def read_json(text: str | bytes) -> Any:
     """The value of a JSON text; raises ValueError when it is none."""
-    return msgspec.json.decode(text)
+    return _decode_json(text)
 
 
 def arguments_in(text: Text) -> JsonObject:
     """The arguments of a call as an object; long ones, which live in Blobs, by their digest."""
     if not isinstance(text, str):
         return {"blob": text.digest.hex(), "size_bytes": text.size_bytes}
-    arguments: JsonObject = read_json(text) if text else {}
+    arguments: JsonObject = _decode_json(text) if text else {}
     return arguments

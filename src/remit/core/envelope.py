@@ -40,6 +40,7 @@ REQUEST_MESSAGES_INVALID = "REQUEST_MESSAGES_INVALID"
 REQUEST_HINT_INVALID = "REQUEST_HINT_INVALID"
 REQUEST_TOOLS_INVALID = "REQUEST_TOOLS_INVALID"
 
+_MODES = tuple(Mode)
 _ID_FIELDS = ("request_id", "session_id", "trace_id", "tenant_id", "user_id")
 _HINT_RANGES: tuple[tuple[str, float, float], ...] = (
     ("max_tokens", 0, OUTPUT_TOKENS_MAX),
@@ -60,7 +61,7 @@ def check_request(request: SystemRequest) -> SystemRequest:
 
 
 def _check_mode(request: SystemRequest) -> None:
-    if request.mode not in tuple(Mode):
+    if request.mode not in _MODES:
         raise RequestRejected(
             REQUEST_MODE_INVALID, f"mode must be a Mode, one of {', '.join(Mode)}, not {str(request.mode)[:80]!r}"
         )

@@ -111,7 +111,7 @@ def make_manifest(
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, models, tools, boundary.budget, budget)
-    pinned = tuple(replace(tool, version=tool_version(tool)) for tool in tools)
+    pinned = tuple([_versioned(tool) for tool in tools])
     wanted = Budget(wall_clock_ms=request.hints.timeout_ms or None)
     return Manifest(
         run_id=run_id,
@@ -135,6 +135,11 @@ def make_manifest(
     )
 
 
+def _versioned(tool: ToolDefinition) -> ToolDefinition:
+    version = tool_version(tool)
+    return tool if tool.version == version else replace(tool, version=version)
+
+
 def _check_parts(
     run_id: str, models: tuple[ModelInfo, ...], tools: tuple[ToolDefinition, ...], *budgets: Budget
 ) -> None:
@@ -145,7 +150,9 @@ def _check_parts(
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     for tool in tools:
         check_definition(tool)
-    if repeated := sorted({tool.name for tool in tools if sum(other.name == tool.name for other in tools) > 1}):
+    names = [tool.name for tool in tools]
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
         raise RequestRejected(MANIFEST_INVALID, f"tools {', '.join(repeated)} are registered twice; rename one of each")
     for budget in budgets:
         if negative := negative_caps(budget):

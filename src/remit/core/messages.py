@@ -79,8 +79,8 @@ OPTIONAL_FIELDS = ("content", "reasoning", "tool_calls", "tool_call_id", "name")
 
 def check_message(message: Message) -> None:
     """Refuse a message whose fields do not fit its role."""
-    # A plain text that equals a role would pass every comparison but `is`.
-    if not any(message.role is role for role in Role):
+    # A plain text that equals a role would pass every comparison.
+    if type(message.role) is not Role:
         raise RequestRejected(
             MESSAGE_INVALID, f"role must be a Role, one of {', '.join(Role)}, not {str(message.role)[:80]!r}"
         )

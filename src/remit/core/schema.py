@@ -6,7 +6,7 @@ Rule 3: a value that cannot be checked is invalid, never valid by accident.
 Rule 4: schemas come from strangers and values from models, so size, depth and work of both are bounded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from heapq import nsmallest
 from math import isfinite
 from types import NoneType
@@ -94,24 +94,20 @@ class Violation(Record):
 class Checker:
     """A compiled schema. It may be kept and used from any thread."""
 
-    __slots__ = ("_references", "_schema", "_validator")
+    __slots__ = ("_references", "_schema", "_validator", "fits")
 
     def __init__(self, schema: JsonSchema, references: References, validator: "jsonschema_rs.Validator") -> None:
         self._schema = schema
         self._references = references
         self._validator = validator
+        # The same as is_valid() for a value that is known to be JSON, as one that has a canonical form is; the library's
+        # own function, since every tool call passes it. It may raise ValueError, which means no.
+        self.fits: Callable[[Any], bool] = validator.is_valid
 
     def is_valid(self, value: Any) -> bool:
         """Whether the value fits; stops at the first violation."""
         try:
             return not _json_fault(value, DEPTH_MAX) and self._validator.is_valid(value)
-        except ValueError:
-            return False
-
-    def fits(self, value: Any) -> bool:
-        """The same for a value that is known to be JSON, as one that has a canonical form is."""
-        try:
-            return bool(self._validator.is_valid(value))
         except ValueError:
             return False
 

@@ -14,9 +14,9 @@ from enum import StrEnum
 import msgspec
 
 from remit.core.budget import LEASABLE
-from remit.core.canonical import canonical_hash
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record, Text
+from remit.core.versions import content_version
 
 # Sixty-four of these characters is what the strictest model vendor takes, so that any tool suits any engine.
 TOOL_NAME_CHARS_MAX = 64
@@ -136,8 +136,7 @@ class ToolChoice(Record):
 
 def tool_version(definition: ToolDefinition) -> str:
     """The SHA-256 over everything a definition says, its version left out; fields at their default do not count."""
-    unversioned = msgspec.structs.replace(definition, version="")
-    return canonical_hash(msgspec.to_builtins(unversioned)).hex()
+    return content_version(msgspec.structs.replace(definition, version="") if definition.version else definition)
 
 
 def validate_tools_allowed(calls: Iterable[ToolCall], allowed: Collection[str]) -> None:
@@ -169,8 +168,8 @@ def check_result(result: ToolResult) -> None:
 
 def check_tool_choice(choice: ToolChoice) -> None:
     """A known mode; a function name with the mode `function` and with no other."""
-    # A plain text that equals a mode would pass every comparison but `is`.
-    if not any(choice.mode is mode for mode in ToolChoiceMode):
+    # A plain text that equals a mode would pass every comparison.
+    if type(choice.mode) is not ToolChoiceMode:
         modes = ", ".join(ToolChoiceMode)
         raise RequestRejected(
             TOOL_CHOICE_INVALID, f"tool_choice.mode must be one of {modes}, not {str(choice.mode)[:80]!r}"

@@ -51,7 +51,7 @@ def conclude(tally: Tally, node: Node) -> str:
     if not found:
         return NodeOutcome.PASSED
     texts = tuple(problem.text for problem in found)
-    visits = tally.state.visits[tally.node] + tally.visits.get(tally.node, 0)
+    visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
     may_repair = tally.manifest.request.output.repair_allowed or not any(p.code in _STRUCTURAL for p in found)
     if may_repair and (not node.visits_max or visits < node.visits_max):
         bound = correction_bound(texts)
@@ -79,7 +79,7 @@ def refuse_unaccepted(tally: Tally, node: Node) -> str | None:
 def _unjudged_criteria(tally: Tally) -> Iterator[Problem]:
     """The goal's criteria, when the run passed no validate node that could have judged them."""
     goal, nodes = tally.manifest.goal, enumerate(tally.graph.nodes)
-    visits = (tally.state.visits[n] + tally.visits.get(n, 0) for n, node in nodes if node.kind is NodeKind.VALIDATE)
+    visits = (tally.state.visits[n] + tally.visits.count(n) for n, node in nodes if node.kind is NodeKind.VALIDATE)
     if goal is None or any(visits):
         return
     yield from _criteria_problems(tally, goal)

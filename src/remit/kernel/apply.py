@@ -6,7 +6,6 @@ Rule 3: folding the turns of a run from the first one gives exactly the live sta
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from remit.core import arrivals
@@ -20,6 +19,7 @@ from remit.core.record import Text
 from remit.core.rulings import Rung
 from remit.core.usage import TokenUsage
 from remit.kernel import words
+from remit.kernel.authorize import checks_left
 from remit.kernel.children import child_charges
 from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
@@ -34,7 +34,8 @@ def apply(state: RunState, turn: Turn, head: bytes) -> None:
     if type(arrival) is RunStarted:
         _become(state, opened(arrival, turn.at_ms))
     state.seq, state.at_ms, state.head = turn.seq, turn.at_ms, head
-    if state.ending is None and (hear := HEARD.get(type(arrival))) is not None:
+    hear = HEARD.get(type(arrival))
+    if hear is not None and state.ending is None:
         hear(state, arrival)
     for decision in turn.decisions:
         APPLIED[type(decision)](state, decision, arrival)
@@ -60,10 +61,11 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
         },
         session=dict(manifest.session.entries) if manifest.session is not None else {},
         sources={source.name: source for source in manifest.sources},
+        checks={tool.name: checks_left(tool, manifest) for tool in manifest.tools},
         visits=[0] * len(graph.nodes),
         caps=list(manifest.caps),
         used=[0] * len(manifest.caps),
-        reserved=[0] * len(manifest.caps),
+        left=list(manifest.caps),
         deadline_at_ms=min(deadline, manifest.deadline_at_ms or deadline),
         context=list(manifest.request.messages),
         context_tokens=arrival.messages_tokens_bound,
@@ -72,7 +74,7 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
 
 
 def _become(state: RunState, other: RunState) -> None:
-    for field in state.__struct_fields__:
+    for field in RunState.__slots__:
         setattr(state, field, getattr(other, field))
 
 
@@ -164,15 +166,13 @@ def _hear_from_child(state: RunState, command_id: str, text: Text, tokens_bound:
         _say(state, user_message(text), tokens_bound)
 
 
-HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = MappingProxyType(
-    {
-        arrivals.ModelAnswered: _hear_answer,
-        arrivals.ModelFailed: _hear_model_failure,
-        arrivals.ContextFound: _hear_context,
-        arrivals.ContextFailed: _hear_no_context,
-        arrivals.FeedbackGiven: _hear_feedback,
-        arrivals.QuestionAnswered: _hear_question_answered,
-        arrivals.ChildEnded: _hear_child,
-        arrivals.ChildLost: _hear_lost_child,
-    }
-)
+HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = {
+    arrivals.ModelAnswered: _hear_answer,
+    arrivals.ModelFailed: _hear_model_failure,
+    arrivals.ContextFound: _hear_context,
+    arrivals.ContextFailed: _hear_no_context,
+    arrivals.FeedbackGiven: _hear_feedback,
+    arrivals.QuestionAnswered: _hear_question_answered,
+    arrivals.ChildEnded: _hear_child,
+    arrivals.ChildLost: _hear_lost_child,
+}

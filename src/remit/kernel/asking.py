@@ -28,9 +28,9 @@ def settle_question(
     """Close a question. It cost its review whatever the answer; an approval also widens what its packet names."""
     tally.release(question)
     for dimension, amount in question.reserved:
-        tally.promised[dimension] += amount
+        tally.left[dimension] -= amount
     tally.asking -= 1
     releases = question.packet.releases if is_released and question.packet is not None else ()
     for dimension, amount in releases:
-        tally.promised[dimension] -= amount
+        tally.left[dimension] += amount
     tally.rule(QuestionSettled(question.id, answer, by, releases))

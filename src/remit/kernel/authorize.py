@@ -5,17 +5,20 @@ Rule 1: every check must agree; the first that objects decides. Each may rely on
 Rule 2: a verdict is allow, refuse or ask. Asking reserves nothing; the answer is judged again at this same seam.
 Rule 3: the tally holds what this turn has already promised, so calls of one answer are judged one after the other.
 Rule 4: what a person approved skips only the checks a person may overrule: provenance and approval.
+Rule 5: a check that looks at nothing but the tool and the manifest says the same all run long; a tool that it lets pass
+        is shown to it once. Whatever looks at the call or the tally is asked about every call.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.budget import FIELDS, Dimension
 from remit.core.failure import ErrorCode, Refusal
 from remit.core.graph import BY_BOUNDARY, STANDARD_RULES, ToolRules
+from remit.core.manifest import Manifest
 from remit.core.record import Record
-from remit.core.tools import MUTATING, ToolChoiceMode
+from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition
 from remit.kernel.spend import lacking
 from remit.kernel.tally import Tally
 
@@ -71,34 +74,41 @@ def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
 
 def is_within_boundary(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary allows the tool, and the request's whitelist and tool choice offer it."""
-    manifest = tally.manifest
+    return _offered(tally.state.tools[call.tool], tally.manifest)
+
+
+def _offered(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     allowed, request = manifest.boundary.allowed_tools, manifest.request
-    if allowed is not None and call.tool not in allowed:
-        return _refuse(Refusal.PERMISSION_DENIED, f"boundary {manifest.boundary.name} does not allow tool {call.tool}")
+    if allowed is not None and tool.name not in allowed:
+        return _refuse(Refusal.PERMISSION_DENIED, f"boundary {manifest.boundary.name} does not allow tool {tool.name}")
     choice = request.tool_choice
-    is_other_function = choice.mode is _FUNCTION and choice.function_name != call.tool
-    if (request.tools and call.tool not in request.tools) or choice.mode is _NONE or is_other_function:
-        return _refuse(Refusal.NOT_OFFERED, f"the request does not offer tool {call.tool}")
+    is_other_function = choice.mode is _FUNCTION and choice.function_name != tool.name
+    if (request.tools and tool.name not in request.tools) or choice.mode is _NONE or is_other_function:
+        return _refuse(Refusal.NOT_OFFERED, f"the request does not offer tool {tool.name}")
     return ALLOWED
 
 
 def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary holds every permission the tool requires, and the run may go one level deeper if it delegates."""
-    tool = tally.state.tools[call.tool]
-    boundary = tally.manifest.boundary
-    here = rules_here(tally).permission
-    for permission in tool.permissions if here == BY_BOUNDARY else (*tool.permissions, here):
+    return _permitted(tally.state.tools[call.tool], tally.manifest, rules_here(tally))
+
+
+def _permitted(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Verdict:
+    boundary, depth_max = manifest.boundary, manifest.caps[_DEPTH]
+    for permission in tool.permissions if rules.permission == BY_BOUNDARY else (*tool.permissions, rules.permission):
         if permission not in boundary.permissions:
-            return _refuse(
-                Refusal.PERMISSION_DENIED,
-                f"tool {call.tool} needs permission {permission}, which {boundary.name} lacks",
-            )
-    if tool.delegates and tally.manifest.depth + 1 > tally.state.caps[_DEPTH]:
-        return _refuse(
-            Refusal.DEPTH_EXCEEDED,
-            f"depth={tally.manifest.depth + 1} exceeds depth_max={tally.state.caps[_DEPTH]}",
-        )
+            reason = f"tool {tool.name} needs permission {permission}, which {boundary.name} lacks"
+            return _refuse(Refusal.PERMISSION_DENIED, reason)
+    if tool.delegates and manifest.depth + 1 > depth_max:
+        return _refuse(Refusal.DEPTH_EXCEEDED, f"depth={manifest.depth + 1} exceeds depth_max={depth_max}")
     return ALLOWED
+
+
+def _permitted_everywhere(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """The same at whatever node the run may stand: the first objection that any of them could raise."""
+    rules = (STANDARD_RULES, *(node.rules for node in manifest.graph.nodes if node.rules is not None))
+    verdicts = (_permitted(tool, manifest, rule) for rule in rules)
+    return next((verdict for verdict in verdicts if verdict is not ALLOWED), ALLOWED)
 
 
 def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
@@ -134,7 +144,7 @@ def is_for_a_person_to_lift(call: ProposedCall, tally: Tally) -> bool:
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
     """The same tool with the same arguments was not already called too often without a change between."""
     key = (call.tool, call.arguments_hash)
-    times = tally.state.repeats.get(key, 0) + tally.repeats.get(key, 0)
+    times = tally.state.repeats.get(key, 0) + tally.repeats.count(key)
     if times < IDENTICAL_CALLS_MAX:
         return ALLOWED
     return _refuse(
@@ -151,10 +161,13 @@ def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
 
 def needs_no_approval(call: ProposedCall, tally: Tally) -> Verdict:
     """The boundary does not demand a person for this kind of effect."""
-    boundary = tally.manifest.boundary
-    effect = tally.state.tools[call.tool].effect
-    if effect in boundary.approval_effects:
-        return _ask(f"boundary {boundary.name} demands approval of {effect} effects")
+    return _released(tally.state.tools[call.tool], tally.manifest)
+
+
+def _released(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    boundary = manifest.boundary
+    if tool.effect in boundary.approval_effects:
+        return _ask(f"boundary {boundary.name} demands approval of {tool.effect} effects")
     return ALLOWED
 
 
@@ -170,9 +183,24 @@ FIRM_CHECKS: tuple[Check, ...] = (
 CHECKS: tuple[Check, ...] = (*FIRM_CHECKS, comes_from_a_trusted_origin, needs_no_approval)
 
 
-def authorize(call: ProposedCall, tally: Tally, checks: tuple[Check, ...] = CHECKS) -> Verdict:
+# Checks that need no call: what they say of a tool.
+STANDING: Mapping[Check, Callable[[ToolDefinition, Manifest], Verdict]] = {
+    is_registered: lambda tool, manifest: ALLOWED,
+    is_within_boundary: _offered,
+    has_permission: _permitted_everywhere,
+    needs_no_approval: _released,
+}
+
+
+def checks_left(tool: ToolDefinition, manifest: Manifest) -> tuple[Check, ...]:
+    """The checks that may object to a call of this tool, in their order: all but those that have let the tool pass."""
+    passed = {check for check, says in STANDING.items() if says(tool, manifest) is ALLOWED}
+    return tuple(check for check in CHECKS if check not in passed)
+
+
+def authorize(call: ProposedCall, tally: Tally, checks: tuple[Check, ...] | None = None) -> Verdict:
     """Judge a call. Pass FIRM_CHECKS for one a person has approved."""
-    for check in checks:
+    for check in tally.state.checks.get(call.tool, CHECKS) if checks is None else checks:
         verdict = check(call, tally)
         if verdict is not ALLOWED:
             return verdict

@@ -29,15 +29,16 @@ _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on."""
     tool = tally.state.tools[call.tool]
-    key = (call.tool, call.arguments_hash)
-    tally.repeats[key] = tally.repeats.get(key, 0) + 1
+    tally.repeats += ((call.tool, call.arguments_hash),)
     if tool.delegates:
         start_delegate(tally, call)
         return
     mutating = tool.effect in MUTATING
     if mutating:
-        tally.uncommitted[key] = Rung.ATTEMPTED
-    command_id = tally.next_id()
+        tally.claim(call.tool, call.arguments_hash, Rung.ATTEMPTED)
+    command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, rules_here(tally)
+    if timeout_ms > rules.timeout_ms:
+        timeout_ms = rules.timeout_ms
     tally.order(
         CallTool(
             command_id,
@@ -47,7 +48,7 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
             call.arguments,
             call.arguments_hash,
             f"{tally.state.run_id}:{command_id}",
-            min(tool.timeout_ms, rules_here(tally).timeout_ms),
+            timeout_ms,
             tally.state.tool_charges[call.tool],
             mutating,
             approved_by,
@@ -70,7 +71,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     packet = Packet(call, tool.version, manifest.versions.boundary, reasons_to_ask(call, tally), releases)
     ask(tally, AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, packet=packet)
     if tool.effect.is_mutating:
-        tally.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
+        tally.claim(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
     return ""
 
 
@@ -84,7 +85,7 @@ def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> Non
     tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound))
     tally.say(bound)
     if mutating:
-        tally.uncommitted[call.tool, call.arguments_hash] = code
+        tally.claim(call.tool, call.arguments_hash, code)
 
 
 def settle_call(
@@ -94,17 +95,17 @@ def settle_call(
     # It is charged exactly what it reserved, so what the run holds does not change; only the node waits no more.
     tally.blocking -= 1
     if rung is _COMMITTED:
-        tally.committed.append(command.tool)
+        tally.committed += (command.tool,)
         if tally.state.failures_in_a_row:
-            tally.failures_in_a_row[command.tool] = None
+            tally.fail(command.tool, None)
     else:
         verifier, tally.last_error = "", code
         streak = tally.state.failures_in_a_row.get(command.tool)
-        tally.failures_in_a_row[command.tool] = longer(streak, code, tally.state.iterations)
+        tally.fail(command.tool, longer(streak, code, tally.state.iterations))
     if command.mutating:
-        tally.uncommitted[command.tool, command.arguments_hash] = code
+        tally.claim(command.tool, command.arguments_hash, code)
         drop_inquiry(tally, command.id)
-    tally.rule(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
+    tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
 
 
 def drop_inquiry(tally: Tally, command_id: str) -> None:

@@ -9,7 +9,6 @@ Rule 6: what the model proposed is judged once, by the next tool node; where the
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from remit.core import arrivals, commands
@@ -30,7 +29,7 @@ from remit.kernel.rules.started import STARTED
 from remit.kernel.rules.timer import AGAIN
 from remit.kernel.spend import exhausted, iterations_exhausted
 from remit.kernel.state import RunState
-from remit.kernel.tally import Tally, tally_of
+from remit.kernel.tally import Tally
 from remit.kernel.view import view_of
 
 Rule = Callable[[Tally, Any], str | None]
@@ -45,76 +44,70 @@ _STEPS = int(Dimension.STEPS)
 _TERMINAL, _TOOL = NodeKind.TERMINAL, NodeKind.TOOL
 
 # Arrival kind -> rule.
-RULES: Mapping[type[Arrival], Rule] = MappingProxyType(
-    {
-        arrivals.RunStarted: started.on_started,
-        arrivals.ModelAnswered: model.on_answered,
-        arrivals.ModelFailed: model.on_model_failed,
-        arrivals.ToolReturned: tool.on_returned,
-        arrivals.ToolFailed: tool.on_tool_failed,
-        arrivals.ToolOutcomeLost: tool.on_outcome_lost,
-        arrivals.ToolReconciled: tool.on_reconciled,
-        arrivals.CodeReturned: code.on_code_returned,
-        arrivals.CodeFailed: code.on_code_failed,
-        arrivals.ContextFound: code.on_context_found,
-        arrivals.ContextFailed: code.on_context_failed,
-        arrivals.ApprovalGiven: human.on_approved,
-        arrivals.ApprovalRefused: human.on_refused,
-        arrivals.OutcomeJudged: human.on_judged,
-        arrivals.QuestionAnswered: human.on_question_answered,
-        arrivals.TimerFired: timer.on_timer,
-        arrivals.ChildEnded: child.on_child_ended,
-        arrivals.ChildSuspended: child.on_child_suspended,
-        arrivals.ChildLost: child.on_child_lost,
-        arrivals.CancelRequested: signal.on_cancel,
-        arrivals.PauseRequested: signal.on_pause,
-        arrivals.ResumeRequested: signal.on_resume,
-        arrivals.FeedbackGiven: signal.on_feedback,
-        arrivals.RetryRequested: signal.on_retry,
-        arrivals.SessionNoted: signal.on_session_noted,
-        arrivals.SourcesAccepted: signal.on_sources_accepted,
-    }
-)
+RULES: Mapping[type[Arrival], Rule] = {
+    arrivals.RunStarted: started.on_started,
+    arrivals.ModelAnswered: model.on_answered,
+    arrivals.ModelFailed: model.on_model_failed,
+    arrivals.ToolReturned: tool.on_returned,
+    arrivals.ToolFailed: tool.on_tool_failed,
+    arrivals.ToolOutcomeLost: tool.on_outcome_lost,
+    arrivals.ToolReconciled: tool.on_reconciled,
+    arrivals.CodeReturned: code.on_code_returned,
+    arrivals.CodeFailed: code.on_code_failed,
+    arrivals.ContextFound: code.on_context_found,
+    arrivals.ContextFailed: code.on_context_failed,
+    arrivals.ApprovalGiven: human.on_approved,
+    arrivals.ApprovalRefused: human.on_refused,
+    arrivals.OutcomeJudged: human.on_judged,
+    arrivals.QuestionAnswered: human.on_question_answered,
+    arrivals.TimerFired: timer.on_timer,
+    arrivals.ChildEnded: child.on_child_ended,
+    arrivals.ChildSuspended: child.on_child_suspended,
+    arrivals.ChildLost: child.on_child_lost,
+    arrivals.CancelRequested: signal.on_cancel,
+    arrivals.PauseRequested: signal.on_pause,
+    arrivals.ResumeRequested: signal.on_resume,
+    arrivals.FeedbackGiven: signal.on_feedback,
+    arrivals.RetryRequested: signal.on_retry,
+    arrivals.SessionNoted: signal.on_session_noted,
+    arrivals.SourcesAccepted: signal.on_sources_accepted,
+}
 
 # Outcome kind -> the command it must answer.
-ANSWERS: Mapping[type[Arrival], type[commands.Command]] = MappingProxyType(
-    {
-        arrivals.ModelAnswered: commands.CallModel,
-        arrivals.ModelFailed: commands.CallModel,
-        arrivals.ToolReturned: commands.CallTool,
-        arrivals.ToolFailed: commands.CallTool,
-        arrivals.ToolOutcomeLost: commands.CallTool,
-        arrivals.ToolReconciled: commands.ReconcileTool,
-        arrivals.CodeReturned: commands.CallCode,
-        arrivals.CodeFailed: commands.CallCode,
-        arrivals.ContextFound: commands.Retrieve,
-        arrivals.ContextFailed: commands.Retrieve,
-        arrivals.ApprovalGiven: commands.AskHuman,
-        arrivals.ApprovalRefused: commands.AskHuman,
-        arrivals.OutcomeJudged: commands.AskHuman,
-        arrivals.QuestionAnswered: commands.AskHuman,
-        arrivals.TimerFired: commands.SetTimer,
-        arrivals.ChildEnded: commands.StartChild,
-        arrivals.ChildSuspended: commands.StartChild,
-        arrivals.ChildLost: commands.StartChild,
-    }
-)
+ANSWERS: Mapping[type[Arrival], type[commands.Command]] = {
+    arrivals.ModelAnswered: commands.CallModel,
+    arrivals.ModelFailed: commands.CallModel,
+    arrivals.ToolReturned: commands.CallTool,
+    arrivals.ToolFailed: commands.CallTool,
+    arrivals.ToolOutcomeLost: commands.CallTool,
+    arrivals.ToolReconciled: commands.ReconcileTool,
+    arrivals.CodeReturned: commands.CallCode,
+    arrivals.CodeFailed: commands.CallCode,
+    arrivals.ContextFound: commands.Retrieve,
+    arrivals.ContextFailed: commands.Retrieve,
+    arrivals.ApprovalGiven: commands.AskHuman,
+    arrivals.ApprovalRefused: commands.AskHuman,
+    arrivals.OutcomeJudged: commands.AskHuman,
+    arrivals.QuestionAnswered: commands.AskHuman,
+    arrivals.TimerFired: commands.SetTimer,
+    arrivals.ChildEnded: commands.StartChild,
+    arrivals.ChildSuspended: commands.StartChild,
+    arrivals.ChildLost: commands.StartChild,
+}
 
 # Node kind -> what entering such a node orders.
-ENTRIES: Mapping[NodeKind, Entry] = MappingProxyType(
-    {
-        NodeKind.MODEL: model.enter_model,
-        NodeKind.TOOL: tool.enter_tool,
-        NodeKind.RETRIEVE: code.enter_retrieve,
-        NodeKind.RERANK: code.enter_code,
-        NodeKind.DECIDE: code.enter_code,
-        NodeKind.VALIDATE: code.enter_validate,
-        NodeKind.HUMAN: human.enter_human,
-        NodeKind.CHILD: child.enter_child,
-        NodeKind.MAP: child.enter_child,
-        NodeKind.TERMINAL: enter_terminal,
-    }
-)
+ENTRIES: Mapping[NodeKind, Entry] = {
+    NodeKind.MODEL: model.enter_model,
+    NodeKind.TOOL: tool.enter_tool,
+    NodeKind.RETRIEVE: code.enter_retrieve,
+    NodeKind.RERANK: code.enter_code,
+    NodeKind.DECIDE: code.enter_code,
+    NodeKind.VALIDATE: code.enter_validate,
+    NodeKind.HUMAN: human.enter_human,
+    NodeKind.CHILD: child.enter_child,
+    NodeKind.MAP: child.enter_child,
+    NodeKind.TERMINAL: enter_terminal,
+}
 
 
 def take_turn(state: RunState, arrival: Arrival, at_ms: int) -> Turn:
@@ -130,46 +123,65 @@ def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...
 
 def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
     """The tally of a turn, with its decisions. What it counted is what the state will hold once they are applied."""
-    _admit(state, arrival)
-    if type(arrival) is RunStarted:
-        state = opened(arrival, at_ms)
-    tally = tally_of(state, at_ms)
-    tally.answering = getattr(arrival, "command_id", "")
+    kind = type(arrival)
+    answers, answering = ANSWERS.get(kind), ""
+    if answers is None:
+        _admit_unasked(state, kind)
+        if isinstance(arrival, RunStarted):
+            state = opened(arrival, at_ms)
+    else:
+        answering = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
+        if type(state.open.get(answering)) is not answers or answering in state.doubted:
+            _admit_outcome(state, arrival, answering)
+    tally = Tally(state, at_ms, answering)
     if state.ending is not None:
         _decide_late(tally, arrival)
         return tally
-    outcome = RULES[type(arrival)](tally, arrival)
+    outcome = RULES[kind](tally, arrival)
     if outcome is not None:
         _move(tally, outcome)
-    if tally.decisions and type(tally.decisions[-1]) is RunEnded:
-        return tally
-    if at_ms >= state.deadline_at_ms and is_past_deadline(tally):
-        _move(tally, stop_for_time(tally))
-    elif state.is_standing:
-        wind_up(tally)
+    if at_ms >= state.deadline_at_ms or state.is_standing:
+        _look_at_the_clock(tally)
     return tally
 
 
-def _admit(state: RunState, arrival: Arrival) -> None:
-    """Let only arrivals through that this state can judge."""
-    kind = type(arrival)
+def _look_at_the_clock(tally: Tally) -> None:
+    """Stop a run whose time is up, and wind up a clock that stood still, unless this turn has ended the run."""
+    if tally.decisions and type(tally.decisions[-1]) is RunEnded:
+        return
+    if is_past_deadline(tally):
+        _move(tally, stop_for_time(tally))
+    else:
+        wind_up(tally)
+
+
+def _admit_outcome(state: RunState, arrival: Arrival, command_id: str) -> None:
+    """Let an outcome through that answers an open command, and says more of one in doubt than that nobody knows."""
+    command, kind = state.open.get(command_id), type(arrival)
+    if type(command) is not ANSWERS[kind]:
+        raise _unanswerable(state, kind, command_id)
+    if _knows_nothing(arrival):
+        raise IllegalArrival(ArrivalFault.DUPLICATE, f"command {command_id} of run {state.run_id} is in doubt already")
+
+
+def _admit_unasked(state: RunState, kind: type[Arrival]) -> None:
+    """Let a start through where there is no run yet, and a signal where there is one that has not ended."""
     if (kind is RunStarted) == (state.seq >= 0):
         fault = ArrivalFault.ALREADY_STARTED if state.seq >= 0 else ArrivalFault.NOT_STARTED
         raise IllegalArrival(fault, f"{kind.__name__} for run {state.run_id!r}, which has {state.seq + 1} turns")
-    answers = ANSWERS.get(kind)
-    if answers is None:
-        if state.ending is not None and kind not in HEARD_LATE:
-            raise IllegalArrival(ArrivalFault.RUN_ENDED, f"run {state.run_id} ended as {state.ending}")
-        return
-    command_id: str = arrival.command_id  # type: ignore[union-attr]  # every kind in ANSWERS names its command
+    if state.ending is not None and kind not in HEARD_LATE:
+        raise IllegalArrival(ArrivalFault.RUN_ENDED, f"run {state.run_id} ended as {state.ending}")
+
+
+def _unanswerable(state: RunState, kind: type[Arrival], command_id: str) -> IllegalArrival:
+    """Why no open command is answered by this kind of outcome."""
+    if state.seq < 0:
+        return IllegalArrival(ArrivalFault.NOT_STARTED, f"{kind.__name__} for a run that has no turn yet")
     command = state.open.get(command_id)
     if command is None:
-        raise IllegalArrival(_fault_of(state, command_id), f"command {command_id!r} of run {state.run_id} is not open")
-    if type(command) is not answers:
-        message = f"{kind.__name__} does not answer {type(command).__name__} {command_id}"
-        raise IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
-    if command_id in state.doubted and _knows_nothing(arrival):
-        raise IllegalArrival(ArrivalFault.DUPLICATE, f"command {command_id} of run {state.run_id} is in doubt already")
+        return IllegalArrival(_fault_of(state, command_id), f"command {command_id!r} of run {state.run_id} is not open")
+    message = f"{kind.__name__} does not answer {type(command).__name__} {command_id}"
+    return IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
 
 
 def _knows_nothing(arrival: Arrival) -> bool:
@@ -202,14 +214,16 @@ def _move(tally: Tally, outcome: str | None) -> None:
 
     Every node entered on the way costs a step or is a terminal, so this ends.
     """
+    sure = tally.graph.sure
     while outcome is not None:
         if tally.paused and tally.ending not in AT_ONCE:
             _park(tally, outcome)
             return
         if outcome == AGAIN:
-            outcome = model.order_model_call(tally, attempt=tally.state.attempt + 1)
-        else:
-            outcome = _enter(tally, _target(tally, outcome), outcome)
+            outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.attempt + 1)
+            continue
+        target = sure[tally.node].get(outcome) if tally.node >= 0 else None
+        outcome = _enter(tally, _chosen(tally, outcome) if target is None else target, outcome)
 
 
 def _park(tally: Tally, outcome: str) -> None:
@@ -219,11 +233,9 @@ def _park(tally: Tally, outcome: str) -> None:
         tally.rule(OutcomeParked(outcome, tally.ending, tally.error, tally.message))
 
 
-def _target(tally: Tally, outcome: str) -> int:
-    """Where an outcome leads. A condition that cannot be decided leads to review."""
+def _chosen(tally: Tally, outcome: str) -> int:
+    """Where an outcome leads that has no sure edge. A condition that cannot be decided leads to review."""
     graph = tally.graph
-    if tally.node >= 0 and (target := graph.sure[tally.node].get(outcome)) is not None:
-        return target
     if outcome == STARTED:
         return graph.start
     if tally.node < 0:
@@ -246,35 +258,41 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     """Enter a node, unless its bound or the step budget is used up: then the run is exhausted where it stands."""
     node = tally.graph.nodes[target]
     kind = node.kind
-    if kind is not _TERMINAL:
-        if tally.ending is not None and (tally.blocking or tally.ending in AT_ONCE):
-            # What still waits can only be cut off by ending; who was stopped at once does nothing more.
-            return _enter(tally, _terminal(tally, CLASS_OF[tally.ending]), outcome)
-        if (refused := _refuse_entry(tally, node, target)) is not None:
-            # An exit that cannot be entered either leaves only the terminal itself.
-            is_exit = outcome == NodeOutcome.EXHAUSTED
-            return _enter(tally, _terminal(tally, EndingClass.EXHAUSTION), outcome) if is_exit else refused
-        if tally.is_unjudged and kind is not _TOOL:
-            tool.refuse_proposals(tally)
-        tally.visits[target] = tally.visits.get(target, 0) + 1
-        tally.promised[_STEPS] += 1
-        if tally.ending is not None:
-            tally.ending, tally.error, tally.message = None, None, ""
-        if kind is _TOOL:
-            tally.stopped = False
-    elif tally.is_unjudged and node.ending is EndingClass.SUCCESS:
+    if kind is _TERMINAL:
+        return _enter_terminal(tally, target, node, outcome)
+    if tally.ending is not None and (tally.blocking or tally.ending in AT_ONCE):
+        # What still waits can only be cut off by ending; who was stopped at once does nothing more.
+        return _enter(tally, _terminal(tally, CLASS_OF[tally.ending]), outcome)
+    visits_max = node.visits_max
+    if visits_max and tally.state.visits[target] + tally.visits.count(target) >= visits_max:
+        return _leave_exhausted(tally, outcome, iterations_exhausted(tally, node.name, visits_max))
+    if tally.left[_STEPS] <= 0:
+        return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))
+    if kind is _TOOL:
+        tally.stopped = False
+    elif tally.is_unjudged:
         tool.refuse_proposals(tally)
+    if tally.ending is not None:
+        tally.ending, tally.error, tally.message = None, None, ""
+    tally.visits += (target,)
+    tally.left[_STEPS] -= 1
     tally.node = target
-    if kind is _TERMINAL and (refused := refuse_success(tally, node) or refuse_unaccepted(tally, node)) is not None:
-        return refused
-    tally.rule(NodeEntered(node.name, outcome))
+    tally.decisions.append(NodeEntered(node.name, outcome))
     return ENTRIES[kind](tally, node)
 
 
-def _refuse_entry(tally: Tally, node: Node, target: int) -> str | None:
-    state, visits_max = tally.state, node.visits_max
-    if visits_max and state.visits[target] + tally.visits.get(target, 0) >= visits_max:
-        return iterations_exhausted(tally, node.name, visits_max)
-    if state.used[_STEPS] + state.reserved[_STEPS] + tally.promised[_STEPS] >= state.caps[_STEPS]:
-        return exhausted(tally, Dimension.STEPS, 1)
-    return None
+def _leave_exhausted(tally: Tally, outcome: str, exit_named: str) -> str | None:
+    """Follow the exit of an exhausted run; one that cannot be entered either leaves only the terminal itself."""
+    is_exit = outcome == NodeOutcome.EXHAUSTED
+    return _enter(tally, _terminal(tally, EndingClass.EXHAUSTION), outcome) if is_exit else exit_named
+
+
+def _enter_terminal(tally: Tally, target: int, node: Node, outcome: str) -> str | None:
+    """End the run here, or name the outcome that leads elsewhere when it has not earned this ending."""
+    if tally.is_unjudged and node.ending is EndingClass.SUCCESS:
+        tool.refuse_proposals(tally)
+    tally.node = target
+    if (refused := refuse_success(tally, node) or refuse_unaccepted(tally, node)) is not None:
+        return refused
+    tally.rule(NodeEntered(node.name, outcome))
+    return ENTRIES[_TERMINAL](tally, node)

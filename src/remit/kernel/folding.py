@@ -5,18 +5,17 @@ Rule 2: nothing here judges, counts limits or looks at the time.
 """
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from remit.core import arrivals, commands, rulings
 from remit.core.arrivals import Arrival
-from remit.core.budget import Charges, Dimension
+from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
 from remit.core.failure import Ending, InvariantBroken, Refusal
 from remit.core.graph import NodeKind
 from remit.core.messages import tool_message
-from remit.core.rulings import CallSettled, Rung
+from remit.core.rulings import CallSettled, CommandSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import DENIED, INVALID
 from remit.kernel.grounding import stops_loop
@@ -32,19 +31,21 @@ _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 
 def _open(state: RunState, command: Command) -> None:
     state.open[command.id] = command
-    reserved = state.reserved
+    left = state.left
     for dimension, amount in command.reserved:
-        reserved[dimension] += amount
+        left[dimension] -= amount
     if type(command) in WAITED_FOR or blocks(command):
         state.blocking += 1
 
 
-def _close(state: RunState, command_id: str, charged: Charges) -> Command:
-    command = state.open.pop(command_id)
-    reserved, used = state.reserved, state.used
+def _close(state: RunState, ruling: CommandSettled | CallSettled, arrival: Arrival) -> Command:
+    """Release what a command reserved and charge what it cost."""
+    command = state.open.pop(ruling.command_id)
+    left, used = state.left, state.used
     for dimension, amount in command.reserved:
-        reserved[dimension] -= amount
-    for dimension, amount in charged:
+        left[dimension] += amount
+    for dimension, amount in ruling.charged:
+        left[dimension] -= amount
         used[dimension] += amount
     if type(command) in WAITED_FOR or blocks(command):
         state.blocking -= 1
@@ -64,23 +65,20 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
     if kind is _TERMINAL:
         return
     state.visits[index] += 1
-    state.steps += 1
     state.used[_STEPS] += 1
+    state.left[_STEPS] -= 1
     state.is_unjudged = False
     if kind is _TOOL:
         state.stopped = False
-    elif kind in _PARENTS:
+    elif state.children_failed and kind in _PARENTS:
         state.children_failed = 0
 
 
-def _settle_command(state: RunState, ruling: rulings.CommandSettled, arrival: Arrival) -> None:
-    _close(state, ruling.command_id, ruling.charged)
-
-
 def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
-    command = _close(state, ruling.command_id, ruling.charged)
+    command = _close(state, ruling, arrival)
     assert isinstance(command, commands.CallTool)
-    state.doubted.pop(command.id, None)
+    if state.doubted:
+        state.doubted.pop(command.id, None)
     trace = state.calls[command.id]
     trace.rung, trace.code, trace.seq = ruling.rung, ruling.code, state.seq
     trace.verifier, trace.evidence = ruling.verifier, ruling.evidence
@@ -166,10 +164,11 @@ def _doubt(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) ->
 def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: Arrival) -> None:
     question = state.open[ruling.command_id]
     assert isinstance(question, AskHuman)
-    _close(state, question.id, question.reserved)
+    _close(state, CommandSettled(question.id, question.reserved), arrival)
     state.asking -= 1
     for dimension, amount in ruling.releases:
         state.caps[dimension] += amount
+        state.left[dimension] += amount
     for timer in [c for c in state.open.values() if isinstance(c, SetTimer) and c.about == question.id]:
         del state.open[timer.id]
     if question.packet is not None and not question.packet.about:
@@ -222,7 +221,7 @@ def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arri
     state.addenda += 1
     if ruling.about in state.doubted:
         del state.doubted[ruling.about]
-        _close(state, ruling.about, state.open[ruling.about].reserved)
+        _close(state, CommandSettled(ruling.about, state.open[ruling.about].reserved), arrival)
 
 
 def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
@@ -231,7 +230,7 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.paused, state.parked, state.asking = False, None, 0
     state.held.clear()
     for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
-        _close(state, command_id, ())
+        _close(state, CommandSettled(command_id), arrival)
 
 
 def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) -> None:
@@ -287,38 +286,36 @@ def _part(state: RunState, command: Command, arrival: Arrival) -> None:
     state.parting.append(command)
 
 
-APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], None]] = MappingProxyType(
-    {
-        rulings.RunAccepted: _nothing,
-        rulings.NodeEntered: _enter_node,
-        rulings.CommandSettled: _settle_command,
-        rulings.CallSettled: _settle_call,
-        rulings.ToolCallRefused: _refuse_call,
-        rulings.OutcomeDoubted: _doubt,
-        rulings.QuestionSettled: _settle_question,
-        rulings.ChildHeld: _hold_child,
-        rulings.RetryPlanned: _plan_retry,
-        rulings.UsageExceeded: _nothing,
-        rulings.CheckFailed: _fail_check,
-        rulings.ValidatorHeard: _hear_validator,
-        rulings.GroundingViolated: _nothing,
-        rulings.OutcomeParked: _park,
-        rulings.RunPaused: _pause,
-        rulings.RunResumed: _resume,
-        rulings.FeedbackTaken: _nothing,
-        rulings.SessionEntryKept: _keep_entry,
-        rulings.SourcesReplaced: _replace_sources,
-        rulings.AddendumNoted: _note_addendum,
-        rulings.RunEnded: _end,
-        commands.CallModel: _call_model,
-        commands.CallTool: _call_tool,
-        commands.ReconcileTool: _open_plainly,
-        commands.CallCode: _open_plainly,
-        commands.Retrieve: _open_plainly,
-        commands.AskHuman: _ask_human,
-        commands.SetTimer: _open_plainly,
-        commands.StartChild: _start_child,
-        commands.CancelCommand: _part,
-        commands.ForkRun: _part,
-    }
-)
+APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
+    rulings.RunAccepted: _nothing,
+    rulings.NodeEntered: _enter_node,
+    rulings.CommandSettled: _close,
+    rulings.CallSettled: _settle_call,
+    rulings.ToolCallRefused: _refuse_call,
+    rulings.OutcomeDoubted: _doubt,
+    rulings.QuestionSettled: _settle_question,
+    rulings.ChildHeld: _hold_child,
+    rulings.RetryPlanned: _plan_retry,
+    rulings.UsageExceeded: _nothing,
+    rulings.CheckFailed: _fail_check,
+    rulings.ValidatorHeard: _hear_validator,
+    rulings.GroundingViolated: _nothing,
+    rulings.OutcomeParked: _park,
+    rulings.RunPaused: _pause,
+    rulings.RunResumed: _resume,
+    rulings.FeedbackTaken: _nothing,
+    rulings.SessionEntryKept: _keep_entry,
+    rulings.SourcesReplaced: _replace_sources,
+    rulings.AddendumNoted: _note_addendum,
+    rulings.RunEnded: _end,
+    commands.CallModel: _call_model,
+    commands.CallTool: _call_tool,
+    commands.ReconcileTool: _open_plainly,
+    commands.CallCode: _open_plainly,
+    commands.Retrieve: _open_plainly,
+    commands.AskHuman: _ask_human,
+    commands.SetTimer: _open_plainly,
+    commands.StartChild: _start_child,
+    commands.CancelCommand: _part,
+    commands.ForkRun: _part,
+}

@@ -26,6 +26,9 @@ _GRAPHS_KEPT_MAX = 64
 # Looking a member up in its enum takes longer than what is done with it for each node.
 _TERMINAL, _SUCCESS = NodeKind.TERMINAL, EndingClass.SUCCESS
 
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Graph).decode
+
 # What a condition may look at: the values of the names it asks for.
 View: TypeAlias = Callable[[tuple[str, ...]], Mapping[str, object]]
 
@@ -98,12 +101,26 @@ class CompiledGraph:
 
 def compile_graph(graph: Graph) -> CompiledGraph:
     """Check a graph and make it ready to run, or raise GraphRefused."""
-    return _compile(_typed(graph))
+    try:
+        data = _encode(graph)
+    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
+        raise _malformed(graph, error) from None
+    try:
+        return _compile(data)
+    except msgspec.MsgspecError as error:
+        raise _malformed(graph, error) from None
 
 
-# A pure memo: equal graphs compile to equal tables, and every run of a pattern brings the same graph.
+def _malformed(graph: Graph, error: Exception) -> GraphRefused:
+    problem = GraphProblem(0, GraphFault.MALFORMED, f"the record does not fit its types: {error}")
+    return GraphRefused(str(graph.name), (problem,))
+
+
+# A pure memo: equal graphs compile to equal tables, and every run of a pattern brings the same graph. It is read back
+# from its bytes, so that every field has its declared type: constructors take lists and plain texts as they come.
 @lru_cache(maxsize=_GRAPHS_KEPT_MAX)
-def _compile(graph: Graph) -> CompiledGraph:
+def _compile(data: bytes) -> CompiledGraph:
+    graph = _decode(data)
     layout = lay_out(graph)
     problems = find_problems(layout)
     if problems:
@@ -119,15 +136,6 @@ def _compile(graph: Graph) -> CompiledGraph:
         sure=tuple(sure),
         choices=tuple(choices),
     )
-
-
-def _typed(graph: Graph) -> Graph:
-    """The same graph with every field of its declared type: constructors take lists and plain texts as they come."""
-    try:
-        return msgspec.json.decode(msgspec.json.encode(graph), type=Graph)
-    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
-        problem = GraphProblem(0, GraphFault.MALFORMED, f"the record does not fit its types: {error}")
-        raise GraphRefused(str(graph.name), (problem,)) from None
 
 
 def _sure_targets(layout: Layout) -> list[dict[str, int]]:

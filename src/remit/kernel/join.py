@@ -23,17 +23,11 @@ def joined(tally: Tally) -> str | None:
         return None
     node = tally.graph.nodes[tally.node]
     if node.kind is _TOOL:
-        return _join_calls(tally)
+        has_failures = tally.state.failures_in_a_row or tally.failures_in_a_row
+        return (_stop_for_failures(tally) if has_failures else None) or (_STOPPED if tally.stopped else _SETTLED)
     if node.kind is NodeKind.VALIDATE:
         return conclude(tally, node)
     return _join_children(tally, node)
-
-
-def _join_calls(tally: Tally) -> str:
-    has_failures = tally.state.failures_in_a_row or tally.failures_in_a_row
-    if has_failures and (outcome := _stop_for_failures(tally)) is not None:
-        return outcome
-    return _STOPPED if tally.stopped else _SETTLED
 
 
 def _stop_for_failures(tally: Tally) -> str | None:

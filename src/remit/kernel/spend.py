@@ -23,18 +23,11 @@ _MICRO = 1_000_000
 
 def lacking(tally: Tally, charges: Charges) -> Dimension | None:
     """The first dimension in which these charges no longer fit, or None when all do."""
-    state = tally.state
-    used, reserved, promised, caps = state.used, state.reserved, tally.promised, state.caps
+    left = tally.left
     for dimension, amount in charges:
-        if used[dimension] + reserved[dimension] + promised[dimension] + amount > caps[dimension]:
+        if amount > left[dimension]:
             return Dimension(dimension)
     return None
-
-
-def left(tally: Tally, dimension: int) -> int:
-    """What remains of a counter, with everything promised so far in this turn taken off."""
-    state = tally.state
-    return state.caps[dimension] - state.used[dimension] - state.reserved[dimension] - tally.promised[dimension]
 
 
 def model_charges(model: ModelInfo, input_tokens: int, output_tokens: int) -> Charges | None:
@@ -82,23 +75,20 @@ def at_least(floor: Charges, charges: Charges) -> Charges:
 
 def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
+    left, is_over = tally.left, False
+    before = left.copy()
     tally.release(command)
+    tally.decisions.append(CommandSettled(command.id, charged))
     for dimension, amount in charged:
-        tally.promised[dimension] += amount
-    tally.rule(CommandSettled(command.id, charged))
-    if charged == command.reserved:
-        return None
-    for (dimension, amount), (its_dimension, its_amount) in zip(charged, command.reserved, strict=False):
-        if dimension != its_dimension or amount > its_amount:
-            return _stop_for_excess(tally, command, charged)
-    return None if len(charged) <= len(command.reserved) else _stop_for_excess(tally, command, charged)
+        left[dimension] -= amount
+        if left[dimension] < before[dimension]:
+            is_over = True
+    return _stop_for_excess(tally, command, charged) if is_over else None
 
 
-def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str | None:
+def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str:
     reserved = dict(command.reserved)
     over = tuple((d, amount - reserved.get(d, 0)) for d, amount in charged if amount > reserved.get(d, 0))
-    if not over:
-        return None
     tally.rule(UsageExceeded(command.id, over))
     names = ", ".join(f"{FIELDS[d]} by {amount}" for d, amount in over)
     return head_for(
@@ -108,9 +98,9 @@ def _stop_for_excess(tally: Tally, command: Command, charged: Charges) -> str | 
 
 def exhausted(tally: Tally, dimension: Dimension, wanted: int) -> str:
     """End the run because a dimension it needs cannot be reserved."""
-    state, name = tally.state, FIELDS[dimension]
-    spent = state.used[dimension] + state.reserved[dimension] + tally.promised[dimension]
-    message = f"{name}: {spent} spent or reserved and {wanted} wanted exceed {name}_max={state.caps[dimension]}"
+    cap, name = tally.state.caps[dimension], FIELDS[dimension]
+    spent = cap - tally.left[dimension]
+    message = f"{name}: {spent} spent or reserved and {wanted} wanted exceed {name}_max={cap}"
     return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)
 
 

@@ -6,8 +6,9 @@ Rule 3: a run stands at one node with a set of open commands; `paused` and `aski
         the node beneath.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -63,7 +64,8 @@ class CallTrace(msgspec.Struct, gc=False):
     duration_ms: int = 0
 
 
-class RunState(msgspec.Struct):
+@dataclass(slots=True)
+class RunState:
     """Everything decide() may know about a run."""
 
     run_id: str = ""
@@ -73,43 +75,45 @@ class RunState(msgspec.Struct):
     started_at_ms: int = 0
     manifest: Manifest | None = None
     graph: CompiledGraph | None = None
-    tools: dict[str, ToolDefinition] = {}
-    tool_charges: dict[str, Charges] = {}
+    tools: dict[str, ToolDefinition] = field(default_factory=dict)
+    # Per tool, settled once for the whole run: what a call of it reserves, and the checks that may object to one.
+    tool_charges: dict[str, Charges] = field(default_factory=dict)
+    checks: dict[str, tuple[Callable[..., Any], ...]] = field(default_factory=dict)
 
     # Where it stands: the node (-1 before the first), and how often each node was entered.
     node: int = -1
     entered_at_ms: int = 0
-    visits: list[int] = []
-    steps: int = 0
+    visits: list[int] = field(default_factory=list)
     # A paused run keeps here where it would have gone.
     parked: OutcomeParked | None = None
     paused: bool = False
 
-    # The budget vector, in the order of Dimension. Caps begin as the manifest's and grow by what people release.
-    caps: list[int] = []
-    used: list[int] = []
-    reserved: list[int] = []
+    # The budget vector, in the order of Dimension. Caps begin as the manifest's and grow by what people release; what
+    # is left of them is neither used nor reserved by an open command.
+    caps: list[int] = field(default_factory=list)
+    used: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
     deadline_at_ms: int = 0
     # How many questions to people are open.
     asking: int = 0
     # Children that wait for a person, by the command that started them, and under which code.
-    held: dict[str, Ending] = {}
+    held: dict[str, Ending] = field(default_factory=dict)
     # The clock stands still while a person is waited for: asked something by it or a child, or having paused it.
     is_standing: bool = False
     standing_since_ms: int = 0
     stood_ms: int = 0
 
     # Commands without an outcome, how many of them the node waits for, and which of them nobody knows the outcome of.
-    open: dict[str, Command] = {}
+    open: dict[str, Command] = field(default_factory=dict)
     blocking: int = 0
-    doubted: dict[str, str] = {}
+    doubted: dict[str, str] = field(default_factory=dict)
     # Commands that are never answered: to cancel what was open at the ending, to fork. Harmless to repeat.
-    parting: list[Command] = []
+    parting: list[Command] = field(default_factory=list)
 
     # What the model is shown, in order: messages, and its own answers by reference.
-    context: list[Message | ModelAnswered] = []
+    context: list[Message | ModelAnswered] = field(default_factory=list)
     # Feedback that waits for the next model call, so that it never stands between a call and its result.
-    pending: list[Message] = []
+    pending: list[Message] = field(default_factory=list)
     pending_tokens: int = 0
     # Upper bounds: of the context, and of the tools offered with every call.
     context_tokens: int = 0
@@ -127,12 +131,12 @@ class RunState(msgspec.Struct):
     output_tokens: int = 0
 
     # Calls that were commanded, by command id, and proposals that were refused.
-    calls: dict[str, CallTrace] = {}
-    refused: list[CallTrace] = []
-    repeats: dict[CallKey, int] = {}
+    calls: dict[str, CallTrace] = field(default_factory=dict)
+    refused: list[CallTrace] = field(default_factory=list)
+    repeats: dict[CallKey, int] = field(default_factory=dict)
     # Effects that were proposed and are not committed, with the code that says why; committed observations per tool.
-    uncommitted: dict[CallKey, str] = {}
-    committed: dict[str, int] = {}
+    uncommitted: dict[CallKey, str] = field(default_factory=dict)
+    committed: dict[str, int] = field(default_factory=dict)
     effects_committed: int = 0
 
     # What is counted against limits: attempts at the open model call, answers, refusals, failures, repairs.
@@ -141,19 +145,19 @@ class RunState(msgspec.Struct):
     calls_failed: int = 0
     denials: int = 0
     invalid_in_a_row: int = 0
-    failures_in_a_row: dict[str, Streak] = {}
+    failures_in_a_row: dict[str, Streak] = field(default_factory=dict)
     repeats_blocked: int = 0
     # The turn that last raised invalid_in_a_row: one answer with three bad calls is one bad answer.
     invalid_seq: int = -1
     repairs: int = 0
-    problems: list[str] = []
+    problems: list[str] = field(default_factory=list)
     children_failed: int = 0
     last_tool: str = ""
     last_error: str = ""
 
     # What the session knows, as JSON texts; and which code replaced what the manifest names.
-    session: dict[str, str] = {}
-    sources: dict[str, Source] = {}
+    session: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
 
     ended_seq: int = -1
     ending: Ending | None = None
@@ -161,6 +165,16 @@ class RunState(msgspec.Struct):
     message: str = ""
     # How many turns came after the ending.
     addenda: int = 0
+
+    @property
+    def steps(self) -> int:
+        """How many nodes were entered, terminals not counted."""
+        return sum(self.visits)
+
+    @property
+    def reserved(self) -> list[int]:
+        """What open commands hold, per dimension."""
+        return [cap - used - left for cap, used, left in zip(self.caps, self.used, self.left, strict=True)]
 
 
 def pinned(state: RunState) -> Manifest:

@@ -6,12 +6,11 @@ Rule 3: whatever is counted here, folding the turn counts again: a field of the 
         the same name must agree after apply(). The simulation compares them, turn by turn.
 """
 
-from collections.abc import Callable
-
-import msgspec
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 from remit.core.arrivals import ProposedCall
-from remit.core.budget import DIMENSIONS
 from remit.core.commands import (
     AskHuman,
     AskPurpose,
@@ -36,6 +35,9 @@ from remit.kernel.state import CallKey, RunState, Streak
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
 
+# What most turns have to say of effects and failures. Who has more to say replaces it.
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
 
 def blocks(command: Command) -> bool:
     """Whether the node waits for this command. A question about a doubted call does not: the call itself does."""
@@ -46,69 +48,93 @@ def blocks(command: Command) -> bool:
     return isinstance(command, AskHuman) and command.purpose is not AskPurpose.OUTCOME
 
 
-class Tally(msgspec.Struct, gc=False):
+class Tally:
     """A turn in the making."""
 
-    state: RunState
-    manifest: Manifest
-    graph: CompiledGraph
-    at_ms: int
-    seq: int
-    # Where the run stands and what it has, as of this moment of the turn.
-    node: int
-    blocking: int
-    asking: int
-    paused: bool
-    context_tokens: int
-    messages_count: int
-    proposed: tuple[ProposedCall, ...]
-    answer: Text
-    answer_violations: tuple[Violation, ...]
-    stopped: bool
-    is_unjudged: bool
-    decisions: list[Decision]
-    # Record a ruling: the list's own append, since every turn does it several times.
-    rule: Callable[[Ruling], None]
-    # Per dimension: what this turn reserved and charged, less what it released.
-    promised: list[int]
-    # The command whose outcome is being judged: it is settled once, by the rule that judges it.
-    answering: str = ""
-    repeats: dict[CallKey, int] = msgspec.field(default_factory=dict)
-    visits: dict[int, int] = msgspec.field(default_factory=dict)
-    # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
-    # None when a person replaced it by another.
-    uncommitted: dict[CallKey, str | None] = msgspec.field(default_factory=dict)
-    committed: list[str] = msgspec.field(default_factory=list)
-    failures_in_a_row: dict[str, Streak | None] = msgspec.field(default_factory=dict)
-    children_failed: int = 0
-    # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows them.
-    answers: int = 0
-    last_error: str = ""
-    problems: list[str] = msgspec.field(default_factory=list)
-    ending: Ending | None = None
-    error: ErrorCode | None = None
-    message: str = ""
+    # fmt: off
+    __slots__ = (
+        "answer", "answer_violations", "answering", "answers", "asking", "at_ms", "blocking", "children_failed",
+        "committed", "context_tokens", "decisions", "ending", "error", "failures_in_a_row", "graph", "is_unjudged",
+        "last_error", "left", "manifest", "message", "messages_count", "node", "paused", "problems", "proposed",
+        "repeats", "state", "stopped", "uncommitted", "visits",
+    )
+    # fmt: on
+
+    def __init__(self, state: RunState, at_ms: int, answering: str = "") -> None:
+        """Nothing is promised yet."""
+        manifest, graph = state.manifest, state.graph
+        assert manifest is not None, "the first turn pins the manifest"
+        assert graph is not None, "the first turn pins the graph"
+        self.state = state
+        self.manifest: Manifest = manifest
+        self.graph: CompiledGraph = graph
+        self.at_ms = at_ms
+        # Where the run stands and what it has, as of this moment of the turn.
+        self.node = state.node
+        self.blocking = state.blocking
+        self.asking = state.asking
+        self.paused = state.paused
+        self.context_tokens = state.context_tokens
+        self.messages_count = len(state.context)
+        self.proposed: tuple[ProposedCall, ...] = state.proposed
+        self.answer: Text = state.answer
+        self.answer_violations: tuple[Violation, ...] = state.answer_violations
+        self.stopped = state.stopped
+        self.is_unjudged = state.is_unjudged
+        self.decisions: list[Decision] = []
+        # Per dimension: what remains, with everything taken off that this turn has promised so far.
+        self.left = state.left.copy()
+        # The command whose outcome is being judged: it is settled once, by the rule that judges it.
+        self.answering = answering
+        # Calls that were ordered and nodes that were entered, each as often as it was.
+        self.repeats: tuple[CallKey, ...] = ()
+        self.visits: tuple[int, ...] = ()
+        # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
+        # None when a person replaced it by another.
+        self.uncommitted: Mapping[CallKey, str | None] = _NOTHING
+        self.committed: tuple[str, ...] = ()
+        self.failures_in_a_row: Mapping[str, Streak | None] = _NOTHING
+        self.children_failed = 0
+        # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows.
+        self.answers = 0
+        self.last_error = ""
+        self.problems: tuple[str, ...] = ()
+        self.ending: Ending | None = None
+        self.error: ErrorCode | None = None
+        self.message = ""
 
     def next_id(self) -> str:
         """The id of a command ordered now: its turn and its place there."""
-        return f"{self.seq}.{len(self.decisions)}"
+        return f"{self.state.seq + 1}.{len(self.decisions)}"
+
+    def rule(self, ruling: Ruling) -> None:
+        """Record a ruling."""
+        self.decisions.append(ruling)
 
     def order(self, command: Command) -> None:
         """Record a command and promise what it reserves."""
-        promised = self.promised
+        left = self.left
         for dimension, amount in command.reserved:
-            promised[dimension] += amount
+            left[dimension] -= amount
         if type(command) in WAITED_FOR or blocks(command):
             self.blocking += 1
         self.decisions.append(command)
 
     def release(self, command: Command) -> None:
         """Take back what a command reserved, now that it has an outcome."""
-        promised = self.promised
+        left = self.left
         for dimension, amount in command.reserved:
-            promised[dimension] -= amount
+            left[dimension] += amount
         if type(command) in WAITED_FOR or blocks(command):
             self.blocking -= 1
+
+    def claim(self, tool: str, arguments_hash: bytes, code: str | None) -> None:
+        """Count an effect: with the code that says why it is unproven, "" once it is committed, None when replaced."""
+        self.uncommitted = {**self.uncommitted, (tool, arguments_hash): code}
+
+    def fail(self, tool: str, streak: Streak | None) -> None:
+        """Count a tool's failures in a row, or with None that there are none any more."""
+        self.failures_in_a_row = {**self.failures_in_a_row, tool: streak}
 
     def say(self, tokens_bound: int) -> None:
         """Count one more message in the context."""
@@ -119,32 +145,3 @@ class Tally(msgspec.Struct, gc=False):
     def is_standing(self) -> bool:
         """Whether the clock stands still after this turn, because a person is waited for."""
         return self.asking > 0 or self.paused or any(child != self.answering for child in self.state.held)
-
-
-def tally_of(state: RunState, at_ms: int) -> Tally:
-    """A tally with nothing promised yet."""
-    manifest, graph = state.manifest, state.graph
-    assert manifest is not None, "the first turn pins the manifest"
-    assert graph is not None, "the first turn pins the graph"
-    decisions: list[Decision] = []
-    return Tally(
-        state,
-        manifest,
-        graph,
-        at_ms,
-        state.seq + 1,
-        state.node,
-        state.blocking,
-        state.asking,
-        state.paused,
-        state.context_tokens,
-        len(state.context),
-        state.proposed,
-        state.answer,
-        state.answer_violations,
-        state.stopped,
-        state.is_unjudged,
-        decisions,
-        decisions.append,
-        [0] * DIMENSIONS,
-    )

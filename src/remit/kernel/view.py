@@ -13,7 +13,6 @@ from remit.core.record import size_bytes
 from remit.core.rulings import CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.kernel.grounding import unproven_effects
 from remit.kernel.guards import GUARD_VIEW
-from remit.kernel.spend import left
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 
@@ -52,7 +51,7 @@ def _children_open(tally: Tally) -> int:
 
 
 def _left_of(dimension: Dimension) -> Value:
-    return lambda tally, _: left(tally, dimension)
+    return lambda tally, _: tally.left[dimension]
 
 
 VALUES: Mapping[str, Value] = MappingProxyType(
@@ -61,10 +60,10 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "node": lambda tally, _: _node(tally).name,
         "lifecycle": lambda tally, _: _node(tally).lifecycle.value,
         "loop_state": lambda tally, _: _node(tally).loop_state.value,
-        "visits": lambda tally, _: tally.state.visits[tally.node] + tally.visits.get(tally.node, 0),
+        "visits": lambda tally, _: tally.state.visits[tally.node] + tally.visits.count(tally.node),
         "iterations": lambda tally, _: tally.state.iterations + tally.answers,
         "attempt": lambda tally, _: tally.state.repairs + 1,
-        "turns": lambda tally, _: tally.seq,
+        "turns": lambda tally, _: tally.state.seq + 1,
         "answer_bytes": lambda tally, _: size_bytes(tally.answer),
         "proposed_calls": lambda tally, _: len(tally.proposed),
         "refused_calls": lambda tally, _: len(tally.state.refused) + _refused_now(tally),

@@ -43,8 +43,11 @@ class Checks:
     def violations_in_arguments(self, schema: JsonObject, arguments: JsonObject) -> tuple[Violation, ...]:
         """The same for arguments that have a canonical form, and so are known to be JSON."""
         entry = self._compiled.get(id(schema))
-        if entry is not None and type(entry[1]) is Checker and entry[1].fits(arguments):
-            return ()
+        try:
+            if entry is not None and type(entry[1]) is Checker and entry[1].fits(arguments):
+                return ()
+        except ValueError:
+            pass  # The library met a value that it does not know; what is wrong with it is found below.
         return self.violations(schema, arguments)
 
     def violations_in_json(self, schema: JsonObject, text: str) -> tuple[Violation, ...]:

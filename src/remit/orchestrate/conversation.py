@@ -36,9 +36,9 @@ class Conversation:
 
     def catch_up(self, state: RunState) -> list[Message]:
         """The messages of the run's context, those that are new rendered now. The list is the caller's to read."""
-        for entry in state.context[self._seen :]:
-            self.messages.append(rendered(entry))
-        self._seen = len(state.context)
+        context = state.context
+        self.messages.extend(map(rendered, context[self._seen :]))
+        self._seen = len(context)
         if state.ephemeral != self._ephemeral:
             self._place(state)
         return self.messages
@@ -75,8 +75,7 @@ def rendered(entry: Message | ModelAnswered) -> Message:
     """An entry of the context as a message."""
     if isinstance(entry, Message):
         return entry
-    calls = tuple([_call(call) for call in entry.calls]) if entry.calls else ()
-    return assistant_message(entry.text, calls, entry.reasoning)
+    return assistant_message(entry.text, tuple(map(_call, entry.calls)), entry.reasoning)
 
 
 def _call(call: ProposedCall) -> ToolCall:

@@ -43,14 +43,15 @@ def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
     if state.ending is not None:
         return Barrier(state.ending.value, heard=heard)
+    is_light = not heard and type(turn.arrival) not in _HEAVY
+    if is_light and _WEIGHTY.isdisjoint(map(type, turn.decisions)):
+        return None  # Asked for every turn, and true of most.
     weighty = [decision for decision in turn.decisions if type(decision) in _WEIGHTY]
-    if not weighty and not heard and type(turn.arrival) not in _HEAVY:
+    if is_light and not any(map(_is_barrier, weighty)):
         return None
     for decision in weighty:
         if isinstance(decision, RunEnded):
             return Barrier(decision.ending.value, heard=heard)
-    if not heard and type(turn.arrival) not in _HEAVY and not any(map(_is_barrier, weighty)):
-        return None
     return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard)
 
 

@@ -7,6 +7,7 @@ Rule 3: a System lives in the event loop it is used in. Closing it stops its dri
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from os import urandom
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
@@ -58,6 +59,9 @@ from remit.orchestrate.sessions import Session, check_entries, last_run, linked,
 
 # How often a watcher looks for turns that another process may have written.
 WATCH_POLL_MS = 50
+
+# What the headers that carry traces have room for.
+_TRACE_BYTES = 16
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -271,7 +275,9 @@ class System:
 
 def _identified(request: SystemRequest) -> SystemRequest:
     """The request with the ids it lacks."""
-    return replace(request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or uuid4().hex)
+    return replace(
+        request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or urandom(_TRACE_BYTES).hex()
+    )
 
 
 def replay_export(export: Export) -> Audit:

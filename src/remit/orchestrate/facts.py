@@ -22,7 +22,7 @@ from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
-from remit.core.record import replace, size_bytes
+from remit.core.record import Text, replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
@@ -31,7 +31,7 @@ from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks
 from remit.orchestrate.reports import Report, broken
-from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, stored
+from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, encoded, name, note, stored, stored_bytes
 
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
 # sum and price made of it still fits the 64 bits of a record. All its bits are ones.
@@ -40,6 +40,9 @@ FIGURE_MAX = 2**40 - 1
 CALLS_MAX = 128
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
+
+# How the canonical form of an object begins.
+_OBJECT = ord("{")
 
 # Nobody settles a command that is not open, so this arrival is refused; should it be judged all the same, it proves nothing.
 _NOT_OPEN = (Violation("", "command", "the command that this answers was not open"),)
@@ -117,88 +120,89 @@ class Facts:
         return _read_back(RunStarted(pinned_manifest, bound, offer))
 
     def _answered(self, state: RunState, report: reports.ModelSaid, kept: Kept) -> Arrival:
-        result = report.result
-        content = clean(result.content) if result.content else ""
-        reasoning = clean(result.reasoning) if result.reasoning else ""
+        result, usage = report.result, _figures(report.result.usage)
+        proposed = result.tool_calls
+        if len(proposed) > CALLS_MAX:
+            message = f"the model proposed {len(proposed)} calls in one answer, calls_max={CALLS_MAX}"
+            return arrivals.ModelFailed(report.command_id, ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, usage)
         bound = MESSAGE_TOKENS_OVERHEAD
-        if content or reasoning:
-            bound += size_bytes(content) + size_bytes(reasoning)
-        calls: tuple[ProposedCall, ...] = ()
+        text: Text = ""
+        reasoning: Text = ""
         violations: tuple[Violation, ...] = ()
-        if len(result.tool_calls) > CALLS_MAX:
-            message = f"the model proposed {len(result.tool_calls)} calls in one answer, calls_max={CALLS_MAX}"
-            failed = arrivals.ModelFailed(report.command_id, ErrorCode.INFERENCE_MALFORMED_RESPONSE, message)
-            return replace(failed, usage=_figures(result.usage))
-        if result.tool_calls:
-            calls = tuple([self._proposed(state, call, kept, place) for place, call in enumerate(result.tool_calls)])
-            for call in calls:
-                # The result of the call, whatever it will be, repeats its name and its id.
-                named = 2 * size_bytes(call.tool + call.call_id)
-                bound += named + size_bytes(call.arguments) + MESSAGE_TOKENS_OVERHEAD
-        else:
-            violations = self._output_violations(pinned(state), content)
-        usage = _figures(result.usage)
-        return arrivals.ModelAnswered(
-            report.command_id, stored(content, kept), stored(reasoning, kept), calls, usage, bound, violations
-        )
+        if result.content or result.reasoning:
+            said, thought = clean(result.content or ""), clean(result.reasoning or "")
+            bound += size_bytes(said) + size_bytes(thought)
+            violations = () if proposed else self._output_violations(pinned(state), said)
+            text, reasoning = stored(said, kept), stored(thought, kept)
+        calls: list[ProposedCall] = []
+        for call in proposed:
+            judged, call_bound = self._proposed(state, call, kept, len(calls))
+            calls.append(judged)
+            bound += call_bound
+        return arrivals.ModelAnswered(report.command_id, text, reasoning, tuple(calls), usage, bound, violations)
 
-    def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> ProposedCall:
-        tool_name = name(call.name)
+    def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
+        """A call with its facts, and the bound on the tokens of its words."""
+        tool = state.tools.get(call.name)
+        tool_name = name(call.name) if tool is None else tool.name
         # A call without an id could not be told from no call at all.
         call_id = name(call.id) or f"call-{place}"
+        # The result of the call, whatever it will be, repeats its name and its id.
+        bound = 2 * len((tool_name + call_id).encode()) + MESSAGE_TOKENS_OVERHEAD
         try:
             canonical = canonical_json(call.arguments)
         except NotCanonical as error:
-            return _unfit(call_id, tool_name, "canonical", str(error))
-        if not canonical.startswith(b"{"):
-            return _unfit(call_id, tool_name, "type", "the arguments are no JSON object")
-        tool = state.tools.get(tool_name)
+            return _unfit(call_id, tool_name, "canonical", str(error)), bound
+        if canonical[0] != _OBJECT:
+            return _unfit(call_id, tool_name, "type", "the arguments are no JSON object"), bound
+        digest = sha256(canonical).digest()
         violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, call.arguments)
-        text = stored(canonical.decode(), kept)
-        return ProposedCall(call_id, tool_name, text, sha256(canonical).digest(), violations)
+        text = stored_bytes(canonical, digest, kept)
+        return ProposedCall(call_id, tool_name, text, digest, violations), bound + len(canonical)
 
     def _output_violations(self, manifest: Manifest, content: str) -> tuple[Violation, ...]:
         schema = manifest.request.output.schema
         return () if schema is None or not content else self._checks.violations_in_json(schema, content)
 
     def _returned(self, state: RunState, report: reports.ToolSaid, kept: Kept) -> Arrival:
-        result = report.result
-        if result.is_error:
-            return _failed(report.command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
+        result, command_id = report.result, report.command_id
+        if result.error != "":
+            return _failed(command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
         if not isinstance(result.content, str):
             # A digest from outside could name a text that is somebody else's.
             raise TypeError("a tool returns a text")
-        content, is_stopping = clean(result.content), result.stop_loop is True
-        command = state.open.get(report.command_id)
+        content, is_stopping = encoded(result.content), result.stop_loop is True
+        evidence = sha256(content).digest()
         return arrivals.ToolReturned(
-            report.command_id,
-            stored(content, kept),
-            sha256(content.encode()).digest(),
-            size_bytes(content) + MESSAGE_TOKENS_OVERHEAD,
-            self._result_violations(state, command, content),
+            command_id,
+            stored_bytes(content, evidence, kept),
+            evidence,
+            len(content) + MESSAGE_TOKENS_OVERHEAD,
+            self._result_violations(state, state.open.get(command_id), content),
             note(report.refuted) if report.refuted else "",
             is_stopping,
             _figure(report.duration_ms),
-            self._output_violations(pinned(state), content) if is_stopping else (),
+            self._output_violations(pinned(state), content.decode()) if is_stopping else (),
         )
 
-    def _result_violations(self, state: RunState, command: Command | None, content: str) -> tuple[Violation, ...]:
+    def _result_violations(self, state: RunState, command: Command | None, content: bytes) -> tuple[Violation, ...]:
         if not isinstance(command, CallTool):
             return _NOT_OPEN
         schema = state.tools[command.tool].result
-        return self._checks.violations_in_result(schema, content) if schema else ()
+        return self._checks.violations_in_result(schema, content.decode()) if schema else ()
 
     def _accounted(self, state: RunState, report: reports.ToolAccounted, kept: Kept) -> Arrival:
-        content = clean(report.content)
+        content = encoded(report.content)
+        evidence = sha256(content).digest()
         inquiry = state.open.get(report.command_id)
         command = state.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
         happened = arrivals.Happened(report.happened)
         return arrivals.ToolReconciled(
             report.command_id,
             happened,
-            stored(content, kept),
-            sha256(content.encode()).digest(),
-            size_bytes(content) + MESSAGE_TOKENS_OVERHEAD,
+            stored_bytes(content, evidence, kept),
+            evidence,
+            len(content) + MESSAGE_TOKENS_OVERHEAD,
             self._result_violations(state, command, content) if happened is arrivals.Happened.YES else (),
         )
 
@@ -209,7 +213,7 @@ class Facts:
                 message = f"question {report.command_id!r} holds no call whose arguments could be changed"
                 raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
             held = question.packet.call
-            modified = self._proposed(state, ToolCall(held.call_id, held.tool, report.arguments), kept)
+            modified, _ = self._proposed(state, ToolCall(held.call_id, held.tool, report.arguments), kept)
         elif report.arguments is not None:
             modified = ProposedCall("", "", "", b"", _NOT_OPEN)
         return arrivals.ApprovalGiven(report.command_id, by, modified)
@@ -286,7 +290,11 @@ def _figures(usage: TokenUsage) -> TokenUsage:
 
 
 def _figure(duration_ms: int) -> int:
-    return min(max(duration_ms, 0), FIGURE_MAX) if type(duration_ms) is int else 0
+    if type(duration_ms) is not int or duration_ms < 0:
+        return 0
+    if duration_ms > FIGURE_MAX:
+        return FIGURE_MAX
+    return duration_ms
 
 
 def _stored(message: Message, kept: Kept) -> Message:

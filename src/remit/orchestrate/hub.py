@@ -98,16 +98,21 @@ class Hub:
         """Go on with a run that nobody drives; one that is driven here already just goes on."""
         if (driver := self.drivers.get(run_id)) is not None:
             return driver
-        return self._drive_on(await self._taken_up(run_id, kit))
+        live, _ = await self._taken_up(run_id, kit)
+        return self._drive_on(live)
 
     async def hear(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
         """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
         driver = self.drivers.get(run_id)
         if driver is None:
-            live = await self._taken_up(run_id)
+            live, has_heard = await self._taken_up(run_id)
             try:
                 turn = await self.runner.judge(live, report, heard=heard)
-            except BaseException:
+            except BaseException as error:
+                if has_heard and isinstance(error, RemitError):
+                    # Somebody else was heard first; what follows from that is done before this one is sent away.
+                    await self.at_rest(self._drive_on(live))
+                    raise
                 # Nobody was heard, so the run rests as before; its kit stays for whoever says the right thing.
                 self.dispatch.forget(live)
                 self._locks.release(run_id)
@@ -198,19 +203,20 @@ class Hub:
             live.on_turn = lambda turn: _told(on_turn, live, turn)
         return live
 
-    async def _taken_up(self, run_id: str, kit: Kit | None = None) -> Live:
-        """A run with its lock and its kit, its open commands sent again, not yet driven."""
+    async def _taken_up(self, run_id: str, kit: Kit | None = None) -> tuple[Live, bool]:
+        """A run with its lock and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
         self._hold(run_id)
         try:
             found = kit or self._kits.get(run_id) or await self._found_kit(run_id)
             live = self._live(run_id, found)
             await recover(self.runner, run_id, live)
+            seq = live.state.seq
             if self.on_taken is not None:
                 await self.on_taken(live)
         except BaseException:
             self._locks.release(run_id)
             raise
-        return live
+        return live, live.state.seq != seq
 
     async def _found_kit(self, run_id: str) -> Kit:
         state = (await self.runner.load(run_id)).state

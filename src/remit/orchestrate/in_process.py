@@ -38,6 +38,7 @@ class _Work:
         self.alarm: asyncio.TimerHandle | None = None
         self.rung: set[str] = set()
         # Who waits for the next report; or which command is awaited directly, in which task, and whether it was cut off.
+        # One task drives a run, from the first report it receives until the run is forgotten.
         self.waiter: asyncio.Future[None] | None = None
         self.direct = ""
         self.driver: asyncio.Task[Any] | None = None
@@ -66,7 +67,7 @@ class InProcessDispatch:
         if work is None:
             work = self._work[live.run_id] = _Work()
         # Whoever drives the run and waits already will not look into the outbox.
-        is_waited_for = work.waiter is not None or work.direct != ""
+        is_waited_for = work.direct or work.waiter is not None
         if type(command) in PERFORMED:
             if is_waited_for:
                 self._start(work, live, command)
@@ -98,7 +99,10 @@ class InProcessDispatch:
         executor = self._executors.get(type(command))
         if executor is None:
             return unperformed(command)
-        work.direct, work.driver = command.id, asyncio.current_task()
+        work.direct = command.id
+        if work.driver is None or work.driver.done():
+            # Asked for once and not with every command: it takes a system call to find out.
+            work.driver = asyncio.current_task()
         try:
             report = await executor(sender, command)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor

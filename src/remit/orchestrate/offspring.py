@@ -75,7 +75,7 @@ def spent_by(state: RunState) -> Charges:
     What an ended child still holds belongs to calls in doubt, whose cost nobody knows: it counts as spent.
     """
     caps = pinned(state).caps
-    spent = ((int(d), state.used[d] + state.reserved[d] - (state.caps[d] - caps[d])) for d in COUNTERS)
+    spent = ((int(d), caps[d] - state.left[d]) for d in COUNTERS)
     return tuple((dimension, amount) for dimension, amount in spent if amount > 0)
 
 

@@ -26,6 +26,7 @@ from remit.orchestrate.texts import Kept
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
+_TRIES = range(CONFLICTS_MAX)
 
 
 class Runner:
@@ -92,12 +93,15 @@ class Runner:
         `heard` is the entry of the inbox that the report came from.
         """
         state = live.state
-        for _ in range(CONFLICTS_MAX):
+        for _ in _TRIES:
             seq = state.seq
             kept: Kept = []
             try:
                 arrival = self.facts.complete(state, report, kept)
-                turn = take_turn(state, arrival, max(state.at_ms, self.clock.now_ms()))
+                at_ms = self.clock.now_ms()
+                if at_ms < state.at_ms:
+                    at_ms = state.at_ms
+                turn = take_turn(state, arrival, at_ms)
             except IllegalArrival:
                 await self.catch_up(live)
                 if state.seq == seq:
@@ -117,19 +121,15 @@ class Runner:
                 apply(state, turn, hash_turn(data))
             if live.on_turn is not None:
                 live.on_turn(turn)
-            self._dispatch(live, turn)
+            for decision in turn.decisions:
+                if type(decision) in COMMANDS and (state.seq == turn.seq or _is_wanted(state, decision)):
+                    self.dispatch.send(live, decision)  # type: ignore[arg-type]  # the set holds exactly the commands
             return turn
         raise AppendConflict(live.run_id, state.seq - 1, state.seq)
 
     async def text(self, text: Text) -> str:
         """A text of a run in full, wherever it lives."""
         return text if isinstance(text, str) else (await self.blobs.get(text.digest)).decode()
-
-    def _dispatch(self, live: Live, turn: Turn) -> None:
-        send, is_newest = self.dispatch.send, live.state.seq == turn.seq
-        for decision in turn.decisions:
-            if type(decision) in COMMANDS and (is_newest or _is_wanted(live.state, decision)):
-                send(live, decision)  # type: ignore[arg-type]  # the set holds exactly the commands
 
     async def _keep(self, kept: Kept) -> None:
         for digest, data in kept:

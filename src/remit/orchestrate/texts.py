@@ -33,6 +33,14 @@ def clean(text: str) -> str:
     return text
 
 
+def encoded(text: str) -> bytes:
+    """The same as bytes: for whoever hashes a text, measures it and stores it, and should read it once."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
+
+
 def name(text: str) -> str:
     """A name or an id from outside: of a call, a tool or a person."""
     if len(text) > ID_CHARS_MAX:
@@ -52,6 +60,14 @@ def stored(text: str, kept: Kept) -> Text:
     data = text.encode()
     if len(data) <= TEXT_INLINE_BYTES_MAX:
         return text
-    digest = sha256(data).digest()
+    return _by_reference(data, sha256(data).digest(), kept)
+
+
+def stored_bytes(data: bytes, digest: bytes, kept: Kept) -> Text:
+    """The same for a text that was encoded and hashed already."""
+    return data.decode() if len(data) <= TEXT_INLINE_BYTES_MAX else _by_reference(data, digest, kept)
+
+
+def _by_reference(data: bytes, digest: bytes, kept: Kept) -> BlobRef:
     kept.append((digest, data))
     return BlobRef(digest, len(data))

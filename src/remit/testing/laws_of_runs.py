@@ -107,7 +107,6 @@ def the_tally_agrees_with_the_fold(world: SimulatedWorld, run: SimulatedRun) -> 
     for turn, data in zip(run.turns[: run.state.ended_seq if run.ending else last], run.journal, strict=False):
         tally = weigh(state, turn.arrival, turn.at_ms)
         before = RunState(pending=[*state.pending], pending_tokens=state.pending_tokens)
-        before.caps, before.used, before.reserved = [*tally.state.caps], [*tally.state.used], [*tally.state.reserved]
         apply(state, turn, hash_turn(data))
         yield from (f"turn {turn.seq} counted {what}" for what in _disagreements(tally, before, state))
 
@@ -131,10 +130,8 @@ def _disagreements(tally: Tally, before: RunState, after: RunState) -> Iterator[
         f"{name} as {ours} and the fold as {theirs}" for name, (ours, theirs) in counted.items() if ours != theirs
     )
     for dimension in COUNTERS:
-        released = after.caps[dimension] - before.caps[dimension]
-        held = before.used[dimension] + before.reserved[dimension] + tally.promised[dimension] + released
-        if held != after.used[dimension] + after.reserved[dimension]:
-            yield f"{FIELDS[dimension]} as {held} and the fold as {after.used[dimension] + after.reserved[dimension]}"
+        if tally.left[dimension] != after.left[dimension]:
+            yield f"{FIELDS[dimension]} left as {tally.left[dimension]} and the fold as {after.left[dimension]}"
     for key, code in tally.uncommitted.items():
         if after.uncommitted.get(key, "") != (code or ""):
             yield f"the effect {key[0]} as {code!r} and the fold as {after.uncommitted.get(key)!r}"

@@ -26,24 +26,17 @@ if TYPE_CHECKING:
 PROBLEMS_MAX = 10
 
 
-def prepared(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> dict[str, Any]:
+def prepared(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> dict[str, Any]:
     """The arguments in the types the function declared, with the hidden ones filled in."""
-    from pydantic import ValidationError
-
     signature = tool.signature
     try:
         given = signature.model.model_validate_json(canonical_json(arguments), strict=True)
-    except ValidationError as error:
-        raise _failed(f"the arguments do not fit: {_problems(error)}") from error
-    except NotCanonical as error:
-        raise _failed(f"the arguments are no JSON: {error}") from error
     except Exception as error:
         # A validator of the user's own type may raise anything.
-        raise _failed(f"the arguments could not be converted: {described(error)}") from error
+        raise _failed(_unfit(error)) from error
+    fields, were_given = given.__dict__, given.model_fields_set
     values = {
-        name: getattr(given, f"p{position}")
-        for position, (name, has_default) in enumerate(signature.names)
-        if not has_default or f"p{position}" in given.model_fields_set
+        name: fields[field] for field, name, has_default in signature.names if not has_default or field in were_given
     }
     if signature.takes_key:
         values[KEY_PARAMETER] = key
@@ -52,7 +45,18 @@ def prepared(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) ->
     return values
 
 
-def called(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> Any:
+def _unfit(error: Exception) -> str:
+    """Why arguments could not be made into what the function takes."""
+    from pydantic import ValidationError
+
+    if isinstance(error, ValidationError):
+        return f"the arguments do not fit: {_problems(error)}"
+    if isinstance(error, NotCanonical):
+        return f"the arguments are no JSON: {error}"
+    return f"the arguments could not be converted: {described(error)}"
+
+
+def called(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> Any:
     """What the function returned, from a thread or process of its own; an asynchronous one gets a loop of its own."""
     values = prepared(tool, arguments, key, token)
     try:
@@ -64,6 +68,9 @@ def called(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> A
 
 def rendered(tool: Tool, value: Any) -> Performed:
     """What a function returned, as the text of its result."""
+    if type(value) is str and tool.signature.returns_text and value.isascii():
+        # Whoever declared a text and returned a plain one has nothing left to be checked but its size.
+        return Performed(_bounded(value))
     if isinstance(value, Stop):
         if not isinstance(value.content, str):
             raise _failed(f"returned Stop with a {type(value.content).__name__}; its content must be a text")
@@ -77,15 +84,20 @@ def rendered(tool: Tool, value: Any) -> Performed:
 
 
 def _checked(tool: Tool, adapter: "TypeAdapter[Any]", value: Any) -> Any:
-    from pydantic import ValidationError
-
     try:
         return adapter.validate_python(value, strict=True)
-    except ValidationError as error:
-        kind, declared = type(value).__name__, tool.signature.returns_name
-        raise _failed(f"returned a {kind} that is not the declared {declared}: {_problems(error)}") from error
     except Exception as error:
-        raise _failed(f"its result of type {type(value).__name__} could not be checked: {described(error)}") from error
+        raise _failed(_undeclared(tool, value, error)) from error
+
+
+def _undeclared(tool: Tool, value: Any, error: Exception) -> str:
+    """Why a result is not what the function declared."""
+    from pydantic import ValidationError
+
+    kind = type(value).__name__
+    if isinstance(error, ValidationError):
+        return f"returned a {kind} that is not the declared {tool.signature.returns_name}: {_problems(error)}"
+    return f"its result of type {kind} could not be checked: {described(error)}"
 
 
 def _written(tool: Tool, value: Any) -> str:

@@ -43,8 +43,9 @@ class _Attempt:
         self.arguments = arguments
         self.call_id = call_id
         self.key = key
-        self.token = CancelToken()
-        self.leash = Leash()
+        # Only a function that takes a token can be told by it, only a process is held by a leash; both hold a lock.
+        self.token = CancelToken() if tool.signature.token_names else None
+        self.leash = Leash() if tool.isolate else None
         self.has_begun = False
         self.late: Late | None = None
 
@@ -68,6 +69,11 @@ async def perform(
     holds its outcome or will. That task is done already if the function stopped in time; if not, it was abandoned.
     The caller keeps the task. With `timeout_ms` the call is cut off by itself, with the code TOOL_TIMEOUT.
     """
+    if timeout_ms is None and tool.is_async and not tool.isolate:
+        # A coroutine is cancelled with whoever awaits it; nothing of it is ever left behind.
+        if tool.available is not None:
+            await check_available(tool)
+        return await _on_loop(tool, arguments, key, CancelToken() if tool.signature.token_names else None)
     attempt = _Attempt(tool, arguments, call_id, key)
     try:
         if timeout_ms is None:
@@ -86,7 +92,7 @@ async def _attempted(attempt: _Attempt) -> Performed:
     tool, arguments, key = attempt.tool, attempt.arguments, attempt.key
     await check_available(tool)
     attempt.has_begun = True
-    if tool.isolate:
+    if attempt.leash is not None:
         return await _in_thread(attempt, partial(call_isolated, tool, arguments, key, attempt.leash))
     if tool.is_async:
         return await _on_loop(tool, arguments, key, attempt.token)
@@ -112,17 +118,18 @@ def _timed_out(attempt: _Attempt, timeout_ms: int, on_abandoned: Callable[[Late]
     raise ToolFault(ErrorCode.TOOL_TIMEOUT, message + ended)
 
 
-async def _on_loop(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> Performed:
+async def _on_loop(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> Performed:
     values = prepared(tool, arguments, key, token)
     try:
         value = await tool.function(**values)
     except BaseException as error:
         raise_if_ours(error)
         raise fault_of(error) from error
-    return await _verified(tool, arguments, (value, rendered(tool, value)))
+    performed = rendered(tool, value)
+    return performed if tool.verify is None else await _verified(tool, arguments, (value, performed))
 
 
-def _blocking(tool: Tool, arguments: JsonObject, key: str, token: CancelToken) -> tuple[Any, Performed]:
+def _blocking(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> tuple[Any, Performed]:
     value = called(tool, arguments, key, token)
     return value, rendered(tool, value)
 
@@ -144,8 +151,10 @@ async def _in_thread(attempt: _Attempt, work: Callable[[], Any]) -> Performed:
 
 async def _stopped(attempt: _Attempt, waiter: "asyncio.Future[Any]") -> None:
     """Tell work to stop, and give it a short while to do so."""
-    attempt.token.cancel()
-    attempt.leash.cut()
+    if attempt.token is not None:
+        attempt.token.cancel()
+    if attempt.leash is not None:
+        attempt.leash.cut()
     late = attempt.late = asyncio.create_task(_late(attempt, waiter))
     grace_ms = KILL_GRACE_MS if attempt.tool.isolate else CANCEL_GRACE_MS
     await asyncio.wait([late], timeout=grace_ms / 1000)

@@ -37,12 +37,14 @@ class Signature:
     """What a function takes and returns: the converters, their schemas, and which parameters are ours to fill."""
 
     model: "type[BaseModel]"
-    # The parameters that the model fills, each with whether the function has a default of its own for it.
-    names: tuple[tuple[str, bool], ...]
+    # The parameters that the model fills: its field, its name, and whether the function has a default of its own.
+    names: tuple[tuple[str, str, bool], ...]
     takes_key: bool
     token_names: tuple[str, ...]
     returns: "TypeAdapter[Any] | None"
     returns_name: str
+    # Whether a text and nothing else was declared.
+    returns_text: bool
     parameters: JsonObject
     result: JsonObject
 
@@ -64,11 +66,15 @@ def read_signature(function: Callable[..., Any], name: str) -> Signature:
     adapter = None if returned in (Any, NoReturn) else _adapter(name, returned)
     return Signature(
         model=model,
-        names=tuple((key, value.default is not value.empty) for key, value in shown.items()),
+        names=tuple(
+            (_field_name(position), key, value.default is not value.empty)
+            for position, (key, value) in enumerate(shown.items())
+        ),
         takes_key=KEY_PARAMETER in parameters,
         token_names=hidden,
         returns=adapter,
         returns_name=_type_name(returned),
+        returns_text=returned is str,
         parameters=schema,
         result={} if adapter is None else _result(name, adapter, returned),
     )
@@ -112,13 +118,17 @@ def _model(
         if type(parameter.default).__name__ == "FieldInfo":
             raise invalid(name, f"parameter {key!r} has a Field as its default; use Annotated[type, Field(...)]")
         field = _field(key, hints[key], described.get(key, ""))
-        fields[f"p{position}"] = field if parameter.default is parameter.empty else (field, parameter.default)
+        fields[_field_name(position)] = field if parameter.default is parameter.empty else (field, parameter.default)
     try:
         model: type[BaseModel] = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
     except Exception as error:
         # Building a model runs code of the types in it, and so may raise anything at all.
         raise _unfit(name, shown, hints, error) from error
     return model
+
+
+def _field_name(position: int) -> str:
+    return f"p{position}"
 
 
 def _field(key: str, annotation: Any, description: str) -> Any:

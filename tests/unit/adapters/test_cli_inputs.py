@@ -62,6 +62,15 @@ def test_a_schema_that_is_no_json_object_is_refused(tmp_path: Path, text: str) -
         inputs.schema_in(file)
 
 
+def test_a_schema_that_checks_nothing_is_refused_with_its_place(tmp_path: Path) -> None:
+    file = tmp_path / "schema"
+    file.write_text('{"type": 5}')
+    with pytest.raises(InputUnusable, match=r"CONFIG_SCHEMA_INVALID.*/type"):
+        inputs.schema_in(file)
+    file.write_text('{"type": "object"}')
+    assert inputs.schema_in(file) == {"type": "object"}
+
+
 def test_caps_may_be_joined_by_commas_and_said_several_times() -> None:
     assert inputs.budget_from(["tool_calls=5,steps=0", "depth=1"]) == Budget(tool_calls=5, steps=0, depth=1)
     assert inputs.budget_from([]) == Budget()

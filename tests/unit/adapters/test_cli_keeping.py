@@ -1,5 +1,8 @@
 """Removing runs from the command line."""
 
+import sqlite3
+from contextlib import closing
+
 from tests.unit.adapters.desk import Desk
 
 
@@ -10,6 +13,17 @@ def test_a_deleted_run_is_gone_and_the_others_verify(desk: Desk) -> None:
     assert [row["run_id"] for row in desk.say("runs", "--json").rows] == [kept]
     assert desk.say("verify", kept).code == 0
     assert desk.say("delete", kept).out == f"run {kept} deleted: 1 runs, 2 turns, 0 texts\n"
+
+
+def test_a_run_that_was_deleted_on_purpose_is_told_from_one_that_was_taken_out(desk: Desk) -> None:
+    deleted, taken = desk.ended(), desk.ended()
+    desk.say("delete", deleted)
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        for table in ("turns", "heads", "runs"):
+            connection.execute(f"DELETE FROM {table}")
+    assert desk.say("verify", deleted, "--json").error == "RUN_DELETED"
+    said = desk.say("verify", taken, "--json")
+    assert (said.code, said.error) == (1, "RUN_MISSING")
 
 
 def test_old_runs_are_collected_and_a_dry_run_only_counts(desk: Desk) -> None:

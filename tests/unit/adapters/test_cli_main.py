@@ -3,6 +3,8 @@
 import inspect
 import json
 import logging
+import runpy
+import sys
 from collections.abc import Coroutine
 from importlib import import_module
 from importlib.metadata import version
@@ -13,6 +15,7 @@ import pytest
 from remit.adapters.cli.commands import Entry, entries, overview
 from remit.adapters.cli.main import build_app, main
 from tests.unit.adapters.desk import Desk
+from tests.unit.adapters.test_cli_terminal import Full
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["--json", "--help"]])
@@ -25,6 +28,17 @@ def test_help_lists_every_command_and_exits_with_0(words: list[str], capsys: pyt
 def test_nothing_at_all_is_wrong_usage_and_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert capsys.readouterr() == ("", overview() + "\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["show", "--help"]])
+def test_help_that_cannot_be_printed_is_a_failure_without_a_word(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert main(words) == 1
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(words) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_the_arguments_of_the_process_are_taken_when_none_are_given(
@@ -116,3 +130,10 @@ def test_logging_is_as_before_when_a_command_is_done(desk: Desk) -> None:
 def test_the_app_loads_no_command_before_it_is_called() -> None:
     app = build_app()
     assert {name for name in app if not name.startswith("-")} == {entry.words.split()[0] for entry in entries()}
+
+
+def test_the_package_is_the_command_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["remit", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("remit", run_name="__main__")
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"remit {version('remit')}\n")

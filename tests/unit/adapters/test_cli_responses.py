@@ -1,8 +1,12 @@
 """Exit codes."""
 
+import io
+
 import pytest
 
+from remit.adapters.cli import responses
 from remit.adapters.cli.responses import exit_code_of, moment
+from remit.adapters.cli.terminal import Terminal
 from remit.core.contract import SystemResponse, WaitingFor
 from remit.core.failure import ENDINGS, Ending
 
@@ -23,3 +27,19 @@ def test_a_run_that_waits_or_was_paused_exits_with_3_and_one_that_goes_on_elsewh
 
 def test_a_moment_is_told_in_utc() -> None:
     assert moment(0) == "1970-01-01 00:00:00 UTC"
+
+
+def remarks_on(response: SystemResponse, status: str = "") -> str:
+    err = io.StringIO()
+    responses._remark_on(Terminal(io.StringIO(), err), response, status)
+    return err.getvalue()
+
+
+def test_a_run_that_another_process_drives_is_said_to_go_on_there() -> None:
+    assert remarks_on(SystemResponse("", "", "r"), "open") == "run r goes on in another process\n"
+    assert remarks_on(SystemResponse("", "", "r", terminal_code=Ending.SUCCESS)) == ""
+
+
+def test_what_a_partial_success_left_open_is_said() -> None:
+    response = SystemResponse("", "", "r", terminal_code=Ending.PARTIAL_SUCCESS, warnings=("step 3 is missing",))
+    assert remarks_on(response) == "run r ended as PARTIAL_SUCCESS: step 3 is missing\n"

@@ -214,6 +214,7 @@ def test_tools_that_changed_are_refused_until_somebody_accepts_them(desk: Desk) 
     path.write_text(path.read_text() + "\n# changed\n")
     said = desk.say("approve", run_id, "--json")
     assert (said.code, said.error) == (1, "TOOL_SOURCE_CHANGED")
+    assert "remit resume RUN --accept-tools" in said.err
     assert desk.say("resume", run_id, "--accept-tools", "--by", "ann").code == 3
     assert desk.say("resume", run_id, "--accept-tools", "--by", "ben").code == 3
     assert desk.say("approve", run_id).code == 0

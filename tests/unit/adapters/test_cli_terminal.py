@@ -1,5 +1,6 @@
 """What reaches the terminal, and what must not."""
 
+import errno
 import io
 import json
 import os
@@ -22,6 +23,14 @@ class Closed(io.StringIO):
     def write(self, text: str) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """Nobody is there."""
         raise BrokenPipeError
+
+
+class Full(io.StringIO):
+    """A disk without room."""
+
+    def write(self, text: str) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        """There is no room."""
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("write", [printable, escaped, json_line])
@@ -71,11 +80,33 @@ def test_whoever_stops_reading_is_not_written_to_any_more() -> None:
     assert not terminal.is_a_terminal
 
 
+def test_an_answer_that_cannot_be_written_is_an_error_with_a_code() -> None:
+    terminal = Terminal(Full(), Full())
+    terminal.remark("nobody is left to tell")
+    with pytest.raises(RemitError, match="OUTPUT_UNWRITABLE"):
+        terminal.line("a")
+    terminal.line("b")
+
+
+@pytest.mark.parametrize("closed", [("stdout",), ("stderr",), ("stdout", "stderr")])
+def test_streams_that_were_closed_from_the_start_are_left_alone(
+    closed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in closed:
+        monkeypatch.setattr(sys, name, None)
+    with own_stdout() as out:
+        terminal = Terminal(out, sys.stderr)
+        terminal.line("an answer")
+        terminal.remark("a remark")
+        assert (out is None) == ("stdout" in closed)
+
+
 def test_what_others_print_meanwhile_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     with own_stdout() as out:
         sys.stdout.write("a tool \x1b[2J\n")
         sys.stdout.buffer.write(b"bytes\n")
         sys.stdout.flush()
+        assert out is not None
         out.write("an answer\n")
     sys.stdout.write("as before\n")
     assert capsys.readouterr() == ("an answer\nas before\n", "a tool \\x1b[2J\nbytes\n")

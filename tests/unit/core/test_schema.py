@@ -151,7 +151,8 @@ def test_a_value_known_to_be_json_is_checked_by_the_schema_alone() -> None:
     checker = compile_schema({"type": "integer"})
     assert checker.fits(7)
     assert not checker.fits("seven")
-    assert not checker.fits("\ud800")
+    with pytest.raises(ValueError, match="surrogates"):
+        checker.fits("\ud800")
 
 
 def test_half_a_surrogate_pair_is_invalid() -> None:

@@ -30,7 +30,7 @@ from remit.core.usage import TokenUsage
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
-from remit.kernel.tally import Tally, tally_of
+from remit.kernel.tally import Tally
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.runs import fold
 from remit.testing.scenarios import MODEL, TOOLS
@@ -115,7 +115,7 @@ class Run:
 
     def tally(self) -> Tally:
         """A turn in the making, with nothing promised yet."""
-        return tally_of(self.state, self.now_ms)
+        return Tally(self.state, self.now_ms)
 
     # Looking.
 

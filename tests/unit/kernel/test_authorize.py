@@ -20,12 +20,17 @@ from remit.kernel.authorize import (
     CHECKS,
     FIRM_CHECKS,
     IDENTICAL_CALLS_MAX,
+    STANDING,
     Judgement,
     Verdict,
     authorize,
+    checks_left,
+    has_permission,
     reasons_to_ask,
 )
+from remit.kernel.state import pinned
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 REACHES = [Judgement]
@@ -144,7 +149,7 @@ def test_the_third_identical_call_without_a_change_between_is_a_repeat() -> None
 def test_calls_of_one_answer_are_judged_one_after_the_other() -> None:
     tally = Run().tally()
     call = wants("look")
-    tally.repeats[call.tool, call.arguments_hash] = 2
+    tally.repeats = ((call.tool, call.arguments_hash),) * 2
     assert authorize(call, tally).code == Refusal.REPEATED_CALL
 
 
@@ -200,3 +205,37 @@ def test_no_call_takes_longer_than_its_node_allows() -> None:
     run = ruled(replace(STANDARD_RULES, timeout_ms=700))
     run.proposes(wants("look"))
     assert run.open(CallTool)[0].timeout_ms == 700
+
+
+MANIFESTS = (
+    manifest_of(),
+    manifest_of(boundary=Boundary("narrow", allowed_tools=("look", "write"))),
+    manifest_of(boundary=Boundary("careful", approval_effects=(Effect.READ, Effect.WRITE))),
+    manifest_of(boundary=Boundary("wide", permissions=("vault.open",))),
+    manifest_of(budget=Budget(depth=0, tool_calls=0)),
+    asking(tools=("look",)),
+    asking(choice=ToolChoice(ToolChoiceMode.NONE)),
+    asking(choice=ToolChoice(ToolChoiceMode.FUNCTION, "fetch")),
+    pinned(ruled(replace(STANDARD_RULES, permission="night.shift")).state),
+)
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_checks_that_are_left_for_a_tool_judge_like_all_of_them(tool: ToolDefinition, manifest: Manifest) -> None:
+    tally = Run(manifest).tally()
+    for node in range(len(tally.graph.nodes)):
+        tally.node = node
+        for call in (wants(tool.name), wants(tool.name, violations=(Violation("/n", "type", "is not a number"),))):
+            assert authorize(call, tally) == authorize(call, tally, CHECKS)
+
+
+def test_a_check_that_lets_a_tool_pass_for_good_is_not_asked_about_its_calls() -> None:
+    left = checks_left(TOOLS[0], manifest_of())
+    assert TOOLS[0].name == "look"
+    assert left == tuple(check for check in CHECKS if check not in STANDING)
+
+
+def test_a_permission_that_only_one_node_demands_is_looked_at_with_every_call() -> None:
+    manifest = pinned(ruled(replace(STANDARD_RULES, permission="night.shift")).state)
+    assert has_permission in checks_left(TOOLS[0], manifest)

@@ -25,7 +25,7 @@ def test_a_call_is_ordered_under_a_key_of_our_own() -> None:
     order_call(tally, wants("look", call_id="theirs"))
     ordered = [command for command in tally.decisions if isinstance(command, CallTool)]
     assert [command.key for command in ordered] == ["run:1.0", "run:1.1"]
-    assert tally.repeats == {key_of("look"): 2}
+    assert tally.repeats == (key_of("look"),) * 2
 
 
 def test_what_an_order_reserves_is_promised_from_there_on() -> None:
@@ -157,7 +157,7 @@ def test_a_call_that_succeeds_after_failures_ends_the_row() -> None:
     run.proposes(wants("look"))
     tally = run.tally()
     settle_call(tally, run.open(CallTool)[0], Rung.COMMITTED, verifier="schema", evidence=b"evidence")
-    assert (tally.failures_in_a_row, tally.committed) == ({"look": None}, ["look"])
+    assert (tally.failures_in_a_row, tally.committed) == ({"look": None}, ("look",))
 
 
 def in_doubt(tool: str) -> Run:

@@ -47,7 +47,7 @@ def test_an_effect_of_this_turn_counts_before_it_is_folded() -> None:
     tally = run.tally()
     assert list(unproven_effects(tally)) == [f"write#{wants('write').arguments_hash.hex()[:8]}"]
     assert not has_changed_anything(tally)
-    tally.uncommitted["write", wants("write").arguments_hash] = ""
+    tally.claim("write", wants("write").arguments_hash, "")
     assert unproven_effects(tally) == {}
     assert has_changed_anything(tally)
 
@@ -56,7 +56,7 @@ def test_an_effect_that_a_person_replaced_is_claimed_no_more() -> None:
     run = Run()
     run.proposes(wants("write"))
     tally = run.tally()
-    tally.uncommitted["write", wants("write").arguments_hash] = None
+    tally.claim("write", wants("write").arguments_hash, None)
     assert unproven_effects(tally) == {}
 
 
@@ -74,7 +74,7 @@ def test_observations_of_a_tool_add_up_over_turns() -> None:
     run.returns()
     run.returns()
     tally = run.tally()
-    tally.committed.append("look")
+    tally.committed = ("look",)
     assert (times_committed(tally, "look"), times_committed(tally, "fetch")) == (3, 0)
     assert has_observed_anything(tally)
 

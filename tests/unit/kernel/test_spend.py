@@ -15,7 +15,6 @@ from remit.kernel.spend import (
     exhausted,
     iterations_exhausted,
     lacking,
-    left,
     model_charges,
     tool_charges,
     usage_charges,
@@ -35,9 +34,9 @@ def test_charges_fit_up_to_the_cap_and_not_beyond() -> None:
 
 def test_what_this_turn_promised_no_longer_fits_twice() -> None:
     tally = Run(manifest_of(budget=Budget(tool_calls=3))).tally()
-    tally.promised[CALLS] = 2
+    tally.left[CALLS] -= 2
     assert lacking(tally, ((CALLS, 2),)) is Dimension.TOOL_CALLS
-    assert left(tally, CALLS) == 1
+    assert lacking(tally, ((CALLS, 1),)) is None
 
 
 def test_the_first_dimension_that_lacks_is_named() -> None:
@@ -156,7 +155,7 @@ def test_a_model_without_a_known_price_is_never_called() -> None:
 
 def test_exhaustion_names_the_dimension_what_is_spent_and_the_cap() -> None:
     tally = Run(manifest_of(budget=Budget(tool_calls=2))).tally()
-    tally.promised[CALLS] = 1
+    tally.left[CALLS] -= 1
     assert exhausted(tally, Dimension.TOOL_CALLS, 5) == "exhausted"
     assert tally.message == "tool_calls: 1 spent or reserved and 5 wanted exceed tool_calls_max=2"
 

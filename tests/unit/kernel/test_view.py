@@ -177,5 +177,5 @@ def test_a_condition_sees_that_no_context_was_found() -> None:
 
 def test_what_this_turn_promised_is_left_no_more() -> None:
     tally = Run().tally()
-    tally.promised[Dimension.TOOL_CALLS] = 3
+    tally.left[Dimension.TOOL_CALLS] -= 3
     assert view_of(tally, "")["left_tool_calls"] == 47

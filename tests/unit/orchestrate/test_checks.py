@@ -132,3 +132,10 @@ def test_a_json_text_of_a_tool_is_checked_by_its_value(checks: Checks) -> None:
 
 def test_a_result_that_nests_too_deep_fits_no_schema(checks: Checks) -> None:
     assert checks.violations_in_result({}, "[" * DEEP) != ()
+
+
+def test_arguments_that_the_checker_cannot_read_are_a_violation_the_second_time_too(checks: Checks) -> None:
+    half: JsonObject = {"n": "\ud800"}
+    first = checks.violations_in_arguments(OBJECT, half)
+    assert [violation.keyword for violation in first] == ["value"]
+    assert checks.violations_in_arguments(OBJECT, half) == first

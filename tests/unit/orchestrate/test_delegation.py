@@ -159,7 +159,9 @@ def test_a_grandchild_that_waits_is_cancelled_with_its_grandparent() -> None:
 
 def test_a_child_that_another_process_drives_is_waited_for_and_not_lost(tmp_path: Path) -> None:
     async def story() -> None:
-        kit = family({"when": TO_CHILD, **calls("keep", text="x")}, {"when": "^kept x", "text": "safe", "delay_ms": 300})
+        kit = family(
+            {"when": TO_CHILD, **calls("keep", text="x")}, {"when": "^kept x", "text": "safe", "delay_ms": 300}
+        )
         stores = [store_of("embedded", tmp_path) for _ in range(2)]
         async with systems(*stores) as (here, there):
             waiting = await here.run(request(), kit)

@@ -405,6 +405,24 @@ class TestTimers:
 
         play(scene())
 
+    def test_a_deadline_cuts_off_whoever_drives_the_run_now(self) -> None:
+        async def scene() -> None:
+            async def look_then_hang(live: Live, command: CallModel) -> Report:
+                if command.messages_count == 1:
+                    return ModelSaid(command.id, proposes("look", {"n": 1}))
+                return await interrupted(live, command)
+
+            interrupted = Interrupted()
+            stage = Stage(executors={CallModel: look_then_hang}, clock=loop_clock())
+            live = await stage.runner.start(soon())
+            report = await asyncio.create_task(stage.dispatch.receive(live))
+            assert report is not None
+            await stage.runner.advance(live, report)
+            await stage.runner.drive(live)
+            assert (live.state.ending, interrupted.was_cancelled) == (Ending.TIMEOUT, True)
+
+        play(scene())
+
     def test_a_deadline_stops_calls_beside_each_other(self) -> None:
         async def scene() -> None:
             interrupted = Interrupted()

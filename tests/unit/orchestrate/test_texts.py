@@ -4,7 +4,7 @@ import pytest
 
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, digest_of, size_bytes
-from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, name, note, stored
+from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, encoded, name, note, stored, stored_bytes
 
 HALF = "\ud800"
 
@@ -59,3 +59,16 @@ def test_a_longer_text_is_kept_under_its_digest(text: str) -> None:
     data = text.encode()
     assert stored(text, kept) == BlobRef(digest_of(data), len(data))
     assert kept == [(digest_of(data), data)]
+
+
+@pytest.mark.parametrize("text", ["", "plain", "über", f"a{HALF}ü{HALF}"])
+def test_the_bytes_of_a_text_are_those_of_the_clean_text(text: str) -> None:
+    assert encoded(text) == clean(text).encode()
+
+
+@pytest.mark.parametrize("size", [0, 1, TEXT_INLINE_BYTES_MAX, TEXT_INLINE_BYTES_MAX + 1])
+def test_bytes_are_stored_like_the_text_they_were_made_of(size: int) -> None:
+    text, kept, kept_of_bytes = "a" * size, Kept(), Kept()
+    data = text.encode()
+    assert stored_bytes(data, digest_of(data), kept_of_bytes) == stored(text, kept)
+    assert kept_of_bytes == kept

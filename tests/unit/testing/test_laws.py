@@ -120,7 +120,7 @@ def test_only_the_laws_that_are_named_are_looked_at(world: SimulatedWorld) -> No
 
 class TestRuns:
     def test_a_live_state_that_is_not_the_fold_is_found(self, world: SimulatedWorld) -> None:
-        world.lives["run"].state.steps += 1
+        world.lives["run"].state.iterations += 1
         assert told("folding_gives_the_live_state", world) != []
 
     def test_a_run_that_nobody_holds_has_no_live_state_to_differ(self, world: SimulatedWorld) -> None:
@@ -203,7 +203,7 @@ class TestRuns:
     def test_what_is_open_or_reserved_after_the_ending_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
         run.state.open["9.9"] = commands.Retrieve("9.9", 1000)
-        run.state.reserved[Dimension.TOOL_CALLS] = 1
+        run.state.left[Dimension.TOOL_CALLS] -= 1
         assert len(told("an_ended_run_holds_nothing", world, run)) == 2
 
     def test_an_open_run_holds_what_it_needs(self) -> None:

@@ -14,6 +14,7 @@ from remit.core.codec import read_json
 from remit.core.envelope import REQUEST_BYTES_MAX
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject
+from remit.core.schema import compile_schema
 
 USAGE = "USAGE"
 PROMPT_UNREADABLE = "PROMPT_UNREADABLE"
@@ -55,8 +56,15 @@ def grammar_in(file: Path | None) -> str | None:
 
 
 def schema_in(file: Path | None) -> JsonObject | None:
-    """The JSON Schema in a file."""
-    return None if file is None else object_in(file, SCHEMA_FILE_UNREADABLE)
+    """The JSON Schema in a file; one that nothing could be checked with is refused here, before a model is asked."""
+    if file is None:
+        return None
+    schema = object_in(file, SCHEMA_FILE_UNREADABLE)
+    try:
+        compile_schema(schema)
+    except RequestRejected as error:
+        raise InputUnusable(error.code, f"{str(file)!r}: {error.message}", {"file": str(file)}) from error
+    return schema
 
 
 def arguments_in(file: Path | None) -> JsonObject | None:

@@ -6,12 +6,13 @@ Rule 3: exit codes are 0 for success, 1 for an error, 2 for wrong usage, 3 while
         was refused or stopped by policy or budget, and 128 and more for a command that a signal ended.
 """
 
+import io
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from remit.adapters.cli.commands import PROGRAM, entries, overview
 
@@ -31,6 +32,11 @@ VERSION = "--version"
 # Options that may stand before the command, and whether each takes a value.
 _GLOBAL = {"--home": True, "--log-level": True, "--log-format": True, "--json": False}
 _SHOWN_CHARS_MAX = 500
+# What the command line can do about an error of the house, which knows no command line.
+_WAYS_OUT = {
+    "TOOL_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
+    "CONFIG_NO_ENGINE": "say which model to ask with --engine",
+}
 
 _log = logging.getLogger(__name__)
 
@@ -38,15 +44,19 @@ _log = logging.getLogger(__name__)
 def main(argv: Sequence[str] | None = None) -> int:
     """Do what a command line says; gives the exit code."""
     tokens = _command_first(list(sys.argv[1:] if argv is None else argv))
-    if not tokens or tokens[0] in HELP:
-        (sys.stdout if tokens else sys.stderr).write(overview() + "\n")
-        return EXIT_OK if tokens else EXIT_USAGE
+    if not tokens:
+        return _told(sys.stderr, overview(), EXIT_USAGE)
+    if tokens[0] in HELP:
+        return _told(sys.stdout, overview(), EXIT_OK)
     if tokens == [VERSION]:
         from remit import __version__
 
-        sys.stdout.write(f"{PROGRAM} {__version__}\n")
-        return EXIT_OK
-    return _obey(tokens)
+        return _told(sys.stdout, f"{PROGRAM} {__version__}", EXIT_OK)
+    try:
+        return _obey(tokens)
+    except KeyboardInterrupt:
+        # Outside of an event loop nothing is under way that would have to be ended.
+        return EXIT_INTERRUPTED
 
 
 def build_app() -> "App":
@@ -74,6 +84,19 @@ def build_app() -> "App":
     return app
 
 
+def _told(stream: TextIO | None, text: str, code: int) -> int:
+    """Print a text of our own; gives the exit code, which is another when it cannot be printed."""
+    try:
+        if stream is not None:
+            stream.write(text + "\n")
+            stream.flush()
+    except OSError:
+        # Otherwise the interpreter would try again at its end, and complain.
+        sys.stdout = None  # As Python itself has it when there is no stdout.
+        return EXIT_FAILED
+    return code
+
+
 def _command_first(tokens: list[str]) -> list[str]:
     """The command line with the options that stand before the command behind it."""
     place = 0
@@ -91,8 +114,10 @@ def _obey(tokens: list[str]) -> int:
     app = build_app()
     words = tokens[: tokens.index("--")] if "--" in tokens else tokens
     if any(word in HELP for word in words):
-        app.help_print([word for word in words if word not in HELP])
-        return EXIT_OK
+        with io.StringIO() as help_text:
+            with redirect_stdout(help_text):
+                app.help_print([word for word in words if word not in HELP])
+            return _told(sys.stdout, help_text.getvalue().rstrip("\n"), EXIT_OK)
     with own_stdout() as out:
         terminal = Terminal(out, sys.stderr, is_json="--json" in words)
         try:
@@ -135,9 +160,9 @@ def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
     except RemitError as error:
         _log.debug("the command failed", exc_info=error)
         terminal.complain(error)
+        if str(error.code) in _WAYS_OUT:
+            terminal.remark(_WAYS_OUT[str(error.code)])
         return EXIT_FAILED
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
     except Exception as error:  # noqa: BLE001  # nobody who uses a command line should have to read a traceback
         _log.debug("the command broke", exc_info=error)
         what = f"{type(error).__name__}: {error}"

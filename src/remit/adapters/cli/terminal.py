@@ -4,7 +4,7 @@ Rule 1: stdout carries answers and nothing else. Whatever a tool prints while a 
         goes to stderr.
 Rule 2: a line holds nothing that a terminal obeys: what does not print as it is, is escaped.
 Rule 3: JSON is plain ASCII.
-Rule 4: whoever stops reading is not written to any more; nothing else changes.
+Rule 4: whoever stops reading is not written to any more; nothing else changes. Any other failure to answer is an error.
 """
 
 import io
@@ -19,6 +19,8 @@ from remit.core.failure import RemitError
 from remit.core.record import Record
 from remit.observe.plain import plain
 
+OUTPUT_UNWRITABLE = "OUTPUT_UNWRITABLE"
+
 _STDOUT, _STDERR = 1, 2
 _DELETE = "\x7f"
 
@@ -26,10 +28,11 @@ _DELETE = "\x7f"
 class Terminal:
     """Where a command answers (stdout) and where it remarks on something (stderr)."""
 
-    def __init__(self, out: TextIO, err: TextIO, *, is_json: bool = False) -> None:
+    def __init__(self, out: TextIO | None, err: TextIO | None, *, is_json: bool = False) -> None:
         self.is_json = is_json
-        self._out: TextIO | None = out
-        self._err: TextIO | None = err
+        # Whoever started the process may have closed either.
+        self._out = out
+        self._err = err
 
     @property
     def is_live(self) -> bool:
@@ -70,7 +73,8 @@ class Terminal:
             try:
                 self._err.write(printable(text) + "\n")
                 self._err.flush()
-            except BrokenPipeError:
+            except OSError:
+                # There is nobody left to tell.
                 self._err = None
 
     def complain(self, error: RemitError) -> None:
@@ -90,11 +94,14 @@ class Terminal:
         try:
             write(what)
             out.flush()
-        except BrokenPipeError:
+        except OSError as error:
             self._out = None
             # What is left in its buffer would be sent again when the interpreter ends, and fail again.
             with suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+            if not isinstance(error, BrokenPipeError):
+                message = f"stdout cannot be written: {error.strerror}; `remit show last` shows what was to be said"
+                raise RemitError(OUTPUT_UNWRITABLE, message) from error
 
 
 def printable(text: str) -> str:
@@ -153,11 +160,12 @@ class Aside(io.TextIOBase):
 
 
 @contextmanager
-def own_stdout() -> Iterator[TextIO]:
+def own_stdout() -> Iterator[TextIO | None]:
     """The real stdout for answers; meanwhile everything else that is written to stdout goes to stderr."""
-    out = sys.stdout
-    if not _is_descriptor(out, _STDOUT):
-        with redirect_stdout(Aside(sys.stderr)):
+    out, err = sys.stdout, sys.stderr
+    aside = None if err is None else Aside(err)
+    if out is None or err is None or not _is_descriptor(out, _STDOUT):
+        with redirect_stdout(aside):
             yield out
         return
     # What tools start writes to the descriptor and knows nothing of sys.stdout, so the descriptor leads away, too.
@@ -165,11 +173,11 @@ def own_stdout() -> Iterator[TextIO]:
     kept = os.dup(_STDOUT)
     os.dup2(_STDERR, _STDOUT)
     try:
-        with os.fdopen(os.dup(kept), "w", encoding=out.encoding, errors="backslashreplace") as own:
-            with redirect_stdout(Aside(sys.stderr)):
-                yield own
-            with suppress(BrokenPipeError):
-                own.flush()
+        with (
+            os.fdopen(os.dup(kept), "w", encoding=out.encoding, errors="backslashreplace") as own,
+            redirect_stdout(aside),
+        ):
+            yield own
     finally:
         os.dup2(kept, _STDOUT)
         os.close(kept)

@@ -45,9 +45,13 @@ class SQLiteInbox:
         await self._writer.submit(partial(_settle, (number, code, message, self._writer.now_ms())))
 
     async def outcome(self, number: int) -> tuple[str, str] | None:
-        """Code and message of a settled entry; None while it waits."""
+        """Code and message of a settled entry, once that outlives the power; None while it waits."""
         found = self._reader.rows(_OUTCOME, (number,))
-        return (found[0][0], found[0][1]) if found else None
+        if not found:
+            return None
+        # It is read as soon as its holder has committed, which is before the holder has synced.
+        await self._writer.synced()
+        return found[0][0], found[0][1]
 
 
 def _put(run_id: str, data: bytes, cursor: sqlite3.Cursor) -> Outcome:

@@ -2,7 +2,9 @@
 
 Rule 1: the event loop never waits for a disk. Barriers that come while a sync is under way share the next one.
 Rule 2: what nobody waits for is synced UNSYNCED_MS_MAX after it was written, at the latest.
-Rule 3: after a sync has failed nobody knows what is on the disk, so nothing more is written until the store is opened
+Rule 3: what another process wrote, and may not have synced before it died or was asked, is synced before it is acted on
+        or told of here: all of it when a store is opened, and whatever somebody asks about later.
+Rule 4: after a sync has failed nobody knows what is on the disk, so nothing more is written until the store is opened
         again.
 """
 
@@ -22,8 +24,8 @@ from remit.core.storage import SignedHead, StoreUnusable
 # calls is little, and five idle syncs a second cost nothing.
 UNSYNCED_MS_MAX = 200
 
-# Who waits for a turn to be synced, and the head that vouches for it.
-Waiting = tuple["asyncio.Future[None]", SignedHead]
+# Who waits for a turn to be synced, and the head that vouches for it; none for what another process wrote.
+Waiting = tuple["asyncio.Future[None]", SignedHead | None]
 
 
 class Syncer:
@@ -33,6 +35,7 @@ class Syncer:
         self._path = home / WAL
         self._log = log
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        os.fdatasync(self._descriptor)
         sync_folder(home)
         self._changed = threading.Condition()
         self._waiting: list[Waiting] = []
@@ -97,7 +100,8 @@ class Syncer:
             self.failure = unusable(error, self._path)
             return self.failure
         try:
-            self._log.append([head for _, head in waiting])
+            if heads := [head for _, head in waiting if head is not None]:
+                self._log.append(heads)
         except StoreUnusable as error:
             return error
         return None

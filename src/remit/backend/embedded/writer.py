@@ -108,6 +108,14 @@ class Writer:
         if self._texts_bytes > QUEUED_BYTES_MAX:
             await self.submit(_nothing)
 
+    async def synced(self) -> None:
+        """Return once everything that can be read here outlives the power, whichever process wrote it."""
+        loop = self._wake()
+        assert self._syncer is not None, "a store that cannot be written was to be synced"
+        future: asyncio.Future[None] = loop.create_future()
+        self._syncer.settle([(future, None)])
+        await future
+
     async def close(self) -> None:
         """Write what is queued; nothing can be written afterwards."""
         try:

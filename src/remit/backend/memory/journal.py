@@ -19,7 +19,9 @@ class MemoryJournal:
         self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict."""
-        turns = self._runs.setdefault(run_id, [])
+        turns = self._runs.get(run_id)
+        if turns is None:
+            turns = self._runs[run_id] = []
         if len(turns) != after + 1:
             raise AppendConflict(run_id, after, len(turns) - 1)
         if listing is not None:

@@ -80,7 +80,7 @@ def _heard(tally: Tally, command_id: str, problems: tuple[str, ...]) -> str | No
     settle(tally, command, ())
     if not _is_validating(tally):
         return NodeOutcome.RETURNED
-    tally.problems.extend(problems)
+    tally.problems += problems
     tally.rule(ValidatorHeard(command.id, command.name, problems))
     return joined(tally)
 

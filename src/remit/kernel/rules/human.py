@@ -42,7 +42,7 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     call = held
     if arrival.modified is not None:
         call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool)
-        tally.uncommitted[held.tool, held.arguments_hash] = None
+        tally.claim(held.tool, held.arguments_hash, None)
     verdict = authorize(call, tally, FIRM_CHECKS)
     settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:

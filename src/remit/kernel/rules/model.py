@@ -17,7 +17,7 @@ from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.rulings import RetryPlanned
 from remit.kernel.endings import head_for
-from remit.kernel.spend import at_least, exhausted, lacking, left, model_charges, settle, usage_charges
+from remit.kernel.spend import at_least, exhausted, lacking, model_charges, settle, usage_charges
 from remit.kernel.tally import Tally
 
 BACKOFF_MS_FIRST = 500
@@ -41,19 +41,16 @@ ENDING_OF: Mapping[ErrorCode, Ending] = MappingProxyType(
 )
 
 
-def enter_model(tally: Tally, node: Node) -> str | None:
-    """Ask the model with the context as it stands."""
-    return order_model_call(tally, attempt=1)
-
-
-def order_model_call(tally: Tally, *, attempt: int) -> str | None:
-    """Reserve the worst case of a call and order it, or name the outcome that stops the run."""
+def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
+    """Ask the model with the context as it stands: reserve the worst case, or name the outcome that stops the run."""
     state, manifest = tally.state, tally.manifest
     model = manifest.models[0]
     input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
     if input_tokens > state.caps[_CONTEXT]:
         return exhausted(tally, Dimension.CONTEXT_TOKENS, input_tokens)
-    max_tokens = min(manifest.request.hints.max_tokens or OUTPUT_TOKENS_DEFAULT, left(tally, _OUTPUT))
+    max_tokens, tokens_left = manifest.request.hints.max_tokens or OUTPUT_TOKENS_DEFAULT, tally.left[_OUTPUT]
+    if max_tokens > tokens_left:
+        max_tokens = tokens_left
     if max_tokens <= 0:
         return exhausted(tally, Dimension.OUTPUT_TOKENS, 1)
     charges = model_charges(model, input_tokens, max_tokens)

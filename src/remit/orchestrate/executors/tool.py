@@ -44,7 +44,8 @@ class ToolExecutor:
         tool = self._kit_of(live.run_id).tools.get(command.tool)
         if tool is None:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
-        arguments = await self._arguments(command.arguments)
+        text = command.arguments
+        arguments: JsonObject = read_json(text) if type(text) is str else await self._arguments(text)
         began_ns = time.monotonic_ns()
         try:
             performed = await within(

@@ -6,6 +6,8 @@ Rule 2: context that cannot be found makes a poorer answer, not a failed run.
 Rule 3: nothing is done unchecked: an answer, and a tool that ends the loop, both lead to check.
 """
 
+from functools import lru_cache
+
 from remit.core.contract import ITERATIONS_MAX_DEFAULT, SystemRequest
 from remit.core.envelope import ITERATIONS_MAX
 from remit.core.failure import RequestRejected
@@ -23,9 +25,13 @@ from remit.core.graph import (
 REPAIRS_DEFAULT = 2
 REPAIRS_MAX = 100
 
+# Every run of a deployment asks for one of few; a graph never changes, so all of them may have the same.
+GRAPHS_KEPT_MAX = 64
+
 CHAT_LIMIT_INVALID = "CHAT_LIMIT_INVALID"
 
 
+@lru_cache(maxsize=GRAPHS_KEPT_MAX, typed=True)
 def chat_graph(tool_rounds_max: int = ITERATIONS_MAX_DEFAULT, repairs_max: int = REPAIRS_DEFAULT) -> Graph:
     """The graph of a chat with at most so many rounds of tools and repairs of the answer."""
     _refuse_outside("tool_rounds_max", tool_rounds_max, 1, ITERATIONS_MAX)
