@@ -3,7 +3,7 @@
     python -m tests.e2e.power_law errand FOLDER [MUTANT]            the process that is traced
     python -m tests.e2e.power_law errand-with-two FOLDER            the same, with a second holder of the store
     python -m tests.e2e.power_law errand-after-a-kill FOLDER        the same, after another process was killed
-    python -m tests.e2e.power_law check FOLDER TRACE PART PARTS     prints one JSON object
+    python -m tests.e2e.power_law check FOLDER TRACE all|marked PART PARTS     prints one JSON object
 
 The traced process says in a file of its own, outside the store, what it was promised: strace sees that in its place
 among the writes and syncs.
@@ -252,14 +252,26 @@ async def broken_promises(home: Path, promises: Promises) -> list[str]:
     return found
 
 
-def check(folder: Path, trace: Path, scratch: Path, *, part: int, parts: int) -> dict[str, Any]:
-    """Lose the power at every point that belongs to this part; at marked ones the errand then goes on to its end."""
+class Wanted(NamedTuple):
+    """Which points are looked at: those of one of so many parts, or only the marked ones of them."""
+
+    part: int
+    parts: int
+    only_marked: bool
+
+    def has(self, point: Point) -> bool:
+        """Whether a point is one of them."""
+        return point.number % self.parts == self.part and (point.is_marked or not self.only_marked)
+
+
+def check(folder: Path, trace: Path, scratch: Path, wanted: Wanted) -> dict[str, Any]:
+    """Lose the power at every point that is wanted; at marked ones the errand then goes on to its end."""
 
     def look(tell: Tell) -> None:
         disk, promises = Disk(folder), Promises()
         count = losses = faults = 0
         for point in points(folder, trace, disk, promises):
-            if point.number % parts != part or faults > FAULTS_MAX:
+            if not wanted.has(point) or faults > FAULTS_MAX:
                 continue
             count += 1
             for name, survival in _survivals(point):
@@ -278,15 +290,15 @@ def check(folder: Path, trace: Path, scratch: Path, *, part: int, parts: int) ->
     count, losses = json.loads(looked.said[-1])
     faults = list(looked.said[:-1])
     if not faults:
-        faults += finish(folder, trace, scratch, part=part, parts=parts)
+        faults += finish(folder, trace, scratch, wanted)
     return {"points": count, "losses": losses, "faults": faults}
 
 
-def finish(folder: Path, trace: Path, scratch: Path, *, part: int, parts: int) -> Iterator[str]:
-    """At every marked point of this part, let another process finish the errand with what is left."""
+def finish(folder: Path, trace: Path, scratch: Path, wanted: Wanted) -> Iterator[str]:
+    """At every marked point that is wanted, let another process finish the errand with what is left."""
     disk, promises = Disk(folder), Promises()
     for point in points(folder, trace, disk, promises):
-        if not point.is_marked or point.number % parts != part:
+        if not point.is_marked or not wanted.has(point):
             continue
         for name, survival in _survivals(point)[:2]:
             top = scratch / "finished"
@@ -317,9 +329,10 @@ def main(arguments: Sequence[str]) -> None:
         case ["errand", folder, mutant]:
             MUTANTS[mutant][0]()
             asyncio.run(play(Path(folder)))
-        case ["check", folder, trace, part, parts]:
+        case ["check", folder, trace, "all" | "marked" as which, part, parts]:
+            wanted = Wanted(int(part), int(parts), which == "marked")
             with TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as scratch:
-                found = check(Path(folder), Path(trace), Path(scratch), part=int(part), parts=int(parts))
+                found = check(Path(folder), Path(trace), Path(scratch), wanted)
             print(json.dumps(found))  # noqa: T201
         case _:
             raise SystemExit(__doc__)

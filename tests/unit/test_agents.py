@@ -20,8 +20,9 @@ from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.goal import Goal, RequiredAction
 from remit.core.manifest import MANIFEST_INVALID
 from remit.core.messages import Message, Role, system_message
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, Text
 from remit.core.signals import PACKET_UNKNOWN
+from remit.core.storage import BlobMissing
 from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
@@ -227,6 +228,56 @@ def test_a_failed_tool_is_told_of_in_the_words_the_model_reads() -> None:
         assert "no disk" in heard[0]
 
     play(story())
+
+
+def test_a_tool_that_was_cut_off_said_nothing_and_is_not_told_of() -> None:
+    @tool(effect="read")
+    async def ponder() -> str:
+        """Never come back."""
+        await asyncio.Event().wait()
+        return ""
+
+    async def story() -> None:
+        heard: list[str] = []
+        speaker = agent(calls("ponder"), tools=[ponder], on_tool_result=lambda name, output: heard.append(output))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await speaker.chat("Go on")
+        await speaker.open()
+        assert heard == []
+
+    play(story())
+
+
+def test_several_long_results_are_told_in_their_order_even_when_one_is_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story() -> None:
+        heard: list[tuple[str, int]] = []
+        system = system_in_memory()
+        text, lost = system.text, ["the first"]
+
+        async def sometimes(found: Text) -> str:
+            if lost and lost.pop():
+                raise BlobMissing(b"gone")
+            return await text(found)
+
+        system.text = sometimes  # type: ignore[method-assign, assignment]
+        both = {"tool_calls": [{"name": "recite", "arguments": {}}, *calls("look", at="sky")["tool_calls"]]}
+        speaker = agent(
+            both,
+            calls("recite"),
+            {"text": "done"},
+            tools=[recite, look],
+            system=system,
+            on_tool_result=lambda name, output: heard.append((name, len(output))),
+        )
+        await speaker.chat("Go on")
+        assert sorted(heard) == [("look", len("seen sky")), ("recite", len(LONG))]
+
+    with caplog.at_level(logging.WARNING):
+        play(story())
+    assert "could not be told" in caplog.text
 
 
 def test_listeners_that_break_are_logged_and_the_exchange_goes_on(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from remit.core.budget import Charges
 from remit.core.failure import Ending, ErrorCode
 from remit.core.manifest import Manifest, Source
-from remit.core.record import Record, Text
+from remit.core.record import BlobRef, Record, Text
 from remit.core.schema import Violation
 from remit.core.usage import TokenUsage
 
@@ -85,6 +85,8 @@ class ToolReturned(Record, tag=True):
     duration_ms: int = 0
     # Of the output contract, when the content is to become the answer.
     answer_violations: tuple[Violation, ...] = ()
+    # The result in full, when it is too long to be shown: the content is then its beginning and says so.
+    whole: BlobRef | None = None
 
 
 class ToolFailed(Record, tag=True):
@@ -113,6 +115,7 @@ class ToolReconciled(Record, tag=True):
     evidence: bytes = b""
     tokens_bound: int = 0
     violations: tuple[Violation, ...] = ()
+    whole: BlobRef | None = None
 
 
 class CodeReturned(Record, tag=True):

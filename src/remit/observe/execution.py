@@ -208,6 +208,6 @@ def _call_made(state: RunState, command_id: str, trace: CallTrace) -> ToolCallMa
         status = CallStatus.OUTCOME_UNKNOWN
     elif trace.rung is Rung.OBSERVED and trace.code:
         status = CallStatus.FAILED
-    return ToolCallMade(
-        trace.tool, arguments_in(trace.arguments), trace.content, trace.duration_ms, trace.call_id, status
-    )
+    # What failed left no result, only a code; as with a call that was refused, that is what the caller is told.
+    result = trace.content or trace.code
+    return ToolCallMade(trace.tool, arguments_in(trace.arguments), result, trace.duration_ms, trace.call_id, status)

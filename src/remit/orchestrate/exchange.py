@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from remit.core.arrivals import RunStarted
@@ -67,7 +68,7 @@ class Exchange:
             config.tools,
             context=config.context_provider,
             on_turn=self._hear,
-            on_chunk=None if config.stream is None else self._pass_on,
+            on_chunk=None if config.stream is None else partial(self._pass_on, config.stream),
         )
 
     async def finish(self) -> None:
@@ -86,10 +87,10 @@ class Exchange:
             for event in self._telling.events(state, turn):
                 self._config.observer.record(event)
 
-    def _pass_on(self, run_id: str, chunk: StreamChunk | Restarted) -> None:
+    def _pass_on(self, stream: Stream, run_id: str, chunk: StreamChunk | Restarted) -> None:
         # What children say to their own ends is no part of the answer.
-        if run_id == self.run_id and self._config.stream is not None:
-            self._config.stream(chunk)
+        if run_id == self.run_id:
+            stream(chunk)
 
     def _report(self, on_tool_result: OnToolResult, name: str, text: Text) -> None:
         if isinstance(text, str) and not self._outputs:

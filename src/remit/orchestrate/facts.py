@@ -3,8 +3,9 @@
 Rule 1: facts are a pure function of the report and the manifest, so an audit can compute them again.
 Rule 2: what cannot be computed is recorded as a violation, never left out.
 Rule 3: a long text goes to Blobs before its turn is written; the arrival carries the digest.
-Rule 4: the bound on the tokens of a text is its length in bytes and a fixed overhead.
-Rule 5: whatever a model, a tool or a person says, the arrival made of it can be written and read back.
+Rule 4: a result too long to be shown is kept whole, and the run goes on with its beginning.
+Rule 5: the bound on the tokens of a text is its length in bytes and a fixed overhead.
+Rule 6: whatever a model, a tool or a person says, the arrival made of it can be written and read back.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks
 from remit.orchestrate.reports import Report, broken
-from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, encoded, name, note, stored, stored_bytes
+from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, encoded, name, note, shortened, stored, stored_bytes
 
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
 # sum and price made of it still fits the 64 bits of a record. All its bits are ones.
@@ -173,16 +174,18 @@ class Facts:
             raise TypeError("a tool returns a text")
         content, is_stopping = encoded(result.content), result.stop_loop is True
         evidence = sha256(content).digest()
+        shown, whole = (content, None) if is_stopping else shortened(content, evidence, kept)
         return arrivals.ToolReturned(
             command_id,
-            stored_bytes(content, evidence, kept),
+            stored_bytes(shown, evidence, kept) if whole is None else stored(shown.decode(), kept),
             evidence,
-            len(content) + MESSAGE_TOKENS_OVERHEAD,
+            len(shown) + MESSAGE_TOKENS_OVERHEAD,
             self._result_violations(state, state.open.get(command_id), content),
             note(report.refuted) if report.refuted else "",
             is_stopping,
             _figure(report.duration_ms),
             self._output_violations(pinned(state), content.decode()) if is_stopping else (),
+            whole,
         )
 
     def _result_violations(self, state: RunState, command: Command | None, content: bytes) -> tuple[Violation, ...]:
@@ -197,13 +200,15 @@ class Facts:
         inquiry = state.open.get(report.command_id)
         command = state.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
         happened = arrivals.Happened(report.happened)
+        shown, whole = shortened(content, evidence, kept)
         return arrivals.ToolReconciled(
             report.command_id,
             happened,
-            stored_bytes(content, evidence, kept),
+            stored_bytes(shown, evidence, kept) if whole is None else stored(shown.decode(), kept),
             evidence,
-            len(content) + MESSAGE_TOKENS_OVERHEAD,
+            len(shown) + MESSAGE_TOKENS_OVERHEAD,
             self._result_violations(state, command, content) if happened is arrivals.Happened.YES else (),
+            whole,
         )
 
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:

@@ -61,7 +61,7 @@ def _answer(arrival: arrivals.ModelAnswered, read: Read) -> Report:
 
 
 def _result(arrival: arrivals.ToolReturned, read: Read) -> Report:
-    result = ToolResult("", "", read(arrival.content), stop_loop=arrival.stop_loop)
+    result = ToolResult("", "", read(arrival.whole or arrival.content), stop_loop=arrival.stop_loop)
     return reports.ToolSaid(arrival.command_id, result, arrival.refuted, arrival.duration_ms)
 
 
@@ -81,7 +81,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
             arrival.command_id, arrival.code, arrival.error, arrival.duration_ms
         ),
         arrivals.ToolReconciled: lambda arrival, read: reports.ToolAccounted(
-            arrival.command_id, arrival.happened, read(arrival.content)
+            arrival.command_id, arrival.happened, read(arrival.whole or arrival.content)
         ),
         arrivals.CodeReturned: lambda arrival, read: replace(arrival, value=read(arrival.value)),
         arrivals.ChildEnded: lambda arrival, read: reports.ChildSaid(

@@ -12,6 +12,8 @@ from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text
 
 # The longest error, reason or problem that is kept: enough for a stack of causes, too little to flood a context.
 NOTE_CHARS_MAX = 2000
+# The longest result that a model is shown whole: some four thousand tokens, half of a small model's window.
+RESULT_SHOWN_BYTES_MAX = 16 * 1024
 # The largest UTF-8 length of one character: texts shorter than this many characters are inline without measuring.
 _BYTES_PER_CHAR_MAX = 4
 _INLINE_CHARS = TEXT_INLINE_BYTES_MAX // _BYTES_PER_CHAR_MAX
@@ -71,3 +73,14 @@ def stored_bytes(data: bytes, digest: bytes, kept: Kept) -> Text:
 def _by_reference(data: bytes, digest: bytes, kept: Kept) -> BlobRef:
     kept.append((digest, data))
     return BlobRef(digest, len(data))
+
+
+def shortened(data: bytes, digest: bytes, kept: Kept) -> tuple[bytes, BlobRef | None]:
+    """A result as a model is shown it, and where the whole of it is kept if that is more."""
+    if len(data) <= RESULT_SHOWN_BYTES_MAX:
+        return data, None
+    beginning = data[:RESULT_SHOWN_BYTES_MAX].decode(errors="ignore")
+    pointer = (
+        f"\n[shortened: {RESULT_SHOWN_BYTES_MAX} of {len(data)} bytes; the whole result is kept as {digest.hex()}]"
+    )
+    return (beginning + pointer).encode(), _by_reference(data, digest, kept)

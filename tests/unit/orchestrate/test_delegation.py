@@ -205,6 +205,28 @@ def test_a_child_of_another_process_is_answered_with_the_kit_that_is_lent(tmp_pa
     play(story())
 
 
+def test_a_whole_family_goes_on_in_another_process_with_the_kit_that_is_lent_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        half = delegate("half", description="Hand on.", lease={name: amount // 2 for name, amount in LEASE.items()})
+        kit = scripted(
+            {"when": "deeper", **calls("keep", text="x")},
+            {"when": "^kept x", "text": "safe"},
+            {"when": "^safe", "text": "sound"},
+            {"when": TO_CHILD, **calls("half", task="deeper")},
+            DELEGATES,
+            {"text": "thank you"},
+            tools=[keep, helper, half],
+        )
+        async with systems(store_of("embedded", tmp_path)) as (first,):
+            waiting = await first.run(request(), kit)
+        async with systems(store_of("embedded", tmp_path)) as (second,):
+            await second.signal(approval(packet_of(waiting)), kit=kit)
+            await second.settle(waiting.run_id)
+            assert (await second.result(waiting.run_id)).content == "thank you"
+
+    play(story())
+
+
 def test_settling_one_run_does_not_wait_for_another() -> None:
     async def story() -> None:
         async with in_memory() as system:

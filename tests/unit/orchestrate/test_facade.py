@@ -15,12 +15,14 @@ from remit.core.manifest import Origin
 from remit.core.record import replace
 from remit.core.rulings import RunEnded
 from remit.core.signals import Signal
+from remit.inference.specs import open_engine
 from remit.kernel.state import pinned
 from remit.orchestrate.facade import System
 from remit.orchestrate.hub import RUN_HELD, SYSTEM_CLOSED
 from remit.orchestrate.kit import Terms, kit_of
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.sessions import SESSION_ENTRY_INVALID
+from remit.tool.loading import TOOL_SOURCE_CHANGED, load_tools
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
     STORES,
@@ -333,6 +335,37 @@ def test_a_retry_that_another_process_heard_is_still_made() -> None:
             store.locks.release(run_id)
             heard = await asked
             assert (await other.result(heard.fork_id)).content == "hello"
+
+    play(story())
+
+
+def test_a_tool_file_that_changed_is_refused_until_a_person_accepts_it(tmp_path: Path) -> None:
+    text = (
+        "from remit import tool\n\n"
+        "@tool(effect='write', idempotent=True)\n"
+        "def store(text: str) -> str:\n    '''Store it.'''\n    return 'stored ' + text\n"
+    )
+    file, script = tmp_path / "tools.py", tmp_path / "replies.json"
+    file.write_text(text)
+    script.write_text('{"replies": [{"tool_calls": [{"name": "store", "arguments": {"text": "x"}}]}, {"text": "ok"}]}')
+
+    async def story() -> None:
+        async with systems(store_of("embedded", tmp_path / "home")) as (system,):
+            kit = kit_of(open_engine(f"scripted:{script}", base=tmp_path), load_tools(str(file)))
+            waiting = (await system.run(request(), kit)).waiting_for
+        assert waiting is not None
+        file.write_text(text.replace("'stored '", "'kept '"))
+        run_id = waiting.packet_ids[0].partition("/")[0]
+        async with systems(store_of("embedded", tmp_path / "home")) as (system,):
+            with pytest.raises(RemitError) as refused:
+                await system.signal(approval(waiting.packet_ids[0]))
+            assert refused.value.code == TOOL_SOURCE_CHANGED
+            (source,) = (await system.state_of(run_id)).sources.values()
+            accepted = (replace(source, digest=str(refused.value.details["found"])),)
+            assert (await system.resume(run_id, accepted=accepted, by="ada")).waiting_for is not None
+            await system.signal(approval(waiting.packet_ids[0]))
+            response = await system.result(run_id)
+            assert (response.content, response.tool_calls_made[0].result) == ("ok", "kept x")
 
     play(story())
 

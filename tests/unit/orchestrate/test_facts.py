@@ -26,7 +26,7 @@ from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate import reports
 from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, Facts
 from remit.orchestrate.reports import Report
-from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept
+from remit.orchestrate.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 HALF = "\ud800"
@@ -255,6 +255,23 @@ class TestAResult:
         command = run.open(CallModel)[0]
         for wrong in (ModelResult(content=5), ModelResult(usage=None), ModelResult(tool_calls=None)):  # type: ignore[arg-type]
             assert isinstance(complete(facts, run, reports.ModelSaid(command.id, wrong)), ModelFailed)
+
+    def test_a_result_too_long_to_be_shown_is_kept_whole_and_shown_by_its_beginning(self, facts: Facts) -> None:
+        text = "word " * RESULT_SHOWN_BYTES_MAX
+        arrival = returned(facts, text)
+        assert arrival.whole == BlobRef(digest_of(text.encode()), len(text))
+        assert arrival.evidence == arrival.whole.digest
+        assert isinstance(arrival.content, BlobRef)
+        assert arrival.content.size_bytes < RESULT_SHOWN_BYTES_MAX + 200
+        assert arrival.tokens_bound == arrival.content.size_bytes + MESSAGE_TOKENS_OVERHEAD
+
+    def test_a_long_result_that_is_to_become_the_answer_is_not_shortened(self, facts: Facts) -> None:
+        run = Run()
+        run.proposes(wants("look"))
+        result = ToolResult("c", "look", "word " * RESULT_SHOWN_BYTES_MAX, stop_loop=True)
+        arrival = complete(facts, run, reports.ToolSaid(run.open(CallTool)[0].id, result))
+        assert isinstance(arrival, ToolReturned)
+        assert arrival.whole is None
 
     def test_what_the_tools_own_check_found_is_kept(self, facts: Facts) -> None:
         run = Run()

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from remit.backend.memory.store import MemoryStore
 from remit.core.arrivals import FeedbackGiven, PauseRequested
+from remit.core.codec import encode_signal
 from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode, RemitError
 from remit.core.signals import Signal
@@ -95,6 +97,47 @@ def test_something_said_while_a_driver_is_about_to_leave_is_still_heard() -> Non
             said = [system._hub.hear(run_id, FeedbackGiven("ada", f"word {n}", 10)) for n in range(5)]
             await asyncio.gather(*said)
             assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
+
+    play(story())
+
+
+def test_a_driver_waits_for_whoever_is_still_saying_something() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        append, speakers = store.journal.append, list[asyncio.Task[object]]()
+        async with systems(store) as (system,):
+
+            async def slow_append(run_id: str, data: bytes, *, after: int, **more: Any) -> None:
+                # While the turn is written with which the run would come to rest, somebody begins to speak.
+                if after == 0 and not speakers:
+                    speakers.append(asyncio.create_task(system._hub.hear(run_id, FeedbackGiven("ada", "hurry", 10))))
+                    await asyncio.sleep(0)
+                elif speakers:
+                    for _ in range(20):
+                        await asyncio.sleep(0)
+                await append(run_id, data, after=after, **more)
+
+            store.journal.append = slow_append  # type: ignore[method-assign]
+            response = await system.run(request(), scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep]))
+            assert response.waiting_for is not None
+            assert speakers[0].done()
+            assert [type(turn.arrival) async for turn in system.watch(response.run_id)][-1] is FeedbackGiven
+
+    play(story())
+
+
+def test_whoever_was_heard_from_the_inbox_first_is_acted_upon_before_the_next_is_refused() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            kit = scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep])
+            response = await system.run(request(), kit)
+            assert response.waiting_for is not None
+            (packet_id,) = response.waiting_for.packet_ids
+            await store.inbox.put(response.run_id, encode_signal(approval(packet_id)))
+            with pytest.raises(RemitError):
+                await system.signal(approval(packet_id, Signal.REJECT))
+            assert (await system.result(response.run_id)).content == "kept"
 
     play(story())
 

@@ -4,7 +4,18 @@ import pytest
 
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, digest_of, size_bytes
-from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, encoded, name, note, stored, stored_bytes
+from remit.orchestrate.texts import (
+    NOTE_CHARS_MAX,
+    RESULT_SHOWN_BYTES_MAX,
+    Kept,
+    clean,
+    encoded,
+    name,
+    note,
+    shortened,
+    stored,
+    stored_bytes,
+)
 
 HALF = "\ud800"
 
@@ -72,3 +83,21 @@ def test_bytes_are_stored_like_the_text_they_were_made_of(size: int) -> None:
     data = text.encode()
     assert stored_bytes(data, digest_of(data), kept_of_bytes) == stored(text, kept)
     assert kept_of_bytes == kept
+
+
+def test_a_result_of_the_longest_length_is_shown_whole() -> None:
+    kept: Kept = []
+    data = b"x" * RESULT_SHOWN_BYTES_MAX
+    assert shortened(data, b"digest", kept) == (data, None)
+    assert kept == []
+
+
+def test_a_longer_result_is_shown_by_its_beginning_and_kept_whole() -> None:
+    kept: Kept = []
+    data = ("a" + "ü" * RESULT_SHOWN_BYTES_MAX).encode()
+    shown, whole = shortened(data, b"\x0f", kept)
+    assert kept == [(b"\x0f", data)]
+    assert whole == BlobRef(b"\x0f", len(data))
+    # The cut falls into the middle of a letter, which is left out.
+    assert shown.decode().startswith("aüü")
+    assert shown.decode().endswith(f"ü\n[shortened: 16384 of {len(data)} bytes; the whole result is kept as 0f]")

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _told(sys.stderr, overview(), EXIT_USAGE)
     if tokens[0] in HELP:
         return _told(sys.stdout, overview(), EXIT_OK)
-    if tokens == [VERSION]:
+    if tokens[0] == VERSION:
         from remit import __version__
 
         return _told(sys.stdout, f"{PROGRAM} {__version__}", EXIT_OK)
