@@ -27,7 +27,7 @@ from remit.core.failure import Ending, ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction
 from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind
 from remit.core.inference import ModelResult
-from remit.core.manifest import Manifest, make_manifest
+from remit.core.manifest import Manifest, Source, make_manifest
 from remit.core.messages import user_message
 from remit.core.record import JsonObject
 from remit.core.tools import ToolResult
@@ -226,6 +226,21 @@ async def child_of_a_call(stage: Stage) -> None:
     await stage.answer(live, says("The child says that all is well."))
 
 
+async def child_waits(stage: Stage) -> None:
+    """A child waits for a person, meanwhile its parent's clock stands still; then a session entry and changed code."""
+    live = await stage.start("parent_of_a_waiting_child", chat("waiting", "look", "ask_child"))
+    await stage.answer(live, proposes("ask_child", {"n": 1, "note": "look around"}))
+    command = asked(live, commands.StartChild)
+    await stage.hear(
+        live,
+        arrivals.ChildSuspended(command.id, Ending.CONFIRM_REQUIRED),
+        arrivals.SessionNoted("ada", "language", '"de"'),
+        arrivals.SourcesAccepted("ada", (Source("look", "/tools.py", "look", "0f"),)),
+        reports.ChildSaid(command.id, Ending.SUCCESS, "All is well."),
+    )
+    await stage.answer(live, says("The child says that all is well."))
+
+
 async def children_lost(stage: Stage) -> None:
     """A graph that starts two children; one is never heard of again, one answers, and that is enough."""
     fan = Node("fan", NodeKind.MAP, prompt="look around", children=2, join=JoinRule.ANY, lease=LEASE, visits_max=1)
@@ -309,6 +324,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     budget_exhausted,
     usage_exceeded,
     child_of_a_call,
+    child_waits,
     children_lost,
     paused_and_resumed,
     retried,

@@ -166,12 +166,17 @@ class Archive:
         return found[0]
 
     async def changed_sources(self, run_id: str) -> tuple[Source, ...]:
-        """The code of a run whose files are no longer what they were, each with the digest it has now."""
+        """The code of a run whose files are no longer what they were, each with the digest it has now.
+
+        Raises SourceFault where nobody can accept what has become of it: it is gone, or declares something else.
+        """
         state = fold(await self.history(run_id))
+        sources, definitions = tuple(state.sources.values()), pinned(state).tools
         try:
-            reload(tuple(state.sources.values()), pinned=pinned(state).tools)
+            reload(sources, pinned=definitions)
         except SourceFault as fault:
             changed = {f["name"]: f["found"] for f in fault.details["faults"] if f["code"] == TOOL_SOURCE_CHANGED}
+            reload(sources, pinned=definitions, accept_changed=changed)
             return tuple(replace(state.sources[name], digest=digest) for name, digest in changed.items())
         return ()
 
