@@ -8,13 +8,14 @@ The model is scripted, so this runs anywhere and always says the same. With a re
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from remit import AgentLoop, Budget, tool
 from remit.inference.scripted import ScriptedEngine
 
-ORDERS = {"42": {"item": "tea set", "status": "delivered", "paid_cents": 12900}}
+ORDERS: dict[str, dict[str, str | int]] = {"42": {"item": "tea set", "status": "delivered", "paid_cents": 12900}}
 
-SCRIPT = [
+SCRIPT: list[dict[str, Any]] = [
     {"tool_calls": [{"name": "lookup", "arguments": {"order_id": "42"}}]},
     {"text": "Order 42, a tea set, was delivered.", "chunks": ["Order 42, ", "a tea set, ", "was delivered."]},
     {"tool_calls": [{"name": "refund", "arguments": {"order_id": "42", "cents": 12900}}]},

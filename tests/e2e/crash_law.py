@@ -246,14 +246,19 @@ def kept_in(said: Sequence[str]) -> list[Kept]:
     return [Kept(*told) for line in said if isinstance(told := json.loads(line), list)]
 
 
+def preload(modules: Sequence[str]) -> None:
+    """Import what a forked process had to import, so that the next ones find it."""
+    for module in modules:
+        with suppress(ImportError):  # Some modules are made by others and cannot be imported by name.
+            importlib.import_module(module)
+
+
 def positions_of(place: Place) -> list[Position]:
     """Every position of an errand that nobody kills. Whatever it had to import is imported here for all that follow."""
     played = in_fork(begin(place, Fuse()))
     assert played.has_ended_well, _shown(played)
     told = json.loads(played.said[-1])
-    for module in told["modules"]:
-        with suppress(ImportError):  # Some modules are made by others and cannot be imported by name.
-            importlib.import_module(module)
+    preload(told["modules"])
     return [Position(Moment(moment), number) for moment, number in told["positions"]]
 
 

@@ -15,7 +15,7 @@ from remit.adapters.cli.inputs import ARGUMENTS_UNREADABLE, PROMPT_UNREADABLE, S
 from remit.assemble import Settings, opened_to_read
 from remit.core.arrivals import SourcesAccepted
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, ErrorCode
-from remit.core.strict_yaml import FILE_NOT_YAML, FILE_UNREADABLE, FILE_VALUE_INVALID
+from remit.core.strict_yaml import YamlFault
 from remit.inference.script import SCRIPT_INVALID, SCRIPT_NOT_FOUND, SCRIPT_UNREADABLE
 from remit.tool.loading import (
     TOOL_DEFINITION_CHANGED,
@@ -274,13 +274,13 @@ def test_a_script_or_tool_file_that_cannot_be_used_is_refused_before_a_run_begin
 @pytest.mark.parametrize(
     ("spoil", "code"),
     [
-        (missing, FILE_UNREADABLE),
-        (folder, FILE_UNREADABLE),
-        (binary, FILE_UNREADABLE),
-        (latin_1, FILE_UNREADABLE),
-        (holding("nodes: ["), FILE_NOT_YAML),
-        (holding("[]"), FILE_VALUE_INVALID),
-        (holding("name: g\nstart: a\nnodes: []\nexits: []\n"), FILE_VALUE_INVALID),
+        (missing, YamlFault.UNREADABLE),
+        (folder, YamlFault.UNREADABLE),
+        (binary, YamlFault.UNREADABLE),
+        (latin_1, YamlFault.UNREADABLE),
+        (holding("nodes: ["), YamlFault.NOT_YAML),
+        (holding("[]"), YamlFault.VALUE_INVALID),
+        (holding("name: g\nstart: a\nnodes: []\nexits: []\n"), YamlFault.VALUE_INVALID),
     ],
     ids=named,
 )

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tidy.source import ROOT
 
-DOCUMENTS = ("README.md", "docs/graphs.md", "docs/testing.md", "docs/tools.md")
+DOCUMENTS = ("README.md", "docs/agents.md", "docs/graphs.md", "docs/system.md", "docs/testing.md", "docs/tools.md")
 
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What pytest answers when everything passed, and when there was nothing to run but the import itself.

@@ -45,7 +45,6 @@ from remit.orchestrate.executors.code import CodeExecutor
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.retrieve import RetrieveExecutor
 from remit.orchestrate.executors.tool import ToolExecutor
-from remit.orchestrate.graph_file import read_graph
 from remit.orchestrate.hub import FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
@@ -297,6 +296,9 @@ class GraphShown(Record):
 
 def check_graph(path: Path) -> GraphShown:
     """The graph in a file; raises RequestRejected with every problem when it may not run."""
+    # Only those who read a graph pay for YAML.
+    from remit.orchestrate.graph_file import read_graph
+
     compiled = compile_graph(read_graph(path))
     graph = compiled.graph
     return GraphShown(graph.name, compiled.version, len(graph.nodes), len(graph.edges), draw_mermaid(compiled))

@@ -68,7 +68,7 @@ def called(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | Non
 
 def rendered(tool: Tool, value: Any) -> Performed:
     """What a function returned, as the text of its result."""
-    if type(value) is str and tool.signature.returns_text and value.isascii():
+    if type(value) is str and tool.signature.returns_text:
         # Whoever declared a text and returned a plain one has nothing left to be checked but its size.
         return Performed(_bounded(value))
     if isinstance(value, Stop):

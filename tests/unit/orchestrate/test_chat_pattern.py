@@ -111,3 +111,8 @@ def test_a_request_says_how_many_rounds_of_tools_its_chat_may_have() -> None:
     request = SystemRequest((user_message("please"),), hints=ExecutionHints(max_iterations=3))
     act = next(node for node in chat_for(request).nodes if node.name == "act")
     assert act.visits_max == 3
+
+
+def test_runs_that_want_the_same_chat_share_one_graph() -> None:
+    assert chat_graph(7) is chat_graph(7)
+    assert chat_graph(7) is not chat_graph(8)

@@ -194,6 +194,8 @@ def test_a_text_stays_and_everything_else_becomes_json(value: Any, expected: str
         (Row, {"day": date(2024, 1, 2)}, '{"day":"2024-01-02"}'),
         (float, 3, "3.0"),
         (str, "42", "42"),
+        (str, "naïve", "naïve"),
+        (str, "\ud800", "\ud800"),
         (Literal["a"], "a", "a"),
         (Mood, Mood.GOOD, "good"),
         (int | Stop, 3, "3"),
@@ -209,6 +211,7 @@ def test_a_result_of_its_declared_type_is_written(annotation: Any, value: Any, e
     [
         (int, "3", "returned a str that is not the declared int"),
         (str, 3, "returned a int that is not the declared str"),
+        (str, "x" * (RESULT_BYTES_MAX + 1), "exceeds result_bytes_max"),
         (Size, {"width": 1}, "returned a dict that is not the declared Size"),
         (list[int], [1, "x"], "1: Input should be a valid integer"),
         (None, 3, "returned a int that is not the declared NoneType"),

@@ -125,8 +125,26 @@ def test_a_tool_that_is_not_available_is_not_called() -> None:
     def f() -> None:
         reached.append(1)
 
+    @tool(available=lambda: False)
+    async def on_loop() -> None:
+        reached.append(2)
+
     assert fault(f).error_code is ErrorCode.TOOL_UNAVAILABLE
+    assert fault(on_loop).error_code is ErrorCode.TOOL_UNAVAILABLE
     assert reached == []
+
+
+def test_a_coroutine_that_asks_for_a_token_gets_one_with_a_time_limit_and_without() -> None:
+    @tool
+    async def f(token: CancelToken) -> bool:
+        return token.cancelled
+
+    async def both() -> list[str]:
+        plain = await perform(f, {}, call_id="call", key="key")
+        limited = await perform(f, {}, call_id="call", key="key", timeout_ms=60_000)
+        return [plain.content, limited.content]
+
+    assert asyncio.run(both()) == ["false", "false"]
 
 
 def test_what_the_check_finds_wrong_refutes_the_result() -> None:

@@ -1,0 +1,234 @@
+"""A disk that fails: damaged, of another version, read-only, full. Each has its code, and what was written stays written.
+
+A disk that is read-only or full is made with mounts of our own (`unshare --mount`): root, as which tests run in many a
+container, may write into a folder whatever its mode says.
+"""
+
+import os
+import resource
+import shlex
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random, SystemRandom
+
+import pytest
+
+from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.failures import (
+    DAMAGED,
+    FULL,
+    NOT_FOUND,
+    READ_ONLY,
+    VERSION_UNKNOWN,
+)
+from remit.backend.embedded.schema import MIGRATIONS
+from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
+from tests.e2e.command import COMMAND, PATIENCE_S, SCRIPT, TOOLS, Answer, Remit, prove_all
+from tests.e2e.house import calls, says
+
+SEED = int(os.environ.get("REMIT_RANDOM_SEED") or SystemRandom().randrange(1 << 32))
+
+TOOL_FILE = """
+from remit import tool
+
+@tool(effect="write")
+def note(text: str) -> str:
+    \"\"\"Keep a note.\"\"\"
+    return text
+"""
+
+LONG = "word " * 100_000
+
+# Codes with which a store, or a run in it, may say that its bytes are not what they were.
+OF_DAMAGE = {DAMAGED, "JOURNAL_UNREADABLE", "JOURNAL_CHAIN_BROKEN", "JOURNAL_FORMAT_UNKNOWN", "RUN_MISSING"}
+
+
+@pytest.fixture
+def remit(tmp_path: Path) -> Iterator[Remit]:
+    """A folder with a store, in which one run has ended and another waits."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    remit = Remit(folder)
+    remit.write(TOOL_FILE, [calls("note", {"text": LONG}), says("Noted.")])
+    assert remit.run_here().exit_code == EXIT_WAITING
+    assert remit.here("approve", "last").exit_code == EXIT_OK
+    assert remit.run_here().exit_code == EXIT_WAITING
+    yield remit
+
+
+def looks(remit: Remit) -> list[Answer]:
+    """Every way to look at the store, and one to write."""
+    commands = (("runs",), ("show", "last"), ("trace", "last"), ("approvals",), ("verify", "last"), ("approve", "last"))
+    return [remit.here(*command) for command in commands]
+
+
+def overwritten(path: Path, chance: Random) -> None:
+    """Random bytes in the middle, as long as a page."""
+    data = bytearray(path.read_bytes())
+    at = chance.randrange(100, len(data) - 4096)
+    data[at : at + 4096] = chance.randbytes(4096)
+    path.write_bytes(data)
+
+
+def truncated(path: Path, chance: Random) -> None:
+    """Not all of it."""
+    os.truncate(path, chance.randrange(1, path.stat().st_size))
+
+
+def no_database(path: Path, chance: Random) -> None:
+    """Something else."""
+    path.write_text("This is not the database you are looking for.\n" * 1000)
+
+
+def of_another_program(path: Path, chance: Random) -> None:
+    """A database, of somebody else."""
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE turns (song TEXT)")
+
+
+@pytest.mark.parametrize("spoil", [no_database, of_another_program])
+def test_what_is_no_store_is_refused_and_left_alone(spoil: Callable[[Path, Random], None], remit: Remit) -> None:
+    path = remit.home / DATABASE
+    spoil(path, Random(SEED))
+    before = path.read_bytes()
+    for answer in looks(remit):
+        assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, DAMAGED), answer
+        assert DATABASE in answer.err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("spoil", [overwritten, truncated])
+@pytest.mark.parametrize("attempt", range(6))
+def test_damage_anywhere_in_the_database_is_told_and_never_taken_for_something_else(
+    attempt: int, spoil: Callable[[Path, Random], None], remit: Remit, tmp_path: Path
+) -> None:
+    exported = remit.here("export", "last").out
+    backup = tmp_path / "backup"
+    shutil.copytree(remit.home, backup)
+    spoil(remit.home / DATABASE, Random(f"{SEED} {attempt}"))
+    for answer in looks(remit):
+        where = f"REMIT_RANDOM_SEED={SEED}, attempt {attempt}: {answer}"
+        # Whoever meets the damage is told; whoever does not gets what was there.
+        assert answer.error_code in {"", *OF_DAMAGE, "RUN_NOT_FOUND", "PACKET_UNKNOWN"}, where
+        assert "Traceback" not in answer.err, where
+    # What left the store before is as good as ever, and so is the backup.
+    (tmp_path / "run.jsonl").write_text(exported)
+    assert Remit(tmp_path).here("verify", str(tmp_path / "run.jsonl")).exit_code == EXIT_OK
+    shutil.rmtree(remit.home)
+    shutil.move(backup, remit.home)
+    assert remit.here("approve", "last").exit_code == EXIT_OK
+    assert prove_all(remit.home) == 2
+
+
+def test_a_store_of_a_later_version_is_refused_and_left_alone(remit: Remit) -> None:
+    later = len(MIGRATIONS) + 1
+    with closing(sqlite3.connect(remit.home / DATABASE)) as connection:
+        connection.execute(f"PRAGMA user_version = {later}")
+    for answer in looks(remit):
+        assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, VERSION_UNKNOWN), answer
+        assert f"version {later}" in answer.err
+    with closing(sqlite3.connect(remit.home / DATABASE)) as connection:
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    assert prove_all(remit.home) == 2
+
+
+def test_a_store_that_is_not_there_is_missed_by_whoever_reads_and_not_made(tmp_path: Path) -> None:
+    for answer in looks(Remit(tmp_path)):
+        assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, NOT_FOUND), answer
+    assert list(tmp_path.iterdir()) == []
+
+
+def mounted(remit: Remit, mounts: str, command: str) -> Answer:
+    """What a shell command comes to where other mounts hold; they end with it."""
+    unshare = ["unshare", "--mount", *([] if os.getuid() == 0 else ["--user", "--map-root-user"])]
+    done = subprocess.run(
+        [*unshare, "sh", "-c", f"({mounts}) || exit 99; {command}"],
+        cwd=remit.folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def mounting(remit: Remit) -> Remit:
+    """The same folder, where this system lets us mount something."""
+    if shutil.which("unshare") is None or mounted(remit, "mount -t tmpfs tmpfs /mnt", "true").exit_code != 0:
+        assert os.environ.get("CI") != "true", "no mounts: give the tests a system on which unshare --mount works"
+        pytest.skip("no mounts: `unshare --mount` is missing or not allowed here, so a disk cannot be made to fail")
+    return remit
+
+
+def run_command(store: Path) -> str:
+    run = [COMMAND, "run", "Do it.", "--engine", f"scripted:{SCRIPT}", "--tools", TOOLS, "--home", store, "--json"]
+    return shlex.join(map(str, run))
+
+
+def test_a_read_only_disk_can_be_read_and_says_so_when_something_is_to_be_written(mounting: Remit) -> None:
+    remit, store = mounting, mounting.home
+    home = shlex.quote(str(store))
+    read_only = f"mount --bind {home} {home} && mount -o remount,ro,bind {home}"
+    remit_ = f"{shlex.quote(str(COMMAND))} --home {home}"
+    reading = mounted(remit, read_only, f"{remit_} runs && {remit_} verify last && {remit_} replay last")
+    assert reading.exit_code == EXIT_OK, reading
+    writing = mounted(remit, read_only, run_command(store))
+    assert (writing.exit_code, writing.error_code) == (EXIT_FAILED, READ_ONLY), writing
+    answering = mounted(remit, read_only, f"{remit_} approve last --json")
+    assert (answering.exit_code, answering.error_code) == (EXIT_FAILED, READ_ONLY), answering
+    assert remit.here("approve", "last").exit_code == EXIT_OK
+    assert prove_all(store) == 2
+
+
+def test_a_disk_that_is_full_loses_nothing_that_was_written_before(mounting: Remit) -> None:
+    """A small disk of its own takes the store; what is left of it is filled, and a run is to be written there."""
+    remit = mounting
+    disk = remit.folder / "disk"
+    disk.mkdir()
+    mount = f"mount -t tmpfs -o size=4m tmpfs {disk} && cp -a {remit.home} {disk}/store"
+    remit_ = f"{shlex.quote(str(COMMAND))} --home {disk}/store"
+    keep = f"rm {disk}/ballast; cp -a {disk}/store {remit.folder}/kept"
+    # The room that is left takes the lock file and a page or two, and not the text that the run is about.
+    fill = f"dd if=/dev/zero of={disk}/ballast bs=64k count=1000 2>/dev/null; truncate -s -128k {disk}/ballast"
+    answer = mounted(remit, mount, f"{fill}; {remit_} approve last --json; code=$?; {keep}; exit $code")
+    assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, FULL), answer
+    # With room again, everything is there and goes on.
+    shutil.rmtree(remit.home)
+    shutil.move(remit.folder / "kept", remit.home)
+    expect_to_go_on(remit)
+
+
+def expect_to_go_on(remit: Remit) -> None:
+    assert prove_all(remit.home) == 2
+    waiting = remit.here("approvals", "--json").out.splitlines()
+    # The answer was heard or it was not; either way the run goes on to its end.
+    answer = remit.here("approve", "last", "--json") if waiting else remit.here("resume", "last", "--json")
+    assert answer.exit_code in (EXIT_OK, EXIT_WAITING), answer
+    assert prove_all(remit.home) == 2
+
+
+@pytest.mark.parametrize("room_bytes", [0, 20_000, 60_000])
+def test_a_file_that_may_not_grow_any_more_is_a_full_disk(room_bytes: int, remit: Remit) -> None:
+    """The limit on the size of files (RLIMIT_FSIZE) needs no right to mount anything."""
+    sizes = [path.stat().st_size for path in remit.home.iterdir()]
+    limit = max(sizes) + room_bytes if room_bytes else 4096
+    # A new store is smaller than the limit at first; the old one is beyond it already.
+    limited = subprocess.run(
+        [COMMAND, "approve", "last", "--json", "--home", remit.home],
+        cwd=remit.folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    answer = Answer(limited.returncode, limited.stdout, limited.stderr)
+    if answer.exit_code != EXIT_OK:
+        assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, FULL), answer
+    expect_to_go_on(remit)
