@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random, SystemRandom
@@ -36,28 +36,33 @@ TOOL_FILE = """
 from remit import tool
 
 @tool(effect="write")
-def note(text: str) -> str:
-    \"\"\"Keep a note.\"\"\"
-    return text
+def note(words: int) -> str:
+    \"\"\"Keep a note of so many words.\"\"\"
+    return "word " * words
 """
 
-LONG = "word " * 100_000
+# Half a megabyte.
+WORDS = 100_000
 
 # Codes with which a store, or a run in it, may say that its bytes are not what they were.
 OF_DAMAGE = {DAMAGED, "JOURNAL_UNREADABLE", "JOURNAL_CHAIN_BROKEN", "JOURNAL_FORMAT_UNKNOWN", "RUN_MISSING"}
 
 
-@pytest.fixture
-def remit(tmp_path: Path) -> Iterator[Remit]:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store, in which one run has ended and another waits."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    remit = Remit(folder)
-    remit.write(TOOL_FILE, [calls("note", {"text": LONG}), says("Noted.")])
+    remit = Remit(tmp_path_factory.mktemp("filled"))
+    remit.write(TOOL_FILE, [calls("note", {"words": WORDS}), says("Noted.")])
     assert remit.run_here().exit_code == EXIT_WAITING
     assert remit.here("approve", "last").exit_code == EXIT_OK
     assert remit.run_here().exit_code == EXIT_WAITING
-    yield remit
+    return remit.folder
+
+
+@pytest.fixture
+def remit(filled: Path, tmp_path: Path) -> Remit:
+    """The same folder, to be spoiled."""
+    return Remit(shutil.copytree(filled, tmp_path / "work"))
 
 
 def looks(remit: Remit) -> list[Answer]:
