@@ -67,7 +67,7 @@ class AgentLoop:
         session_id: str = "",
         user_id: str = "",
         system: System | None = None,
-        home: Path | None = None,
+        home: Path | str | None = None,
     ) -> None:
         self.config = LoopConfig(
             _engine(engine),
@@ -93,10 +93,10 @@ class AgentLoop:
         # Entries from before the first exchange; it takes them along.
         self._entries: dict[str, str] = {}
         self._exchange: Exchange | None = None
-        if not 1 <= max_tokens <= OUTPUT_TOKENS_MAX:
+        check_request(self._request("a first word, to see that everything else may enter"))
+        if max_tokens < 1:
             message = f"max_tokens={max_tokens} is outside 1 to {OUTPUT_TOKENS_MAX}"
             raise RequestRejected(REQUEST_HINT_INVALID, message, {"field": "max_tokens", "limit": OUTPUT_TOKENS_MAX})
-        check_request(self._request("a first word, to see that everything else may enter"))
 
     @property
     def messages(self) -> list[Message]:
@@ -172,7 +172,7 @@ class AgentLoop:
             return self._given
         loop = asyncio.get_running_loop()
         if self._own is None or self._loop is not loop:
-            settings = settings_of() if self._home is None else Settings(self._home.absolute())
+            settings = settings_of() if self._home is None else Settings(Path(self._home).absolute())
             # A loop that ends closes what was opened in it.
             self._loop, self._stack = loop, AsyncExitStack()
             self._own = await self._stack.enter_async_context(opened(settings))
@@ -269,8 +269,8 @@ def _boundary(boundary: Boundary | str) -> Boundary:
     found = STANDARD if boundary == STANDARD.name else PROFILES.get(boundary)
     if found is None:
         known = ", ".join([STANDARD.name, *PROFILES])
-        message = f"there is no boundary {boundary[:80]!r}; use a Boundary, or one of {known}"
-        raise RequestRejected(BOUNDARY_UNKNOWN, message, {"boundary": boundary[:80]})
+        message = f"there is no boundary {str(boundary)[:80]!r}; use a Boundary, or one of {known}"
+        raise RequestRejected(BOUNDARY_UNKNOWN, message, {"boundary": str(boundary)[:80]})
     return found
 
 

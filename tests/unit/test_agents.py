@@ -15,7 +15,7 @@ from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.boundary import PROFILES, STANDARD
 from remit.core.contract import CallStatus
-from remit.core.envelope import REQUEST_HINT_INVALID, REQUEST_ID_INVALID
+from remit.core.envelope import REQUEST_HINT_INVALID, REQUEST_ID_INVALID, REQUEST_MALFORMED
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.goal import Goal, RequiredAction
 from remit.core.manifest import MANIFEST_INVALID
@@ -120,7 +120,6 @@ def test_the_settings_reach_the_run() -> None:
     play(story())
 
 
-@pytest.mark.req("0.25")
 @pytest.mark.parametrize("engine", [None, "", "carrier-pigeon:nest", object()])
 def test_an_agent_without_a_usable_engine_is_refused(engine: Any) -> None:
     with pytest.raises(RequestRejected) as refused:
@@ -132,6 +131,9 @@ def test_an_agent_without_a_usable_engine_is_refused(engine: Any) -> None:
     ("terms", "code"),
     [
         ({"boundary": "wild_west"}, BOUNDARY_UNKNOWN),
+        ({"boundary": None}, BOUNDARY_UNKNOWN),
+        ({"system_prompt": 7}, REQUEST_MALFORMED),
+        ({"max_tokens": "many"}, REQUEST_MALFORMED),
         ({"max_tokens": 0}, REQUEST_HINT_INVALID),
         ({"max_tokens": 2_000_000}, REQUEST_HINT_INVALID),
         ({"max_tool_iterations": 0}, REQUEST_HINT_INVALID),

@@ -27,6 +27,10 @@ from remit.orchestrate.runner import Runner
 RUN_HELD = "RUN_HELD"
 SYSTEM_CLOSED = "SYSTEM_CLOSED"
 
+# How long, and how often, an outcome that came late is offered to a run that another process drives.
+LATE_WAIT_MS_MAX = 10_000
+LATE_POLL_MS = 100
+
 _log = logging.getLogger(__name__)
 
 # Finds what a run works with when this process has not started it, from what its state says.
@@ -151,10 +155,17 @@ class Hub:
         self._run_errand(run_id, self._hear_late(run_id, report))
 
     async def _hear_late(self, run_id: str, report: Report) -> None:
-        try:
-            await self.note(run_id, report)
-        except RemitError as error:
-            _log.warning("run %s did not hear a late outcome: %s", run_id, error)
+        for _ in range(LATE_WAIT_MS_MAX // LATE_POLL_MS):
+            try:
+                # It may be just what the run waits for, so it is let go on.
+                await self.hear(run_id, report)
+            except RunHeld:
+                await asyncio.sleep(LATE_POLL_MS / 1000)
+                continue
+            except RemitError as error:
+                _log.warning("run %s did not hear a late outcome: %s", run_id, error)
+            return
+        _log.warning("run %s did not hear a late outcome: another process drives it", run_id)
 
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""

@@ -206,6 +206,24 @@ def test_a_store_in_use_is_not_migrated(tmp_path: Path, monkeypatch: pytest.Monk
     asyncio.run(scene())
 
 
+def test_a_schema_that_is_no_text_any_more_is_damaged(tmp_path: Path) -> None:
+    fill(tmp_path)
+    path = tmp_path / "remit.db"
+    data = path.read_bytes()
+    assert b"CREATE TABLE turns" in data
+    path.write_bytes(data.replace(b"CREATE TABLE turns", b"CRE\xd9\xff\xd9TABLE turns"))
+    assert refused(tmp_path).code == "STORE_DAMAGED"
+    with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
+        EmbeddedStore.open_to_read(tmp_path)
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_FULL])
+def test_a_file_that_cannot_grow_means_a_full_disk(code: int, tmp_path: Path) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = code
+    assert unusable(error, tmp_path).code == "STORE_FULL"
+
+
 def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
     (tmp_path / "remit.db").write_bytes(b"no database" * 1000)
     assert refused(tmp_path).code == "STORE_DAMAGED"

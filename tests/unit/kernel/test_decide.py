@@ -13,7 +13,7 @@ from remit.core.commands import AskHuman, CallModel, CallTool, SetTimer, StartCh
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
 from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.core.lifecycle import LifecycleState, is_lifecycle_move
-from remit.kernel.decide import ANSWERS, ENTRIES, RULES, take_turn
+from remit.kernel.decide import ANSWERS, ENTRIES, RULES, decide, take_turn
 from remit.kernel.state import RunState, compiled
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.runs import fold
@@ -343,3 +343,15 @@ def test_a_started_run_is_told_of_its_deadline() -> None:
     run = Run()
     timer = run.open(SetTimer)[0]
     assert (timer.purpose, timer.due_at_ms) == (TimerPurpose.DEADLINE, BEGINS_AT_MS + 600_000)
+
+
+def test_an_outcome_for_a_run_that_never_started_is_no_outcome() -> None:
+    with pytest.raises(IllegalArrival) as refused:
+        take_turn(RunState(), arrivals.ModelAnswered("0.1", "hello"), BEGINS_AT_MS)
+    assert refused.value.fault is ArrivalFault.NOT_STARTED
+
+
+def test_what_is_decided_is_what_the_turn_holds() -> None:
+    run = Run()
+    arrival = arrivals.ModelAnswered(run.open(CallModel)[0].id, "done", tokens_bound=20)
+    assert decide(run.state, arrival, run.now_ms) == take_turn(run.state, arrival, run.now_ms).decisions

@@ -152,3 +152,10 @@ def test_a_call_in_doubt_waits_for_whoever_was_asked_about_it() -> None:
     run.approves()
     run.fails("put", ErrorCode.TOOL_TIMEOUT)
     assert not is_safe_to_repeat(run.state, run.open(CallTool)[0])
+
+
+def test_every_node_that_was_entered_is_a_step_and_the_terminal_is_none() -> None:
+    run = Run()
+    assert run.state.steps == len(run.path())
+    run.says("done")
+    assert run.state.steps == len(run.path()) - 1

@@ -245,6 +245,22 @@ def statuses(run: Run) -> list[tuple[str, CallStatus]]:
     return [(call.name, call.status) for call in response_of(run.state, "").tool_calls_made]
 
 
+def test_a_call_that_the_ending_cut_off_has_an_unknown_outcome_whatever_its_effect() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    assert statuses(run) == [("look", CallStatus.ATTEMPTED)]
+    run.take(arrivals.CancelRequested("ada"))
+    assert statuses(run) == [("look", CallStatus.OUTCOME_UNKNOWN)]
+
+
+def test_a_call_that_failed_tells_its_code_in_place_of_a_result() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    run.fails("look")
+    (made,) = response_of(run.state, "").tool_calls_made
+    assert (made.status, made.result) == (CallStatus.FAILED, ErrorCode.TOOL_EXECUTION_FAILED)
+
+
 def test_every_proposed_call_is_told_in_order_with_what_became_of_it() -> None:
     run = Run()
     run.proposes(wants("look", 1), wants("nothing"), wants("fetch"), wants("write"), wants("look", 2))

@@ -189,6 +189,19 @@ def test_a_call_that_is_under_way_or_in_doubt_is_shown_as_such() -> None:
     assert explain(state, turns).calls[0].in_doubt == 1
 
 
+def test_a_read_that_the_ending_cut_off_is_shown_with_an_unknown_outcome() -> None:
+    run = played(in_turn(proposes("lookup_order", {"order_id": "42"})))
+    state, turns = RunState(), list[Turn]()
+    for turn, data in zip(run.turns, run.journal, strict=True):
+        apply(state, turn, hash_turn(data))
+        turns.append(turn)
+        if state.calls:
+            break
+    turns.append(take_turn(state, CancelRequested("ada"), state.at_ms))
+    apply(state, turns[-1], b"head")
+    assert "called lookup_order once [1 outcome unknown]" in sentence(explain(state, turns))
+
+
 def test_a_sentence_counts_what_it_does_not_name() -> None:
     tools = tuple(replace(tool, name=f"tool{place}") for place, tool in enumerate(TOOLS * 2))
     run = played(in_turn(says("hi")), tools=tools, boundary=Boundary(name="wide", permissions=("vault.open",)))

@@ -1,9 +1,14 @@
 """Finding runs by name, and reading what they ask, rely on and come to."""
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import RequestRejected
 from remit.core.storage import Barrier, Listing
@@ -91,3 +96,26 @@ def test_a_store_without_a_key_signs_no_export() -> None:
 
     with pytest.raises(RequestRejected, match="EXPORT_UNSIGNED"):
         play(export())
+
+
+def test_a_run_that_was_deleted_is_told_from_one_that_somebody_took_out_of_the_store(tmp_path: Path) -> None:
+    async def absent(name: str) -> str:
+        store = EmbeddedStore.open(tmp_path)
+        with pytest.raises(RequestRejected) as caught:
+            await Archive(store).find(name)
+        await store.close()
+        return str(caught.value.code)
+
+    async def fill() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        for run_id in ("deleted", "taken"):
+            await store.journal.append(run_id, b"turn", after=-1, barrier=Barrier("SUCCESS"), listing=Listing(0))
+        await store.retention.delete("deleted")
+        await store.close()
+
+    play(fill())
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
+        connection.execute("DELETE FROM runs")
+        connection.execute("DELETE FROM turns")
+    codes = [play(absent(name)) for name in ("deleted", "taken", "nobody")]
+    assert codes == ["RUN_DELETED", "RUN_MISSING", "RUN_NOT_FOUND"]

@@ -1,6 +1,7 @@
 """Children as their executor sees them: begun once, taken up again, told to end, or waited for elsewhere."""
 
 import asyncio
+import logging
 
 import pytest
 
@@ -10,6 +11,7 @@ from remit.core.codec import decode_signal
 from remit.core.commands import CancelCommand, StartChild
 from remit.core.failure import Ending
 from remit.core.signals import Signal
+from remit.core.storage import StoreUnusable
 from remit.core.tools import Effect
 from remit.orchestrate.executors.child import PARENT
 from remit.orchestrate.facade import System
@@ -166,3 +168,24 @@ def test_a_parent_that_goes_on_beside_its_child_learns_that_another_process_fini
             assert (await here.result(run_id)).content == "thanks"
 
     play(story())
+
+
+def test_a_child_that_cannot_be_told_to_end_is_logged_and_its_parent_ends_all_the_same(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(run_id: str, data: bytes) -> int:
+        raise StoreUnusable("STORE_FULL", "there is no room left")
+
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            live, command = await asked(system)
+            assert store.locks.take(command.run_id)
+            monkeypatch.setattr(store.inbox, "put", full)
+            await system.signal(signal(Signal.CANCEL, live.run_id))
+            assert (await system.result(live.run_id)).terminal_code is Ending.USER_CANCEL
+
+    with caplog.at_level(logging.ERROR, "remit.orchestrate.in_process"):
+        play(story())
+    assert "a child was not told to end" in caplog.text
+    assert "STORE_FULL" in caplog.text

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,16 @@ import pytest
 from remit.backend.memory.store import MemoryStore
 from remit.core.arrivals import FeedbackGiven, PauseRequested
 from remit.core.codec import encode_signal
+from remit.core.contract import CallStatus
 from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode, RemitError
 from remit.core.signals import Signal
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
+from remit.orchestrate import hub
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.reports import ToolBroke, ToolSaid
+from remit.tool.declare import tool
 from tests.unit.orchestrate.house import (
     approval,
     calls,
@@ -27,6 +31,7 @@ from tests.unit.orchestrate.house import (
     signal,
     store_of,
     systems,
+    until,
 )
 from tests.unit.orchestrate.stage import play
 
@@ -182,6 +187,25 @@ def test_a_late_outcome_of_a_call_nobody_waits_for_is_noted_or_at_least_logged(
     assert caplog.text.count("did not hear a late outcome") == 2
 
 
+def test_a_late_outcome_waits_for_a_run_that_another_process_drives_but_not_for_ever(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "LATE_WAIT_MS_MAX", 20)
+    monkeypatch.setattr(hub, "LATE_POLL_MS", 10)
+
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            response = await system.run(request(), scripted({"text": "hello"}))
+            assert store.locks.take(response.run_id)
+            system._hub.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
+            await system.settle()
+
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.hub"):
+        play(story())
+    assert "another process drives it" in caplog.text
+
+
 def test_whatever_comes_after_the_house_was_closed_is_left_alone() -> None:
     async def story() -> None:
         async with in_memory() as system:
@@ -208,3 +232,34 @@ def test_a_parent_that_cannot_be_taken_up_when_its_child_ended_is_logged_and_sta
     with caplog.at_level(logging.WARNING, "remit.orchestrate.hub"):
         play(story())
     assert "was not taken up" not in caplog.text
+
+
+def test_a_run_that_waits_because_of_a_call_in_doubt_goes_on_when_its_outcome_comes_late() -> None:
+    go_on = threading.Event()
+
+    @tool(effect="write", timeout_ms=50)
+    def dawdle(text: str) -> str:
+        """Keep a text, slowly."""
+        go_on.wait(20)
+        return f"kept {text}"
+
+    async def story() -> None:
+        async with in_memory() as system:
+            kit = scripted(calls("dawdle", text="x"), {"text": "kept"}, tools=[dawdle])
+            waiting = (await system.run(request(), kit)).waiting_for
+            assert waiting is not None
+            run_id = waiting.packet_ids[0].partition("/")[0]
+            await system.signal(approval(waiting.packet_ids[0]))
+            doubting = await system.result(run_id)
+            assert doubting.waiting_for is not None
+            assert doubting.tool_calls_made[0].status is CallStatus.OUTCOME_UNKNOWN
+            go_on.set()
+
+            async def has_ended() -> bool:
+                return (await system.result(run_id)).terminal_code is not None
+
+            await until(has_ended)
+            response = await system.result(run_id)
+            assert (response.content, response.tool_calls_made[0].status) == ("kept", CallStatus.COMMITTED)
+
+    play(story())

@@ -35,6 +35,23 @@ def test_what_was_left_while_nobody_listened_is_heard_when_the_run_is_taken_up()
     play(story())
 
 
+def test_whoever_finds_an_earlier_answer_to_the_same_question_sees_it_through_and_learns_that_it_was_late() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            asked = await system.run(request(), scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep]))
+            assert asked.waiting_for is not None
+            packet_id = asked.waiting_for.packet_ids[0]
+            earlier = signal(Signal.APPROVE, asked.run_id, packet_id=packet_id)
+            number = await store.inbox.put(asked.run_id, encode_signal(earlier))
+            with pytest.raises(RemitError, match="DUPLICATE"):
+                await system.signal(signal(Signal.REJECT, asked.run_id, packet_id=packet_id))
+            assert await store.inbox.outcome(number) == ("", "")
+            assert (await system.result(asked.run_id)).terminal_code is Ending.SUCCESS
+
+    play(story())
+
+
 def test_a_holder_that_refuses_a_signal_says_so_to_whoever_left_it() -> None:
     async def story() -> None:
         store = MemoryStore()

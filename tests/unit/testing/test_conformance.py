@@ -10,6 +10,7 @@ from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
 from remit.core.record import replace
+from remit.core.signing import SignedDeletion
 from remit.core.storage import (
     AppendConflict,
     Barrier,
@@ -172,6 +173,9 @@ class BadCatalogue:
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         return [SignedHead(run_id, 0, b"", "", "", b"")] if self._flaw == "invents heads" else ()
+
+    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
+        return SignedDeletion(run_id, 0, b"", 0, "", b"") if self._flaw == "invents deletions" else None
 
 
 class BadInbox:
@@ -366,6 +370,7 @@ def test_what_has_no_flaw_passes_every_check(flaw: str) -> None:
     [
         ("makes up", "an_unknown_run_has_no_entry"),
         ("invents heads", "an_unknown_run_has_no_entry"),
+        ("invents deletions", "an_unknown_run_has_no_entry"),
         ("forgets the mode", "an_entry_says_what_the_listing_said"),
         ("counts badly", "an_entry_counts_turns"),
         ("never goes on", "a_barrier_says_how_a_run_stands"),

@@ -13,7 +13,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from remit.backend.embedded.failures import BUSY, CLOSED, READ_ONLY, failure, is_busy, sqlite_code, unusable
+from remit.backend.embedded.failures import (
+    BUSY,
+    CLOSED,
+    DATABASE_ERRORS,
+    READ_ONLY,
+    failure,
+    is_busy,
+    sqlite_code,
+    unusable,
+)
 from remit.backend.embedded.schema import MIGRATIONS, migrate, refuse_later_version, version_of
 from remit.core.storage import StoreUnusable
 
@@ -43,7 +52,7 @@ class Reader:
         except UnicodeEncodeError:
             # A name that is no Unicode names nothing that is kept here.
             return []
-        except sqlite3.Error as error:
+        except DATABASE_ERRORS as error:
             raise unusable(error, self._path) from error
 
     def close(self) -> None:
@@ -96,7 +105,7 @@ def open_database(home: Path, is_alone: Callable[[], bool]) -> sqlite3.Connectio
             # A file that may not be written is opened all the same, to be read; this asks.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
-        except (sqlite3.Error, StoreUnusable) as error:
+        except (*DATABASE_ERRORS, StoreUnusable) as error:
             if connection is not None:
                 connection.close()
             if isinstance(error, StoreUnusable):
@@ -131,7 +140,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         return _readable(uri)
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         if sqlite_code(error) & 0xFF not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
             raise unusable(error, path) from error
     # Without the right to make its shared memory, SQLite reads a WAL store only when promised that nobody writes. A
@@ -141,7 +150,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         raise failure(READ_ONLY, path, "was not closed cleanly, and its WAL can be read only in a writable folder")
     try:
         return _readable(f"{uri}&immutable=1")
-    except sqlite3.Error as error:
+    except DATABASE_ERRORS as error:
         raise unusable(error, path) from error
 
 
@@ -150,7 +159,7 @@ def _readable(uri: str) -> sqlite3.Connection:
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_WAIT_MS_MAX}")
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.Error:
+    except DATABASE_ERRORS:
         connection.close()
         raise
     return connection

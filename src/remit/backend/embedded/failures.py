@@ -49,11 +49,18 @@ _OF_SQLITE = {
     sqlite3.SQLITE_LOCKED: BUSY,
 }
 # A write that fails for another reason than ENOSPC meets a quota or a limit far more often than a broken disk.
-_OF_SQLITE_EXTENDED = {sqlite3.SQLITE_IOERR_WRITE: FULL}
+# The shared memory of a WAL is a file too, and is made when a store is opened.
+_OF_SQLITE_EXTENDED = {sqlite3.SQLITE_IOERR_WRITE: FULL, sqlite3.SQLITE_IOERR_SHMSIZE: FULL}
 
 
-def unusable(error: sqlite3.Error | OSError, path: Path) -> StoreUnusable:
+# A database that is damaged may be quoted in SQLite's complaint, which Python then cannot read.
+DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+def unusable(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> StoreUnusable:
     """The failure of a store, from what the database or the operating system said of a file."""
+    if isinstance(error, UnicodeDecodeError):
+        return failure(DAMAGED, path, "malformed database schema")
     if isinstance(error, OSError):
         return failure(_OF_ERRNO.get(error.errno or 0, DAMAGED), path, error.strerror or str(error))
     extended = sqlite_code(error)
@@ -66,11 +73,11 @@ def failure(code: str, path: Path, what: str) -> StoreUnusable:
     return StoreUnusable(code, f"{path}: {what}; {_WAY_OUT[code]}", {"path": str(path)})
 
 
-def sqlite_code(error: sqlite3.Error) -> int:
+def sqlite_code(error: sqlite3.Error | UnicodeDecodeError) -> int:
     """The extended result code; errors that Python raises without asking SQLite have none."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
 
 
-def is_busy(error: sqlite3.Error) -> bool:
+def is_busy(error: sqlite3.Error | UnicodeDecodeError) -> bool:
     """Whether another connection stands in the way, and will go."""
     return sqlite_code(error) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}

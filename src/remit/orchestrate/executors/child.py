@@ -63,7 +63,8 @@ class ChildExecutor:
         """Make the fork that a retry orders, and drive it."""
         known = self._hub.drivers.get(command.run_id)
         copied = await fork(self._hub.runner, live.run_id, command, live=known.live if known else None)
-        self._hub.dispatch.forget(copied)
+        if known is None:
+            self._hub.dispatch.forget(copied)  # What it has open is sent again when it is taken up.
         return await self._hub.take_up(command.run_id, kit)
 
     async def _driver_at_last(self, live: Live, command: StartChild) -> Driver:

@@ -30,6 +30,7 @@ async def an_unknown_run_has_no_entry(open_catalogue: OpenCatalogue) -> None:
         assert list(await catalogue.session("nobody")) == [], "a session that nobody began has runs"
         assert list(await catalogue.heads("nobody")) == [], "a run that nobody started has heads"
         assert list(await catalogue.logged_heads("nobody")) == [], "a run that nobody started has heads in the log"
+        assert await catalogue.logged_deletion("nobody") is None, "a run that nobody started was deleted"
 
 
 async def an_entry_says_what_the_listing_said(open_catalogue: OpenCatalogue) -> None:
