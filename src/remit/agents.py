@@ -85,7 +85,7 @@ class AgentLoop:
         self.user_id = user_id
         self.session_state = SessionState(self._keep)
         self._terms = Terms(_boundary(boundary), _checked(budget), goal)
-        self._given, self._home = system, home
+        self._given, self._home = system, None if home is None else Path(home).absolute()
         self._own: System | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stack = AsyncExitStack()
@@ -172,7 +172,7 @@ class AgentLoop:
             return self._given
         loop = asyncio.get_running_loop()
         if self._own is None or self._loop is not loop:
-            settings = settings_of() if self._home is None else Settings(Path(self._home).absolute())
+            settings = settings_of() if self._home is None else Settings(self._home)
             # A loop that ends closes what was opened in it.
             self._loop, self._stack = loop, AsyncExitStack()
             self._own = await self._stack.enter_async_context(opened(settings))
