@@ -47,8 +47,8 @@ def longer(streak: Streak | None, code: str, answer: int) -> Streak:
     return Streak(streak.times + (streak.answer != answer), code, answer)
 
 
-class CallTrace(msgspec.Struct, gc=False):
-    """One commanded or refused tool call, as far up the ladder as it got."""
+class CallTrace(msgspec.Struct, gc=False, array_like=True):
+    """One commanded or refused tool call, as far up the ladder as it got. Snapshots write it without its field names."""
 
     call_id: str
     tool: str
