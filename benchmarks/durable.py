@@ -17,8 +17,6 @@ from benchmarks.whole import Play, Spent, Watch, cpu_figure, spent_in_turn, wall
 from remit.assemble import Settings, open_store, system_on
 from remit.core.signals import Signal, UserSignal
 from remit.orchestrate.facade import System
-from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.runner import Runner
 
 LOOP_RATIO_WANTED = 1.3
 LOOP_BYTES_WANTED = 2_048
@@ -77,35 +75,25 @@ def measure_left(effort: Effort) -> Left:
 
 
 def measure_resume(effort: Effort) -> Figure:
-    """Reading a run back until it could go on, against reading its rows."""
+    """Reading a run back until it could go on, as another process would, against reading its rows."""
     loops = effort.resume_loops
     with TemporaryDirectory() as folder, asyncio.Runner() as runner:
         run = runner.get_loop().run_until_complete
-        home = Path(folder) / "store"
-        system = system_on(open_store(Settings(home)))
+        settings = Settings(Path(folder) / "store")
+        system, other = system_on(open_store(settings)), system_on(open_store(settings))
         run_id = run(system.run(REQUEST, reading_kit(loops), TERMS)).run_id
-        # A runner of its own, as another process would have.
-        fresh = Runner(journal=system.store.journal, blobs=system.store.blobs, clock=_NO_CLOCK, dispatch=_NO_DISPATCH)
-        with closing(sqlite3.connect(home / "remit.db")) as connection:
+        with closing(sqlite3.connect(settings.home / "remit.db")) as connection:
             figure = compare(
                 f"resume a run of {loops} loops",
-                lambda: run(fresh.load(run_id)),
+                lambda: run(other.state_of(run_id)),
                 "reading its rows",
                 lambda: connection.execute("SELECT data FROM turns ORDER BY turn_no").fetchall(),
                 operations=1,
                 effort=effort,
             )
+        run(other.close())
         run(system.close())
     return figure
-
-
-class _NoClock:
-    def now_ms(self) -> int:
-        return 0
-
-
-_NO_CLOCK = _NoClock()
-_NO_DISPATCH = InProcessDispatch({}, _NO_CLOCK)
 
 
 def _in_folder(play: Callable[[Path], Spent]) -> Play:

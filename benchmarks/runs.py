@@ -107,7 +107,7 @@ def _durable_lines(runs: Runs) -> Iterator[str]:
     yield f"  wanted {LOOP_RATIO_WANTED} times the first floor: {at_most(loop.ratio, LOOP_RATIO_WANTED)}"
     sizes = ", ".join(f"{size:,.0f} at {loops}" for loops, size in zip(*_left(runs), strict=True))
     verdict = at_most(max(runs.left.bytes_per_loop), LOOP_BYTES_WANTED)
-    yield f"  bytes a loop on the disk: {sizes} loops; wanted {LOOP_BYTES_WANTED:,}, flat: {verdict}"
+    yield f"  bytes a loop on the disk: {sizes} loops; wanted {LOOP_BYTES_WANTED:,} at most: {verdict}"
     yield f"{others('durable_loop')}; LangGraph left {LANGGRAPH_BYTES_PER_LOOP:,} bytes a loop"
     yield ""
     yield "On the embedded store: many short runs at once (wall time, synced)"

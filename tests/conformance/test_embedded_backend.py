@@ -9,12 +9,13 @@ import pytest
 
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.store import EmbeddedStore
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Locks
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Locks, Snapshots
 from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
 from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
 from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck
 from remit.testing.conformance.locks import LOCKS_CHECKS, LocksCheck
+from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
 
 
 @asynccontextmanager
@@ -74,3 +75,13 @@ def test_embedded_locks_do_what_all_locks_must(check: LocksCheck, tmp_path: Path
             yield locks
 
     check(open_locks)
+
+
+@pytest.mark.parametrize("check", SNAPSHOTS_CHECKS, ids=lambda check: check.__name__)
+def test_embedded_snapshots_do_what_all_snapshots_must(check: SnapshotsCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def open_snapshots() -> AsyncIterator[tuple[Journal, Snapshots]]:
+        async with opened(tmp_path) as store:
+            yield store.journal, store.snapshots
+
+    asyncio.run(check(open_snapshots))

@@ -9,12 +9,14 @@ import pytest
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal
+from remit.backend.memory.snapshots import MemorySnapshots
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Snapshots
 from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
 from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
 from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck, OpenJournal
 from remit.testing.conformance.locks import LOCKS_CHECKS, LocksCheck
+from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
 from remit.testing.script import in_turn, says
 from remit.testing.world import SimulatedWorld
 
@@ -38,6 +40,11 @@ async def memory_blobs() -> AsyncIterator[Blobs]:
 async def memory_catalogue() -> AsyncIterator[tuple[Journal, Catalogue]]:
     journal = MemoryJournal()
     yield journal, journal
+
+
+@asynccontextmanager
+async def memory_snapshots() -> AsyncIterator[tuple[Journal, Snapshots]]:
+    yield MemoryJournal(), MemorySnapshots()
 
 
 @asynccontextmanager
@@ -70,3 +77,8 @@ def test_the_inbox_in_memory_does_what_every_inbox_must(check: InboxCheck) -> No
 @pytest.mark.parametrize("check", LOCKS_CHECKS, ids=lambda check: check.__name__)
 def test_locks_in_memory_do_what_all_locks_must(check: LocksCheck) -> None:
     check(lambda: nullcontext(MemoryLocks()))
+
+
+@pytest.mark.parametrize("check", SNAPSHOTS_CHECKS, ids=lambda check: check.__name__)
+def test_snapshots_in_memory_do_what_all_snapshots_must(check: SnapshotsCheck) -> None:
+    asyncio.run(check(memory_snapshots))

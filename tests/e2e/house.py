@@ -43,7 +43,10 @@ async def house(home: Path, kit: Kit | None = None) -> AsyncIterator[System]:
     system = System(store, clock=WallClock(), find_kit=find_kit, new_id=new_run_id, signer=lambda: store.signer)
     try:
         yield system
-        await prove(store, await journals(store))
+        await prove(store, turns := await journals(store))
+        for run_id in turns:
+            # Beyond the proof, the list of runs says what their turns say.
+            assert (found := await system.archive.verify(run_id)).ok, found.findings
     finally:
         await system.close()
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, Ending
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult

@@ -35,7 +35,7 @@ CODES: Mapping[str, set[str]] = {
     "cut_one_out": {"TURN_MISPLACED", "HEAD_BEYOND_JOURNAL"},
     "duplicate": {"TURN_MISPLACED"},
     "swap": {"TURN_MISPLACED"},
-    "insert": {"TURN_MISPLACED"},
+    "insert": {"TURN_MISPLACED", "CHAIN_BROKEN"},
     "recompute_the_tail": {"HEAD_MISMATCH"},
     "splice": {"HEAD_MISMATCH", "HEAD_BEYOND_JOURNAL"},
 }
@@ -201,6 +201,27 @@ def test_tampering_with_the_tables_beside_the_turns_is_found(name: str, vault: V
     found = verified(home, vault.wordy)
     assert expected <= codes(found), found
     assert found.ok is (not expected)
+
+
+@pytest.mark.parametrize("change", ["ending = 'SUCCESS'", "waiting_for = ''", "session_id = 'x'", "parent_id = 'x'"])
+def test_a_list_of_runs_that_says_something_else_than_their_turns_is_found(
+    change: str, vault: Vault, tmp_path: Path
+) -> None:
+    home = vault.copy_to(tmp_path / "store")
+    with opened_database(home) as connection:
+        connection.execute(f"UPDATE runs SET {change} WHERE run_id = ?", (vault.waiting,))
+    assert codes(verified(home, vault.waiting)) == {"INDEX_DIFFERS"}
+
+
+def test_a_run_whose_turns_are_gone_is_missed_by_whoever_looks_at_it(vault: Vault, tmp_path: Path) -> None:
+    vault.copy_to(tmp_path / "store")
+    put_turns(tmp_path / "store", vault.waiting, ())
+    remit = Remit(tmp_path)
+    assert remit.here("runs").exit_code == 0
+    for command in ("show", "trace", "explain", "approve"):
+        answer = remit.here(command, vault.waiting)
+        assert (answer.exit_code, answer.error_code) == (1, "RUN_MISSING"), answer
+    assert remit.here("resume", vault.waiting).error_code == "RUN_NOT_FOUND"
 
 
 def test_turns_under_the_name_of_another_run_are_found(vault: Vault, tmp_path: Path) -> None:

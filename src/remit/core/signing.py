@@ -9,8 +9,8 @@ Rule 3: a check answers yes or no; a malformed name, key or signature is a no.
 from typing import TYPE_CHECKING
 
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.record import JsonObject, Record
-from remit.core.storage import SignedHead
+from remit.core.record import JsonObject, Record, digest_of
+from remit.core.storage import SignedHead, Snapshot
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,6 +27,7 @@ _LETTERS_MAX = 47
 
 _HEAD_PURPOSE = b"remit head 1\n"
 _DELETION_PURPOSE = b"remit deletion 1\n"
+_SNAPSHOT_PURPOSE = b"remit snapshot 1\n"
 
 
 class SignedDeletion(Record):
@@ -119,6 +120,20 @@ def is_deletion_signed(signed: SignedDeletion) -> bool:
     return is_signed(signed.signer, message, signed.signature)
 
 
+def sign_snapshot(signer: Signer, snapshot: Snapshot) -> bytes:
+    """Vouch that this is the state which this run had after this turn."""
+    return signer.sign(_snapshot_message(snapshot, signer.did))
+
+
+def is_snapshot_signed(did: str, snapshot: Snapshot, signature: bytes) -> bool:
+    """Whether the signer with this name signed exactly this snapshot."""
+    try:
+        message = _snapshot_message(snapshot, did)
+    except NotCanonical:
+        return False
+    return is_signed(did, message, signature)
+
+
 def signed_message(purpose: bytes, fields: JsonObject) -> bytes:
     """The bytes to sign for a purpose: one line that names it, then the fields in canonical form."""
     return purpose + canonical_json(fields)
@@ -132,6 +147,17 @@ def _head_message(run_id: str, seq: int, head: bytes, ending: str, did: str) -> 
 def _deletion_message(run_id: str, seq: int, head: bytes, at_ms: int, did: str) -> bytes:
     fields = {"run_id": run_id, "seq": seq, "head": head.hex(), "at_ms": at_ms, "signer": did}
     return signed_message(_DELETION_PURPOSE, fields)
+
+
+def _snapshot_message(snapshot: Snapshot, did: str) -> bytes:
+    fields = {
+        "run_id": snapshot.run_id,
+        "seq": snapshot.seq,
+        "head": snapshot.head.hex(),
+        "data": digest_of(snapshot.data).hex(),
+        "signer": did,
+    }
+    return signed_message(_SNAPSHOT_PURPOSE, fields)
 
 
 def _did_of(public: bytes) -> str:

@@ -55,6 +55,18 @@ class SignedHead(Record):
     signature: bytes
 
 
+class Snapshot(Record):
+    """A state that was kept: of which run, after which turn, the hash of that turn, and the state as bytes.
+
+    It is a cache. `seq` and `head` say where it belongs; whoever takes it up compares them with the turn that is stored.
+    """
+
+    run_id: str
+    seq: int
+    head: bytes
+    data: bytes
+
+
 class InboxEntry(Record):
     """Something a person told a run through another process. `data` is a signal as core/signals.py writes it."""
 

@@ -19,7 +19,7 @@ import msgspec
 from remit.core.arrivals import RunStarted
 from remit.core.events import KERNEL_VERSION
 from remit.kernel.apply import opened
-from remit.kernel.state import RunState, pinned
+from remit.kernel.state import RunState
 
 # Raised when the fold of a turn leaves something else in a state than before and no type and no rule shows it.
 FORMAT = 1
@@ -70,7 +70,9 @@ def state_from(data: bytes) -> RunState | None:
     kept = RunState()
     for field, value in zip(layout.fields, values, strict=True):
         setattr(kept, field.name, field.unpacked(value))
-    fresh = opened(RunStarted(pinned(kept), 0), 0)
+    if kept.manifest is None:
+        return None
+    fresh = opened(RunStarted(kept.manifest, 0), 0)
     for name in DERIVED:
         setattr(kept, name, getattr(fresh, name))
     return kept
@@ -78,13 +80,13 @@ def state_from(data: bytes) -> RunState | None:
 
 # A pure memo: the types of a class never change.
 @cache
-def layout_of(kind: type, *, version: int = FORMAT) -> Layout:
+def layout_of(kind: type) -> Layout:
     """How states of a class are written. It takes milliseconds, so it is found out when the first one is."""
     hints = get_type_hints(kind)
     fields = tuple(_field(name, hints[name]) for name in hints if name not in DERIVED)
     written_as = GenericAlias(tuple, tuple(field.written_as for field in fields))
     shape = msgspec.json.encode(msgspec.json.schema(written_as), order="deterministic")
-    named = repr((version, KERNEL_VERSION, [field.name for field in fields])).encode()
+    named = repr((FORMAT, KERNEL_VERSION, [field.name for field in fields])).encode()
     return Layout(sha256(named + shape).digest(), fields, msgspec.msgpack.Decoder(written_as).decode)
 
 

@@ -31,6 +31,8 @@ class Fault(StrEnum):
     END_HEAD_MISSING = "END_HEAD_MISSING"
     TURN_UNSIGNED = "TURN_UNSIGNED"
     SIGNER_UNTRUSTED = "SIGNER_UNTRUSTED"
+    # This one belongs to stores, which list their runs.
+    INDEX_DIFFERS = "INDEX_DIFFERS"
     # These four belong to exports.
     EXPORT_READING_DIFFERS = "EXPORT_READING_DIFFERS"
     EXPORT_COUNTS_DIFFER = "EXPORT_COUNTS_DIFFER"

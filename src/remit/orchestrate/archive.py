@@ -8,6 +8,7 @@ Rule 3: what a person is asked to approve is shown in full: arguments that were 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from remit.core.arrivals import RunStarted
 from remit.core.codec import decode_turn, read_json
 from remit.core.contract import SystemRequest
 from remit.core.failure import InvariantBroken, RequestRejected
@@ -19,9 +20,10 @@ from remit.core.storage import RunEntry
 from remit.kernel.state import RunState, pinned, questions
 from remit.observe.explain import Explanation, explain
 from remit.observe.export import export_lines
-from remit.observe.findings import Verification
+from remit.observe.findings import Fault, Finding, Verification
 from remit.observe.history import History, fold, read_history
 from remit.observe.verify import verify_run
+from remit.orchestrate.durability import listing_of, standing_after
 from remit.orchestrate.executors.human import Approval, approvals_in
 from remit.orchestrate.ports import Blobs, Catalogue, Journal
 from remit.orchestrate.recover import RUN_NOT_FOUND
@@ -132,7 +134,11 @@ class Archive:
 
     async def history(self, run_id: str) -> History:
         """The turns of a run, every link of which holds; raises InvariantBroken when one does not."""
-        return read_history(run_id, await self._shelf.journal.read(run_id))
+        data = await self._shelf.journal.read(run_id)
+        if not data:
+            message = f"run {run_id} is listed and has no turn: somebody took them out of the store; put back a backup"
+            raise InvariantBroken(RUN_MISSING, message, {"run_id": run_id})
+        return read_history(run_id, data)
 
     async def told(self, run_id: str) -> Told:
         """A run, explained, with its turns."""
@@ -183,12 +189,19 @@ class Archive:
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
         """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
         shelf = self._shelf
-        data = await shelf.journal.read(run_id)
+        entry, data = await shelf.catalogue.entry(run_id), await shelf.journal.read(run_id)
         texts = await kept_texts(shelf.blobs, _readable(data))
         heads, logged = await shelf.catalogue.heads(run_id), await shelf.catalogue.logged_heads(run_id)
         if signer is None and self._signer is not None:
             signer = self._signer().did
-        return verify_run(run_id, data, heads, logged, signer, texts.get)
+        found = verify_run(run_id, data, heads, logged, signer, texts.get)
+        # Somebody may have written since the run was looked up, and then its entry speaks of fewer turns.
+        if not found.ok or entry is None or entry.turns != len(data) or _is_listed_truly(entry, data):
+            return found
+        message = (
+            f"run {run_id} is listed as {entry.ending or entry.waiting_for or 'open'}, which is not what its turns say"
+        )
+        return replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
 
     async def replay(self, run_id: str) -> Audit:
         """A run, decided again turn by turn, with no model and no tool."""
@@ -220,6 +233,15 @@ class Archive:
                 approval = replace(approval, arguments=read_json(await self._shelf.blobs.get(arguments.digest)))
             shown.append(approval)
         return shown
+
+
+def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
+    """Whether the list of runs says of a run what its turns say; whoever was misled by it would overlook an open run."""
+    turns = [decode_turn(stored) for stored in data]
+    standing, began = standing_after(turns), turns[0]
+    assert isinstance(began.arrival, RunStarted), "a run that verifies begins with its start"
+    listing = listing_of(began.arrival.manifest, began.at_ms)
+    return (entry.listing, entry.ending, entry.waiting_for) == (listing, standing.ending, standing.waiting_for)
 
 
 def _length(entry: RunEntry) -> int:

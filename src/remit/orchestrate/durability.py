@@ -5,7 +5,7 @@ Rule 2: so is every turn after the ending, since nothing follows that would sign
 Rule 3: whatever else a turn orders is safe to repeat, so it may ride on the next barrier.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from remit.core import arrivals
 from remit.core.arrivals import Arrival
@@ -15,6 +15,7 @@ from remit.core.failure import Ending
 from remit.core.manifest import Manifest
 from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded
 from remit.core.storage import Barrier, Listing
+from remit.kernel.apply import apply
 from remit.kernel.state import RunState, questions
 
 # What people say. They are told that they were heard, so it has to last.
@@ -77,6 +78,15 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
 def _about(turn: Turn) -> str:
     command_id: str = getattr(turn.arrival, "command_id", "")
     return command_id
+
+
+def standing_after(turns: Iterable[Turn]) -> Barrier:
+    """How a run is listed once these turns are written: as its last barrier said."""
+    state, standing = RunState(), Barrier()
+    for turn in turns:
+        standing = barrier_of(state, turn) or standing
+        apply(state, turn, b"")
+    return standing
 
 
 def listing_of(manifest: Manifest, at_ms: int) -> Listing:

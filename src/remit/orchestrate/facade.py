@@ -49,7 +49,7 @@ from remit.orchestrate.hub import FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.patterns.chat import chat_for
-from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks
+from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks, Snapshots
 from remit.orchestrate.post import Post
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit
@@ -75,6 +75,10 @@ class Store(Protocol):
     @property
     def blobs(self) -> Blobs:
         """Long texts."""
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """States that need not be folded again."""
 
     @property
     def catalogue(self) -> Catalogue:
@@ -116,7 +120,9 @@ class System:
         self._new_id = new_id
         executors: dict[type, object] = {}
         dispatch = InProcessDispatch(executors, clock)  # type: ignore[arg-type]  # filled below, one row per command
-        self._runner = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=dispatch)
+        self._runner = Runner(
+            journal=store.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
+        )
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
         self._children = ChildExecutor(self._hub, store.inbox)
         self._post = Post(self._hub, store.inbox, store.catalogue)
@@ -228,7 +234,9 @@ class System:
         return await self._hub.at_rest(driver) if driver is not None else (await self._runner.load(run_id)).state
 
     async def _expect(self, run_id: str) -> None:
-        if await self.store.catalogue.entry(run_id) is None:
+        entry = await self.store.catalogue.entry(run_id)
+        # A run that is listed and has no turn was damaged; there is nothing to go on with.
+        if entry is None or not entry.turns:
             message = f"there is no run {run_id[:80]!r} in this store; `remit runs` lists those there are"
             raise RequestRejected(RUN_NOT_FOUND, message, {"run_id": run_id[:80]})
 

@@ -23,6 +23,7 @@ from remit.orchestrate.ports import Live, Locks
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
+from remit.orchestrate.snapshots import keep_if_due
 
 RUN_HELD = "RUN_HELD"
 SYSTEM_CLOSED = "SYSTEM_CLOSED"
@@ -254,6 +255,9 @@ class Hub:
             while live.state.ending is None:
                 await self.runner.drive(live)
                 seq = live.state.seq
+                if self.runner.snapshots is not None:
+                    # Before it is asked who is speaking: whoever begins while this is written has to be waited for.
+                    await keep_if_due(live, self.runner.snapshots)
                 while driver.speaking:
                     driver.heard.clear()
                     await driver.heard.wait()

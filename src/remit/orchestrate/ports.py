@@ -11,7 +11,7 @@ from typing import Protocol
 from remit.core.commands import Command
 from remit.core.events import Turn
 from remit.core.signing import SignedDeletion
-from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead
+from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead, Snapshot
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
@@ -20,12 +20,14 @@ from remit.orchestrate.reports import Report
 class Live:
     """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
 
-    __slots__ = ("conversation", "on_turn", "run_id", "state")
+    __slots__ = ("conversation", "on_turn", "run_id", "snapshot_seq", "state")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         self.run_id = run_id
         self.state = state
         self.conversation = Conversation()
+        # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
+        self.snapshot_seq = -1
         # Told of every turn that is taken here, after it was written and before anyone acts on it.
         self.on_turn: Callable[[Turn], None] | None = None
 
@@ -54,6 +56,16 @@ class Blobs(Protocol):
 
     async def get(self, digest: bytes) -> bytes:
         """The bytes with this digest, or raise BlobMissing."""
+
+
+class Snapshots(Protocol):
+    """Keeps a state of a run, so that it need not be folded from the first turn on. A cache: it may forget anything."""
+
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes) -> None:
+        """Keep the state that a run had after turn `seq` with this hash, instead of any that was kept before."""
+
+    async def latest(self, run_id: str) -> Snapshot | None:
+        """What was kept last, if it is still exactly that; None when nothing was, or somebody else touched it."""
 
 
 class Catalogue(Protocol):

@@ -8,7 +8,7 @@ Rule 4: a fork whose copying was cut off is copied to its end before anything el
 
 from remit.core.arrivals import ToolOutcomeLost
 from remit.core.failure import RequestRejected
-from remit.kernel.state import RunState, is_safe_to_repeat, pinned
+from remit.kernel.state import is_safe_to_repeat, pinned
 from remit.orchestrate.offspring import copy_turns
 from remit.orchestrate.ports import Live
 from remit.orchestrate.runner import Runner
@@ -18,8 +18,7 @@ RUN_NOT_FOUND = "RUN_NOT_FOUND"
 
 async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live:
     """A run that nobody is driving any more, taken up where its journal ends, in a Live of the caller's or a new one."""
-    live = live or Live(run_id, RunState())
-    await runner.catch_up(live)
+    live = await runner.load(run_id, live)
     if live.state.seq < 0:
         raise RequestRejected(RUN_NOT_FOUND, f"run {run_id!r} has no turn in this journal; start it, or correct its id")
     origin = pinned(live.state).forked_from

@@ -6,6 +6,8 @@ Rule 3: a report that cannot be judged makes no turn; only the newest state of t
 Rule 4: a run's time never goes back, whatever the clock says.
 """
 
+from collections.abc import Iterable
+
 from remit.core.arrivals import RunStarted
 from remit.core.codec import encode_turn, hash_turn
 from remit.core.commands import COMMANDS
@@ -17,11 +19,12 @@ from remit.core.storage import AppendConflict
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
-from remit.observe.history import linked
+from remit.observe.history import Linked, linked
 from remit.orchestrate.durability import barrier_of, listing_of
 from remit.orchestrate.facts import Facts
-from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live
+from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
 from remit.orchestrate.reports import Report
+from remit.orchestrate.snapshots import restore
 from remit.orchestrate.texts import Kept
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
@@ -32,11 +35,20 @@ _TRIES = range(CONFLICTS_MAX)
 class Runner:
     """Drives runs over a backend."""
 
-    def __init__(self, *, journal: Journal, blobs: Blobs, clock: Clock, dispatch: Dispatch) -> None:
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        blobs: Blobs,
+        clock: Clock,
+        dispatch: Dispatch,
+        snapshots: Snapshots | None = None,
+    ) -> None:
         self.journal = journal
         self.blobs = blobs
         self.clock = clock
         self.dispatch = dispatch
+        self.snapshots = snapshots
         self.facts = Facts()
 
     async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
@@ -48,20 +60,20 @@ class Runner:
         await self.judge(live, arrival)
         return live
 
-    async def load(self, run_id: str) -> Live:
-        """A run as its journal tells it. Nothing is dispatched."""
-        live = Live(run_id, RunState())
-        await self.catch_up(live)
+    async def load(self, run_id: str, live: Live | None = None) -> Live:
+        """A run as its journal tells it, in a Live of the caller's or in a new one. Nothing is dispatched."""
+        live = live or Live(run_id, RunState())
+        later = None if self.snapshots is None else await restore(live, self.snapshots, self.journal)
+        if later is None:
+            await self.catch_up(live)
+        else:
+            _fold(live, later)
         return live
 
     async def catch_up(self, live: Live) -> None:
         """Fold the turns that others have written. A journal that does not add up raises InvariantBroken."""
-        state = live.state
-        head, seq = state.head, state.seq
-        # Only when every link holds is anything folded: a turn is vouched for by the one that follows it.
-        for step in linked(live.run_id, await self.journal.read(live.run_id, after=seq), after=seq, head=head):
-            if step.turn.seq == state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
-                apply(state, step.turn, step.link)
+        head, seq = live.state.head, live.state.seq
+        _fold(live, linked(live.run_id, await self.journal.read(live.run_id, after=seq), after=seq, head=head))
 
     async def drive(self, live: Live) -> None:
         """Take turns until the run has ended or nothing is under way that could move it.
@@ -134,6 +146,13 @@ class Runner:
     async def _keep(self, kept: Kept) -> None:
         for digest, data in kept:
             await self.blobs.put(digest, data)
+
+
+def _fold(live: Live, steps: Iterable[Linked]) -> None:
+    """Bring a run up to date. The links were all checked: a turn is vouched for by the one that follows it."""
+    for step in steps:
+        if step.turn.seq == live.state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
+            apply(live.state, step.turn, step.link)
 
 
 def _is_wanted(state: RunState, decision: Decision) -> bool:

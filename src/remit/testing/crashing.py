@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from remit.core.storage import Barrier, Listing
 from remit.orchestrate.facade import Store
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Locks
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Locks, Snapshots
 
 # A forked run that has not ended by then hangs.
 FORK_S_MAX = 60
@@ -113,6 +113,7 @@ class CrashingStore:
         self._store = store
         self.journal: Journal = CrashingJournal(store.journal, fuse, on_kept)
         self.blobs: Blobs = store.blobs
+        self.snapshots: Snapshots = store.snapshots
         self.catalogue: Catalogue = store.catalogue
         self.inbox: Inbox = store.inbox
         self.locks: Locks = store.locks

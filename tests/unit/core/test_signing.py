@@ -3,8 +3,17 @@
 import pytest
 
 from remit.core.record import replace
-from remit.core.signing import Signer, is_deletion_signed, is_head_signed, is_signed, sign_deletion, sign_head
-from remit.core.storage import SignedHead
+from remit.core.signing import (
+    Signer,
+    is_deletion_signed,
+    is_head_signed,
+    is_signed,
+    is_snapshot_signed,
+    sign_deletion,
+    sign_head,
+    sign_snapshot,
+)
+from remit.core.storage import SignedHead, Snapshot
 
 # RFC 8032, section 7.1, test 2.
 SECRET = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
@@ -144,3 +153,28 @@ def test_a_signed_deletion_is_recognised_and_any_change_to_it_found() -> None:
     )
     for changed in changes:
         assert not is_deletion_signed(replace(signed, **changed)), changed
+
+
+def test_a_signed_snapshot_is_recognised_and_any_change_to_it_found() -> None:
+    signer, snapshot = Signer.generate(), Snapshot("run", 3, b"\x01" * 32, b"state")
+    signature = sign_snapshot(signer, snapshot)
+    assert is_snapshot_signed(signer.did, snapshot, signature)
+    changes: tuple[dict[str, object], ...] = (
+        {"run_id": "other"},
+        {"run_id": "\ud800"},
+        {"seq": 4},
+        {"seq": 2**60},
+        {"head": b""},
+        {"data": b"State"},
+    )
+    for changed in changes:
+        assert not is_snapshot_signed(signer.did, replace(snapshot, **changed), signature), changed
+    assert not is_snapshot_signed(KNOWN_DID, snapshot, signature)
+    assert not is_snapshot_signed("nobody", snapshot, signature)
+    assert not is_snapshot_signed(signer.did, snapshot, signature[:-1])
+
+
+def test_the_signature_of_a_snapshot_is_good_for_nothing_else() -> None:
+    signer = Signer.generate()
+    signature = sign_snapshot(signer, Snapshot("run", 3, b"\x01" * 32, b"state"))
+    assert not is_head_signed(replace(head(signer), signature=signature))

@@ -10,9 +10,10 @@ import pytest
 from remit.backend.embedded.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.failure import RequestRejected
+from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.storage import Barrier, Listing
 from remit.orchestrate.archive import Archive
+from tests.unit.orchestrate.house import calls, keep, request, scripted, systems
 from tests.unit.orchestrate.stage import play
 
 
@@ -119,3 +120,46 @@ def test_a_run_that_was_deleted_is_told_from_one_that_somebody_took_out_of_the_s
         connection.execute("DELETE FROM turns")
     codes = [play(absent(name)) for name in ("deleted", "taken", "nobody")]
     assert codes == ["RUN_DELETED", "RUN_MISSING", "RUN_NOT_FOUND"]
+
+
+def test_a_run_that_is_listed_otherwise_than_its_turns_say_does_not_verify(tmp_path: Path) -> None:
+    async def fill() -> str:
+        store = EmbeddedStore.open(tmp_path)
+        async with systems(store) as (system,):
+            asked = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
+            assert (await system.archive.verify(asked.run_id)).ok
+        return asked.run_id
+
+    async def codes(run_id: str) -> list[str]:
+        store = EmbeddedStore.open(tmp_path)
+        found = await Archive(store).verify(run_id)
+        await store.close()
+        return [finding.code.value for finding in found.findings]
+
+    run_id = play(fill())
+    for change in ("ending = 'SUCCESS'", "waiting_for = ''", "tenant_id = 'other'"):
+        with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
+            before = connection.execute("SELECT * FROM runs").fetchall()
+            connection.execute(f"UPDATE runs SET {change}")
+            connection.commit()
+            assert play(codes(run_id)) == ["INDEX_DIFFERS"]
+            connection.execute("DELETE FROM runs")
+            connection.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(before[0]))})", before[0])
+            connection.commit()
+    assert play(codes(run_id)) == []
+
+
+def test_a_run_that_is_listed_and_has_no_turn_is_missing(tmp_path: Path) -> None:
+    async def look() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await store.journal.append("run", b"turn", after=-1, listing=Listing(0))
+        with closing(sqlite3.connect(tmp_path / DATABASE)) as connection, connection:
+            connection.execute("DELETE FROM turns")
+        entry = await store.catalogue.entry("run")
+        assert entry is not None
+        assert entry.turns == 0
+        with pytest.raises(InvariantBroken, match="RUN_MISSING"):
+            await Archive(store).told("run")
+        await store.close()
+
+    play(look())

@@ -11,7 +11,7 @@ from remit.core.storage import Listing, RunEntry, SignedHead
 
 # The number of turns is asked of the turns themselves; a counter could disagree with them.
 _ENTRY = (
-    "SELECT run_id, (SELECT max(seq) + 1 FROM turns WHERE turns.run_no = runs.run_no), ending, waiting_for,"
+    "SELECT run_id, (SELECT coalesce(max(seq), -1) + 1 FROM turns WHERE turns.run_no = runs.run_no), ending, waiting_for,"
     " started_at_ms, mode, tenant_id, session_id, ordinal, parent_id FROM runs WHERE started_at_ms IS NOT NULL"
 )
 _HEADS = (

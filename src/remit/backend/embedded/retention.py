@@ -155,6 +155,7 @@ class Retention:
             with transaction(connection):
                 turns += connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
                 connection.execute("DELETE FROM heads WHERE run_no = ?", (run_no,))
+                connection.execute("DELETE FROM snapshots WHERE run_no = ?", (run_no,))
                 entries += connection.execute("DELETE FROM inbox WHERE run_id = ?", (run_id,)).rowcount
                 connection.execute("DELETE FROM runs WHERE run_no = ?", (run_no,))
         return turns, entries

@@ -80,8 +80,21 @@ _FIRST = (
     "CREATE INDEX unsettled ON inbox (number) WHERE settled_at_ms IS NULL",
 )
 
+# A cache of states; the signature is that of this deployment's key.
+_SNAPSHOTS = (
+    """
+    CREATE TABLE snapshots (
+        run_no INTEGER PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        head BLOB NOT NULL,
+        data BLOB NOT NULL,
+        signature BLOB NOT NULL
+    )
+    """,
+)
+
 # Each brings a store from the version of its position to the next one, in one transaction.
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST,)
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS)
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:

@@ -27,10 +27,11 @@ from remit.backend.embedded.failures import unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.journal import SQLiteJournal
-from remit.backend.embedded.keys import load_signer
+from remit.backend.embedded.keys import KEY, load_signer
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.retention import Retention
 from remit.backend.embedded.schema import refuse_later_version, version_of
+from remit.backend.embedded.snapshots import SQLiteSnapshots
 from remit.backend.embedded.syncing import Syncer
 from remit.backend.embedded.writer import Writer
 from remit.core.signing import Signer
@@ -65,6 +66,7 @@ class EmbeddedStore:
         self.locks = locks
         self.journal = SQLiteJournal(self._writer, self._reader, lambda: self.signer)
         self.blobs = SQLiteBlobs(self._writer, self._reader)
+        self.snapshots = SQLiteSnapshots(self._writer, self._reader, lambda: self.signer, self._has_key)
         self.catalogue = SQLiteCatalogue(self._reader, log)
         self.inbox = SQLiteInbox(self._writer, self._reader)
         self.retention = Retention(home, locks=locks, signer=lambda: self.signer, now_ms=now_ms)
@@ -111,6 +113,9 @@ class EmbeddedStore:
     def did(self) -> str:
         """The name under which this deployment signs."""
         return self.signer.did
+
+    def _has_key(self) -> bool:
+        return (self.home / KEY).exists()
 
     async def close(self) -> None:
         """Write, sync and move into the database what is left, and let the folder go; again, nothing."""

@@ -3,6 +3,7 @@
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.snapshots import MemorySnapshots
 
 
 class MemoryStore:
@@ -11,6 +12,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.journal = MemoryJournal()
         self.blobs = MemoryBlobs()
+        self.snapshots = MemorySnapshots()
         self.catalogue = self.journal
         self.inbox = MemoryInbox()
         self.locks = MemoryLocks()

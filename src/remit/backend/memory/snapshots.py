@@ -1,0 +1,18 @@
+"""Snapshots in memory: the last one of every run."""
+
+from remit.core.storage import Snapshot
+
+
+class MemorySnapshots:
+    """Keeps states until the process ends."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Snapshot] = {}
+
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes) -> None:
+        """Keep a state instead of any that was kept before."""
+        self._kept[run_id] = Snapshot(run_id, seq, head, data)
+
+    async def latest(self, run_id: str) -> Snapshot | None:
+        """What was kept last."""
+        return self._kept.get(run_id)

@@ -1,0 +1,217 @@
+"""Snapshots in a store: signed, replaced, deleted with their run, and worth nothing once anybody touched them."""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from remit.backend.embedded import schema
+from remit.backend.embedded.keys import KEY
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.signing import Signer, sign_snapshot
+from remit.core.storage import Barrier, Listing, Snapshot, StoreUnusable
+
+HEAD = bytes(range(32))
+KEPT = Snapshot("run", 1, HEAD, b"state")
+
+
+def play(home: Path, scene: Callable[[EmbeddedStore], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        store = EmbeddedStore.open(home)
+        try:
+            await scene(store)
+        finally:
+            await store.close()
+
+    asyncio.run(whole())
+
+
+async def run(store: EmbeddedStore, run_id: str = "run", ending: str = "SUCCESS") -> None:
+    """A run of two turns with a snapshot after its last."""
+    await store.journal.append(run_id, b"one", after=-1, listing=Listing(1))
+    await store.journal.append(run_id, b"two", after=0, barrier=Barrier(ending))
+    await store.snapshots.keep(run_id, KEPT.seq, KEPT.head, KEPT.data)
+
+
+def change(home: Path, statement: str, values: Sequence[object] = ()) -> None:
+    """What somebody with another program does to the store."""
+    with closing(sqlite3.connect(home / "remit.db")) as connection, connection:
+        assert connection.execute(statement, values).rowcount == 1
+
+
+def found_after(home: Path, statement: str, values: Sequence[object] = ()) -> Snapshot | None:
+    """What is found of a snapshot after somebody changed it."""
+    found: list[Snapshot | None] = []
+
+    async def look(store: EmbeddedStore) -> None:
+        found.append(await store.snapshots.latest("run"))
+
+    play(home, run)
+    change(home, statement, values)
+    play(home, look)
+    return found[0]
+
+
+def test_a_snapshot_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
+    async def look(store: EmbeddedStore) -> None:
+        assert await store.snapshots.latest("run") == KEPT
+
+    play(tmp_path, run)
+    play(tmp_path, look)
+
+
+def test_one_snapshot_is_kept_of_a_run(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore) -> None:
+        await run(store)
+        await store.snapshots.keep("run", 2, bytes(32), b"later")
+        assert await store.snapshots.latest("run") == Snapshot("run", 2, bytes(32), b"later")
+
+    play(tmp_path, scene)
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM snapshots").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("seq", 0),
+        ("seq", -1),
+        ("seq", 2**62),
+        ("seq", "one"),
+        ("head", bytes(32)),
+        ("head", b""),
+        ("head", "text"),
+        ("data", b"stat"),
+        ("data", b"State"),
+        ("data", b""),
+        ("data", 7),
+        ("signature", bytes(64)),
+        ("signature", b""),
+        ("signature", "text"),
+    ],
+)
+def test_a_snapshot_with_anything_changed_is_none(column: str, value: object, tmp_path: Path) -> None:
+    assert found_after(tmp_path, f"UPDATE snapshots SET {column} = ?", (value,)) is None
+
+
+def test_a_snapshot_under_the_name_of_another_run_is_none(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "remit.backend.embedded.snapshots"):
+        assert found_after(tmp_path, "UPDATE runs SET run_id = 'other' WHERE run_id = 'run'") is None
+        assert caplog.text == ""
+
+        async def look(store: EmbeddedStore) -> None:
+            assert await store.snapshots.latest("other") is None
+
+        play(tmp_path, look)
+    assert "snapshot of run other is not signed by this deployment" in caplog.text
+
+
+def test_a_snapshot_that_somebody_else_signed_is_none(tmp_path: Path) -> None:
+    mallory = Signer.generate()
+    forged = Snapshot("run", 1, HEAD, b"forged")
+    values = (forged.data, sign_snapshot(mallory, forged))
+    assert found_after(tmp_path, "UPDATE snapshots SET data = ?, signature = ?", values) is None
+
+
+def test_a_snapshot_is_none_once_the_key_is_another_one(tmp_path: Path) -> None:
+    play(tmp_path, run)
+    (tmp_path / KEY).write_text(Signer.generate().private_bytes().hex())
+
+    async def look(store: EmbeddedStore) -> None:
+        assert await store.snapshots.latest("run") is None
+
+    play(tmp_path, look)
+
+
+def test_looking_for_a_snapshot_makes_no_key(tmp_path: Path) -> None:
+    play(tmp_path, run)
+    (tmp_path / KEY).unlink()
+
+    async def look(store: EmbeddedStore) -> None:
+        assert await store.snapshots.latest("run") is None
+        assert await store.snapshots.latest("nobody") is None
+
+    play(tmp_path, look)
+    assert not (tmp_path / KEY).exists()
+
+
+def test_a_key_that_cannot_be_used_is_said_to_be_so(tmp_path: Path) -> None:
+    play(tmp_path, run)
+    (tmp_path / KEY).chmod(0o644)
+
+    async def look(store: EmbeddedStore) -> None:
+        with pytest.raises(StoreUnusable, match="STORE_KEY_UNUSABLE"):
+            await store.snapshots.latest("run")
+
+    play(tmp_path, look)
+
+
+def test_nothing_is_kept_of_a_run_that_is_not_there(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore) -> None:
+        await store.snapshots.keep("nobody", 1, HEAD, b"state")
+        assert await store.snapshots.latest("nobody") is None
+
+    play(tmp_path, scene)
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM snapshots").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("by", ["delete", "gc"])
+def test_a_snapshot_goes_with_its_run_and_leaves_no_trace(by: str, tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore) -> None:
+        await run(store)
+        await run(store, "other", ending="")
+        await store.snapshots.keep("run", 1, HEAD, b"a secret that was in a state")
+        if by == "delete":
+            await store.retention.delete("run")
+        else:
+            await store.retention.gc(ended_before_ms=2**62)
+        assert await store.snapshots.latest("run") is None
+        assert await store.snapshots.latest("other") is not None
+
+    play(tmp_path, scene)
+    assert b"a secret" not in (tmp_path / "remit.db").read_bytes()
+
+
+def old_store(home: Path) -> None:
+    """A store as the first version left it: with a run, and without a place for snapshots."""
+    home.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(home / "remit.db", isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        schema.migrate(connection, home / "remit.db", migrations=schema.MIGRATIONS[:1])
+        connection.execute("INSERT INTO runs (run_id, started_at_ms) VALUES ('run', 1)")
+        connection.execute("INSERT INTO turns (run_no, seq, data) VALUES (1, 0, x'00')")
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+def test_a_store_of_the_first_version_gets_a_place_for_snapshots(tmp_path: Path) -> None:
+    old_store(tmp_path)
+
+    async def scene(store: EmbeddedStore) -> None:
+        assert await store.journal.read("run") == [b"\0"]
+        assert await store.snapshots.latest("run") is None
+        await store.journal.append("run", b"two", after=0)
+        await store.snapshots.keep("run", 1, HEAD, b"state")
+        assert await store.snapshots.latest("run") == KEPT
+
+    play(tmp_path, scene)
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+
+
+def test_a_store_of_the_first_version_that_is_only_read_has_no_snapshots(tmp_path: Path) -> None:
+    old_store(tmp_path)
+
+    async def scene() -> None:
+        store = EmbeddedStore.open_to_read(tmp_path)
+        assert await store.snapshots.latest("run") is None
+        assert await store.journal.read("run") == [b"\0"]
+        await store.close()
+
+    asyncio.run(scene())
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)

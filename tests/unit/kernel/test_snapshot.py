@@ -1,0 +1,156 @@
+"""A state as bytes: what is kept, what is made anew, and which bytes are no snapshot."""
+
+from dataclasses import dataclass, field, fields, make_dataclass
+
+import msgspec
+import pytest
+
+from remit.core import arrivals
+from remit.core.arrivals import ModelAnswered
+from remit.core.failure import Ending
+from remit.core.manifest import Source
+from remit.core.messages import Message, user_message
+from remit.core.rulings import Rung
+from remit.kernel import snapshot
+from remit.kernel.snapshot import DERIVED, layout_of, snapshot_of, state_from
+from remit.kernel.state import CallTrace, RunState, Streak
+from tests.unit.kernel.builders import Run, wants
+
+
+def started() -> RunState:
+    """The state of a run whose model wants a tool called."""
+    run = Run()
+    run.take(arrivals.FeedbackGiven("ada", "hurry", 10))
+    run.proposes(wants("look"))
+    return run.state
+
+
+def kept(state: RunState) -> RunState:
+    data = snapshot_of(state)
+    assert data is not None
+    restored = state_from(data)
+    assert restored is not None
+    return restored
+
+
+def test_a_state_comes_back_with_every_field() -> None:
+    state = started()
+    assert state.open
+    assert kept(state) == state
+
+
+def test_what_follows_from_the_manifest_is_made_anew() -> None:
+    state = started()
+    restored = kept(state)
+    for name in DERIVED:
+        assert getattr(restored, name) == getattr(state, name)
+        assert getattr(state, name)
+    assert restored.graph is state.graph
+
+
+def test_every_field_is_either_kept_or_made_anew() -> None:
+    names = [field.name for field in layout_of(RunState).fields]
+    assert sorted([*names, *DERIVED]) == sorted(field.name for field in fields(RunState))
+
+
+def test_maps_keep_their_order_and_their_keys_of_two_parts() -> None:
+    state = started()
+    state.held = {"9.1": Ending.BUDGET_EXHAUSTED, "2.1": Ending.CONFIRM_REQUIRED}
+    state.repeats = {("look", b"\xff"): 2, ("fetch", b""): 1}
+    restored = kept(state)
+    assert list(restored.held.items()) == list(state.held.items())
+    assert list(restored.repeats.items()) == list(state.repeats.items())
+
+
+def test_messages_and_answers_are_told_apart() -> None:
+    state = started()
+    state.context = [user_message("hello"), ModelAnswered("1.1", "hi"), user_message(""), ModelAnswered("2.1")]
+    restored = kept(state)
+    assert restored.context == state.context
+    assert [*map(type, restored.context)] == [Message, ModelAnswered, Message, ModelAnswered]
+
+
+def test_a_trace_that_was_kept_can_be_changed_without_changing_another() -> None:
+    state = started()
+    state.calls = {"1.1": CallTrace("call", "look", b"hash", Rung.ATTEMPTED, content="x")}
+    restored = kept(state)
+    restored.calls["1.1"].rung = Rung.COMMITTED
+    assert state.calls["1.1"].rung is Rung.ATTEMPTED
+    assert restored.calls["1.1"].content == "x"
+
+
+def test_what_simulated_runs_do_not_have_is_kept_too() -> None:
+    state = started()
+    state.session = {"b": "1", "a": "2"}
+    state.sources = {"look": Source("look", "tools.py", "look", "digest")}
+    state.failures_in_a_row = {"look": Streak(2, "TOOL_TIMEOUT", 3)}
+    state.repeats_blocked = 3
+    restored = kept(state)
+    assert restored == state
+    assert type(restored.failures_in_a_row["look"]) is Streak
+    assert list(restored.session) == ["b", "a"]
+
+
+def test_a_state_whose_sum_outgrew_every_number_format_is_not_kept() -> None:
+    state = started()
+    state.prompt_tokens = 2**64
+    assert snapshot_of(state) is None
+
+
+def test_a_state_that_has_not_started_is_no_state_to_go_on_from() -> None:
+    data = snapshot_of(RunState())
+    assert data is not None
+    assert state_from(data) is None
+
+
+def test_bytes_that_are_no_snapshot_give_no_state() -> None:
+    data = snapshot_of(started())
+    assert data is not None
+    mark, body = data[:32], data[32:]
+    changed = bytes([mark[0] ^ 1]) + mark[1:]
+    wrong_types = msgspec.msgpack.encode([1, *msgspec.msgpack.decode(body)[1:]])
+    not_unicode = body.replace(b"hurry", b"\xff\xffrry")
+    assert not_unicode != body
+    bad = (b"", mark, body, changed + body, mark + body[:-1], data + b"\0", mark + wrong_types, mark + not_unicode)
+    for given in bad:
+        assert state_from(given) is None
+
+
+@pytest.mark.parametrize("name", ["FORMAT", "KERNEL_VERSION"])
+def test_a_snapshot_of_another_format_or_other_rules_is_not_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = snapshot_of(started())
+    assert data is not None
+    monkeypatch.setattr(snapshot, name, 99)
+    later = layout_of.__wrapped__(RunState)
+    assert later.mark != layout_of(RunState).mark
+    monkeypatch.setattr(snapshot, "layout_of", lambda _: later)
+    assert state_from(data) is None
+
+
+class Inner(msgspec.Struct):
+    count: int
+
+
+class OtherInner(msgspec.Struct):
+    count: int
+    more: str = ""
+
+
+@dataclass
+class Known:
+    first: int = 0
+    second: dict[str, Inner] = field(default_factory=dict)
+
+
+def test_a_changed_name_order_or_shape_of_any_field_changes_the_mark() -> None:
+    marks = {layout_of(Known).mark}
+    for shape in (
+        [("first", int), ("other", dict[str, Inner])],
+        [("second", dict[str, Inner]), ("first", int)],
+        [("first", int), ("second", dict[str, OtherInner])],
+        [("first", int | None), ("second", dict[str, Inner])],
+        [("first", int), ("second", dict[str, Inner]), ("third", int)],
+    ):
+        marks.add(layout_of(make_dataclass("Known", shape)).mark)
+    assert len(marks) == 6
+    assert layout_of(make_dataclass("Known", [("first", int), ("second", dict[str, Inner])])).mark in marks
