@@ -9,6 +9,7 @@ import pytest
 
 from remit.backend.embedded import database, writer
 from remit.backend.embedded.store import EmbeddedStore
+from remit.backend.embedded.writer import AT_ONCE_MAX, SOLO_TICKS
 from remit.core.codec import hash_turn
 from remit.core.failure import InvariantBroken
 from remit.core.record import digest_of
@@ -62,6 +63,37 @@ def test_what_is_appended_in_one_tick_is_one_commit(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
         commits = commits_of(store)
         await asyncio.gather(*(store.journal.append(f"run{number}", b"turn", after=-1) for number in range(100)))
+        assert len(commits) == 1
+
+    play(tmp_path, scene)
+
+
+def test_a_run_that_has_been_alone_for_a_while_does_not_wait_for_the_tick(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore) -> None:
+        for number in range(SOLO_TICKS):
+            await store.journal.append("run", b"turn", after=number - 1)
+        later: list[str] = []
+        asyncio.get_running_loop().call_soon(later.append, "the tick has ended")
+        for number in range(SOLO_TICKS, SOLO_TICKS + AT_ONCE_MAX):
+            await store.journal.append("run", b"turn", after=number - 1)
+        assert later == []
+        # Others get their turn before it goes on like that.
+        await store.journal.append("run", b"turn", after=SOLO_TICKS + AT_ONCE_MAX - 1)
+        assert later == ["the tick has ended"]
+        assert len(await store.journal.read("run")) == SOLO_TICKS + AT_ONCE_MAX + 1
+
+    play(tmp_path, scene)
+
+
+def test_company_ends_the_solitude(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore) -> None:
+        for number in range(SOLO_TICKS):
+            await store.journal.append("run", b"turn", after=number - 1)
+        commits = commits_of(store)
+        await asyncio.gather(*(store.journal.append(f"run{number}", b"turn", after=-1) for number in range(100)))
+        assert len(commits) <= AT_ONCE_MAX + 1
+        commits.clear()
+        await asyncio.gather(*(store.journal.append(f"run{number}", b"turn", after=0) for number in range(100)))
         assert len(commits) == 1
 
     play(tmp_path, scene)

@@ -1,10 +1,11 @@
-"""One writer per process: whatever is to be written in a tick of the event loop is one transaction.
+"""One writer per process: whatever many runs have to write in a tick of the event loop is one transaction.
 
 Rule 1: a piece of work either writes all it has to or raises before it wrote anything; its refusal is its own and
         leaves the others of the batch alone.
 Rule 2: texts go in front of the turns of their batch, and stay queued until they are committed. No crash and no
         failure can therefore leave a turn without a text that was put before it.
-Rule 3: a commit happens on the event loop, since it takes less than handing it to a thread; waiting for another
+Rule 3: a run that has been alone for a while does not wait for the tick to end, since nobody would join its batch.
+Rule 4: a commit happens on the event loop, since it takes less than handing it to a thread; waiting for another
         process or for the disk never does.
 """
 
@@ -35,6 +36,10 @@ _PUT = (
     "INSERT INTO blobs (digest, put_at_ms, data) VALUES (?1, ?2, ?3)"
     " ON CONFLICT (digest) DO UPDATE SET put_at_ms = ?2 WHERE put_at_ms < ?2 - ?4"
 )
+# After so many ticks with one piece of work each, the next one is written at once; and so many at most in one tick, so
+# that a run whose model and tools never wait lets others have their turn.
+SOLO_TICKS = 4
+AT_ONCE_MAX = 16
 # What Python or SQLite say of a single value that cannot be written: a text that is no Unicode, a number or a turn
 # too large for any store.
 _UNFIT = (ValueError, OverflowError, TypeError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
@@ -89,12 +94,17 @@ class Writer:
         self._busy_since_s: float | None = None
         self._pause_s = _PAUSE_S_MIN
         self._is_closed = False
+        self._solo_ticks = 0
+        self._at_once = 0
 
     def submit(self, act: Act, size_bytes: int = 0) -> "asyncio.Future[Any]":
         """Write this with the next batch; the future gives its value."""
         loop = self._wake()
         future = loop.create_future()
         self._queue.append(Work(act, future, size_bytes))
+        if self._solo_ticks >= SOLO_TICKS and self._at_once < AT_ONCE_MAX and len(self._queue) == 1:
+            self._at_once += 1
+            self._write()
         return future
 
     async def keep(self, digest: bytes, data: bytes) -> None:
@@ -143,8 +153,17 @@ class Writer:
         self._loop, self._handle = loop, None
 
     def _flush(self) -> None:
+        """Write what came up in this tick."""
+        self._handle, self._at_once = None, 0
+        if len(self._queue) > 1:
+            self._solo_ticks = 0
+        elif self._queue:
+            self._solo_ticks += 1
+        if self._queue or self.texts:
+            self._write()
+
+    def _write(self) -> None:
         """Write one batch, and tell everyone how it went."""
-        self._handle = None
         works = [work for work in self._queue if not work.future.done()]
         self._queue = []
         try:
