@@ -195,6 +195,7 @@ def test_every_law_has_a_mutant_that_breaks_it() -> None:
     assert {law for law, _ in MUTANTS.values()} == {*LAWS, CHECKED_BY_THE_WORLD}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_simulation_finds_the_mutant_and_names_its_seed(mutant: str) -> None:
     law, patches = MUTANTS[mutant]

@@ -37,6 +37,7 @@ def played(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_python_example_of_a_document_runs(document: str, tmp_path: Path) -> None:
     done = played((ROOT / document).read_text(encoding="utf-8"), tmp_path)

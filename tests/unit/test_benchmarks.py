@@ -29,6 +29,9 @@ from remit.kernel.decide import decide
 from remit.kernel.graph import compile_graph
 from remit.orchestrate.facts import Facts
 
+# They measure, so they take their time; `make check` leaves that to `make test`.
+pytestmark = pytest.mark.slow
+
 TINY = Effort(
     rounds=1,
     repeats=2,

@@ -71,6 +71,7 @@ DEMO_WORLD = demo_world()
 DEMO = DEMO_WORLD.finish(demo_manifest())
 
 
+@pytest.mark.slow
 def test_every_journal_of_hundreds_of_simulated_runs_comes_out_the_same() -> None:
     audits = [audited(world, world.run(run_id)) for world in worlds() for run_id in world.run_ids()]
     assert len(audits) > SEEDS
