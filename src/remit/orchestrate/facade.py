@@ -58,6 +58,8 @@ from remit.orchestrate.sessions import Session, check_entries, last_run, linked,
 
 # How often a watcher looks for turns that another process may have written.
 WATCH_POLL_MS = 50
+# After so many looks in vain it is asked whether anybody drives the run at all; a paused or crashed one may rest unlisted.
+WATCH_QUIET = 10
 
 # What the headers that carry traces have room for.
 _TRACE_BYTES = 16
@@ -204,17 +206,19 @@ class System:
         await self._hub.note(run_id, SessionNoted(by, key, value))
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
-        """The turns of a run as they are written, here or elsewhere, until it has ended or waits for people."""
+        """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""
         await self._expect(run_id)
+        quiet = 0
         while True:
             entry = await self.store.catalogue.entry(run_id)
             is_resting = entry is None or bool(entry.ending or entry.waiting_for)
             for data in await self.store.journal.read(run_id, after=after):
                 turn = decode_turn(data)
-                after = turn.seq
+                after, quiet = turn.seq, 0
                 yield turn
-            if is_resting and run_id not in self._hub.drivers:
+            if run_id not in self._hub.drivers and (is_resting or (quiet >= WATCH_QUIET and self._is_left(run_id))):
                 return
+            quiet += 1
             await asyncio.sleep(WATCH_POLL_MS / 1000)
 
     async def settle(self, run_id: str = "") -> None:
@@ -228,10 +232,22 @@ class System:
         await self.store.close()
 
     async def state_of(self, run_id: str) -> RunState:
-        """A run as it stands: once it rests when it is driven here, else as its journal tells."""
+        """A run as it stands: once it rests when it is driven here, else as its journal tells.
+
+        Raises what broke its driver, if one did here and nobody has taken the run up since.
+        """
         await self._expect(run_id)
+        if (error := self._hub.broken.get(run_id)) is not None:
+            raise error
         driver = self._hub.drivers.get(run_id)
         return await self._hub.at_rest(driver) if driver is not None else (await self._runner.load(run_id)).state
+
+    def _is_left(self, run_id: str) -> bool:
+        """Whether nobody drives a run, in whatever process: its lock is free."""
+        is_free = self.store.locks.take(run_id)
+        if is_free:
+            self.store.locks.release(run_id)
+        return is_free
 
     async def _expect(self, run_id: str) -> None:
         entry = await self.store.catalogue.entry(run_id)

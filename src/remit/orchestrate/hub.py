@@ -24,6 +24,7 @@ from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.snapshots import keep_if_due
+from remit.orchestrate.steps import Steps
 
 RUN_HELD = "RUN_HELD"
 SYSTEM_CLOSED = "SYSTEM_CLOSED"
@@ -31,6 +32,8 @@ SYSTEM_CLOSED = "SYSTEM_CLOSED"
 # How long, and how often, an outcome that came late is offered to a run that another process drives.
 LATE_WAIT_MS_MAX = 10_000
 LATE_POLL_MS = 100
+# Of so many runs that broke here it is remembered why, for whoever asks for their result.
+BROKEN_MAX = 1024
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +80,9 @@ class Hub:
         self.on_driven: Callable[[], None] | None = None
         # Parents that are being taken up because a child has ended, and late outcomes on their way, each with its run.
         self._errands: dict[asyncio.Task[None], str] = {}
+        self._steps = Steps()
+        # Why a driver broke, until the run is taken up again.
+        self.broken: dict[str, BaseException] = {}
 
     def kit_of(self, run_id: str) -> Kit:
         """What a run that is driven here works with."""
@@ -88,6 +94,31 @@ class Hub:
 
     async def begin(self, manifest: Manifest, kit: Kit) -> Driver:
         """Start a run and drive it."""
+        return await self._steps.finish(manifest.run_id, self._begin(manifest, kit))
+
+    async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
+        """Go on with a run that nobody drives; one that is driven here already just goes on."""
+        if (driver := self.drivers.get(run_id)) is not None:
+            return driver
+        return await self._steps.finish(run_id, self._take_up(run_id, kit))
+
+    async def hear(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
+        """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
+        driver, turn, error = await self._steps.finish(run_id, self._hear(run_id, report, heard))
+        if error is None:
+            assert driver is not None, "whoever was heard has a driver"
+            assert turn is not None, "whoever was heard has a turn"
+            return driver, turn
+        if driver is not None:
+            # Somebody else was heard first; what follows from that is done before this one is sent away.
+            await self.at_rest(driver)
+        raise error
+
+    async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
+        """Say something to a run without letting it go on, unless it is going on here anyway."""
+        return await self._steps.finish(run_id, self._note(run_id, report, heard))
+
+    async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
         run_id = manifest.run_id
         self._hold(run_id)
         try:
@@ -99,44 +130,47 @@ class Hub:
             raise
         return self._drive_on(live)
 
-    async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
-        """Go on with a run that nobody drives; one that is driven here already just goes on."""
+    async def _take_up(self, run_id: str, kit: Kit | None) -> Driver:
         if (driver := self.drivers.get(run_id)) is not None:
             return driver
         live, _ = await self._taken_up(run_id, kit)
         return self._drive_on(live)
 
-    async def hear(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
-        """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
+    async def _hear(
+        self, run_id: str, report: Report, heard: int
+    ) -> tuple[Driver | None, Turn | None, RemitError | None]:
+        """The driver and the turn; or why there is no turn, with a driver if the run heard somebody else first."""
         driver = self.drivers.get(run_id)
-        if driver is None:
-            live, has_heard = await self._taken_up(run_id)
-            try:
-                turn = await self.runner.judge(live, report, heard=heard)
-            except BaseException as error:
-                if has_heard and isinstance(error, RemitError):
-                    # Somebody else was heard first; what follows from that is done before this one is sent away.
-                    await self.at_rest(self._drive_on(live))
-                    raise
-                # Nobody was heard, so the run rests as before; its kit stays for whoever says the right thing.
-                self.dispatch.forget(live)
-                self._locks.release(run_id)
-                raise
-            return self._drive_on(live), turn
+        if driver is not None:
+            return driver, await self._tell(driver, report, heard), None
+        live, has_heard = await self._taken_up(run_id)
+        try:
+            turn = await self.runner.judge(live, report, heard=heard)
+        except RemitError as error:
+            if has_heard:
+                return self._drive_on(live), None, error
+            # Nobody was heard, so the run rests as before; its kit stays for whoever says the right thing.
+            self._rest(live)
+            return None, None, error
+        except BaseException:
+            self._rest(live)
+            raise
+        return self._drive_on(live), turn, None
+
+    async def _tell(self, driver: Driver, report: Report, heard: int) -> Turn:
+        """Say something to a run that is driven here."""
         driver.speaking += 1
         try:
-            turn = await self.runner.judge(driver.live, report, heard=heard)
+            return await self.runner.judge(driver.live, report, heard=heard)
         finally:
             driver.speaking -= 1
             driver.heard.set()
             self.dispatch.wake(driver.live)
-        return driver, turn
 
-    async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
-        """Say something to a run without letting it go on, unless it is going on here anyway."""
-        if run_id in self.drivers:
-            driver, turn = await self.hear(run_id, report, heard=heard)
-            return driver.live, turn
+    async def _note(self, run_id: str, report: Report, heard: int) -> tuple[Live, Turn]:
+        driver = self.drivers.get(run_id)
+        if driver is not None:
+            return driver.live, await self._tell(driver, report, heard)
         self._hold(run_id)
         try:
             live = await self.runner.load(run_id)
@@ -184,6 +218,7 @@ class Hub:
     async def close(self) -> None:
         """Stop driving. Every run stays as its journal has it and can be taken up again."""
         self._is_closed = True
+        await self._steps.wait()
         await self.dispatch.finish()
         tasks = self._moving("")
         for task in tasks:
@@ -196,11 +231,12 @@ class Hub:
         With a run, only what belongs to it is waited for: the run, its parents and everybody's children.
         """
         while tasks := self._moving(run_id.partition(".")[0]):
-            await asyncio.gather(*tasks, return_exceptions=True)
+            # Waited for and not gathered: who stops waiting must not stop the runs.
+            await asyncio.wait(tasks)
 
-    def _moving(self, root: str) -> list[asyncio.Task[None]]:
+    def _moving(self, root: str) -> list[asyncio.Task[Any]]:
         """What is under way for a run and all that came from it, by its id; for everything when it is empty."""
-        named = [*self._errands.items()]
+        named: list[tuple[asyncio.Task[Any], str]] = [*self._errands.items(), *self._steps.under_way()]
         named += [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
         return [task for task, run_id in named if not root or run_id.partition(".")[0] == root]
 
@@ -244,7 +280,9 @@ class Hub:
 
     def _drive_on(self, live: Live) -> Driver:
         driver = self.drivers[live.run_id] = Driver(live)
+        self.broken.pop(live.run_id, None)
         driver.task = asyncio.create_task(self._drive(driver))
+        driver.task.add_done_callback(lambda task: self._driven(driver, task))
         if self.on_driven is not None:
             self.on_driven()
         return driver
@@ -264,12 +302,33 @@ class Hub:
                 if live.state.seq == seq:
                     break
         finally:
-            del self.drivers[live.run_id]
-            self._locks.release(live.run_id)
-            if live.state.ending is not None:
-                self._kits.pop(live.run_id, None)
+            self._leave(driver)
         if live.state.ending is not None and not driver.is_awaited:
             self._tell_parent(live.state)
+
+    def _leave(self, driver: Driver) -> None:
+        """Let a run go; it rests, has ended, or nobody may drive it any more."""
+        run_id = driver.live.run_id
+        if self.drivers.get(run_id) is driver:
+            del self.drivers[run_id]
+            self._locks.release(run_id)
+            if driver.live.state.ending is not None:
+                self._kits.pop(run_id, None)
+
+    def _driven(self, driver: Driver, task: "asyncio.Task[None]") -> None:
+        """See to it that a driver that was cancelled before its first step leaves too, and that one that broke is known."""
+        self._leave(driver)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            run_id = driver.live.run_id
+            _log.error("run %s is no longer driven: %s", run_id, error, exc_info=error)
+            self.broken[run_id] = error
+            if len(self.broken) > BROKEN_MAX:
+                del self.broken[next(iter(self.broken))]
+
+    def _rest(self, live: Live) -> None:
+        """Leave a run as it was found."""
+        self.dispatch.forget(live)
+        self._locks.release(live.run_id)
 
     def _tell_parent(self, state: RunState) -> None:
         parent = pinned(state).parent

@@ -125,7 +125,7 @@ def test_a_driver_waits_for_whoever_is_still_saying_something() -> None:
             store.journal.append = slow_append  # type: ignore[method-assign]
             response = await system.run(request(), scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep]))
             assert response.waiting_for is not None
-            assert speakers[0].done()
+            await speakers[0]
             assert [type(turn.arrival) async for turn in system.watch(response.run_id)][-1] is FeedbackGiven
 
     play(story())

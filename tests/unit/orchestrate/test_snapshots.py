@@ -41,6 +41,7 @@ from tests.unit.orchestrate.house import (
     scripted,
     store_of,
     systems,
+    until,
 )
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, play
 
@@ -341,7 +342,8 @@ def test_somebody_who_speaks_while_a_snapshot_is_written_is_heard_before_the_dri
                 if not speakers:
                     packet = f"{run_id}/{next(questions(system._hub.drivers[run_id].live.state)).id}"
                     speakers.append(asyncio.create_task(system.signal(approval(packet))))
-                    await asyncio.sleep(0)
+                    driver = system._hub.drivers[run_id]
+                    await until(lambda: asyncio.sleep(0, driver.speaking > 0 or driver.live.state.asking == 0))
                 await keep_truly(run_id, seq, head, data)
 
             store.snapshots.keep = slow_keep  # type: ignore[method-assign]
