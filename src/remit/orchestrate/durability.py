@@ -44,21 +44,18 @@ def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
     if state.ending is not None:
         return Barrier(state.ending.value, heard=heard)
-    if not heard and type(turn.arrival) not in _HEAVY and not _holds_a_barrier(turn.decisions):
-        return None
+    for decision in turn.decisions:
+        kind = type(decision)
+        if kind in _WEIGHTY and (kind is not CallTool or decision.mutating):  # type: ignore[union-attr]  # a CallTool
+            break
+    else:
+        if not heard and type(turn.arrival) not in _HEAVY:
+            return None
     weighty = [decision for decision in turn.decisions if type(decision) in _WEIGHTY]
     for decision in weighty:
         if isinstance(decision, RunEnded):
             return Barrier(decision.ending.value, heard=heard)
     return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard)
-
-
-def _holds_a_barrier(decisions: Sequence[Decision]) -> bool:
-    """Asked for every turn, and untrue of most."""
-    for decision in decisions:
-        if type(decision) in _WEIGHTY and (not isinstance(decision, CallTool) or decision.mutating):
-            return True
-    return False
 
 
 def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> str:

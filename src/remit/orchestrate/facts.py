@@ -32,7 +32,18 @@ from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks
 from remit.orchestrate.reports import Report, broken
-from remit.orchestrate.texts import NOTE_CHARS_MAX, Kept, clean, encoded, name, note, shortened, stored, stored_bytes
+from remit.orchestrate.texts import (
+    NOTE_CHARS_MAX,
+    RESULT_SHOWN_BYTES_MAX,
+    Kept,
+    clean,
+    encoded,
+    name,
+    note,
+    shortened,
+    stored,
+    stored_bytes,
+)
 
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
 # sum and price made of it still fits the 64 bits of a record. All its bits are ones.
@@ -174,12 +185,15 @@ class Facts:
             raise TypeError("a tool returns a text")
         content, is_stopping = encoded(result.content), result.stop_loop is True
         evidence = sha256(content).digest()
-        shown, whole = (content, None) if is_stopping else shortened(content, evidence, kept)
+        if len(content) <= RESULT_SHOWN_BYTES_MAX or is_stopping:
+            shown, whole, size = stored_bytes(content, evidence, kept), None, len(content)
+        else:
+            shown, whole, size = shortened(content, evidence, kept)
         return arrivals.ToolReturned(
             command_id,
-            stored_bytes(shown, evidence, kept) if whole is None else stored(shown.decode(), kept),
+            shown,
             evidence,
-            len(shown) + MESSAGE_TOKENS_OVERHEAD,
+            size + MESSAGE_TOKENS_OVERHEAD,
             self._result_violations(state, state.open.get(command_id), content),
             note(report.refuted) if report.refuted else "",
             is_stopping,
@@ -200,13 +214,16 @@ class Facts:
         inquiry = state.open.get(report.command_id)
         command = state.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
         happened = arrivals.Happened(report.happened)
-        shown, whole = shortened(content, evidence, kept)
+        if len(content) <= RESULT_SHOWN_BYTES_MAX:
+            shown, whole, size = stored_bytes(content, evidence, kept), None, len(content)
+        else:
+            shown, whole, size = shortened(content, evidence, kept)
         return arrivals.ToolReconciled(
             report.command_id,
             happened,
-            stored_bytes(shown, evidence, kept) if whole is None else stored(shown.decode(), kept),
+            shown,
             evidence,
-            len(shown) + MESSAGE_TOKENS_OVERHEAD,
+            size + MESSAGE_TOKENS_OVERHEAD,
             self._result_violations(state, command, content) if happened is arrivals.Happened.YES else (),
             whole,
         )

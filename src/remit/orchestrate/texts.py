@@ -75,12 +75,11 @@ def _by_reference(data: bytes, digest: bytes, kept: Kept) -> BlobRef:
     return BlobRef(digest, len(data))
 
 
-def shortened(data: bytes, digest: bytes, kept: Kept) -> tuple[bytes, BlobRef | None]:
-    """A result as a model is shown it, and where the whole of it is kept if that is more."""
-    if len(data) <= RESULT_SHOWN_BYTES_MAX:
-        return data, None
+def shortened(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef, int]:
+    """A result too long to be shown: its beginning as a model is shown it, where the whole is kept, and the shown size."""
     beginning = data[:RESULT_SHOWN_BYTES_MAX].decode(errors="ignore")
     pointer = (
         f"\n[shortened: {RESULT_SHOWN_BYTES_MAX} of {len(data)} bytes; the whole result is kept as {digest.hex()}]"
     )
-    return (beginning + pointer).encode(), _by_reference(data, digest, kept)
+    shown = beginning + pointer
+    return stored(shown, kept), _by_reference(data, digest, kept), len(shown.encode())

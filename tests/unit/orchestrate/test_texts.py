@@ -85,19 +85,16 @@ def test_bytes_are_stored_like_the_text_they_were_made_of(size: int) -> None:
     assert kept_of_bytes == kept
 
 
-def test_a_result_of_the_longest_length_is_shown_whole() -> None:
-    kept: Kept = []
-    data = b"x" * RESULT_SHOWN_BYTES_MAX
-    assert shortened(data, b"digest", kept) == (data, None)
-    assert kept == []
-
-
-def test_a_longer_result_is_shown_by_its_beginning_and_kept_whole() -> None:
+def test_a_result_too_long_to_be_shown_is_shown_by_its_beginning_and_kept_whole() -> None:
     kept: Kept = []
     data = ("a" + "ü" * RESULT_SHOWN_BYTES_MAX).encode()
-    shown, whole = shortened(data, b"\x0f", kept)
-    assert kept == [(b"\x0f", data)]
+    shown, whole, size = shortened(data, b"\x0f", kept)
     assert whole == BlobRef(b"\x0f", len(data))
+    assert isinstance(shown, BlobRef)
+    texts = dict(kept)
+    assert texts[b"\x0f"] == data
     # The cut falls into the middle of a letter, which is left out.
-    assert shown.decode().startswith("aüü")
-    assert shown.decode().endswith(f"ü\n[shortened: 16384 of {len(data)} bytes; the whole result is kept as 0f]")
+    text = texts[shown.digest].decode()
+    assert text.startswith("aüü")
+    assert text.endswith(f"ü\n[shortened: 16384 of {len(data)} bytes; the whole result is kept as 0f]")
+    assert size == shown.size_bytes == len(text.encode())
