@@ -9,12 +9,13 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from remit.assemble import Settings, opened, settings_of
-from remit.core.boundary import PROFILES, STANDARD, Boundary
+from remit.core.boundary import STANDARD, Boundary, boundary_named
 from remit.core.budget import Budget, negative_caps
 from remit.core.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints, SystemRequest, SystemResponse
 from remit.core.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, check_request
@@ -35,7 +36,7 @@ from remit.orchestrate.sessions import Session
 from remit.tool.declare import Function, Tool
 from remit.tool.registry import Registry
 
-BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"
+AGENT_BUSY = "AGENT_BUSY"
 LOOP_RUNNING = "LOOP_RUNNING"
 NOTHING_OPEN = "NOTHING_OPEN"
 
@@ -84,11 +85,15 @@ class AgentLoop:
         self.session_id = session_id or str(uuid4())
         self.user_id = user_id
         self.session_state = SessionState(self._keep)
-        self._terms = Terms(_boundary(boundary), _checked(budget), goal)
+        self._terms = Terms(
+            boundary if isinstance(boundary, Boundary) else boundary_named(boundary), _checked(budget), goal
+        )
         self._given, self._home = system, None if home is None else Path(home).absolute()
         self._own: System | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stack = AsyncExitStack()
+        # Held while chat_sync waits: what it opens lives in one thread.
+        self._in_use = Lock()
         self._session = Session(self.session_id)
         # Entries from before the first exchange; it takes them along.
         self._entries: dict[str, str] = {}
@@ -114,6 +119,8 @@ class AgentLoop:
         try:
             response = await system.run(self._request(text), exchange.kit, self._terms, entries=entries)
         except asyncio.CancelledError:
+            # What was begun is finished, so the run may begin although nobody waits for it any more.
+            await system.begun()
             if exchange.run_id:
                 await self._stop(system, exchange.run_id)
             raise
@@ -125,12 +132,19 @@ class AgentLoop:
         return response
 
     def chat_sync(self, text: str) -> SystemResponse:
-        """The same for programs without an event loop. The store is opened and closed for each exchange."""
+        """The same for programs without an event loop, one thread at a time. Each exchange opens and closes the store."""
         if _is_loop_running():
             raise RequestRejected(
                 LOOP_RUNNING, "chat_sync was called inside a running event loop; await chat() instead"
             )
-        return asyncio.run(self._alone(self.chat(text)))
+        is_open = self._own is not None and self._loop is not None and self._loop.is_running()
+        if is_open or not self._in_use.acquire(blocking=False):
+            message = f"the agent of session {self.session_id!r} is used in another thread; wait, or use another agent"
+            raise RequestRejected(AGENT_BUSY, message, {"session_id": self.session_id})
+        try:
+            return asyncio.run(self._alone(self.chat(text)))
+        finally:
+            self._in_use.release()
 
     async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
         """Say yes to what the open exchange asks, perhaps with other arguments, and let it go on."""
@@ -261,17 +275,6 @@ def _engine(engine: Engine | str | None) -> Engine:
         message = f"a {type(engine).__name__} is no engine: it lacks infer() or model_info()"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     return engine
-
-
-def _boundary(boundary: Boundary | str) -> Boundary:
-    if isinstance(boundary, Boundary):
-        return boundary
-    found = STANDARD if boundary == STANDARD.name else PROFILES.get(boundary)
-    if found is None:
-        known = ", ".join([STANDARD.name, *PROFILES])
-        message = f"there is no boundary {str(boundary)[:80]!r}; use a Boundary, or one of {known}"
-        raise RequestRejected(BOUNDARY_UNKNOWN, message, {"boundary": str(boundary)[:80]})
-    return found
 
 
 def _checked(budget: Budget) -> Budget:

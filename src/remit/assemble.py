@@ -80,6 +80,9 @@ class Watcher(Protocol):
     def restarted(self, run_id: str) -> None:
         """What the model said since the last turn is void; it begins anew."""
 
+    def abandoned(self, run_id: str, tool: str) -> None:
+        """The system was closed while a call went on that had been told to stop."""
+
 
 def watched(kit: Kit, watcher: Watcher) -> Kit:
     """The kit, with somebody who is told what happens."""
@@ -133,7 +136,7 @@ def open_store(settings: Settings) -> "EmbeddedStore":
 async def opened(settings: Settings | None = None, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
     """A system on the store of the settings, which is made if it is not there; closed at the end."""
     store = open_store(settings or settings_of())
-    async with _closing(system_on(store, watcher=watcher, signer=lambda: store.signer)) as system:
+    async with _closing(system_on(store, watcher=watcher, signer=lambda: store.signer), watcher) as system:
         yield system
 
 
@@ -152,7 +155,7 @@ def open_again(settings: Settings) -> "EmbeddedStore":
 async def reopened(settings: Settings, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
     """A system on a store that is there, closed at the end."""
     store = open_again(settings)
-    async with _closing(system_on(store, watcher=watcher, signer=lambda: store.signer)) as system:
+    async with _closing(system_on(store, watcher=watcher, signer=lambda: store.signer), watcher) as system:
         yield system
 
 
@@ -171,8 +174,11 @@ async def opened_to_read(settings: Settings | None = None) -> AsyncIterator[Syst
 
 
 @asynccontextmanager
-async def _closing(system: System) -> AsyncIterator[System]:
+async def _closing(system: System, watcher: Watcher | None = None) -> AsyncIterator[System]:
     try:
         yield system
     finally:
         await system.close()
+        if watcher is not None:
+            for call in system.abandoned:
+                watcher.abandoned(call.run_id, call.tool)

@@ -17,6 +17,7 @@ from remit.core.arrivals import SourcesAccepted
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING, ErrorCode
 from remit.core.strict_yaml import YamlFault
 from remit.inference.script import SCRIPT_INVALID, SCRIPT_NOT_FOUND, SCRIPT_UNREADABLE
+from remit.orchestrate.kits import ENGINE_SOURCE_MISSING
 from remit.tool.loading import (
     TOOL_DEFINITION_CHANGED,
     TOOL_FILE_EMPTY,
@@ -154,7 +155,7 @@ def test_a_call_that_cannot_be_made_is_refused_with_a_code(
         ("raises", ErrorCode.TOOL_EXECUTION_FAILED, "ValueError: no such thing"),
         ("exits", ErrorCode.TOOL_EXECUTION_FAILED, "SystemExit: 7"),
         ("hangs", ErrorCode.TOOL_TIMEOUT, "timeout_ms=50"),
-        ("hangs_in_a_thread", ErrorCode.TOOL_TIMEOUT, "timeout_ms=50"),
+        ("hangs_in_a_thread", ErrorCode.TOOL_TIMEOUT, "timeout_ms=50 and was abandoned"),
         ("hangs_in_a_process", ErrorCode.TOOL_TIMEOUT, "timeout_ms=1000"),
         ("returns_another_type", ErrorCode.TOOL_EXECUTION_FAILED, "not the declared int"),
         ("returns_no_json", ErrorCode.TOOL_EXECUTION_FAILED, "no JSON"),
@@ -170,6 +171,7 @@ def test_a_tool_that_fails_fails_its_call_with_a_code_and_the_run_goes_on(
     assert (made["status"], made["result"]) == ("failed", code)
     trace = remit.here("trace", "last").out
     assert words in trace
+    assert words in remit.here("show", "last").out
     assert trace.replace("\n", "").isprintable(), "what a tool raised reaches the terminal as it is"
 
 
@@ -395,7 +397,7 @@ def test_a_script_that_is_gone_leaves_its_run_to_be_resumed(remit: Remit) -> Non
     script = (remit.folder / SCRIPT).read_text()
     (remit.folder / SCRIPT).unlink()
     answer = remit.here("approve", run_id)
-    assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, SCRIPT_NOT_FOUND)
+    assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, ENGINE_SOURCE_MISSING)
     expect_open(remit, run_id)
     (remit.folder / SCRIPT).write_text(script)
     assert remit.here("approve", run_id).exit_code == EXIT_OK

@@ -262,6 +262,7 @@ async def abandon(system: System, run_id: str, began: Event) -> int:
     told = await system.archive.told(run_id)
     assert "post once [1 outcome unknown]" in sentence(told.explanation)
     assert told.explanation.addenda == 0
+    assert [(call.run_id, call.tool) for call in system.abandoned] == [(run_id, "post")]
     # Besides the test one task is left: it waits for the thread.
     await until_only(2)
     return len(told.history.turns)
@@ -297,6 +298,8 @@ def test_a_process_ends_although_a_thread_of_it_ignores_the_cancel(tmp_path: Pat
         assert ended.exit_code == EXIT_FAILED, ended
         assert ended.values["terminal_code"] == "USER_CANCEL"
         assert [call["status"] for call in ended.values["tool_calls_made"]] == ["outcome_unknown"]
+        assert "a call of tool 'post' in run" in ended.err
+        assert "did not stop and was abandoned" in ended.err
         assert "post" in (shown := remit.here("show", "last").out)
         assert "outcome_unknown" in shown
         assert "1 outcome unknown" in remit.here("explain", "last").out

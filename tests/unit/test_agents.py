@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from uuid import UUID
 import pytest
 
 from remit import AgentLoop, Boundary, Budget, System
-from remit.agents import BOUNDARY_UNKNOWN, LOOP_RUNNING, NOTHING_OPEN
+from remit.agents import AGENT_BUSY, LOOP_RUNNING, NOTHING_OPEN
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import PROFILES, STANDARD
+from remit.core.boundary import BOUNDARY_UNKNOWN, PROFILES, STANDARD
 from remit.core.contract import CallStatus
 from remit.core.envelope import REQUEST_HINT_INVALID, REQUEST_ID_INVALID, REQUEST_MALFORMED
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
@@ -617,6 +618,72 @@ def test_a_program_without_a_loop_chats_too_and_the_conversation_goes_on(tmp_pat
     assert speaker.chat_sync("First?").content == "one"
     assert speaker.chat_sync("Second?").content == "two"
     assert [content for _, content in said(speaker)] == ["First?", "one", "Second?", "two"]
+
+
+def test_a_second_thread_is_refused_while_the_first_chats(tmp_path: Path) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    @tool(effect="read")
+    def wait() -> str:
+        """Wait for the other thread."""
+        asked.set()
+        assert go_on.wait(20)
+        return "it was refused"
+
+    speaker = AgentLoop(ScriptedEngine([calls("wait"), {"text": "done"}]), tools=[wait], home=tmp_path)
+    answers: list[str] = []
+    first = threading.Thread(target=lambda: answers.append(speaker.chat_sync("First?").content))
+    first.start()
+    assert asked.wait(20)
+    with pytest.raises(RequestRejected) as refused:
+        speaker.chat_sync("Second?")
+    go_on.set()
+    first.join(20)
+    assert refused.value.code == AGENT_BUSY
+    assert answers == ["done"]
+    assert [content for _, content in said(speaker)] == ["First?", "done"]
+
+
+def test_a_thread_is_refused_while_the_agent_is_open_in_a_loop(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with AgentLoop(ScriptedEngine([{"text": "one"}, {"text": "two"}]), home=tmp_path) as speaker:
+            with pytest.raises(RequestRejected) as refused:
+                await asyncio.to_thread(speaker.chat_sync, "Hello?")
+            assert refused.value.code == AGENT_BUSY
+            assert (await speaker.chat("Hello?")).content == "one"
+        assert (await asyncio.to_thread(speaker.chat_sync, "Again?")).content == "two"
+
+    play(story())
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_an_exchange_that_nobody_waits_for_leaves_the_session_free(steps: int, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with AgentLoop(ScriptedEngine([{"text": "hello"}]), home=tmp_path) as speaker:
+            unwanted = asyncio.create_task(speaker.chat("Hello?"))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            unwanted.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await unwanted
+            assert (await speaker.chat("Hello again?")).content == "hello"
+
+    play(story())
+
+
+def test_entries_that_are_kept_at_once_are_all_kept(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with AgentLoop(ScriptedEngine([{"text": "hello"}]), home=tmp_path) as speaker:
+            await speaker.chat("Hello?")
+            kept = speaker.session_state
+            await asyncio.gather(*[kept.set(f"key{number}", number) for number in range(5)])
+            await asyncio.gather(*[kept.set("last", number) for number in range(5)])
+            expected = {f"key{number}": number for number in range(5)} | {"last": 4}
+            assert kept.items() == expected
+            await speaker.open()
+            assert kept.items() == expected
+
+    play(story())
 
 
 def test_an_agent_follows_its_program_from_loop_to_loop(tmp_path: Path) -> None:

@@ -8,12 +8,17 @@ Rule 3: a child's boundary is its parent's or narrower.
 import msgspec
 
 from remit.core.budget import Budget, assign, budget_of
+from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.core.tools import Effect
 from remit.core.versions import content_version
 
 # A day: long enough for a person to come back to work, short enough that a forgotten question does not linger.
 APPROVAL_WAIT_MS_MAX = 86_400_000
+
+BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"
+# Of a name that is none, as much is shown as names have, and some more.
+_SHOWN_CHARS_MAX = 80
 
 
 class Boundary(Record):
@@ -108,3 +113,13 @@ PROFILES: dict[str, Boundary] = {
         Boundary(name="incident_sre", permissions=("logs.read", "metrics.read", "deploys.read"), budget=_INCIDENT),
     )
 }
+
+
+def boundary_named(name: str) -> Boundary:
+    """The boundary of this name; raises RequestRejected when there is none."""
+    known = {STANDARD.name: STANDARD, **PROFILES}
+    if (found := known.get(name)) is None:
+        shown = str(name)[:_SHOWN_CHARS_MAX]
+        message = f"boundary {shown!r} is unknown; use one of {', '.join(known)}"
+        raise RequestRejected(BOUNDARY_UNKNOWN, message, {"boundary": shown})
+    return found

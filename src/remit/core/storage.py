@@ -102,5 +102,5 @@ class StoreUnusable(RemitError):
     """The store cannot be read or written: damaged, of another version, read-only, full, or not there.
 
     Codes: STORE_DAMAGED, STORE_VERSION_UNKNOWN, STORE_READ_ONLY, STORE_FULL, STORE_NOT_FOUND, STORE_BUSY,
-    STORE_KEY_UNUSABLE, STORE_CLOSED.
+    STORE_KEY_UNUSABLE, STORE_KEY_MISSING, STORE_CLOSED.
     """

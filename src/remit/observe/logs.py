@@ -1,18 +1,22 @@
 """Structured logs: one record a line, with the identifiers that tie it to its run, and nothing a terminal obeys.
 
 Rule 1: the identifiers are fields of the record, never part of the message, so that programs find them.
-Rule 2: they are passed along, never looked up: whoever logs for a run holds the logger of that run.
+Rule 2: they are passed along, never looked up: whoever logs for a run holds the logger of that run, or passes its
+        identifiers with the record.
 Rule 3: whatever a message quotes is data: in JSON it is escaped by JSON, in text by observe/plain.py.
 """
 
 import json
 import logging
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TypeAlias
 
 from remit.core.contract import SystemRequest
 from remit.core.correlation import CorrelationContext
 from remit.core.record import JsonObject
+from remit.kernel.state import RunState
 from remit.observe.plain import plain
 
 # A logger that adds the identifiers of one run, or of one command of it, to every record.
@@ -20,6 +24,8 @@ RunLogger: TypeAlias = "logging.LoggerAdapter[logging.Logger]"
 
 # The fields of a record, in the order in which a line shows them.
 FIELDS = ("request_id", "session_id", "trace_id", "run_id", "span_id")
+# The identifiers of a record that is about no single run.
+NO_RUN: Mapping[str, str] = MappingProxyType({})
 # A line that is longer helps nobody; the journal has the whole text.
 MESSAGE_CHARS_MAX = 8000
 _FIELD_CHARS_MAX = 200
@@ -28,6 +34,20 @@ _DELETE = "\x7f"
 
 def run_logger(logger: logging.Logger, run_id: str, correlation: CorrelationContext) -> RunLogger:
     """The logger of a run; of one command of it, when the correlation names a span. Its fields replace the caller's."""
+    return logging.LoggerAdapter(logger, _fields(run_id, correlation))
+
+
+def run_fields(run_id: str, state: RunState | None = None, *, command_id: str = "") -> dict[str, str]:
+    """The identifiers of a run, or of one of its commands, for the `extra` of a single record.
+
+    Without a state that knows its request, as before its first turn, they are the run and the command.
+    """
+    if state is None or state.manifest is None:
+        return _fields(run_id, CorrelationContext("", span_id=command_id))
+    return _fields(run_id, correlation_of(state.manifest.request, command_id=command_id))
+
+
+def _fields(run_id: str, correlation: CorrelationContext) -> dict[str, str]:
     values = {
         "request_id": correlation.request_id,
         "session_id": correlation.session_id,
@@ -35,7 +55,7 @@ def run_logger(logger: logging.Logger, run_id: str, correlation: CorrelationCont
         "run_id": run_id,
         "span_id": correlation.span_id,
     }
-    return logging.LoggerAdapter(logger, {name: value for name, value in values.items() if value})
+    return {name: value for name, value in values.items() if value}
 
 
 def correlation_of(request: SystemRequest, *, command_id: str = "") -> CorrelationContext:

@@ -17,7 +17,7 @@ from remit.core.record import BlobRef, Record, replace
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
 from remit.core.signing import Signer, is_deletion_signed, is_head_signed
 from remit.core.storage import RunEntry
-from remit.kernel.state import RunState, pinned, questions
+from remit.kernel.state import pinned, questions
 from remit.observe.explain import Explanation, explain
 from remit.observe.export import export_lines
 from remit.observe.findings import Fault, Finding, Verification
@@ -25,10 +25,11 @@ from remit.observe.history import History, fold, read_history
 from remit.observe.verify import verify_run
 from remit.orchestrate.durability import listing_of, standing_after
 from remit.orchestrate.executors.human import Approval, approvals_in
+from remit.orchestrate.kits import changed_sources
+from remit.orchestrate.orphans import orphan_above
 from remit.orchestrate.ports import Blobs, Catalogue, Journal
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit, kept_texts
-from remit.tool.loading import TOOL_SOURCE_CHANGED, SourceFault, reload
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
 RUN_DELETED = "RUN_DELETED"
@@ -75,6 +76,11 @@ class Archive:
     def __init__(self, shelf: Shelf, signer: Callable[[], Signer] | None = None) -> None:
         self._shelf = shelf
         self._signer = signer
+
+    @property
+    def has_key(self) -> bool:
+        """Whether this store's own key is there: without it, nobody knows which signer to trust."""
+        return self._signer is not None
 
     async def find(self, name: str) -> RunEntry:
         """The run of this name; raises RequestRejected when there is none, or more than one."""
@@ -148,19 +154,22 @@ class Archive:
         return Told(entry, history, pinned(state).request, explain(state, history.turns))
 
     async def approvals(self, run_id: str = "") -> list[Approval]:
-        """What people are asked, newest run first: by one run and those beneath it, or by all."""
-        wanted = None if not run_id else set(await self.family(run_id))
-        found: list[Approval] = []
-        for entry in await self._shelf.catalogue.entries(waiting_only=True):
-            if wanted is None or entry.run_id in wanted:
-                found += await self._approvals_of(fold(await self.history(entry.run_id)))
-        return found
+        """What people are asked, newest run first: by one run and those beneath it, or by all.
+
+        What a run asks whose parent has ended is left out: no answer to it is taken.
+        """
+        asking = await self._asking(run_id)
+        heard = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
+        return [approval for entry in heard for approval in await self._approvals_of(entry.run_id)]
 
     async def approval(self, name: str) -> Approval:
         """The question of this name: RUN/COMMAND, or just RUN where it asks only one."""
         run, mark, command_id = name.rpartition(PACKET_MARK)
         entry = await self.find(run if mark else name)
-        open_now = await self.approvals(entry.run_id)
+        # Those of a run whose parent has ended too: whoever answers one is told why that is not heard.
+        open_now = [
+            one for asking in await self._asking(entry.run_id) for one in await self._approvals_of(asking.run_id)
+        ]
         wanted = f"{entry.run_id}{PACKET_MARK}{command_id}"
         found = [approval for approval in open_now if not mark or approval.id == wanted]
         if not found:
@@ -176,15 +185,7 @@ class Archive:
 
         Raises SourceFault where nobody can accept what has become of it: it is gone, or declares something else.
         """
-        state = fold(await self.history(run_id))
-        sources, definitions = tuple(state.sources.values()), pinned(state).tools
-        try:
-            reload(sources, pinned=definitions)
-        except SourceFault as fault:
-            changed = {f["name"]: f["found"] for f in fault.details["faults"] if f["code"] == TOOL_SOURCE_CHANGED}
-            reload(sources, pinned=definitions, accept_changed=changed)
-            return tuple(replace(state.sources[name], digest=digest) for name, digest in changed.items())
-        return ()
+        return changed_sources(fold(await self.history(run_id)))
 
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
         """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""
@@ -225,7 +226,14 @@ class Archive:
             sign=signer.sign,
         )
 
-    async def _approvals_of(self, state: RunState) -> list[Approval]:
+    async def _asking(self, run_id: str) -> list[RunEntry]:
+        """The runs that ask people something: of a run and those beneath it, or all."""
+        wanted = None if not run_id else set(await self.family(run_id))
+        waiting = await self._shelf.catalogue.entries(waiting_only=True)
+        return [entry for entry in waiting if wanted is None or entry.run_id in wanted]
+
+    async def _approvals_of(self, run_id: str) -> list[Approval]:
+        state = fold(await self.history(run_id))
         shown: list[Approval] = []
         for approval, question in zip(approvals_in(state), questions(state), strict=True):
             arguments = "" if question.packet is None else question.packet.call.arguments

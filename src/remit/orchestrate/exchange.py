@@ -22,6 +22,7 @@ from remit.core.rulings import CallSettled, CommandSettled, Rung
 from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.event_log import EventLog, Telling
+from remit.observe.logs import run_fields
 from remit.orchestrate.kit import ContextProvider, Kit
 from remit.tool.registry import Registry
 
@@ -60,6 +61,8 @@ class Exchange:
     ) -> None:
         self.run_id = run_id
         self._config, self._text, self._on_begun = config, text, on_begun
+        # The run as it stands, once it has begun here; for the log.
+        self._state: RunState | None = None
         self._telling = Telling()
         self._outputs: list[tuple[str, Text]] = []
         self._teller: asyncio.Task[None] | None = None
@@ -80,6 +83,8 @@ class Exchange:
         if isinstance(turn.arrival, RunStarted) and pinned(state).parent is None:
             self.run_id = state.run_id
             self._on_begun(self)
+        if state.run_id == self.run_id:
+            self._state = state
         if self._config.on_tool_result is not None:
             for name, text in _outputs(state, turn):
                 self._report(self._config.on_tool_result, name, text)
@@ -107,14 +112,18 @@ class Exchange:
             try:
                 self._tell(on_tool_result, name, await self._text(text))
             except RemitError as error:
-                _log.warning("a result of tool %s in run %s could not be told: %s", name, self.run_id, error)
+                _log.warning(
+                    "a result of tool %s could not be told: %s", name, error, extra=run_fields(self.run_id, self._state)
+                )
             self._outputs.pop(0)
 
     def _tell(self, on_tool_result: OnToolResult, name: str, output: str) -> None:
         try:
             on_tool_result(name, output)
         except Exception:  # noqa: BLE001  # no listener may break the run
-            _log.exception("on_tool_result broke over a result of tool %s in run %s", name, self.run_id)
+            _log.exception(
+                "on_tool_result broke over a result of tool %s", name, extra=run_fields(self.run_id, self._state)
+            )
 
 
 def _outputs(state: RunState, turn: Turn) -> list[tuple[str, Text]]:

@@ -7,6 +7,7 @@ Rule 3: a System lives in the event loop it is used in. Closing it stops its dri
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from os import urandom
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +34,7 @@ from remit.core.manifest import Manifest, Source, make_manifest
 from remit.core.record import Record, Text, replace
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
+from remit.core.storage import RunEntry
 from remit.inference.specs import engine_spec
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
@@ -44,10 +46,12 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.code import CodeExecutor
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.retrieve import RetrieveExecutor
-from remit.orchestrate.executors.tool import ToolExecutor
-from remit.orchestrate.hub import FindKit, Hub
+from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
+from remit.orchestrate.hub import FindKit, Hub, RunHeld
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
+from remit.orchestrate.kits import engine_sources
+from remit.orchestrate.orphans import left_behind, orphan_above, orphans
 from remit.orchestrate.patterns.chat import chat_for
 from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks, Snapshots
 from remit.orchestrate.post import Post
@@ -99,10 +103,11 @@ class Store(Protocol):
 
 
 class Heard(Record):
-    """What became of a signal. A retry names the fork it made."""
+    """What became of a signal. A retry names the fork it made; `rests_because` says why a run was heard and not driven."""
 
     run_id: str
     fork_id: str = ""
+    rests_because: str = ""
 
 
 class System:
@@ -126,11 +131,11 @@ class System:
             journal=store.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
         )
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
-        self._children = ChildExecutor(self._hub, store.inbox)
+        self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         kit_of, text = self._hub.kit_of, self._runner.text
-        tools = ToolExecutor(kit_of, text, self._hub.late)
+        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late)
         executors |= {
             CallModel: ModelExecutor(kit_of, text),
             CallTool: tools.call,
@@ -139,6 +144,7 @@ class System:
             Retrieve: RetrieveExecutor(kit_of, text),
             StartChild: self._children.start,
             CancelCommand: self._children.cancel,
+            ForkRun: self._children.fork,
         }
 
     async def submit(
@@ -162,9 +168,12 @@ class System:
     async def resume(
         self, run_id: str, *, kit: Kit | None = None, accepted: tuple[Source, ...] = (), by: str = ""
     ) -> SystemResponse:
-        """Go on with a run after a crash or an answer, until it rests. Code that changed must have been accepted."""
-        await self._expect(run_id)
-        if accepted:
+        """Go on with a run after a crash or an answer, until it rests. Code that changed must have been accepted.
+
+        A run whose parent has ended is cancelled instead.
+        """
+        orphan = await self._end_orphan(await self._expect(run_id))
+        if accepted and orphan is None:
             await self._hub.note(run_id, SourcesAccepted(by, accepted))
         driver = await self._hub.take_up(run_id, kit)
         return await self._response(await self._hub.at_rest(driver))
@@ -175,20 +184,34 @@ class System:
         A run whose kit cannot be loaded again goes on with the one that is given here.
         """
         check_signal(signal)
-        await self._expect(signal.run_id)
-        if kit is not None and signal.type is not Signal.RETRY:
+        entry = await self._expect(signal.run_id)
+        if signal.type is not Signal.CANCEL and (orphan := await self._end_orphan(entry)) is not None:
+            raise left_behind(signal.run_id, orphan)
+        if kit is not None:
             self._hub.lend(signal.run_id, kit)
             # When a child ends, its parent is taken up.
             self._hub.lend(signal.run_id.partition(".")[0], kit)
-        turn = await self._post.deliver(signal)
+        turn, rests_because = await self._post.deliver(signal)
         if signal.type is not Signal.RETRY:
-            return Heard(signal.run_id)
+            return Heard(signal.run_id, rests_because=rests_because)
         live = await self._runner.load(signal.run_id)
         # A retry that another process heard stands among the parting commands, the newest last.
         decisions = live.state.parting if turn is None else turn.decisions
         order = [decision for decision in decisions if isinstance(decision, ForkRun)][-1]
-        await self._children.fork(live, order, kit)
+        # Whoever heard the retry has made the fork, as a rule; if that failed, the sender learns why.
+        if kit is not None:
+            self._hub.lend(order.run_id, kit)
+        await self._children.fork(live, order)
+        with suppress(RunHeld):  # Then another process drives it.
+            await self._hub.take_up(order.run_id, kit)
         return Heard(signal.run_id, order.run_id)
+
+    async def end_orphans(self) -> list[str]:
+        """Cancel the runs whose parent has ended and could not tell them; gives their ids."""
+        found = await orphans(self.store.catalogue)
+        for orphan in found:
+            await self._children.end(orphan.run_id, str(uuid4()))
+        return [orphan.run_id for orphan in found]
 
     async def session(self, session_id: str) -> Session:
         """What was said in a session and what it keeps, whichever process its runs were driven by."""
@@ -221,6 +244,10 @@ class System:
             quiet += 1
             await asyncio.sleep(WATCH_POLL_MS / 1000)
 
+    async def begun(self) -> None:
+        """Wait until whatever is being begun or told here is written; nothing of it is waited for any longer."""
+        await self._hub.steps.wait_once()
+
     async def settle(self, run_id: str = "") -> None:
         """Wait until everything that moves here rests, parents of children included; or only what belongs to a run."""
         await self._hub.settle(run_id)
@@ -230,6 +257,11 @@ class System:
         await self._hub.close()
         await self._post.close()
         await self.store.close()
+
+    @property
+    def abandoned(self) -> tuple[Abandoned, ...]:
+        """The calls of tools that ignored that they were told to stop and may still be running, in threads of this process."""
+        return self._tools.abandoned
 
     async def state_of(self, run_id: str) -> RunState:
         """A run as it stands: once it rests when it is driven here, else as its journal tells.
@@ -249,12 +281,20 @@ class System:
             self.store.locks.release(run_id)
         return is_free
 
-    async def _expect(self, run_id: str) -> None:
+    async def _end_orphan(self, entry: RunEntry) -> RunEntry | None:
+        """Cancel what was left behind of a run and those above it; gives where that began."""
+        orphan = await orphan_above(self.store.catalogue, entry)
+        if orphan is not None:
+            await self._children.end(orphan.run_id, str(uuid4()))
+        return orphan
+
+    async def _expect(self, run_id: str) -> RunEntry:
         entry = await self.store.catalogue.entry(run_id)
         # A run that is listed and has no turn was damaged; there is nothing to go on with.
         if entry is None or not entry.turns:
             message = f"there is no run {run_id[:80]!r} in this store; `remit runs` lists those there are"
             raise RequestRejected(RUN_NOT_FOUND, message, {"run_id": run_id[:80]})
+        return entry
 
     async def _response(self, state: RunState) -> SystemResponse:
         response = response_of(state, await self._runner.text(state.answer))
@@ -263,8 +303,10 @@ class System:
         # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
         packets = list(response.waiting_for.packet_ids)
         for command_id in state.held:
-            child = await self._response((await self._runner.load(f"{state.run_id}.{command_id}")).state)
-            packets += child.waiting_for.packet_ids if child.waiting_for is not None else ()
+            child = (await self._runner.load(f"{state.run_id}.{command_id}")).state
+            # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
+            waiting = None if child.seq < 0 else (await self._response(child)).waiting_for
+            packets += waiting.packet_ids if waiting is not None else ()
         return replace(response, waiting_for=replace(response.waiting_for, packet_ids=tuple(packets)))
 
     async def _manifest(
@@ -288,7 +330,7 @@ class System:
             models=tuple(engine.model_info() for engine in kit.engines.values()),
             engines=tuple(engine_spec(engine) for engine in kit.engines.values()),
             tools=kit.tools.definitions,
-            sources=kit.tools.sources,
+            sources=(*kit.tools.sources, *engine_sources(kit.engines.values())),
             goal=terms.goal,
             role=terms.role,
             retrieves_context=kit.context is not None,

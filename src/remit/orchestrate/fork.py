@@ -18,7 +18,12 @@ async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | No
     if live is None:
         await copy_turns(runner.journal, Origin(run_id, command.id, command.at_seq), command.run_id)
         live = await recover(runner, command.run_id)
-    since = [decode_turn(data) for data in await runner.journal.read(live.run_id, after=command.at_seq)]
-    if not any(isinstance(turn.arrival, ResumeRequested) for turn in since):
+    if not await is_resumed(runner, command):
         await runner.advance(live, ResumeRequested(command.by))
     return live
+
+
+async def is_resumed(runner: Runner, command: ForkRun) -> bool:
+    """Whether somebody has let a fork go on."""
+    since = [decode_turn(data) for data in await runner.journal.read(command.run_id, after=command.at_seq)]
+    return any(isinstance(turn.arrival, ResumeRequested) for turn in since)

@@ -17,6 +17,7 @@ from remit.core.events import Turn
 from remit.core.failure import RemitError
 from remit.core.manifest import Manifest
 from remit.kernel.state import RunState, pinned
+from remit.observe.logs import run_fields
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import Kit, OnTurn
 from remit.orchestrate.ports import Live, Locks
@@ -80,7 +81,7 @@ class Hub:
         self.on_driven: Callable[[], None] | None = None
         # Parents that are being taken up because a child has ended, and late outcomes on their way, each with its run.
         self._errands: dict[asyncio.Task[None], str] = {}
-        self._steps = Steps()
+        self.steps = Steps()
         # Why a driver broke, until the run is taken up again.
         self.broken: dict[str, BaseException] = {}
 
@@ -88,23 +89,28 @@ class Hub:
         """What a run that is driven here works with."""
         return self._kits[run_id]
 
+    def known_kit(self, run_id: str) -> Kit | None:
+        """What a run works with, if that is known here; an ended one works with nothing."""
+        kit = self._kits.get(run_id)
+        return kit if kit is not None and kit.engines else None
+
     def lend(self, run_id: str, kit: Kit) -> None:
         """Let a run of another process, or of an earlier one, work with this kit when it is taken up here."""
         self._kits.setdefault(run_id, kit)
 
     async def begin(self, manifest: Manifest, kit: Kit) -> Driver:
         """Start a run and drive it."""
-        return await self._steps.finish(manifest.run_id, self._begin(manifest, kit))
+        return await self.steps.finish(manifest.run_id, self._begin(manifest, kit))
 
     async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
         """Go on with a run that nobody drives; one that is driven here already just goes on."""
         if (driver := self.drivers.get(run_id)) is not None:
             return driver
-        return await self._steps.finish(run_id, self._take_up(run_id, kit))
+        return await self.steps.finish(run_id, self._take_up(run_id, kit))
 
     async def hear(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
         """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
-        driver, turn, error = await self._steps.finish(run_id, self._hear(run_id, report, heard))
+        driver, turn, error = await self.steps.finish(run_id, self._hear(run_id, report, heard))
         if error is None:
             assert driver is not None, "whoever was heard has a driver"
             assert turn is not None, "whoever was heard has a turn"
@@ -116,7 +122,7 @@ class Hub:
 
     async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
         """Say something to a run without letting it go on, unless it is going on here anyway."""
-        return await self._steps.finish(run_id, self._note(run_id, report, heard))
+        return await self.steps.finish(run_id, self._note(run_id, report, heard))
 
     async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
         run_id = manifest.run_id
@@ -180,9 +186,10 @@ class Hub:
             self.dispatch.forget(live)
         finally:
             self._locks.release(run_id)
-        if was_open and live.state.ending is not None:
+        if live.state.ending is not None:
             self._kits.pop(run_id, None)
-            self._tell_parent(live.state)
+            if was_open:
+                self._tell_parent(live.state)
         return live, turn
 
     def late(self, run_id: str, report: Report) -> None:
@@ -198,9 +205,9 @@ class Hub:
                 await asyncio.sleep(LATE_POLL_MS / 1000)
                 continue
             except RemitError as error:
-                _log.warning("run %s did not hear a late outcome: %s", run_id, error)
+                _log.warning("a run did not hear a late outcome: %s", error, extra=run_fields(run_id))
             return
-        _log.warning("run %s did not hear a late outcome: another process drives it", run_id)
+        _log.warning("a run did not hear a late outcome: another process drives it", extra=run_fields(run_id))
 
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""
@@ -218,7 +225,7 @@ class Hub:
     async def close(self) -> None:
         """Stop driving. Every run stays as its journal has it and can be taken up again."""
         self._is_closed = True
-        await self._steps.wait()
+        await self.steps.wait()
         await self.dispatch.finish()
         tasks = self._moving("")
         for task in tasks:
@@ -236,7 +243,11 @@ class Hub:
 
     def _moving(self, root: str) -> list[asyncio.Task[Any]]:
         """What is under way for a run and all that came from it, by its id; for everything when it is empty."""
-        named: list[tuple[asyncio.Task[Any], str]] = [*self._errands.items(), *self._steps.under_way()]
+        named: list[tuple[asyncio.Task[Any], str]] = [
+            *self._errands.items(),
+            *self.steps.under_way(),
+            *self.dispatch.errands(),
+        ]
         named += [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
         return [task for task, run_id in named if not root or run_id.partition(".")[0] == root]
 
@@ -274,7 +285,7 @@ class Hub:
         above = run_id
         while above.count(".") > 1:
             above = above.rsplit(".", 2)[0]
-            if (known := self._kits.get(above)) is not None:
+            if (known := self.known_kit(above)) is not None:
                 return known
         return await self._find_kit(state)
 
@@ -320,7 +331,8 @@ class Hub:
         self._leave(driver)
         if not task.cancelled() and (error := task.exception()) is not None:
             run_id = driver.live.run_id
-            _log.error("run %s is no longer driven: %s", run_id, error, exc_info=error)
+            fields = run_fields(run_id, driver.live.state)
+            _log.error("a run is no longer driven: %s", error, exc_info=error, extra=fields)
             self.broken[run_id] = error
             if len(self.broken) > BROKEN_MAX:
                 del self.broken[next(iter(self.broken))]
@@ -353,9 +365,11 @@ class Hub:
         try:
             if isinstance((await self.runner.load(run_id)).state.open.get(command_id), StartChild):
                 await self.take_up(run_id)
+        except RunHeld:
+            return  # The holder looks after its children itself.
         except RemitError as error:
-            # The holder looks after its children itself; what cannot be taken up now can be resumed later.
-            _log.warning("run %s was not taken up although its child ended: %s", run_id, error)
+            # What cannot be taken up now can be resumed later.
+            _log.warning("a run was not taken up although its child ended: %s", error, extra=run_fields(run_id))
 
 
 def _is_being_cancelled() -> bool:
@@ -368,4 +382,4 @@ def _told(on_turn: OnTurn, live: Live, turn: Turn) -> None:
     try:
         on_turn(live.state, turn)
     except Exception:  # noqa: BLE001  # no listener may break the run
-        _log.exception("whoever follows run %s broke over turn %s", live.run_id, turn.seq)
+        _log.exception("whoever follows broke over turn %s", turn.seq, extra=run_fields(live.run_id, live.state))

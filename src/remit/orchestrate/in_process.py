@@ -5,7 +5,9 @@ Rule 2: every command under way ends in a report. An executor that raises, is ca
         broke its own, and that is reported with a code; a mutating call that broke is in doubt.
 Rule 3: a timer is reported when its moment has come. A deadline cuts off whatever is under way.
 Rule 4: a person's answer comes from outside, so a run that only waits for people has nothing to receive.
-Rule 5: a fork is made by whoever asked for it, since the run that orders it has ended and nobody drives it.
+Rule 5: telling a child to end and making a fork are errands: nobody waits for their reports, since the run that sends
+        them may have ended; whoever leaves waits until they are done.
+Rule 6: a command that is under way is not begun a second time, however often it is sent.
 """
 
 import asyncio
@@ -15,7 +17,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remit.core.arrivals import TimerFired
-from remit.core.commands import CancelCommand, Command, SetTimer
+from remit.core.commands import CancelCommand, Command, ForkRun, SetTimer
+from remit.core.failure import RemitError
+from remit.observe.logs import run_fields
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moves_by_itself, timers_of
 from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.reports import PERFORMED, Report, broken, unperformed
@@ -44,6 +48,12 @@ class _Work:
         self.driver: asyncio.Task[Any] | None = None
         self.is_cut = False
 
+    def has(self, command_id: str) -> bool:
+        """Whether a command is under way, or waits to be begun."""
+        if command_id in self.tasks or command_id == self.direct:
+            return True
+        return bool(self.outbox) and any(command.id == command_id for _, command in self.outbox)
+
     def report(self, report: Report) -> None:
         """Put a report where the next one to ask finds it."""
         self.reports.append(report)
@@ -58,8 +68,8 @@ class InProcessDispatch:
         self._executors = executors
         self._clock = clock
         self._work: dict[str, _Work] = {}
-        # Cancels on their way to children, with the run that sends each. Nobody else would keep them.
-        self._errands: dict[asyncio.Future[Any], str] = {}
+        # Cancels on their way to children and forks in the making, with the run that sends each. Nobody else keeps them.
+        self._errands: dict[asyncio.Task[None], str] = {}
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
@@ -69,6 +79,8 @@ class InProcessDispatch:
         # Whoever drives the run and waits already will not look into the outbox.
         is_waited_for = work.direct or work.waiter is not None
         if type(command) in PERFORMED:
+            if work.has(command.id):
+                return
             if is_waited_for:
                 self._start(work, live, command)
             else:
@@ -79,10 +91,10 @@ class InProcessDispatch:
                 self._arm(work, live)
         elif isinstance(command, CancelCommand):
             self._cancel(work, command.about)
-            if command.run_id and (cancel := self._executors.get(CancelCommand)) is not None:
-                errand = asyncio.ensure_future(cancel(live, command))
-                self._errands[errand] = live.run_id
-                errand.add_done_callback(self._forget_errand)
+            if command.run_id:
+                self._run_errand(live, command)
+        elif isinstance(command, ForkRun):
+            self._run_errand(live, command)
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
@@ -130,18 +142,23 @@ class InProcessDispatch:
         if work is not None and work.waiter is not None and not work.waiter.done():
             work.waiter.set_result(None)
 
+    def errands(self) -> list[tuple[asyncio.Task[None], str]]:
+        """The errands that are not done, each with the run that sends it."""
+        return list(self._errands.items())
+
     async def finish(self, run_id: str = "") -> None:
-        """Wait until every child that was to be cancelled has been told: those of one run, or of all.
+        """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all.
 
         Telling a child may mean that it tells its own children, so whoever is telling waits only for those beneath it.
         """
         while errands := [errand for errand, sender in self._errands.items() if run_id in ("", sender)]:
-            await asyncio.gather(*errands, return_exceptions=True)
+            await asyncio.wait(errands)
 
-    def _forget_errand(self, errand: "asyncio.Future[Any]") -> None:
-        del self._errands[errand]
-        if not errand.cancelled() and (error := errand.exception()) is not None:
-            _log.error("a child was not told to end", exc_info=error)
+    def _run_errand(self, live: Live, command: Command) -> None:
+        if (executor := self._executors.get(type(command))) is not None:
+            errand = asyncio.create_task(_run(executor, live, command))
+            self._errands[errand] = live.run_id
+            errand.add_done_callback(self._errands.pop)
 
     async def _next(self, work: _Work, live: Live) -> Report | None:
         """Start everything that was sent and wait for the first report, or for a timer that will come."""
@@ -187,7 +204,8 @@ class InProcessDispatch:
         for timer in timers_of(live.state):
             if timer.id in work.rung:
                 continue
-            wait_ms = timer.due_at_ms - self._clock.now_ms()
+            # The run's own time, which does not go back when the clock is set back.
+            wait_ms = timer.due_at_ms - max(live.state.at_ms, self._clock.now_ms())
             if wait_ms > 0:
                 loop = asyncio.get_running_loop()
                 work.alarm = loop.call_later((wait_ms + ALARM_SLACK_MS) / 1000, self._ring, work, live, timer)
@@ -202,8 +220,20 @@ class InProcessDispatch:
     def _report(self, work: _Work, live: Live, timer: SetTimer) -> None:
         work.rung.add(timer.id)
         work.report(TimerFired(timer.id))
-        if work.direct and cuts_off(live.state, timer, self._clock.now_ms()):
+        if work.direct and cuts_off(live.state, timer, max(timer.due_at_ms, self._clock.now_ms())):
             _cut(work)
+
+
+async def _run(executor: Executor, live: Live, command: Command) -> None:
+    """Run an errand. Whatever goes wrong is for the operator; the run repeats it when it is next taken up."""
+    try:
+        await executor(live, command)
+    except Exception as error:  # noqa: BLE001  # nobody waits for an errand who could be told
+        kind, fields = type(command).__name__, run_fields(live.run_id, live.state, command_id=command.id)
+        if isinstance(error, RemitError):
+            _log.warning("%s was not done: %s", kind, error, extra=fields)
+        else:
+            _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
 
 
 def _explained(live: Live, command: Command, error: BaseException) -> Report:
@@ -215,7 +245,8 @@ def _explained(live: Live, command: Command, error: BaseException) -> Report:
         return broken(command, "its executor was cancelled from within")
     # The words of an error nobody expected may hold secrets: they are for the operator, not for the journal.
     kind = type(command).__name__
-    _log.error("the executor of %s %s of run %s broke", kind, command.id, live.run_id, exc_info=error)
+    fields = run_fields(live.run_id, live.state, command_id=command.id)
+    _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
     return broken(command, f"its executor raised {type(error).__name__}")
 
 

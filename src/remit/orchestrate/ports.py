@@ -20,7 +20,7 @@ from remit.orchestrate.reports import Report
 class Live:
     """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
 
-    __slots__ = ("conversation", "on_turn", "run_id", "snapshot_seq", "state")
+    __slots__ = ("conversation", "on_turn", "recovered_seq", "run_id", "snapshot_seq", "state")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         self.run_id = run_id
@@ -28,6 +28,8 @@ class Live:
         self.conversation = Conversation()
         # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
         self.snapshot_seq = -1
+        # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
+        self.recovered_seq = -1
         # Told of every turn that is taken here, after it was written and before anyone acts on it.
         self.on_turn: Callable[[Turn], None] | None = None
 

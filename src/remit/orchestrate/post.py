@@ -3,6 +3,8 @@
 Rule 1: whoever holds a run hears what is left for it within INBOX_POLL_MS; without a holder, the sender decides itself.
 Rule 2: an entry is settled together with the turn that answers it, so nothing is heard twice and nothing is lost.
 Rule 3: the sender learns whether it was heard, and if not, why.
+Rule 4: to say no needs no tools: a run whose code is missing or has changed hears it and is paused, so that nothing is
+        done without its code and its time does not run out until somebody resumes it.
 """
 
 import asyncio
@@ -10,13 +12,18 @@ import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from remit.core.arrivals import PauseRequested
 from remit.core.codec import decode_signal, encode_signal
 from remit.core.events import Turn
 from remit.core.failure import IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.signals import Signal, UserSignal
+from remit.kernel.decide import take_turn
+from remit.observe.logs import NO_RUN
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.hub import Hub, RunHeld
 from remit.orchestrate.ports import Catalogue, Inbox, Live
+from remit.orchestrate.reports import Report
+from remit.tool.loading import SourceFault
 
 # A holder looks this often; promised are 200 ms, and a busy machine may need half of that for itself.
 INBOX_POLL_MS = 100
@@ -51,17 +58,18 @@ class Post:
         self._catalogue = catalogue
         self._rounds: asyncio.Task[None] | None = None
 
-    async def deliver(self, signal: UserSignal) -> Turn | None:
+    async def deliver(self, signal: UserSignal) -> tuple[Turn | None, str]:
         """Have a run hear a signal: here, or through its holder, whose turn is not known here.
 
-        Raises IllegalArrival, or RequestRejected with the holder's code, when the run does not want to hear it.
+        Gives the turn, and why the run rests when it heard and cannot go on. Raises IllegalArrival, or RequestRejected
+        with the holder's code, when the run does not want to hear it.
         """
         try:
             return await self._say(signal)
         except RunHeld:
             number = await self._inbox.put(signal.run_id, encode_signal(signal))
         await self._wait(signal.run_id, number)
-        return None
+        return None, ""
 
     def keep_watch(self) -> None:
         """Look into the inbox for as long as runs are driven here."""
@@ -80,13 +88,29 @@ class Post:
             self._rounds.cancel()
             await asyncio.gather(self._rounds, return_exceptions=True)
 
-    async def _say(self, signal: UserSignal) -> Turn:
+    async def _say(self, signal: UserSignal) -> tuple[Turn, str]:
         hub, run_id = self._hub, signal.run_id
         driver = hub.drivers.get(run_id)
         state = driver.live.state if driver is not None else (await hub.runner.load(run_id)).state
         report = answer_to(state, signal)
-        if GOES_ON[signal.type]:
-            return (await hub.hear(run_id, report))[1]
+        if not GOES_ON[signal.type]:
+            return (await hub.note(run_id, report))[1], ""
+        try:
+            return (await hub.hear(run_id, report))[1], ""
+        except (SourceFault, RequestRejected) as error:
+            if signal.type is not Signal.REJECT:
+                raise
+            return await self._say_and_rest(signal, report), str(error)
+
+    async def _say_and_rest(self, signal: UserSignal, report: Report) -> Turn:
+        """Let a run hear a no that it cannot act on now, and order nothing."""
+        hub, run_id = self._hub, signal.run_id
+        state = (await hub.runner.load(run_id)).state
+        # Judged for nothing first: a no that is not wanted must not pause the run.
+        at_ms = max(state.at_ms, hub.runner.clock.now_ms())
+        take_turn(state, hub.runner.facts.complete(state, report, []), at_ms)
+        if not state.paused:
+            await hub.note(run_id, PauseRequested(signal.user_id))
         return (await hub.note(run_id, report))[1]
 
     async def _wait(self, run_id: str, number: int) -> None:
@@ -116,7 +140,7 @@ class Post:
             try:
                 await self._look()
             except RemitError as error:
-                _log.warning("the inbox could not be read: %s", error)
+                _log.warning("the inbox could not be read: %s", error, extra=NO_RUN)
 
     async def _look(self) -> None:
         for entry in await self._inbox.pending(after=0):

@@ -25,6 +25,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live
     if origin is not None and live.state.seq <= origin.seq:
         await copy_turns(runner.journal, origin, run_id)
         await runner.catch_up(live)
+    live.recovered_seq = live.state.seq
     # Hearing of a lost outcome may end the run, which closes commands further down the list.
     for command in [*live.state.open.values(), *live.state.parting]:
         is_parting = command in live.state.parting

@@ -3,14 +3,14 @@
 Rule 1: a turn is written before anyone acts on it.
 Rule 2: when another runner was faster, the run is brought up to date and the report judged anew.
 Rule 3: a report that cannot be judged makes no turn; only the newest state of the run may say so.
-Rule 4: a run's time never goes back, whatever the clock says.
+Rule 4: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
 """
 
 from collections.abc import Iterable
 
-from remit.core.arrivals import RunStarted
+from remit.core.arrivals import RunStarted, TimerFired
 from remit.core.codec import encode_turn, hash_turn
-from remit.core.commands import COMMANDS
+from remit.core.commands import COMMANDS, SetTimer
 from remit.core.events import Decision, Turn
 from remit.core.failure import IllegalArrival
 from remit.core.manifest import Manifest
@@ -113,6 +113,8 @@ class Runner:
                 at_ms = self.clock.now_ms()
                 if at_ms < state.at_ms:
                     at_ms = state.at_ms
+                if type(arrival) is TimerFired:
+                    at_ms = max(at_ms, _due_at_ms(state, arrival))
                 turn = take_turn(state, arrival, at_ms)
             except IllegalArrival:
                 await self.catch_up(live)
@@ -153,6 +155,12 @@ def _fold(live: Live, steps: Iterable[Linked]) -> None:
     for step in steps:
         if step.turn.seq == live.state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
             apply(live.state, step.turn, step.link)
+
+
+def _due_at_ms(state: RunState, fired: TimerFired) -> int:
+    """The moment that a timer was set for: whoever waited for it has, although the clock may have been set back."""
+    timer = state.open.get(fired.command_id)
+    return timer.due_at_ms if isinstance(timer, SetTimer) else 0
 
 
 def _is_wanted(state: RunState, decision: Decision) -> bool:

@@ -4,6 +4,7 @@ Rule 1: the journal is the truth; what is read here is a copy of it, and every v
 Rule 2: writing goes through the journal first; who reads afterwards reads what was written.
 """
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from threading import Lock
 from typing import Any
@@ -22,6 +23,9 @@ class SessionState:
         self._keep = keep
         self._texts: dict[str, str] = {}
         self._lock = Lock()
+        # One entry is written after the other, so that what is read last was written last. A lock serves one loop.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._writing = asyncio.Lock()
 
     def get(self, key: str, default: Any = None) -> Any:
         """A value of one's own, or the default when nothing is kept under the key."""
@@ -43,8 +47,11 @@ class SessionState:
             message = f"the value of entry {key[:80]!r} is no JSON: {error}"
             raise RequestRejected(SESSION_ENTRY_INVALID, message, {"key": key[:80]}) from error
         check_entries([(key, text)])
-        await self._keep(key, text)
-        self.learn({key: text})
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            self._loop, self._writing = loop, asyncio.Lock()
+        async with self._writing:
+            await self._keep(key, text)
+            self.learn({key: text})
 
     def learn(self, texts: dict[str, str]) -> None:
         """Take over what the journal says."""

@@ -3,18 +3,22 @@
 Rule 1: one exchange at a time: while a run of the session is open, the next one is refused with a code.
 Rule 2: history is what users and assistants said. Tool results and retrieved evidence belong to one run only.
 Rule 3: entries of the session outlive its runs; the next run begins with all of them.
+Rule 4: a run that was tried again stands in its session for what the newest fork of it came to.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.codec import read_json
+from remit.core.codec import decode_turn, read_json
+from remit.core.commands import ForkRun
 from remit.core.contract import SystemRequest
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import ArrivalFault, RequestRejected
 from remit.core.manifest import SessionLink
 from remit.core.messages import Message, Role, assistant_message
 from remit.core.record import Record, replace
+from remit.core.rulings import SessionEntryKept
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.conversation import Fetch
@@ -41,13 +45,22 @@ class Session(Record):
     is_open: bool = False
 
 
-async def session_of(session_id: str, last: RunState | None, fetch: Fetch) -> Session:
+class Last(NamedTuple):
+    """The last exchange of a session: its place, the run that it came down to, and the entries that are kept."""
+
+    ordinal: int
+    run: RunState
+    entries: Mapping[str, str]
+
+
+async def session_of(session_id: str, last: Last | None, fetch: Fetch) -> Session:
     """A session with every text in full. What an open run has answered so far is not said yet."""
     if last is None:
         return Session(session_id)
-    said = _asked(last) if last.ending is None else history_of(last)
+    run = last.run
+    said = _asked(run) if run.ending is None else history_of(run)
     messages = tuple([replace(message, content=await fetch(message.content)) for message in said])
-    return Session(session_id, messages, tuple(sorted(last.session.items())), last.run_id, last.ending is None)
+    return Session(session_id, messages, tuple(sorted(last.entries.items())), run.run_id, run.ending is None)
 
 
 def check_entries(entries: Iterable[tuple[str, str]]) -> Entries:
@@ -76,32 +89,55 @@ def _checked_value(key: str, value: str) -> str:
     return text
 
 
-async def last_run(catalogue: Catalogue, runner: Runner, session_id: str) -> RunState | None:
-    """The newest run of a session, or None when it has none."""
+async def last_run(catalogue: Catalogue, runner: Runner, session_id: str) -> Last | None:
+    """The newest run of a session, or what trying it again came to; None when the session has none."""
     runs = await catalogue.session(session_id)
-    return (await runner.load(runs[-1].run_id)).state if runs else None
+    if not runs:
+        return None
+    run = (await runner.load(runs[-1].run_id)).state
+    entries = dict(run.session)
+    while fork_id := await _newest_fork(catalogue, run):
+        run = (await runner.load(fork_id)).state
+        entries |= await _noted_since_forked(runner, run)
+    return Last(runs[-1].listing.ordinal, run, entries)
 
 
-def linked(request: SystemRequest, last: RunState | None, entries: Entries = ()) -> tuple[SystemRequest, SessionLink]:
+async def _newest_fork(catalogue: Catalogue, run: RunState) -> str:
+    """The newest fork of a run that has begun; empty when there is none."""
+    for command in reversed(run.parting):
+        if isinstance(command, ForkRun) and await catalogue.entry(command.run_id) is not None:
+            return command.run_id
+    return ""
+
+
+async def _noted_since_forked(runner: Runner, fork: RunState) -> dict[str, str]:
+    """The entries that a fork was told itself; those it was copied with may be older than what its origin was told."""
+    origin = pinned(fork).forked_from
+    assert origin is not None, "a fork names where it was copied from"
+    turns = [decode_turn(data) for data in await runner.journal.read(fork.run_id, after=origin.seq)]
+    kept = (decision for turn in turns for decision in turn.decisions if isinstance(decision, SessionEntryKept))
+    return {entry.key: entry.value for entry in kept}
+
+
+def linked(request: SystemRequest, last: Last | None, entries: Entries = ()) -> tuple[SystemRequest, SessionLink]:
     """The request with the history of its session before its own words, and its place there.
 
     `entries` are those that are new with this run.
     """
     if last is None:
         return request, SessionLink(0, entries=_fitting(request, dict(entries)))
-    link = pinned(last).session
-    ordinal = 0 if link is None else link.ordinal
-    if last.ending is None:
+    ordinal, run, known = last
+    if run.ending is None:
         raise RequestRejected(
             SESSION_BUSY,
-            f"exchange {ordinal} of session {request.session_id!r} is open: run {last.run_id}; resume or cancel it first",
-            {"session_id": request.session_id, "run_id": last.run_id},
+            f"exchange {ordinal} of session {request.session_id!r} is open: run {run.run_id}; resume or cancel it first",
+            {"session_id": request.session_id, "run_id": run.run_id},
         )
     own = request.messages
     instructions = tuple(message for message in own if message.role is Role.SYSTEM)
     said = tuple(message for message in own if message.role is not Role.SYSTEM)
-    place = SessionLink(ordinal + 1, last.run_id, last.head, _fitting(request, {**last.session, **dict(entries)}))
-    return replace(request, messages=(*instructions, *history_of(last), *said)), place
+    place = SessionLink(ordinal + 1, run.run_id, run.head, _fitting(request, {**known, **dict(entries)}))
+    return replace(request, messages=(*instructions, *history_of(run), *said)), place
 
 
 def _fitting(request: SystemRequest, entries: dict[str, str]) -> Entries:

@@ -14,6 +14,7 @@ from remit.core.storage import Snapshot
 from remit.kernel.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
 from remit.observe.history import Linked, linked
+from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal, Live, Snapshots
 
 # Fewer turns are folded in about a millisecond. A snapshot would save half of that, which is not worth its bytes.
@@ -38,10 +39,11 @@ async def restore(live: Live, snapshots: Snapshots, journal: Journal) -> Sequenc
         stored = await journal.read(run_id, after=snapshot.seq - 1)
         state = _state_in(snapshot, stored)
     except RemitError as error:
-        _log.warning("the snapshot of run %s cannot be used: %s", run_id, error)
+        _log.warning("the snapshot of a run cannot be used: %s", error, extra=run_fields(run_id))
         return None
     if state is None:
-        _log.info("the snapshot of run %s belongs to another turn or another version; the run is folded", run_id)
+        message = "the snapshot of a run belongs to another turn or another version; the run is folded"
+        _log.info(message, extra=run_fields(run_id))
         return None
     later = linked(run_id, stored[1:], after=state.seq, head=state.head)
     live.state, live.snapshot_seq = state, state.seq
@@ -71,7 +73,7 @@ async def keep_if_due(live: Live, snapshots: Snapshots) -> None:
         await snapshots.keep(live.run_id, seq, state.head, data)
     except RemitError as error:
         # The turns are written, and the next one to be kept makes up for it.
-        _log.warning("no snapshot of run %s was kept: %s", live.run_id, error)
+        _log.warning("no snapshot of a run was kept: %s", error, extra=run_fields(live.run_id, state))
         return
     live.snapshot_seq = seq
 

@@ -10,6 +10,8 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
+from remit.observe.logs import run_fields
+
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -34,6 +36,11 @@ class Steps:
         """The steps that are not over, each with its run."""
         return list(self._tasks.items())
 
+    async def wait_once(self) -> None:
+        """Wait until those steps are over that are under way now."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
     async def wait(self) -> None:
         """Wait until every step is over."""
         while self._tasks:
@@ -56,4 +63,4 @@ class Steps:
         step.close()
         # Whoever asked for it has the error, unless they stopped waiting.
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.debug("a step raised %s", type(error).__name__, extra={"run_id": run_id})
+            _log.debug("a step raised %s", type(error).__name__, extra=run_fields(run_id))

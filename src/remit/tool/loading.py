@@ -39,7 +39,7 @@ _LOADING = RLock()
 
 
 class SourceFault(RemitError):
-    """A tool of a run cannot be loaded as it was. `details["faults"]` lists every such tool."""
+    """Code of a run cannot be loaded as it was. `details["faults"]` lists every such tool, or the engine."""
 
 
 def load_tools(place: str) -> Registry:

@@ -42,11 +42,9 @@ class Reconciled(Record):
 class ToolFault(RemitError):
     """A call that came to nothing, or to nothing known; an observation like any other."""
 
-    def __init__(self, code: ErrorCode, error: str, *, was_abandoned: bool = False) -> None:
+    def __init__(self, code: ErrorCode, error: str) -> None:
         super().__init__(code, shortened(error))
         self.error_code = code
-        # Whether the function is still running somewhere, because it ignored that it was told to stop.
-        self.was_abandoned = was_abandoned
 
     @property
     def error(self) -> str:

@@ -4,15 +4,14 @@ Rule 1: a call ends as Performed, as a ToolFault, or by the cancellation of whoe
 Rule 2: what is cancelled is told to stop. A coroutine is cancelled, a process is killed, a thread has its token set.
 Rule 3: a thread that does not listen is abandoned: it goes on, and its outcome is handed over when it comes, because
         the effect of a call is the same whether anybody waited for it or not.
+Rule 4: whether a call has begun is known at any moment: of one that has not, nothing has happened.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
-from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
 from remit.tool.asking import check_available, raise_if_ours, verdict
 from remit.tool.calling import called, prepared, rendered
@@ -20,7 +19,7 @@ from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool
 from remit.tool.isolating import Killed, Leash, call_isolated
 from remit.tool.outcomes import Performed, ToolFault, fault_of
-from remit.tool.threads import THREADS_MAX, threads
+from remit.tool.threads import threads
 
 # A tool that looks at its token between two steps looks every few dozen milliseconds; who cancels waits no longer.
 CANCEL_GRACE_MS = 100
@@ -30,92 +29,46 @@ KILL_GRACE_MS = 2_000
 # The outcome of a call that nobody waits for any more; None if it has none, since its process was killed.
 Late: TypeAlias = "asyncio.Task[Performed | ToolFault | None]"
 
-_log = logging.getLogger(__name__)
 
+class Attempt:
+    """One call: whether it has begun, how it is told to stop, and what is left of it when nobody waits any more."""
 
-class _Attempt:
-    """One call: how it is told to stop, and what is left of it when nobody waits any more."""
+    __slots__ = ("arguments", "has_begun", "key", "late", "leash", "token", "tool")
 
-    __slots__ = ("arguments", "call_id", "has_begun", "key", "late", "leash", "token", "tool")
-
-    def __init__(self, tool: Tool, arguments: JsonObject, call_id: str, key: str) -> None:
+    def __init__(self, tool: Tool, arguments: JsonObject, key: str) -> None:
         self.tool = tool
         self.arguments = arguments
-        self.call_id = call_id
         self.key = key
         # Only a function that takes a token can be told by it, only a process is held by a leash; both hold a lock.
         self.token = CancelToken() if tool.signature.token_names else None
         self.leash = Leash() if tool.isolate else None
         self.has_begun = False
+        # Of a call that was cancelled after it had begun in a thread or process: a task that has its outcome, or will.
         self.late: Late | None = None
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the call was told to stop and still goes on."""
+        return self.late is not None and not self.late.done()
 
-def _forget(late: Late) -> None:
-    """Whoever does not ask for late outcomes gets none."""
-
-
-async def perform(
-    tool: Tool,
-    arguments: JsonObject,
-    *,
-    call_id: str,
-    key: str,
-    on_abandoned: Callable[[Late], None] = _forget,
-    timeout_ms: int | None = None,
-) -> Performed:
-    """Perform one call, or raise the ToolFault it came to.
-
-    `on_abandoned` is called once when a call was cancelled that had begun in a thread or process, with a task that
-    holds its outcome or will. That task is done already if the function stopped in time; if not, it was abandoned.
-    The caller keeps the task. With `timeout_ms` the call is cut off by itself, with the code TOOL_TIMEOUT.
-    """
-    if timeout_ms is None and tool.is_async and not tool.isolate:
-        # A coroutine is cancelled with whoever awaits it; nothing of it is ever left behind.
-        if tool.available is not None:
-            await check_available(tool)
-        return await _on_loop(tool, arguments, key, CancelToken() if tool.signature.token_names else None)
-    attempt = _Attempt(tool, arguments, call_id, key)
-    try:
-        if timeout_ms is None:
-            return await _attempted(attempt)
-        async with asyncio.timeout(timeout_ms / 1000):
-            return await _attempted(attempt)
-    except TimeoutError:
-        return _timed_out(attempt, timeout_ms or 0, on_abandoned)
-    except asyncio.CancelledError:
-        if attempt.late is not None:
-            on_abandoned(attempt.late)
-        raise
+    @property
+    def last_word(self) -> "Performed | ToolFault | None":
+        """What the call came to after it was told to stop, if that is known."""
+        late = self.late
+        return late.result() if late is not None and late.done() and not late.cancelled() else None
 
 
-async def _attempted(attempt: _Attempt) -> Performed:
+async def perform(attempt: Attempt) -> Performed:
+    """Perform one call, or raise the ToolFault it came to. Whoever cancels this finds in the attempt what is left."""
     tool, arguments, key = attempt.tool, attempt.arguments, attempt.key
-    await check_available(tool)
+    if tool.available is not None:
+        await check_available(tool)
     attempt.has_begun = True
     if attempt.leash is not None:
         return await _in_thread(attempt, partial(call_isolated, tool, arguments, key, attempt.leash))
     if tool.is_async:
         return await _on_loop(tool, arguments, key, attempt.token)
     return await _in_thread(attempt, partial(_blocking, tool, arguments, key, attempt.token))
-
-
-def _timed_out(attempt: _Attempt, timeout_ms: int, on_abandoned: Callable[[Late], None]) -> Performed:
-    """What a call came to whose time is up: its result if it came at the last moment, else nothing that is known."""
-    late = attempt.late
-    if not attempt.has_begun:
-        message = f"the call did not begin within timeout_ms={timeout_ms}; threads_max={THREADS_MAX} may all be taken"
-        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message)
-    message = f"tool {attempt.tool.name!r} took longer than timeout_ms={timeout_ms}"
-    if late is None:
-        raise ToolFault(ErrorCode.TOOL_TIMEOUT, message)
-    if not late.done():
-        on_abandoned(late)
-        raise ToolFault(ErrorCode.TOOL_TIMEOUT, f"{message} and does not stop; it was abandoned", was_abandoned=True)
-    outcome = late.result()
-    if isinstance(outcome, Performed):
-        return outcome
-    ended = f" and ended with {outcome.error}" if outcome is not None else ""
-    raise ToolFault(ErrorCode.TOOL_TIMEOUT, message + ended)
 
 
 async def _on_loop(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> Performed:
@@ -134,7 +87,7 @@ def _blocking(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | 
     return value, rendered(tool, value)
 
 
-async def _in_thread(attempt: _Attempt, work: Callable[[], Any]) -> Performed:
+async def _in_thread(attempt: Attempt, work: Callable[[], Any]) -> Performed:
     """Have work done in a thread. When whoever awaits is cancelled, the work is told to stop and given a short grace."""
     future = threads().submit(partial(_outcome, work))
     waiter = asyncio.wrap_future(future)
@@ -142,6 +95,7 @@ async def _in_thread(attempt: _Attempt, work: Callable[[], Any]) -> Performed:
         outcome = await asyncio.shield(waiter)
     except asyncio.CancelledError:
         if future.cancel():
+            # It waited for a thread, and none was free.
             attempt.has_begun = False
             raise
         await _stopped(attempt, waiter)
@@ -149,7 +103,7 @@ async def _in_thread(attempt: _Attempt, work: Callable[[], Any]) -> Performed:
     return await _settled(attempt, outcome)
 
 
-async def _stopped(attempt: _Attempt, waiter: "asyncio.Future[Any]") -> None:
+async def _stopped(attempt: Attempt, waiter: "asyncio.Future[Any]") -> None:
     """Tell work to stop, and give it a short while to do so."""
     if attempt.token is not None:
         attempt.token.cancel()
@@ -158,8 +112,6 @@ async def _stopped(attempt: _Attempt, waiter: "asyncio.Future[Any]") -> None:
     late = attempt.late = asyncio.create_task(_late(attempt, waiter))
     grace_ms = KILL_GRACE_MS if attempt.tool.isolate else CANCEL_GRACE_MS
     await asyncio.wait([late], timeout=grace_ms / 1000)
-    if not late.done():
-        _log.warning("tool %s (call %s) does not stop and was abandoned", attempt.tool.name, attempt.call_id)
 
 
 def _outcome(work: Callable[[], Any]) -> Any:
@@ -172,7 +124,7 @@ def _outcome(work: Callable[[], Any]) -> Any:
         return fault_of(error)
 
 
-async def _settled(attempt: _Attempt, outcome: Any) -> Performed:
+async def _settled(attempt: Attempt, outcome: Any) -> Performed:
     match outcome:
         case Performed():
             return outcome
@@ -188,7 +140,7 @@ async def _verified(tool: Tool, arguments: JsonObject, returned: tuple[Any, Perf
     return replace(performed, refuted=await verdict(tool.verify, arguments, value))
 
 
-async def _late(attempt: _Attempt, waiter: "asyncio.Future[Any]") -> Performed | ToolFault | None:
+async def _late(attempt: Attempt, waiter: "asyncio.Future[Any]") -> Performed | ToolFault | None:
     try:
         return await _settled(attempt, await waiter)
     except ToolFault as fault:

@@ -34,6 +34,13 @@ def write(text: str, idempotency_key: str) -> str:
 
 '''
 
+HELPER = """
+from remit.tool.delegating import delegate
+
+LEASE = {"input_tokens": 50_000, "output_tokens": 10_000, "tool_calls": 5, "steps": 20, "human_reviews": 3}
+helper = delegate("helper", description="Have somebody do a task.", lease=LEASE)
+"""
+
 
 class Screen(io.StringIO):
     """A terminal."""
@@ -114,6 +121,13 @@ class Desk:
         return str(
             self.say("run", "Write hello", "--engine", script, "--tools", self.tools(), "--json").values["run_id"]
         )
+
+    def delegating(self) -> str:
+        """A run whose child waits for somebody to approve a note; gives its id."""
+        tools = self.file("tools.py", TOOLS + HELPER)
+        script = self.script({"when": '"task"', **calls("write", text="hello")}, calls("helper", task="write"), "Done.")
+        said = self.say("run", "Have it written", "--engine", script, "--tools", tools, "--json")
+        return str(said.values["run_id"])
 
     def ended(self, answer: str = "Done.") -> str:
         """A run that has answered; gives its id."""

@@ -180,12 +180,49 @@ def test_a_failed_run_is_retried_as_a_fork(desk: Desk) -> None:
     first = desk.say("run", "Hi", "--engine", f"scripted:{script}", "--tools", tools, "--json")
     assert first.code == 1
     script.write_text(json.dumps({"replies": [calls("look", place="here"), {"text": "Better."}]}))
-    said = desk.say("signal", first.values["run_id"], "retry", "--json")
-    assert (said.code, said.values["content"]) == (0, "Better.")
-    assert said.values["run_id"] != first.values["run_id"]
+    refused = desk.say("signal", first.values["run_id"], "retry", "--json")
+    assert (refused.code, refused.error) == (1, "ENGINE_SOURCE_CHANGED")
+    fork = desk.say("runs", "--json").rows[0]["run_id"]
+    assert fork.startswith(f"{first.values['run_id']}.")
+    assert desk.say("resume", fork, "--accept-tools").code == 3
+    said = desk.say("signal", fork, "resume", "--json")
+    assert (said.code, said.values["content"], said.values["run_id"]) == (0, "Better.", fork)
 
 
 def test_a_signal_that_is_not_wanted_is_refused_with_its_code(desk: Desk) -> None:
     desk.ended()
     said = desk.say("signal", "last", "retry", "--json")
     assert (said.code, said.error) == (1, "NOT_RETRYABLE")
+
+
+@pytest.mark.parametrize("has_changed", [True, False])
+def test_a_no_needs_no_tools_and_the_run_is_paused_until_they_are_back(desk: Desk, has_changed: bool) -> None:
+    run_id, tools = desk.waiting(), desk.folder / "tools.py"
+    text = tools.read_text()
+    if has_changed:
+        tools.write_text(text + "# changed")
+    else:
+        tools.unlink()
+    for _ in range(2):  # A yes is not taken.
+        assert desk.say("approve", run_id, "--json").error.startswith("TOOL_SOURCE_")
+    said = desk.say("reject", run_id, "--reason", "no", "--by", "ann")
+    assert said.code == 3
+    assert f"run {run_id} heard the no and cannot go on: TOOL_SOURCE_" in said.err
+    assert f"remit signal {run_id} resume" in said.err
+    assert desk.say("approvals", "--json").rows == []
+    assert desk.say("signal", run_id, "resume", "--json").error.startswith("TOOL_SOURCE_")
+    tools.write_text(text)
+    said = desk.say("signal", run_id, "resume", "--json")
+    assert (said.code, said.values["terminal_code"], desk.notes) == (4, "PERMISSION_DENIED", [])
+    assert desk.say("verify", run_id).code == 0
+    assert desk.say("replay", run_id).code == 0
+
+
+def test_a_run_whose_tools_are_gone_can_be_paused_and_cancelled(desk: Desk) -> None:
+    run_id = desk.waiting()
+    (desk.folder / "tools.py").unlink()
+    assert desk.say("signal", run_id, "pause").code == 0
+    said = desk.say("reject", run_id)
+    assert (said.code, desk.say("approvals", "--json").rows) == (3, [])
+    assert desk.say("signal", run_id, "cancel").code == 0
+    assert desk.say("runs", "--json").values["ending"] == "USER_CANCEL"

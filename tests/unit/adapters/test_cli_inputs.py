@@ -1,5 +1,6 @@
 """Files, caps and boundaries that a command line names."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,29 @@ def test_a_boundary_is_known_by_name() -> None:
     assert inputs.boundary_named("incident_sre").name == "incident_sre"
     with pytest.raises(InputUnusable, match="customer_support"):
         inputs.boundary_named("nobody")
+
+
+@pytest.mark.parametrize("digits", [str(inputs.CAP_MAX + 1), "9" * 5000, "0" * 5000 + "9" * 17])
+def test_a_cap_beyond_the_limit_is_refused_however_many_digits_it_has(digits: str) -> None:
+    with pytest.raises(InputUnusable, match=f"BUDGET_INVALID.*at most {inputs.CAP_MAX}"):
+        inputs.budget_from([f"steps={digits}"])
+
+
+def test_a_cap_may_be_as_large_as_the_limit() -> None:
+    assert inputs.budget_from([f"steps=000{inputs.CAP_MAX}"]) == Budget(steps=inputs.CAP_MAX)
+
+
+def test_a_timeout_is_given_in_seconds() -> None:
+    assert [inputs.timeout_ms_from(seconds) for seconds in (0, 3.5, 604_800)] == [0, 3_500, 604_800_000]
+
+
+@pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan, -1.0, 1e300, 604_801.0])
+def test_a_timeout_that_no_run_could_have_is_wrong_usage(seconds: float) -> None:
+    with pytest.raises(InputUnusable, match=r"USAGE: --timeout .* is outside 0 to 604800 seconds"):
+        inputs.timeout_ms_from(seconds)
+
+
+@pytest.mark.parametrize("days", [-1, 36_526, 10**4000])
+def test_an_age_that_no_run_could_have_is_wrong_usage(days: int) -> None:
+    with pytest.raises(InputUnusable, match=r"USAGE: --older-than -?\d{1,80} is outside 0 to 36525 days"):
+        inputs.age_ms_from(days)

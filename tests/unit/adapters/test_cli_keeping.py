@@ -40,3 +40,22 @@ def test_a_number_of_days_below_zero_is_wrong_usage(desk: Desk) -> None:
     desk.ended()
     said = desk.say("gc", "--older-than=-1", "--json")
     assert (said.code, said.error) == (2, "USAGE")
+
+
+def test_the_newest_run_of_a_session_is_kept_so_that_the_session_goes_on(desk: Desk) -> None:
+    script = desk.script("one", "two", "three")
+    for text in ("first", "second"):
+        assert desk.say("run", text, "--engine", script, "--session", "s").code == 0
+    assert desk.say("gc", "--older-than", "0").out.startswith("removed 1 runs")
+    assert desk.say("run", "third", "--engine", script, "--session", "s").out == "three\n"
+    assert [row["listing"]["ordinal"] for row in desk.say("runs", "--json").rows] == [2, 1]
+
+
+def test_a_child_of_an_open_run_is_not_deleted_and_its_parent_takes_it_along(desk: Desk) -> None:
+    parent = desk.delegating()
+    child = desk.say("runs", "--children", "--json").rows[0]["run_id"]
+    said = desk.say("delete", child, "--json")
+    assert (said.code, said.error) == (1, "PARENT_OPEN")
+    assert desk.say("delete", parent, "--json").values["runs"] == 2
+    assert desk.say("runs", "--children", "--json").rows == []
+    assert desk.say("show", child, "--json").error == "RUN_DELETED"

@@ -71,7 +71,9 @@ def test_a_help_flag_behind_two_hyphens_is_a_word_like_any_other(desk: Desk) -> 
 @pytest.mark.parametrize(
     "words",
     [["nope"], ["run", "--nope"], ["show"], ["show", "a", "b"], ["graph"], ["graph", "nope"], ["run", "--mode", "x"],
-     ["--nope", "run"], ["--home"], ["signal", "last", "dance"], ["run", "x", "--timeout", "soon"]],
+     ["--nope", "run"], ["--home"], ["signal", "last", "dance"], ["run", "x", "--timeout", "soon"],
+     ["run", "x", "--timeout", "inf"], ["run", "x", "--timeout", "nan"], ["gc", "--older-than", "9999999999999"],
+     ["gc", "--older-than", "9" * 5000]],
 )  # fmt: skip
 def test_wrong_usage_exits_with_2_and_a_code(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--json"]) == 2
@@ -79,6 +81,7 @@ def test_wrong_usage_exits_with_2_and_a_code(words: list[str], capsys: pytest.Ca
     assert main(words) == 2
     said = capsys.readouterr()
     assert (said.out, said.err.startswith("error USAGE: ")) == ("", True)
+    assert len(said.err) < 1000
 
 
 @pytest.mark.parametrize("words", [["run"], ["run", "Hi", "--file", "x"]])

@@ -62,3 +62,12 @@ def test_nothing_is_shown_when_nobody_watches() -> None:
         narrator.turned("r", REQUEST, TURN)
         assert narrator.shown == ""
     assert (piped.getvalue(), programs.getvalue()) == ("", "")
+
+
+def test_a_call_that_did_not_stop_is_told_beside_the_answer() -> None:
+    screen, remarks = Screen(), io.StringIO()
+    Narrator(Terminal(screen, remarks), "r").abandoned("r", "post")
+    assert (screen.getvalue(), remarks.getvalue()) == (
+        "",
+        "a call of tool 'post' in run r did not stop and was abandoned\n",
+    )

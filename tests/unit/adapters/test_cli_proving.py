@@ -157,3 +157,30 @@ def test_a_store_without_its_key_verifies_whoever_signed_and_exports_nothing(des
     said = desk.say("export", "last", "--output", desk.folder / "run.jsonl", "--json")
     assert (said.code, said.error) == (1, "EXPORT_UNSIGNED")
     assert not (desk.home / "key").exists()
+
+
+def test_who_verifies_without_the_key_is_told_that_any_signer_will_do(desk: Desk) -> None:
+    desk.ended()
+    said = desk.say("verify", "last", "--json")
+    assert (said.values["ok"], said.values["signer_trusted"], said.err) == (True, True, "")
+    (desk.home / "key").unlink()
+    bare = desk.say("verify", "last", "--json")
+    assert (bare.code, bare.values["ok"], bare.values["signer_trusted"]) == (0, True, False)
+    assert "the signer is whoever signed; pass --key" in desk.say("verify", "last").err
+    named = desk.say("verify", "last", "--key", said.values["signer"], "--json")
+    assert (named.values["signer_trusted"], named.err) == (True, "")
+
+
+def test_a_lost_key_is_not_replaced_unless_a_person_does_so(desk: Desk) -> None:
+    first, key = desk.ended(), desk.home / "key"
+    signer = desk.say("verify", first, "--json").values["signer"]
+    key.unlink()
+    for words in (("run", "Hi", "--engine", desk.script("Hi")), ("delete", first), ("resume", first)):
+        said = desk.say(*words, "--json")
+        assert (said.code, said.error, key.exists()) == (1, "STORE_KEY_MISSING", False)
+    assert len(desk.say("runs", "--json").rows) == 1
+    key.write_text("ab" * 32)
+    key.chmod(0o600)
+    assert desk.say("verify", desk.ended()).code == 0
+    assert desk.say("verify", first).code == 1
+    assert desk.say("verify", first, "--key", signer).code == 0

@@ -1,5 +1,7 @@
 """Looking at runs from the command line."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.unit.adapters.desk import Desk, calls
@@ -29,6 +31,16 @@ def test_show_tells_a_run_and_its_answer(desk: Desk) -> None:
     assert 'call      look {"place": "here"}: committed' in said.out
     assert "spent     1 of 50 tool_calls" in said.out
     assert said.out.endswith("\nTwo\nlines.\n")
+
+
+def test_show_tells_why_a_call_failed_with_nothing_that_a_terminal_obeys(desk: Desk) -> None:
+    file = Path(desk.tools())
+    file.write_text(file.read_text().replace('return f"nothing at {place}"', 'raise OSError(f"no {place}")'))
+    script = desk.script(calls("look", place="\x1b[2Jhere" + "x" * 5000), "Sorry.")
+    desk.say("run", "Look", "--engine", script, "--tools", str(file))
+    (line,) = [line for line in desk.say("show", "last").out.splitlines() if line.startswith("failed ")]
+    assert line.startswith("failed    TOOL_EXECUTION_FAILED: OSError: no \\x1b[2Jhere")
+    assert len(line) < 400
 
 
 def test_show_tells_what_a_run_waits_for_and_exits_with_0(desk: Desk) -> None:

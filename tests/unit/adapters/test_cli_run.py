@@ -1,5 +1,6 @@
 """Starting runs and going on with them from the command line."""
 
+import asyncio
 import io
 import json
 import sys
@@ -9,7 +10,12 @@ from typing import get_args
 import pytest
 
 from remit.adapters.cli.running import ModeName
+from remit.backend.clock import WallClock
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.arrivals import CancelRequested
 from remit.core.contract import Mode, SystemResponse
+from remit.orchestrate.in_process import InProcessDispatch
+from remit.orchestrate.runner import Runner
 from tests.unit.adapters.desk import Desk, Screen, calls
 
 STOPS_ITSELF = '''
@@ -284,3 +290,59 @@ def test_the_home_may_be_said_before_the_command_and_in_the_environment(
     assert main(["show", "last"]) == 0
     monkeypatch.setenv("REMIT_HOME", str(tmp_path / "elsewhere"))
     assert main(["show", "last"]) == 1
+
+
+def test_whoever_goes_on_with_every_run_is_told_which_one_each_answer_is_of(desk: Desk) -> None:
+    runs = [desk.waiting(), desk.waiting()]
+    said = desk.say("resume", "--all").err.splitlines()
+    assert [line for line in said if line.endswith(":")] == [f"run {run_id}:" for run_id in runs]
+
+
+def test_an_engine_file_that_changed_or_went_is_refused_until_somebody_accepts_it(desk: Desk) -> None:
+    run_id = desk.waiting()
+    script = next(desk.folder.glob("script*.json"))
+    text = script.read_text()
+    script.write_text(text.replace("Written.", "It is written."))
+    said = desk.say("approve", run_id, "--json")
+    assert (said.code, said.error, desk.notes) == (1, "ENGINE_SOURCE_CHANGED", [])
+    assert "remit resume RUN --accept-tools" in said.err
+    script.unlink()
+    for words in (("approve", run_id), ("resume", run_id), ("resume", run_id, "--accept-tools")):
+        assert desk.say(*words, "--json").error == "ENGINE_SOURCE_MISSING"
+    script.write_text(text.replace("Written.", "It is written."))
+    assert desk.say("resume", run_id, "--accept-tools", "--by", "ann").code == 3
+    assert desk.say("approve", run_id).out == "It is written.\n"
+    accepted = [row["arrival"] for row in desk.say("trace", run_id, "--json").rows if row["arrival"].get("sources")]
+    assert [(arrival["by"], arrival["sources"][0]["name"]) for arrival in accepted] == [
+        ("ann", "engine:scripted:script1")
+    ]
+    assert desk.say("replay", run_id).code == 0
+
+
+def test_an_engine_file_that_declares_another_model_is_never_accepted(desk: Desk) -> None:
+    run_id = desk.waiting()
+    script = next(desk.folder.glob("script*.json"))
+    script.write_text(script.read_text().replace("{", '{"context_window": 1000, ', 1))
+    said = desk.say("resume", run_id, "--accept-tools", "--json")
+    assert (said.code, said.error) == (1, "ENGINE_DEFINITION_CHANGED")
+
+
+@pytest.mark.parametrize("words", [("resume", "--all"), ("approve", "last"), ("reject", "last")])
+def test_what_a_run_that_ended_left_behind_is_cancelled_by_whoever_meets_it(desk: Desk, words: tuple[str, ...]) -> None:
+    parent = desk.delegating()
+
+    async def end_without_a_word() -> None:
+        clock, store = WallClock(), EmbeddedStore.open(desk.home)
+        dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
+        await dead.judge(await dead.load(parent), CancelRequested("ada"))
+        await store.close()
+
+    asyncio.run(end_without_a_word())
+    assert desk.say("approvals", "--json").rows == []
+    said = desk.say(*words)
+    if words[0] == "resume":
+        assert (said.code, said.err) == (0, f"run {parent}.1.2 is cancelled: the run that started it has ended\n")
+    else:
+        assert (said.code, said.err.startswith("error PARENT_ENDED")) == (1, True)
+    assert [row["ending"] for row in desk.say("runs", "--children", "--json").rows] == ["USER_CANCEL"] * 2
+    assert desk.notes == []

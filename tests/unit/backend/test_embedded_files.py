@@ -4,7 +4,9 @@ import asyncio
 import fcntl
 import json
 import os
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,42 @@ def test_a_file_that_holds_no_key_is_refused(tmp_path: Path, text: bytes) -> Non
     (tmp_path / "key").chmod(0o600)
     with pytest.raises(StoreUnusable, match=r"STORE_KEY_UNUSABLE.*holds no private key"):
         load_signer(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["heads.log", "heads"])
+def test_a_key_that_was_lost_is_not_replaced_where_heads_were_signed(tmp_path: Path, lost: str) -> None:
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await store.journal.append("run", b"turn", after=-1, barrier=Barrier())
+        await store.close()
+
+    asyncio.run(scene())
+    (tmp_path / "key").unlink()
+    if lost == "heads":
+        with closing(sqlite3.connect(tmp_path / "remit.db")) as connection, connection:
+            connection.execute("DELETE FROM heads")
+    else:
+        (tmp_path / lost).unlink()
+    for attempt in (EmbeddedStore.open, load_signer):
+        with pytest.raises(StoreUnusable, match=r"STORE_KEY_MISSING.*put back a backup"):
+            attempt(tmp_path)
+    assert not (tmp_path / "key").exists()
+
+
+def test_a_key_is_refused_where_nobody_can_tell_whether_heads_were_signed(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection, connection:
+        connection.execute("CREATE TABLE other (x)")
+    with pytest.raises(StoreUnusable, match=r"STORE_DAMAGED.*heads"):
+        load_signer(tmp_path)
+
+
+def test_a_key_that_another_process_makes_meanwhile_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def just_signed(home: Path) -> bool:
+        keys._make(home / "key")
+        return True
+
+    monkeypatch.setattr(keys, "_has_heads", just_signed)
+    assert load_signer(tmp_path).did == load_signer(tmp_path).did
 
 
 def test_a_key_cannot_be_made_where_there_is_no_folder(tmp_path: Path) -> None:

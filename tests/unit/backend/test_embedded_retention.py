@@ -14,6 +14,7 @@ from remit.backend.embedded import inbox, sweep
 from remit.backend.embedded.retention import ANSWER_GRACE_MS, TEXT_GRACE_MS, Removed
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.codec import hash_turn
+from remit.core.failure import RequestRejected
 from remit.core.record import BlobRef, digest_of
 from remit.core.signing import is_deletion_signed
 from remit.core.storage import Barrier, BlobMissing, Listing, StoreUnusable
@@ -327,5 +328,101 @@ def test_the_first_word_about_an_entry_stays(tmp_path: Path) -> None:
         await store.inbox.settle(number, "", "")
         await store.inbox.settle(number, "RUN_ENDED", "too late")
         assert await store.inbox.outcome(number) == ("", "")
+
+    play(tmp_path, scene)
+
+
+async def family(store: EmbeddedStore, *, parent_ending: str = "", child_ending: str = "SUCCESS") -> None:
+    """A run with a child and a grandchild, each with a text of its own."""
+    above = ""
+    for run_id, ending in (("a", parent_ending), ("a.1.2", child_ending), ("a.1.2.1.2", child_ending)):
+        await store.blobs.put(digest_of(run_id.encode() * 1000), run_id.encode() * 1000)
+        listing = Listing(1, parent_id=above)
+        await store.journal.append(run_id, turn(run_id.encode() * 1000), after=-1, listing=listing)
+        await store.journal.append(run_id, turn(), after=0, barrier=Barrier(ending))
+        above = run_id
+
+
+def test_a_run_is_deleted_with_all_beneath_it_and_their_texts(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await family(store)
+        await run(store, "a2")
+        removed = await store.retention.delete("a")
+        assert (removed.runs, removed.turns, removed.texts, removed.text_bytes) == (
+            3,
+            6,
+            3,
+            1000 * len("aa.1.2a.1.2.1.2"),
+        )
+        assert [entry.run_id for entry in await store.catalogue.entries()] == ["a2"]
+        for run_id in ("a", "a.1.2", "a.1.2.1.2"):
+            assert await store.catalogue.logged_deletion(run_id) is not None
+            assert store.locks.take(run_id)
+
+    play(tmp_path, scene)
+
+
+@pytest.mark.parametrize("held", ["a", "a.1.2", "a.1.2.1.2"])
+def test_nothing_of_a_family_is_deleted_while_one_of_it_is_driven(tmp_path: Path, held: str) -> None:
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        await family(store)
+        other = EmbeddedStore.open(tmp_path, now_ms=time.now_ms)
+        assert other.locks.take(held)
+        with pytest.raises(StoreUnusable, match=rf"STORE_BUSY.*run {held} is being driven"):
+            await store.retention.delete("a")
+        assert len(await store.catalogue.entries()) == 3
+        assert await store.catalogue.logged_deletion("a.1.2.1.2") is None
+        await other.close()
+        assert (await store.retention.delete("a")).runs == 3
+
+    play(tmp_path, scene)
+
+
+def test_a_child_that_begins_while_its_parent_is_taken_is_deleted_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene(store: EmbeddedStore, _: Time) -> None:
+        await run(store, "a", ending="")
+        take, loop = store.locks.take, asyncio.get_running_loop()
+
+        def begin_a_child_first(run_id: str) -> bool:
+            if run_id == "a":
+                begun = store.journal.append("a.1.2", turn(), after=-1, listing=Listing(1, parent_id="a"))
+                asyncio.run_coroutine_threadsafe(begun, loop).result()
+            return take(run_id)
+
+        monkeypatch.setattr(store.locks, "take", begin_a_child_first)
+        assert (await store.retention.delete("a")).runs == 2
+
+    play(tmp_path, scene)
+
+
+def test_a_child_whose_parent_is_open_is_neither_collected_nor_deleted(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        await family(store)
+        time.at_ms += 1
+        # What is beneath a child that has ended is asked for by nobody.
+        assert (await store.retention.gc(ended_before_ms=time.at_ms, dry_run=True)).runs == 1
+        assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1
+        with pytest.raises(RequestRejected, match=r"PARENT_OPEN: run a\.1\.2 was started by run a, which is open"):
+            await store.retention.delete("a.1.2")
+        assert [entry.run_id for entry in await store.catalogue.entries()] == ["a.1.2", "a"]
+        await store.journal.append("a", turn(), after=1, barrier=Barrier("SUCCESS"))
+        time.at_ms += 1
+        assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 2
+
+    play(tmp_path, scene)
+
+
+def test_the_newest_run_of_a_session_and_what_came_from_it_is_not_collected(tmp_path: Path) -> None:
+    async def scene(store: EmbeddedStore, time: Time) -> None:
+        for session_id, ordinal, run_id in (("s", 0, "s0"), ("s", 1, "s1"), ("t", 0, "t0"), ("", 0, "s1.3.1")):
+            listing = Listing(1, session_id=session_id, ordinal=ordinal)
+            await store.journal.append(run_id, turn(), after=-1, listing=listing, barrier=Barrier("TIMEOUT"))
+        time.at_ms += 1
+        assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1
+        assert [entry.run_id for entry in await store.catalogue.entries()] == ["s1.3.1", "t0", "s1"]
+        # Whoever deletes it on purpose may.
+        assert (await store.retention.delete("t0")).runs == 1
 
     play(tmp_path, scene)

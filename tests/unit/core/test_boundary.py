@@ -1,7 +1,16 @@
 import pytest
 
-from remit.core.boundary import PROFILES, STANDARD, Boundary, boundary_version, narrow
+from remit.core.boundary import (
+    BOUNDARY_UNKNOWN,
+    PROFILES,
+    STANDARD,
+    Boundary,
+    boundary_named,
+    boundary_version,
+    narrow,
+)
 from remit.core.budget import Budget, Dimension, assign
+from remit.core.failure import RequestRejected
 from remit.core.tools import Effect
 
 
@@ -63,3 +72,11 @@ def test_support_and_procurement_take_the_research_caps_and_change_nothing() -> 
 @pytest.mark.parametrize(("name", "effects"), [("coding_assistant", 2), ("incident_sre", 0), ("research_assistant", 0)])
 def test_only_the_coding_profile_may_change_anything(name: str, effects: int) -> None:
     assert PROFILES[name].budget.side_effects == effects
+
+
+def test_a_boundary_is_found_by_its_name_or_refused_with_the_names_there_are() -> None:
+    assert boundary_named("standard") is STANDARD
+    assert boundary_named("procurement") is PROFILES["procurement"]
+    with pytest.raises(RequestRejected, match="use one of standard, research_assistant") as caught:
+        boundary_named("x" * 1000)
+    assert (caught.value.code, caught.value.details) == (BOUNDARY_UNKNOWN, {"boundary": "x" * 80})

@@ -9,7 +9,17 @@ import pytest
 
 from remit.core.contract import SystemRequest
 from remit.core.correlation import CorrelationContext
-from remit.observe.logs import MESSAGE_CHARS_MAX, JsonFormatter, TextFormatter, correlation_of, run_logger
+from remit.kernel.state import RunState
+from remit.observe.logs import (
+    MESSAGE_CHARS_MAX,
+    NO_RUN,
+    JsonFormatter,
+    TextFormatter,
+    correlation_of,
+    run_fields,
+    run_logger,
+)
+from tests.unit.kernel.builders import manifest_of
 
 HOSTILE = "\x1b[2J\x07\r\nfake line\u202e\x7f\x9b"
 CONTEXT = CorrelationContext("request-1", "session-1", "trace-1", "3.2")
@@ -50,6 +60,31 @@ def test_a_record_of_a_run_carries_its_identifiers_as_fields() -> None:
         "3.2",
     ]
     assert record["time"].endswith("Z")
+
+
+def test_a_single_record_carries_the_identifiers_of_a_run_as_it_stands() -> None:
+    request = SystemRequest((), request_id="request-1", session_id="session-1", trace_id="trace-1")
+    state = RunState(manifest=manifest_of(request=request))
+    desk = Desk(JsonFormatter())
+    desk.logger.warning("slow", extra=run_fields("run-1", state, command_id="3.2"))
+    record = desk.record()
+    assert [record[name] for name in ("request_id", "session_id", "trace_id", "run_id", "span_id")] == [
+        "request-1",
+        "session-1",
+        "trace-1",
+        "run-1",
+        "3.2",
+    ]
+
+
+def test_of_a_run_without_a_turn_only_its_name_is_known() -> None:
+    assert run_fields("run-1") == run_fields("run-1", RunState()) == {"run_id": "run-1"}
+
+
+def test_a_record_about_no_single_run_carries_no_identifier() -> None:
+    desk = Desk(JsonFormatter())
+    desk.logger.warning("the inbox is gone", extra=NO_RUN)
+    assert set(desk.record()) == {"time", "level", "logger", "message"}
 
 
 def test_identifiers_that_a_run_does_not_have_are_left_out() -> None:

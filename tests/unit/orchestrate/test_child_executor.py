@@ -2,21 +2,29 @@
 
 import asyncio
 import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from remit.backend.clock import WallClock
+from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import ChildSuspended
+from remit.core.arrivals import ChildSuspended, RetryRequested
 from remit.core.codec import decode_signal
-from remit.core.commands import CancelCommand, StartChild
+from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.failure import Ending
 from remit.core.signals import Signal
 from remit.core.storage import StoreUnusable
 from remit.core.tools import Effect
 from remit.orchestrate.executors.child import PARENT
 from remit.orchestrate.facade import System
+from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ChildSaid
+from remit.orchestrate.runner import Runner
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import (
     approval,
@@ -185,7 +193,121 @@ def test_a_child_that_cannot_be_told_to_end_is_logged_and_its_parent_ends_all_th
             await system.signal(signal(Signal.CANCEL, live.run_id))
             assert (await system.result(live.run_id)).terminal_code is Ending.USER_CANCEL
 
-    with caplog.at_level(logging.ERROR, "remit.orchestrate.in_process"):
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.in_process"):
         play(story())
-    assert "a child was not told to end" in caplog.text
+    assert "CancelCommand was not done" in caplog.text
     assert "STORE_FULL" in caplog.text
+
+
+async def forget(store: EmbeddedStore, run_id: str) -> None:
+    """Delete a child although its parent is open, as an earlier remit did."""
+    with closing(sqlite3.connect(store.home / DATABASE)) as connection:
+        (found,) = connection.execute("SELECT run_no, run_id FROM runs WHERE run_id = ?", (run_id,)).fetchall()
+        connection.isolation_level = None
+        store.retention._remove_runs(connection, dict([found]))
+
+
+def test_a_child_that_was_deleted_is_lost_and_never_begins_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        async with systems(store) as (system,):
+            live, command = await asked(system)
+            await forget(store, command.run_id)
+            response = await system.result(live.run_id)
+            assert response.waiting_for is not None
+            assert response.waiting_for.packet_ids == ()
+            kit = scripted({"text": "sorry"}, tools=[keep, helper])
+            response = await system.resume(live.run_id, kit=kit)
+            assert response.content == "sorry"
+            assert await store.catalogue.entry(command.run_id) is None
+            state = await system.state_of(live.run_id)
+            assert state.children_failed == 1
+
+    play(story())
+
+
+def test_a_child_that_somebody_took_out_of_the_store_begins_anew(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        async with systems(store) as (system,):
+            live, command = await asked(system)
+            with closing(sqlite3.connect(store.home / DATABASE)) as connection, connection:
+                connection.execute("DELETE FROM runs WHERE run_id = ?", (command.run_id,))
+            kit = scripted(ASKS, {"text": "thanks"}, tools=[keep, helper])
+            assert (await system.resume(live.run_id, kit=kit)).waiting_for is not None
+
+    play(story())
+
+
+HELLO = {"text": "hello", "delay_ms": 50}
+
+
+async def ordered(system: System) -> tuple[str, ForkRun]:
+    """A run that was cancelled, and the fork that a retry ordered in a process that died at once."""
+    run_id = await system.submit(request(), scripted(HELLO))
+    await system.signal(signal(Signal.CANCEL, run_id))
+    await system.result(run_id)
+    clock, store = WallClock(), system.store
+    dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
+    turn = await dead.judge(await dead.load(run_id), RetryRequested("ada"))
+    (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
+    return run_id, order
+
+
+def test_a_fork_whose_process_died_before_it_was_made_is_made_when_the_run_is_taken_up() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id, order = await ordered(system)
+            for _ in range(2):
+                await system.resume(run_id, kit=scripted(HELLO))
+                await system.settle()
+                assert (await system.result(order.run_id)).content == "hello"
+            assert len(await system.store.catalogue.entries()) == 2
+
+    play(story())
+
+
+def test_a_fork_that_cannot_go_on_here_is_logged_and_made_with_the_next_try(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id, order = await ordered(system)
+            with caplog.at_level(logging.WARNING, "remit.orchestrate.in_process"):
+                await system.resume(run_id)
+                await system.settle()
+            (record,) = caplog.records
+            assert "ForkRun was not done" in record.getMessage()
+            assert (getattr(record, "run_id", ""), getattr(record, "span_id", "")) == (run_id, order.id)
+            assert (await system.result(order.run_id)).terminal_code is None
+            await system.resume(run_id, kit=scripted(HELLO))
+            await system.settle()
+            assert (await system.result(order.run_id)).content == "hello"
+
+    play(story())
+
+
+def test_a_fork_that_another_process_holds_is_left_to_it() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id, order = await ordered(system)
+            assert system.store.locks.take(order.run_id)
+            await system.resume(run_id, kit=scripted(HELLO))
+            await system.settle()
+            assert (await system.result(order.run_id)).terminal_code is None
+            assert order.run_id not in system._hub.drivers
+
+    play(story())
+
+
+def test_a_fork_that_was_deleted_is_not_made_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        async with systems(store) as (system,):
+            run_id, order = await ordered(system)
+            await system.resume(run_id, kit=scripted(HELLO))
+            await system.settle()
+            await store.retention.delete(order.run_id)
+            await system.resume(run_id, kit=scripted(HELLO))
+            await system.settle()
+            assert [entry.run_id for entry in await store.catalogue.entries()] == [run_id]
+
+    play(story())

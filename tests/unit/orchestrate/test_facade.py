@@ -360,7 +360,7 @@ def test_a_tool_file_that_changed_is_refused_until_a_person_accepts_it(tmp_path:
             with pytest.raises(RemitError) as refused:
                 await system.signal(approval(waiting.packet_ids[0]))
             assert refused.value.code == TOOL_SOURCE_CHANGED
-            (source,) = (await system.state_of(run_id)).sources.values()
+            source = (await system.state_of(run_id)).sources["store"]
             accepted = (replace(source, digest=str(refused.value.details["found"])),)
             assert (await system.resume(run_id, accepted=accepted, by="ada")).waiting_for is not None
             await system.signal(approval(waiting.packet_ids[0]))

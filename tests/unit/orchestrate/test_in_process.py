@@ -37,12 +37,13 @@ from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ChildSaid, ContextSaid, ModelSaid, PersonApproved, Report, ToolSaid
 from remit.testing.runs import SimulatedRun
 from remit.testing.script import Breaks, in_turn, proposes, proposes_all, says
-from tests.unit.kernel.builders import manifest_of
+from tests.unit.kernel.builders import BEGINS_AT_MS, manifest_of
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, hang, loop_clock, ok, play
 
 NO_RETRIES = Budget(retries=0)
 # Soon enough for a test to wait for it, late enough for the run to begin.
 SOON_MS = 40
+HOUR_MS = 3_600_000
 
 
 async def driven(stage: Stage, manifest: Manifest | None = None) -> SimulatedRun:
@@ -162,6 +163,38 @@ class TestPerforming:
             await stage.runner.judge(live, PersonApproved(question.id, "ada"))
             await stage.runner.drive(live)
             assert live.state.ending is Ending.SUCCESS
+
+        play(scene())
+
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_what_is_under_way_is_not_begun_again_however_often_it_is_sent(self, count: int) -> None:
+        async def scene() -> None:
+            async def tool(live: Live, command: CallTool) -> Report:
+                begun.append(command.id)
+                if len(begun) == count:
+                    for sent in [sent for sent in live.state.open.values() if isinstance(sent, CallTool)]:
+                        stage.dispatch.send(live, sent)
+                    all_begun.set()
+                await all_begun.wait()
+                return ToolSaid(command.id, ToolResult(command.call_id, command.tool, '{"ok": true}'))
+
+            begun: list[str] = []
+            all_begun = asyncio.Event()
+            proposed = proposes_all(*(("look", {"n": number}) for number in range(count)))
+            stage = Stage(in_turn(proposed, says("done")), executors={CallTool: tool})
+            assert (await driven(stage)).ending is Ending.SUCCESS
+            assert len(begun) == count
+
+        play(scene())
+
+    def test_what_was_sent_twice_before_it_began_begins_once(self) -> None:
+        async def scene() -> None:
+            stage = Stage()
+            live = await stage.runner.start(manifest_of())
+            for command in list(live.state.open.values()):
+                stage.dispatch.send(live, command)
+            await stage.runner.drive(live)
+            assert len(stage.performed_of(CallModel)) == 1
 
         play(scene())
 
@@ -500,6 +533,46 @@ class TestTimers:
             await asyncio.sleep(1.5 * SOON_MS / 1000)  # Long enough for the timer to ring while the clock stands.
             await stage.runner.judge(elsewhere, arrivals.ResumeRequested("ada"))
             await driving
+            assert live.state.ending is Ending.TIMEOUT
+
+        play(scene())
+
+
+class TestAClockThatIsSetBack:
+    def test_a_call_is_tried_again_although_the_clock_says_an_hour_ago(self) -> None:
+        async def scene() -> None:
+            def breaks_once(messages: Sequence[Message], chance: Random) -> ModelResult | Breaks:
+                stage.clock.at_ms -= HOUR_MS
+                return Breaks() if len(stage.performed) == 1 else says("done")
+
+            stage = Stage(breaks_once, clock=loop_clock())
+            assert (await driven(stage)).ending is Ending.SUCCESS
+
+        play(scene())
+
+    def test_a_deadline_is_kept_and_its_moment_is_the_runs_time(self) -> None:
+        async def scene() -> None:
+            async def model(live: Live, command: CallModel) -> Report:
+                stage.clock.at_ms -= HOUR_MS
+                return await interrupted(live, command)
+
+            interrupted = Interrupted()
+            stage = Stage(executors={CallModel: model}, clock=loop_clock())
+            run = await driven(stage, soon())
+            assert (run.ending, interrupted.was_cancelled) == (Ending.TIMEOUT, True)
+            assert run.state.at_ms == BEGINS_AT_MS + SOON_MS
+            assert len(run.all(arrivals.TimerFired)) == 1
+
+        play(scene())
+
+    def test_a_deadline_is_kept_by_a_process_whose_clock_is_behind(self) -> None:
+        async def scene() -> None:
+            first = Stage(executors={CallModel: hang}, clock=loop_clock())
+            await first.runner.start(soon())
+            stage = Stage(journal=first.journal, clock=loop_clock())
+            stage.clock.at_ms -= HOUR_MS
+            live = await stage.runner.load("run")
+            await stage.runner.drive(live)
             assert live.state.ending is Ending.TIMEOUT
 
         play(scene())

@@ -271,7 +271,7 @@ def test_the_words_of_an_unexpected_error_are_logged_and_not_reported(caplog: py
     assert "RuntimeError" in report.message
     assert "secret" not in report.message
     assert "key=secret" in caplog.text
-    assert "run run" in caplog.text
+    assert [getattr(record, "run_id", "") for record in caplog.records] == ["run"]
 
 
 @pytest.mark.parametrize("said", [None, "hi", {"content": "hi"}])
@@ -370,7 +370,7 @@ def test_a_listener_that_breaks_loses_the_rest_and_the_run_goes_on(caplog: pytes
     assert isinstance(report, ModelSaid)
     assert report.result.content == "abc"
     assert listener.heard == [("run", "a")]
-    assert caplog.text.count("whoever listens to run run broke") == 1
+    assert caplog.text.count("a listener broke") == 1
 
 
 def test_a_listener_that_broke_is_tried_again_with_the_next_call(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,16 +2,19 @@
 
 import asyncio
 import logging
+from pathlib import Path
 
 import pytest
 
 from remit.backend.memory.store import MemoryStore
 from remit.core.codec import encode_signal
+from remit.core.commands import CallModel, CallTool, Command
 from remit.core.failure import Ending, RemitError
 from remit.core.signals import Signal
+from remit.kernel.state import RunState, waiting_for
 from remit.orchestrate import post
 from remit.orchestrate.post import GOES_ON, SIGNAL_UNHEARD
-from tests.unit.orchestrate.house import calls, in_memory, keep, request, scripted, signal, systems, until
+from tests.unit.orchestrate.house import calls, in_memory, keep, request, scripted, signal, store_of, systems, until
 from tests.unit.orchestrate.stage import play
 
 SLOW = {"text": "at last", "delay_ms": 20_000}
@@ -164,3 +167,33 @@ def test_a_house_that_never_drove_anything_closes_without_ado() -> None:
             pass
 
     play(story())
+
+
+def test_a_no_is_heard_without_the_objects_a_run_worked_with_and_nothing_is_ordered(tmp_path: Path) -> None:
+    async def story() -> None:
+        kit = scripted(calls("keep", text="x"), {"text": "well then"}, tools=[keep])
+        stores = store_of("embedded", tmp_path), store_of("embedded", tmp_path)
+        async with systems(*stores) as (here, there):
+            asked = await here.run(request(), kit)
+            assert asked.waiting_for is not None
+            run_id, (packet_id,) = asked.run_id, asked.waiting_for.packet_ids
+            with pytest.raises(RemitError, match="ENGINE_NOT_REOPENABLE"):
+                await there.signal(signal(Signal.APPROVE, run_id, packet_id=packet_id))
+            # A no to something else is not wanted, and leaves the run as it was.
+            with pytest.raises(RemitError, match="UNKNOWN_COMMAND"):
+                await there.signal(signal(Signal.REJECT, run_id, packet_id=f"{run_id}/9.9"))
+            assert not (await there.state_of(run_id)).paused
+            heard = await there.signal(signal(Signal.REJECT, run_id, packet_id=packet_id))
+            assert heard.rests_because.startswith("ENGINE_NOT_REOPENABLE: ")
+            state = await there.state_of(run_id)
+            assert (state.paused, waiting_for(state), open_calls(state)) == (True, None, [])
+            await here.signal(signal(Signal.RESUME, run_id), kit=kit)
+            ended = await here.result(run_id)
+            assert (ended.terminal_code, ended.content) == (Ending.PERMISSION_DENIED, "well then")
+
+    play(story())
+
+
+def open_calls(state: RunState) -> list[Command]:
+    """What a run has ordered and somebody would have to do."""
+    return [command for command in state.open.values() if isinstance(command, CallModel | CallTool)]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from remit.backend.clock import WallClock
+from remit.core.arrivals import RetryRequested
 from remit.core.failure import Ending, RemitError, RequestRejected
 from remit.core.messages import Role, system_message, user_message
 from remit.core.record import BlobRef, replace
@@ -13,7 +15,9 @@ from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
 from remit.kernel.state import pinned
 from remit.orchestrate.facade import System
+from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import kit_of
+from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID, check_entries
 from remit.tool.registry import Registry
 from tests.unit.orchestrate.house import (
@@ -213,5 +217,87 @@ def test_a_request_of_a_session_keeps_its_own_terms() -> None:
             choice = ToolChoice(ToolChoiceMode.NONE)
             await system.run(replace(request(session_id="s"), tool_choice=choice), kit_of(engine, Registry([look])))
         assert [len(asked.tools) for asked in engine.asked] == [1, 0]
+
+    play(story())
+
+
+FAILS = {"error": "INFERENCE_CONTEXT_EXCEEDED"}
+
+
+async def failed(system: System) -> str:
+    """The second exchange of a session, which came to nothing; gives its run."""
+    await system.run(request("one?", session_id="s"), scripted({"text": "one"}), entries={"city": '"Paris"'})
+    tools = [look, keep]
+    response = await system.run(request("two?", session_id="s"), scripted(calls("look", at="x"), FAILS, tools=tools))
+    assert response.terminal_code is not Ending.SUCCESS
+    return response.run_id
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_the_next_exchange_builds_on_the_retry_of_the_last_one(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with systems(store_of(kind, tmp_path)) as (system,):
+            run_id = await failed(system)
+            await system.note(run_id, "ada", "city", '"Rome"')
+            await system.note(run_id, "ada", "food", '"soup"')
+            # Of two retries the first fails, too, and the second begins where the first was tried again.
+            first = await system.signal(signal(Signal.RETRY, run_id), kit=scripted(FAILS, tools=[look, keep]))
+            assert (await system.result(first.fork_id)).terminal_code is not Ending.SUCCESS
+            kit = scripted({"text": "two"}, tools=[look, keep])
+            again = await system.signal(signal(Signal.RETRY, first.fork_id), kit=kit)
+            assert (await system.result(again.fork_id)).content == "two"
+            session = await system.session("s")
+            assert (session.run_id, session.is_open) == (again.fork_id, False)
+            await system.note(session.run_id, "ada", "food", '"rice"')
+            engine = Listening({"text": "three"})
+            third = await system.run(request("three?", session_id="s"), kit_of(engine))
+            assert [message.content for message in engine.asked[0].messages] == ["one?", "one", "two?", "two", "three?"]
+            link = pinned(await system.state_of(third.run_id)).session
+            assert link is not None
+            assert (link.ordinal, link.previous_run_id) == (2, again.fork_id)
+            assert link.previous_head == (await system.state_of(again.fork_id)).head
+            assert dict(link.entries) == {"city": '"Rome"', "food": '"rice"'}
+
+    play(story())
+
+
+def test_a_session_is_busy_while_its_last_exchange_is_tried_again() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id = await failed(system)
+            kit = scripted(calls("look", at="x"), calls("keep", text="x"), {"text": "two"}, tools=[look, keep])
+            heard = await system.signal(signal(Signal.RETRY, run_id), kit=kit)
+            await system.settle()
+            with pytest.raises(RequestRejected, match=f"exchange 1 of session 's' is open: run {heard.fork_id}"):
+                await system.run(request("three?", session_id="s"), scripted({"text": "three"}))
+
+    play(story())
+
+
+def test_a_retry_that_has_not_begun_changes_nothing_in_its_session() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            run_id = await failed(system)
+            clock, store = WallClock(), system.store
+            dead = Runner(journal=store.journal, blobs=store.blobs, clock=clock, dispatch=InProcessDispatch({}, clock))
+            await dead.judge(await dead.load(run_id), RetryRequested("ada"))
+            assert (await system.session("s")).run_id == run_id
+
+    play(story())
+
+
+def test_an_entry_that_a_run_was_told_after_its_end_is_newer_than_the_one_its_fork_was_copied_with() -> None:
+    async def story() -> None:
+        kit = scripted(calls("keep", text="x"), tools=[keep])
+        async with in_memory() as system:
+            run_id = (await system.run(request(session_id="s"), kit)).run_id
+            await system.note(run_id, "ada", "city", '"Paris"')
+            await system.signal(signal(Signal.CANCEL, run_id))
+            await system.note(run_id, "ada", "city", '"Rome"')
+            heard = await system.signal(signal(Signal.RETRY, run_id), kit=kit)
+            session = await system.session("s")
+            assert (session.run_id, session.entries) == (heard.fork_id, (("city", '"Rome"'),))
+            await system.note(heard.fork_id, "ada", "city", '"Oslo"')
+            assert (await system.session("s")).entries == (("city", '"Oslo"'),)
 
     play(story())

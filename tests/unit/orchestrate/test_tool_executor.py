@@ -1,27 +1,34 @@
 """Calling tools: what was judged is what is called, and an outcome is reported whether or not anybody still waits."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remit.core.arrivals import Happened
+from remit.core.canonical import canonical_json
 from remit.core.codec import read_json
 from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import ErrorCode
 from remit.core.record import Text
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
-from remit.orchestrate.executors.tool import ToolExecutor
+from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
+from remit.tool import performing
+from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool, tool
 from remit.tool.outcomes import Stop
 from remit.tool.registry import Registry
+from remit.tool.threads import THREADS_MAX, Threads
 from tests.unit.orchestrate.stage import play
+from tests.unit.tool.watching import sample, until
 
 KEY = "run:1.1"
 
@@ -131,8 +138,92 @@ def test_a_coroutine_that_takes_too_long_is_cut_off() -> None:
     assert report.error == "tool 'hang' took longer than timeout_ms=20"
 
 
+def test_a_result_that_comes_at_the_last_moment_counts() -> None:
+    def heeds(token: CancelToken) -> str:
+        """Stop when told."""
+        return "done" if token.wait(30_000) else "never told"
+
+    desk = Desk(made(heeds))
+    report = play(desk.call("heeds", timeout_ms=20))
+    assert isinstance(report, ToolSaid)
+    assert (report.result.content, desk.late) == ("done", [])
+
+
+def test_a_thread_that_gives_up_when_its_time_is_up_has_timed_out() -> None:
+    def gives_up(token: CancelToken) -> None:
+        """Stop when told."""
+        token.wait(30_000)
+        token.raise_if_cancelled()
+
+    report = play(Desk(made(gives_up)).call("gives_up", timeout_ms=20))
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_TIMEOUT
+    assert "timeout_ms=20 and ended with ToolCancelled" in report.error
+
+
+def test_a_process_is_killed_when_its_time_is_up(tmp_path: Path) -> None:
+    report = play(
+        Desk(sample("hangs")).call("hangs", canonical_json({"folder": str(tmp_path)}).decode(), timeout_ms=300)
+    )
+    assert isinstance(report, ToolBroke)
+    assert (report.code, report.error) == (ErrorCode.TOOL_TIMEOUT, "tool 'hangs' took longer than timeout_ms=300")
+
+
+def test_a_call_that_never_got_a_thread_was_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, release, reached = Threads(), threading.Event(), []
+    monkeypatch.setattr(performing, "threads", lambda: pool)
+    for _ in range(THREADS_MAX):
+        pool.submit(lambda: release.wait(30))
+
+    def reach() -> None:
+        """Be reached."""
+        reached.append(1)
+
+    report = play(Desk(made(reach)).call("reach", timeout_ms=20))
+    release.set()
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_UNAVAILABLE
+    assert "'reach' was not called within timeout_ms=20" in report.error
+    assert pool.submit(lambda: list(reached)).result(10) == []
+
+
+def test_a_call_of_a_tool_that_does_not_say_whether_it_is_available_was_not_made() -> None:
+    async def hangs() -> bool:
+        await asyncio.Event().wait()
+        return True
+
+    report = play(Desk(made(add, available=hangs)).call("add", '{"a":1,"b":1}', timeout_ms=20))
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_UNAVAILABLE
+
+
+def test_a_thread_whose_call_is_cancelled_is_kept_in_sight() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def stubborn() -> str:
+        """Do not listen."""
+        begun.set()
+        go_on.wait(20)
+        return "done after all"
+
+    async def story() -> None:
+        desk = Desk(made(stubborn))
+        calling = asyncio.create_task(desk.call("stubborn"))
+        await until(begun.is_set)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        assert desk.executor.abandoned == (Abandoned("run", "1.1", "stubborn"),)
+        go_on.set()
+        await asyncio.gather(*desk.executor._left)
+
+    play(story())
+
+
 @pytest.mark.parametrize("breaks", [False, True])
-def test_a_thread_that_does_not_stop_is_kept_in_sight_and_its_outcome_told_when_it_comes(breaks: bool) -> None:
+def test_a_thread_that_does_not_stop_is_kept_in_sight_and_its_outcome_told_when_it_comes(
+    breaks: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     go_on = threading.Event()
 
     def stubborn() -> str:
@@ -147,14 +238,19 @@ def test_a_thread_that_does_not_stop_is_kept_in_sight_and_its_outcome_told_when_
         report = await desk.call("stubborn", timeout_ms=20)
         assert isinstance(report, ToolBroke)
         assert report.code is ErrorCode.TOOL_TIMEOUT
-        assert (len(desk.executor.abandoned), desk.late) == (1, [])
+        assert report.error.endswith("took longer than timeout_ms=20 and was abandoned; it may still be running")
+        assert (desk.executor.abandoned, desk.late) == ((Abandoned("run", "1.1", "stubborn"),), [])
         go_on.set()
-        await asyncio.gather(*desk.executor.abandoned)
+        await asyncio.gather(*desk.executor._left)
         await asyncio.sleep(0)
-        assert desk.executor.abandoned == set()
+        assert desk.executor.abandoned == ()
         return desk
 
-    ((run_id, late),) = play(story()).late
+    with caplog.at_level(logging.WARNING, "remit.orchestrate.executors.tool"):
+        ((run_id, late),) = play(story()).late
+    (record,) = caplog.records
+    assert "stubborn does not stop, was abandoned" in record.getMessage()
+    assert (getattr(record, "run_id", ""), getattr(record, "span_id", "")) == ("run", "1.1")
     assert run_id == "run"
     if breaks:
         assert late == ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "OSError: no disk")

@@ -21,9 +21,9 @@ from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, is_run
 PERFORM = """
 import asyncio, sys
 from remit.tool.loading import load_tools
-from remit.tool.performing import perform
+from remit.tool.performing import Attempt, perform
 tool = load_tools(sys.argv[1]).get("hangs")
-asyncio.run(perform(tool, {"folder": sys.argv[2]}, call_id="c", key="k"))
+asyncio.run(perform(Attempt(tool, {"folder": sys.argv[2]}, "k")))
 """
 
 

@@ -10,11 +10,9 @@ class Mute(Exception):
 
 
 def test_a_fault_is_a_coded_error_with_its_text() -> None:
-    fault = ToolFault(ErrorCode.TOOL_TIMEOUT, "too slow", was_abandoned=True)
+    fault = ToolFault(ErrorCode.TOOL_TIMEOUT, "too slow")
     assert isinstance(fault, RemitError)
     assert (fault.code, fault.error_code, fault.error) == ("TOOL_TIMEOUT", ErrorCode.TOOL_TIMEOUT, "too slow")
-    assert fault.was_abandoned
-    assert not ToolFault(ErrorCode.TOOL_TIMEOUT, "").was_abandoned
 
 
 def test_an_error_is_described_by_its_type_and_message() -> None:

@@ -1,8 +1,6 @@
 """Calls are performed on the loop, in threads and in processes; cancelling reaches them all, and no outcome is lost."""
 
 import asyncio
-import contextlib
-import logging
 import threading
 from contextvars import ContextVar
 from pathlib import Path
@@ -15,7 +13,7 @@ from remit.tool import performing
 from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool, tool
 from remit.tool.outcomes import Performed, Stop, ToolFault
-from remit.tool.performing import Late, perform
+from remit.tool.performing import Attempt, Late, perform
 from remit.tool.threads import THREADS_MAX, Threads
 from tests.unit.tool.watching import called, content, fault, is_running, sample, until
 
@@ -36,13 +34,18 @@ class Blocker:
 
 async def cancelled(tool: Tool, arguments: dict[str, Any], begun: Any) -> list[Late]:
     """Cancel a call that has begun, and say what was left of it."""
-    left: list[Late] = []
-    task = asyncio.create_task(perform(tool, arguments, call_id="call", key="key", on_abandoned=left.append))
+    attempt = Attempt(tool, arguments, "key")
+    await cut_off(attempt, begun)
+    assert attempt.has_begun
+    return [] if attempt.late is None else [attempt.late]
+
+
+async def cut_off(attempt: Attempt, begun: Any) -> None:
+    task = asyncio.create_task(perform(attempt))
     await until(begun)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    return left
 
 
 def test_functions_on_the_loop_and_in_threads_are_performed_alike() -> None:
@@ -134,17 +137,12 @@ def test_a_tool_that_is_not_available_is_not_called() -> None:
     assert reached == []
 
 
-def test_a_coroutine_that_asks_for_a_token_gets_one_with_a_time_limit_and_without() -> None:
+def test_a_coroutine_that_asks_for_a_token_gets_one() -> None:
     @tool
     async def f(token: CancelToken) -> bool:
         return token.cancelled
 
-    async def both() -> list[str]:
-        plain = await perform(f, {}, call_id="call", key="key")
-        limited = await perform(f, {}, call_id="call", key="key", timeout_ms=60_000)
-        return [plain.content, limited.content]
-
-    assert asyncio.run(both()) == ["false", "false"]
+    assert content(f) == "false"
 
 
 def test_what_the_check_finds_wrong_refutes_the_result() -> None:
@@ -215,9 +213,7 @@ def test_a_thread_that_leaves_because_it_was_told_has_a_fault_as_its_outcome() -
     assert outcome.error == "ToolCancelled: the call was cancelled"
 
 
-def test_a_thread_that_does_not_listen_is_abandoned_and_its_late_outcome_arrives(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_thread_that_does_not_listen_is_abandoned_and_its_late_outcome_arrives() -> None:
     blocker = Blocker()
 
     async def check(arguments: dict[str, Any], result: str) -> str:
@@ -233,9 +229,7 @@ def test_a_thread_that_does_not_listen_is_abandoned_and_its_late_outcome_arrives
         blocker.release.set()
         return await late
 
-    with caplog.at_level(logging.WARNING):
-        assert asyncio.run(play()) == Performed("late", "looked at late")
-    assert "tool stubborn (call call) does not stop and was abandoned" in caplog.text
+    assert asyncio.run(play()) == Performed("late", "looked at late")
 
 
 def test_cancelling_twice_abandons_at_once() -> None:
@@ -246,96 +240,38 @@ def test_cancelling_twice_abandons_at_once() -> None:
         return blocker.wait()
 
     async def play() -> None:
-        left: list[Late] = []
-        task = asyncio.create_task(perform(stubborn, {}, call_id="c", key="k", on_abandoned=left.append))
+        attempt = Attempt(stubborn, {}, "key")
+        task = asyncio.create_task(perform(attempt))
         await until(blocker.begun.is_set)
         task.cancel()
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert (attempt.is_abandoned, attempt.last_word) == (True, None)
         blocker.release.set()
-        assert await left[0] == Performed("late")
+        assert attempt.late is not None
+        assert await attempt.late == attempt.last_word == Performed("late")
+        assert not attempt.is_abandoned
 
     asyncio.run(play())
 
 
-def test_whoever_does_not_ask_for_a_late_outcome_gets_none() -> None:
+def test_of_a_call_that_was_forgotten_nothing_is_known() -> None:
     blocker = Blocker()
 
     @tool
     def stubborn() -> str:
         return blocker.wait()
 
-    async def play() -> None:
-        task = asyncio.create_task(perform(stubborn, {}, call_id="c", key="k"))
-        await until(blocker.begun.is_set)
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-    asyncio.run(play())
+    attempt = Attempt(stubborn, {}, "key")
+    asyncio.run(cut_off(attempt, blocker.begun.is_set))
     blocker.release.set()
+    # The loop ended before the call did, and with it whoever waited for the outcome.
+    assert (attempt.is_abandoned, attempt.last_word) == (False, None)
 
 
-def test_a_call_that_takes_too_long_is_cut_off_with_its_code() -> None:
-    @tool
-    async def f() -> None:
-        await asyncio.Event().wait()
-
-    found = fault(f, timeout_ms=20)
-    assert (found.error_code, found.was_abandoned) == (ErrorCode.TOOL_TIMEOUT, False)
-    assert found.error == "tool 'f' took longer than timeout_ms=20"
-
-
-def test_a_thread_that_takes_too_long_and_does_not_listen_is_shown_as_abandoned() -> None:
-    blocker = Blocker()
-    left: list[Late] = []
-
-    @tool
-    def stubborn() -> str:
-        return blocker.wait()
-
-    async def play() -> None:
-        with pytest.raises(ToolFault) as caught:
-            await perform(stubborn, {}, call_id="c", key="k", timeout_ms=20, on_abandoned=left.append)
-        assert (caught.value.error_code, caught.value.was_abandoned) == (ErrorCode.TOOL_TIMEOUT, True)
-        blocker.release.set()
-        assert await left[0] == Performed("late")
-
-    asyncio.run(play())
-
-
-def test_a_result_that_comes_in_the_last_moment_counts() -> None:
-    @tool
-    def f(token: CancelToken) -> str:
-        return "done" if token.wait(30_000) else "never told"
-
-    assert content(f, timeout_ms=20) == "done"
-
-
-def test_a_thread_that_gives_up_when_its_time_is_up_has_timed_out() -> None:
-    @tool
-    def f(token: CancelToken) -> None:
-        token.wait(30_000)
-        token.raise_if_cancelled()
-
-    found = fault(f, timeout_ms=20)
-    assert (found.error_code, found.was_abandoned) == (ErrorCode.TOOL_TIMEOUT, False)
-    assert "ended with ToolCancelled" in found.error
-
-
-def test_a_timeout_that_the_tool_raises_itself_is_its_own_failure() -> None:
-    @tool
-    async def f() -> None:
-        raise TimeoutError("the service did not answer")
-
-    found = fault(f, timeout_ms=60_000)
-    assert found.error_code is ErrorCode.TOOL_EXECUTION_FAILED
-    assert found.error == "TimeoutError: the service did not answer"
-
-
-def test_a_call_that_never_got_a_thread_has_not_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_never_got_a_thread_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     pool, release, reached = Threads(), threading.Event(), []
     monkeypatch.setattr(performing, "threads", lambda: pool)
     for _ in range(THREADS_MAX):
@@ -345,22 +281,27 @@ def test_a_call_that_never_got_a_thread_has_not_happened(monkeypatch: pytest.Mon
     def f() -> None:
         reached.append(1)
 
-    found = fault(f, timeout_ms=20)
+    attempt = Attempt(f, {}, "key")
+    asyncio.run(cut_off(attempt, lambda: attempt.has_begun))
     release.set()
-    assert found.error_code is ErrorCode.TOOL_UNAVAILABLE
-    assert "did not begin within timeout_ms=20" in found.error
+    assert (attempt.has_begun, attempt.late) == (False, None)
     assert pool.submit(lambda: list(reached)).result(10) == []
 
 
-def test_a_check_of_availability_that_hangs_means_that_nothing_has_begun() -> None:
+def test_a_call_whose_availability_is_still_asked_about_has_not_begun() -> None:
+    asked = threading.Event()
+
     async def hangs() -> bool:
+        asked.set()
         await asyncio.Event().wait()
         return True
 
     @tool(available=hangs)
     async def f() -> None: ...
 
-    assert fault(f, timeout_ms=20).error_code is ErrorCode.TOOL_UNAVAILABLE
+    attempt = Attempt(f, {}, "key")
+    asyncio.run(cut_off(attempt, asked.is_set))
+    assert not attempt.has_begun
 
 
 def test_a_process_is_killed_with_everything_it_started_when_its_call_is_cancelled(tmp_path: Path) -> None:
@@ -371,14 +312,5 @@ def test_a_process_is_killed_with_everything_it_started_when_its_call_is_cancell
         assert late.result() is None
         for pid in map(int, pids.read_text().split()):
             await until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
-
-    asyncio.run(play())
-
-
-def test_a_process_is_killed_when_its_time_is_up(tmp_path: Path) -> None:
-    async def play() -> None:
-        with pytest.raises(ToolFault) as caught:
-            await called(sample("hangs"), timeout_ms=300, folder=str(tmp_path))
-        assert (caught.value.error_code, caught.value.was_abandoned) == (ErrorCode.TOOL_TIMEOUT, False)
 
     asyncio.run(play())

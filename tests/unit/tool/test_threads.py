@@ -85,21 +85,23 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 HANG = """
 import asyncio, threading
-from remit.core.failure import ErrorCode
 from remit.tool.declare import tool
-from remit.tool.outcomes import ToolFault
-from remit.tool.performing import perform
+from remit.tool.performing import Attempt, perform
 
 @tool
 def hangs() -> None:
     threading.Event().wait()
 
-try:
-    asyncio.run(perform(hangs, {}, call_id="c", key="k", timeout_ms=10))
-except ToolFault as fault:
-    assert fault.was_abandoned
-else:
-    raise AssertionError("it returned")
+async def play():
+    attempt = Attempt(hangs, {}, "k")
+    try:
+        await asyncio.wait_for(perform(attempt), 0.01)
+    except TimeoutError:
+        assert attempt.is_abandoned
+    else:
+        raise AssertionError("it returned")
+
+asyncio.run(play())
 """
 
 

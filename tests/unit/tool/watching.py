@@ -9,7 +9,7 @@ from typing import Any
 from remit.tool.declare import Tool
 from remit.tool.loading import load_tools
 from remit.tool.outcomes import Performed, ToolFault
-from remit.tool.performing import perform
+from remit.tool.performing import Attempt, perform
 
 SAMPLE_FILE = Path(__file__).with_name("sample_tools.py")
 
@@ -24,8 +24,8 @@ def sample(name: str) -> Tool:
     return found
 
 
-async def called(tool: Tool, key: str = "key", timeout_ms: int | None = None, **arguments: Any) -> Performed:
-    return await perform(tool, arguments, call_id="call", key=key, timeout_ms=timeout_ms)
+async def called(tool: Tool, key: str = "key", **arguments: Any) -> Performed:
+    return await perform(Attempt(tool, arguments, key))
 
 
 def content(tool: Tool, **arguments: Any) -> str:

@@ -132,7 +132,10 @@ def _answer(kind: Signal, packet: str, payload: JsonObject, by: str, common: Com
         async with reopened(common.settings(), watcher=narrator) as system:
             asked = await system.archive.approval(packet)
             narrator.run_id = await system.archive.root(asked.run_id)
-            await system.signal(_signal(kind, asked.run_id, {**payload, "packet_id": asked.id}, by))
+            heard = await system.signal(_signal(kind, asked.run_id, {**payload, "packet_id": asked.id}, by))
+            if heard.rests_because:
+                terminal.remark(f"run {asked.run_id} heard the no and cannot go on: {heard.rests_because}")
+                terminal.remark(f"mend that, then: remit signal {asked.run_id} resume")
             await system.result(asked.run_id)
             response = await _at_rest(system, narrator.run_id)
             return await give(terminal, system, response, said=narrator.shown)

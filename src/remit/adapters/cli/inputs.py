@@ -8,10 +8,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from remit.core.boundary import PROFILES, STANDARD, Boundary
+from remit.core import boundary
+from remit.core.boundary import Boundary
 from remit.core.budget import FIELDS, Budget
 from remit.core.codec import read_json
-from remit.core.envelope import REQUEST_BYTES_MAX
+from remit.core.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
@@ -20,11 +21,17 @@ USAGE = "USAGE"
 PROMPT_UNREADABLE = "PROMPT_UNREADABLE"
 SCHEMA_FILE_UNREADABLE = "SCHEMA_FILE_UNREADABLE"
 ARGUMENTS_UNREADABLE = "ARGUMENTS_UNREADABLE"
-BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"
 BUDGET_INVALID = "BUDGET_INVALID"
 
 STDIN = Path("-")
 _SHOWN_CHARS_MAX = 80
+
+# As much as every reader of JSON holds exactly, and more than any run can spend.
+CAP_MAX = 2**53 - 1
+# A hundred years: what is older has not been written yet.
+DAYS_MAX = 36_525
+_MS_PER_S = 1000
+_DAY_MS = 86_400_000
 
 
 class InputUnusable(RequestRejected):
@@ -104,11 +111,10 @@ def text_in(file: Path, code: str) -> str:
 
 def boundary_named(name: str) -> Boundary:
     """The boundary of this name."""
-    known = {STANDARD.name: STANDARD, **PROFILES}
-    if name not in known:
-        message = f"boundary {name[:_SHOWN_CHARS_MAX]!r} is unknown; use one of {', '.join(known)}"
-        raise InputUnusable(BOUNDARY_UNKNOWN, message, {"boundary": name[:_SHOWN_CHARS_MAX]})
-    return known[name]
+    try:
+        return boundary.boundary_named(name)
+    except RequestRejected as error:
+        raise InputUnusable(error.code, error.message, error.details) from error
 
 
 def budget_from(caps: Sequence[str]) -> Budget:
@@ -122,8 +128,26 @@ def budget_from(caps: Sequence[str]) -> Budget:
             raise _no_cap(cap, "write it as NAME=NUMBER, a whole number from 0 on")
         if name in said:
             raise _no_cap(cap, f"{name} is capped twice; keep one")
+        # The number of digits comes first: reading very many takes long, and Python refuses to.
+        if len(amount.lstrip("0")) > len(str(CAP_MAX)) or int(amount) > CAP_MAX:
+            raise _no_cap(cap, f"a cap is at most {CAP_MAX}")
         said[name] = int(amount)
     return Budget(*[said.get(field) for field in FIELDS])
+
+
+def timeout_ms_from(seconds: float) -> int:
+    """The time that `--timeout` gives a run, in whole milliseconds."""
+    # A number that is none is within no limits, so it fails the comparison, too.
+    if not 0 <= seconds * _MS_PER_S <= TIMEOUT_MS_MAX:
+        raise wrong_usage(f"--timeout {seconds:g} is outside 0 to {TIMEOUT_MS_MAX // _MS_PER_S} seconds")
+    return round(seconds * _MS_PER_S)
+
+
+def age_ms_from(days: int) -> int:
+    """The age that `--older-than` names, in milliseconds."""
+    if not 0 <= days <= DAYS_MAX:
+        raise wrong_usage(f"--older-than {str(days)[:_SHOWN_CHARS_MAX]} is outside 0 to {DAYS_MAX} days")
+    return days * _DAY_MS
 
 
 def _no_cap(cap: str, way_out: str) -> InputUnusable:

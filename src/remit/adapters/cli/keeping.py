@@ -5,13 +5,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import wrong_usage
+from remit.adapters.cli.inputs import age_ms_from
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common, RunName
 from remit.adapters.cli.terminal import Terminal
 from remit.core.failure import EXIT_OK
 
-_DAY_MS = 86_400_000
 # A quarter: most questions about a run are asked within it.
 DAYS_DEFAULT = 90
 
@@ -24,16 +23,11 @@ def delete(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Term
 
         store = open_again(common.settings())
         try:
-            archive = system_on(store).archive
-            run_id = (await archive.find(run)).run_id
-            removed = [await store.retention.delete(one) for one in await archive.family(run_id)]
+            run_id = (await system_on(store).archive.find(run)).run_id
+            removed = await store.retention.delete(run_id)
         finally:
             await store.close()
-        counts = {
-            "runs": sum(one.runs for one in removed),
-            "turns": sum(one.turns for one in removed),
-            "texts": sum(one.texts for one in removed),
-        }
+        counts = {"runs": removed.runs, "turns": removed.turns, "texts": removed.texts}
         if terminal.is_json:
             terminal.values({"run_id": run_id, **counts})
         else:
@@ -53,13 +47,12 @@ def gc(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Remove runs that ended long ago, and texts that nothing refers to."""
-    if older_than < 0:
-        raise wrong_usage(f"--older-than {older_than} lies in the future; give a number of days from 0 on")
+    age_ms = age_ms_from(older_than)
 
     async def remove() -> None:
         from remit.assemble import open_again
 
-        before_ms = time.time_ns() // 1_000_000 - older_than * _DAY_MS
+        before_ms = time.time_ns() // 1_000_000 - age_ms
         store = open_again(common.settings())
         try:
             removed = await store.retention.gc(ended_before_ms=before_ms, dry_run=dry_run)

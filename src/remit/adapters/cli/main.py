@@ -35,6 +35,7 @@ _SHOWN_CHARS_MAX = 500
 # What the command line can do about an error of the house, which knows no command line.
 _WAYS_OUT = {
     "TOOL_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
+    "ENGINE_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
     "CONFIG_NO_ENGINE": "say which model to ask with --engine",
 }
 
@@ -123,7 +124,7 @@ def _obey(tokens: list[str]) -> int:
         try:
             command, bound, injected = app.parse_args(tokens, exit_on_error=False, print_error=False)
         except CycloptsError as error:
-            return _misused(terminal, str(error).rstrip("."))
+            return _misused(terminal, str(error).rstrip(".")[:_SHOWN_CHARS_MAX])
         if "terminal" not in injected:
             return _misused(terminal, f"{' '.join(words)} needs a command behind it")
         common = bound.arguments.get("common", COMMON)

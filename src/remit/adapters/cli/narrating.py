@@ -51,6 +51,10 @@ class Narrator:
             self._terminal.remark("the model is asked again; what it said since the last step is void")
             self._saying = ""
 
+    def abandoned(self, run_id: str, tool: str) -> None:
+        """A call went on although it was told to stop."""
+        self._terminal.remark(f"a call of tool {tool!r} in run {run_id} did not stop and was abandoned")
+
     def _end_line(self) -> None:
         if not self._saying.endswith("\n"):
             self._terminal.piece("\n")

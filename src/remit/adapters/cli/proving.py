@@ -73,9 +73,16 @@ def verify(
 ) -> int:
     """Check that a run, or an export of one, is as it was written."""
     path = Path(run)
-    found = _verified_file(path, key, common, terminal) if path.is_file() else in_loop(_verified_run(run, key, common))
+    if path.is_file():
+        found, is_trusted = _verified_file(path, key, common, terminal), bool(key)
+        whose = "the signer is whoever the file names; pass --key to say whom you trust"
+    else:
+        found, is_trusted = in_loop(_verified_run(run, key, common))
+        whose = "this store has no key, so the signer is whoever signed; pass --key to say whom you trust"
+    if not is_trusted:
+        terminal.remark(whose)
     if terminal.is_json:
-        terminal.values({"ok": found.ok, **_fields(found)})
+        terminal.values({"ok": found.ok, "signer_trusted": is_trusted, **_fields(found)})
         return EXIT_OK if found.ok else EXIT_FAILED
     for finding in found.findings:
         terminal.line(f"{finding.code.value}: {finding.message}")
@@ -124,12 +131,13 @@ def replay(run: RunOrFile, /, *, common: Common = COMMON, terminal: Annotated[Te
     return in_loop(decide_again())
 
 
-async def _verified_run(name: str, key: str, common: Common) -> Verification:
+async def _verified_run(name: str, key: str, common: Common) -> tuple[Verification, bool]:
+    """The verdict on a run of this store, and whether it is known whose signature counts."""
     from remit.assemble import opened_to_read
 
     async with opened_to_read(common.settings()) as system:
         run_id = (await system.archive.find(name)).run_id
-        return await system.archive.verify(run_id, key or None)
+        return await system.archive.verify(run_id, key or None), bool(key) or system.archive.has_key
 
 
 def _verified_file(path: Path, key: str, common: Common, terminal: Terminal) -> Verification:
@@ -140,10 +148,7 @@ def _verified_file(path: Path, key: str, common: Common, terminal: Terminal) -> 
             logged = in_loop(_known_heads(path, common))
         except RemitError as error:
             terminal.remark(f"heads known to this store were not compared: {error}")
-    found = verify_export(_lines_in(path), signer=key or None, logged=logged)
-    if not key:
-        terminal.remark("the signer is whoever the file names; pass --key to say whom you trust")
-    return found
+    return verify_export(_lines_in(path), signer=key or None, logged=logged)
 
 
 async def _known_heads(path: Path, common: Common) -> list[SignedHead]:

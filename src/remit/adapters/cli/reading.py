@@ -8,13 +8,17 @@ from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common, RunName
 from remit.adapters.cli.responses import moment, question_lines
 from remit.adapters.cli.terminal import Terminal, json_line
+from remit.core.arrivals import ToolFailed
 from remit.core.failure import EXIT_OK
 from remit.core.storage import RunEntry
+from remit.observe.plain import plain
 from remit.observe.sentence import sentence
 from remit.observe.trace import trace_lines, trace_rows
 
 # A screenful; nobody reads further without looking for something.
 RUNS_SHOWN = 20
+# Enough to recognise what went wrong; `remit trace --json` has all of it.
+ERROR_CHARS_SHOWN = 300
 
 
 def runs(
@@ -69,6 +73,9 @@ def show(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Termin
         terminal.line(f"path      {' > '.join(explained.path)}")
         for call in response.tool_calls_made:
             terminal.line(f"call      {call.name} {json_line(call.arguments)}: {call.status.value}")
+        for turn in told.history.turns:
+            if isinstance(turn.arrival, ToolFailed):
+                terminal.line(f"failed    {turn.arrival.code}: {plain(turn.arrival.error, ERROR_CHARS_SHOWN)}")
         for spent in explained.spent:
             terminal.line(f"spent     {spent.used} of {spent.cap} {spent.dimension}")
         for line in asked:

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import boundary_named, budget_from, grammar_in, prompt_from, schema_in, wrong_usage
+from remit.adapters.cli.inputs import (
+    boundary_named,
+    budget_from,
+    grammar_in,
+    prompt_from,
+    schema_in,
+    timeout_ms_from,
+    wrong_usage,
+)
 from remit.adapters.cli.narrating import Narrator, narrated
 from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
 from remit.adapters.cli.responses import give
@@ -89,7 +97,7 @@ def resume(
     *,
     every: Annotated[bool, Parameter(name="--all", help="Every run that is open and that nobody drives.")] = False,
     accept_tools: Annotated[
-        bool, Parameter(help="Go on although files of tools have changed; the run keeps who accepted that.")
+        bool, Parameter(help="Go on although files of tools or engines have changed; the run keeps who accepted it.")
     ] = False,
     by: ByWhom = "",
     common: Common = COMMON,
@@ -117,7 +125,10 @@ def resume(
 async def _resume_all(system: "System", terminal: Terminal, accepts: str) -> int:
     """Go on with one run after the other. One that fails does not keep the others from going on."""
     codes = [EXIT_OK]
+    for run_id in await system.end_orphans():
+        terminal.remark(f"run {run_id} is cancelled: the run that started it has ended")
     for entry in reversed(await system.archive.runs(open_only=True)):
+        terminal.remark(f"run {entry.run_id}:")
         try:
             response = await _resumed(system, entry.run_id, accepts)
         except RemitError as error:
@@ -140,6 +151,6 @@ async def _resumed(system: "System", run_id: str, accepts: str) -> SystemRespons
 def _timeout_ms(seconds: float | None, boundary: Boundary, budget: Budget) -> int:
     """The wall clock that the request asks for; 0 leaves it to the boundary and the budget."""
     if seconds is not None:
-        return round(seconds * 1000)
+        return timeout_ms_from(seconds)
     has_clock = boundary.budget.wall_clock_ms is not None or budget.wall_clock_ms is not None
     return 0 if has_clock else TIMEOUT_S_DEFAULT * 1000

@@ -18,6 +18,7 @@ NOT_FOUND = "STORE_NOT_FOUND"
 VERSION_UNKNOWN = "STORE_VERSION_UNKNOWN"
 CLOSED = "STORE_CLOSED"
 KEY_UNUSABLE = "STORE_KEY_UNUSABLE"
+KEY_MISSING = "STORE_KEY_MISSING"
 
 _WAY_OUT = {
     FULL: "make room (or raise the quota), then go on; what was written before is whole",
@@ -26,6 +27,7 @@ _WAY_OUT = {
     BUSY: "another process writes to it; try again, or end that process",
     CLOSED: "open it again",
     NOT_FOUND: "check the path, or start a run to make a new store",
+    KEY_MISSING: "put back a backup of it; docs/store.md says how to go on with a new key on purpose",
 }
 
 _OF_ERRNO = {

@@ -2,14 +2,17 @@
 
 Rule 1: a key file is whole or not there; of two processes that make one at the same time, both use the same.
 Rule 2: a key that others may read vouches for nothing, so it is refused.
+Rule 3: a key that was lost is not replaced in silence: where heads were signed, only a person may choose a new one.
 """
 
 import os
 import secrets
+from contextlib import closing
 from pathlib import Path
 
-from remit.backend.embedded.database import sync_folder
-from remit.backend.embedded.failures import KEY_UNUSABLE, unusable
+from remit.backend.embedded.database import DATABASE, connect_to_read, sync_folder
+from remit.backend.embedded.failures import DATABASE_ERRORS, KEY_MISSING, KEY_UNUSABLE, failure, unusable
+from remit.backend.embedded.heads_log import HEADS_LOG
 from remit.core.signing import Signer
 from remit.core.storage import StoreUnusable
 
@@ -23,11 +26,34 @@ def load_signer(home: Path) -> Signer:
     """The signer of a store, made when there is none yet."""
     path = home / KEY
     try:
+        refuse_lost_key(home)
         if not path.exists():
             _make(path)
         return _read(path)
     except OSError as error:
         raise unusable(error, path) from error
+
+
+def refuse_lost_key(home: Path) -> None:
+    """Raise when a store has been signed for and its key is gone."""
+    path = home / KEY
+    # Looked at again behind the heads: another process may just have made the key and signed the first of them.
+    if not path.exists() and _has_heads(home) and not path.exists():
+        raise failure(KEY_MISSING, path, "is not there, although heads of this store were signed with it")
+
+
+def _has_heads(home: Path) -> bool:
+    """Whether anything was ever signed here. The log may be behind the database, and either may have been lost."""
+    log, database = home / HEADS_LOG, home / DATABASE
+    if log.is_file() and log.stat().st_size:
+        return True
+    if not database.exists():
+        return False
+    try:
+        with closing(connect_to_read(database)) as connection:
+            return connection.execute("SELECT 1 FROM heads LIMIT 1").fetchone() is not None
+    except DATABASE_ERRORS as error:
+        raise unusable(error, database) from error
 
 
 def _make(path: Path) -> None:
@@ -58,7 +84,7 @@ def _read(path: Path) -> Signer:
         return Signer.from_bytes(bytes.fromhex(text.decode("ascii").strip()))
     except ValueError:
         raise _unusable_key(
-            path, "holds no private key; put back a backup, or move it away to begin with a new one"
+            path, "holds no private key; put back a backup; docs/store.md says how to go on with a new key"
         ) from None
 
 

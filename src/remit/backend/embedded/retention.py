@@ -1,10 +1,12 @@
 """Retention: removing runs, and the texts that only they referred to.
 
-Rule 1: exactly the named runs go, and every other run verifies as before. A signed line in heads.log says that they
-        were deleted on purpose; it is written first, so a run is never gone without it.
+Rule 1: a run goes with the runs beneath it, all of them or none, and every other run verifies as before. A signed line
+        in heads.log says that they were deleted on purpose; it is written first, so a run is never gone without it.
 Rule 2: a text goes when no turn refers to it. One that was put within the last TEXT_GRACE_MS may belong to a turn that
         is about to be written, and stays, unless nobody else has the store open and nothing is driven here.
 Rule 3: everything happens in a thread and in short transactions, so that runs go on meanwhile.
+Rule 4: what somebody will still ask for stays: a child whose parent is open, and the newest run of a session with all
+        that came from it.
 """
 
 import asyncio
@@ -20,8 +22,11 @@ from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
 from remit.core.codec import hash_turn
+from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.core.signing import Signer, sign_deletion
+
+PARENT_OPEN = "PARENT_OPEN"
 
 # Between the put of a text and the turn that refers to it lie microseconds; an hour outlasts a machine that sleeps.
 TEXT_GRACE_MS = 3_600_000
@@ -34,8 +39,18 @@ _EMPTY_SHARE_MIN = 0.25
 # Readers of remit take milliseconds; a clearing that has to wait longer is left to the next checkpoint.
 _CLEARING_MS_MAX = 500
 
-_RUN_NO = "SELECT run_no FROM runs WHERE run_id = ?"
-_ENDED = "SELECT run_no, run_id FROM runs WHERE ending <> '' AND ended_at_ms < ? ORDER BY run_no"
+_PARENT = "SELECT parent_id FROM runs WHERE run_id = ?"
+_IS_OPEN = "SELECT 1 FROM runs WHERE run_id = ? AND ending = ''"
+_FAMILY = (
+    "WITH RECURSIVE family (run_no, run_id) AS (SELECT run_no, run_id FROM runs WHERE run_id = ? UNION"
+    " SELECT runs.run_no, runs.run_id FROM runs JOIN family ON runs.parent_id = family.run_id) SELECT * FROM family"
+)
+_ENDED = (
+    "SELECT run_no, run_id FROM runs WHERE ending <> '' AND ended_at_ms < ?"
+    " AND parent_id NOT IN (SELECT run_id FROM runs WHERE ending = '') ORDER BY run_no"
+)
+# Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
+_NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY session_id"
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
 _COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
 _COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
@@ -69,7 +84,11 @@ class Retention:
         self._now_ms = now_ms
 
     async def delete(self, run_id: str) -> Removed:
-        """Remove one run, however it stands, and the texts that only it referred to; nothing where nobody started it."""
+        """Remove a run however it stands, the runs beneath it, and the texts that only they referred to.
+
+        Nothing where nobody started it. A child whose parent is open is refused with PARENT_OPEN, and a family of
+        which one is driven with STORE_BUSY; then nothing of it is gone.
+        """
         return await asyncio.to_thread(self._delete, run_id)
 
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
@@ -78,24 +97,42 @@ class Retention:
 
     def _delete(self, run_id: str) -> Removed:
         with self._cleaning() as connection:
-            found = connection.execute(_RUN_NO, (run_id,)).fetchone()
+            found = connection.execute(_PARENT, (run_id,)).fetchone()
             if found is None:
                 return Removed()
-            if not self._locks.take(run_id):
-                raise failure(BUSY, self._path, f"run {run_id} is being driven, so it cannot be deleted")
-            try:
-                sweep = Sweep(connection, texts_of_run(connection, found[0]))
-                turns, entries = self._remove_runs(connection, {found[0]: run_id})
-            finally:
-                self._locks.release(run_id)
+            if connection.execute(_IS_OPEN, found).fetchone() is not None:
+                raise _needed(run_id, found[0])
+            with self._held_family(connection, run_id) as runs:
+                mentioned: dict[bytes, int] = {}
+                for run_no in runs:
+                    mentioned |= texts_of_run(connection, run_no)
+                sweep = Sweep(connection, mentioned)
+                turns, entries = self._remove_runs(connection, runs)
             texts, text_bytes = sweep.remove(self._forgotten_before_ms)
             self._shrink(connection)
-        return Removed(1, turns, texts, text_bytes, len(sweep.texts), entries)
+        return Removed(len(runs), turns, texts, text_bytes, len(sweep.texts), entries)
+
+    @contextmanager
+    def _held_family(self, connection: sqlite3.Connection, run_id: str) -> Iterator[dict[int, str]]:
+        """A run and all beneath it, the deepest first, every one of them held."""
+        taken: dict[int, str] = {}
+        try:
+            # Whoever is held begins no more children, so what is beneath those that are held is all there is.
+            while new := [row for row in connection.execute(_FAMILY, (run_id,)).fetchall() if row[0] not in taken]:
+                for run_no, member in new:
+                    if not self._locks.take(member):
+                        which = "it" if member == run_id else f"run {run_id} above it"
+                        raise failure(BUSY, self._path, f"run {member} is being driven, so {which} cannot be deleted")
+                    taken[run_no] = member
+            yield dict(reversed(taken.items()))
+        finally:
+            for member in taken.values():
+                self._locks.release(member)
 
     def _collect(self, ended_before_ms: int) -> Removed:
         runs = turns = entries = 0
         with self._cleaning() as connection:
-            ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
+            ended = list(_collectable(connection, ended_before_ms).items())
             for start in range(0, len(ended), _RUNS_AT_ONCE):
                 # Somebody may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
                 taken = {no: run_id for no, run_id in ended[start : start + _RUNS_AT_ONCE] if self._locks.take(run_id)}
@@ -114,7 +151,7 @@ class Retention:
     def _count(self, ended_before_ms: int) -> Removed:
         """What a collection would remove."""
         with self._cleaning() as connection:
-            ended = dict(connection.execute(_ENDED, (ended_before_ms,)).fetchall())
+            ended = _collectable(connection, ended_before_ms)
             turns = sum(connection.execute(_COUNT_TURNS, (run_no,)).fetchone()[0] for run_no in ended)
             entries = sum(connection.execute(_COUNT_ENTRIES, (run_id,)).fetchone()[0] for run_id in ended.values())
             entries += connection.execute(_COUNT_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).fetchone()[0]
@@ -173,3 +210,25 @@ class Retention:
         except sqlite3.Error as error:
             # What was to be removed is removed; only the file is still as large as before.
             _log.warning("%s was not made smaller: %s", self._path, error)
+
+
+def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> dict[int, str]:
+    """The runs that ended before a time and that nobody will ask for."""
+    newest = {run_id for run_id, _ in connection.execute(_NEWEST)}
+    ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
+    return {run_no: run_id for run_no, run_id in ended if newest.isdisjoint(_origins(run_id))}
+
+
+def _origins(run_id: str) -> Iterator[str]:
+    """A run and those it came from: children and forks are named after them."""
+    while run_id:
+        yield run_id
+        run_id = run_id.rpartition(".")[0]
+
+
+def _needed(run_id: str, parent_id: str) -> RequestRejected:
+    message = (
+        f"run {run_id} was started by run {parent_id}, which is open and still needs to know what became of it; "
+        f"let run {parent_id} end or cancel it first, or delete that one, and all beneath it goes too"
+    )
+    return RequestRejected(PARENT_OPEN, message, {"run_id": run_id, "parent_id": parent_id})

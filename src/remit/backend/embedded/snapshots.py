@@ -15,6 +15,7 @@ from remit.backend.embedded.database import Reader
 from remit.backend.embedded.writer import Outcome, Writer
 from remit.core.signing import Signer, is_snapshot_signed, sign_snapshot
 from remit.core.storage import Snapshot
+from remit.observe.logs import run_fields
 
 # Only of a run that is there: a run that was deleted meanwhile must not leave its state behind.
 _KEEP = (
@@ -54,7 +55,7 @@ class SQLiteSnapshots:
         seq, head, data, signature = found[0]
         snapshot = Snapshot(run_id, seq, head, data)
         if not self._has_key() or not is_snapshot_signed(self._signer().did, snapshot, signature):
-            _log.warning("the snapshot of run %s is not signed by this deployment and is not used", run_id)
+            _log.warning("a snapshot is not signed by this deployment and is not used", extra=run_fields(run_id))
             return None
         return snapshot
 

@@ -27,7 +27,7 @@ from remit.backend.embedded.failures import unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.journal import SQLiteJournal
-from remit.backend.embedded.keys import KEY, load_signer
+from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.retention import Retention
 from remit.backend.embedded.schema import refuse_later_version, version_of
@@ -79,6 +79,8 @@ class EmbeddedStore:
         with ExitStack() as undo:
             locks = undo.enter_context(closing(FileLocks(home)))
             connection = undo.enter_context(closing(open_database(home, locks.is_alone)))
+            # Whoever cannot sign may begin nothing that would have to be signed.
+            refuse_lost_key(home)
             locks.enter()
             log = HeadsLog(home)
             try:

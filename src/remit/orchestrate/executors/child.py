@@ -5,22 +5,24 @@ Rule 2: a child that only waits for people is left alone, and its parent is told
 Rule 3: a cancel reaches a child as a cancel of its own, so that it ends properly and cancels its own children.
 Rule 4: a child that another process drives is neither lost nor out of reach: its end is waited for, and a cancel is
         left in its inbox.
+Rule 5: a child or a fork that was deleted never begins again: what it did may not be done twice.
 """
 
 import asyncio
 
-from remit.core.arrivals import CancelRequested, ChildSuspended
+from remit.core.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
 from remit.core.codec import encode_signal
 from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.failure import Ending, IllegalArrival
+from remit.core.manifest import Origin
 from remit.core.signals import Signal, UserSignal
+from remit.core.signing import is_deletion_signed
 from remit.kernel.state import RunState, pinned, waiting_for
-from remit.orchestrate.fork import fork
+from remit.orchestrate.fork import is_resumed
 from remit.orchestrate.hub import Driver, Hub, RunHeld
-from remit.orchestrate.kit import Kit
-from remit.orchestrate.offspring import child_manifest, spent_by
+from remit.orchestrate.offspring import child_manifest, copy_turns, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.ports import Inbox, Live
+from remit.orchestrate.ports import Catalogue, Inbox, Live
 from remit.orchestrate.reports import ChildSaid, Report
 
 # Whom a child hears a cancel from.
@@ -32,13 +34,16 @@ HELD_POLL_MS = 100
 class ChildExecutor:
     """Performs StartChild, CancelCommand and ForkRun with the hub that drives all runs of this process."""
 
-    def __init__(self, hub: Hub, inbox: Inbox) -> None:
+    def __init__(self, hub: Hub, inbox: Inbox, catalogue: Catalogue) -> None:
         self._hub = hub
         self._inbox = inbox
+        self._catalogue = catalogue
 
     async def start(self, live: Live, command: StartChild) -> Report:
         """Have a child run until it ends or waits for people."""
         driver = await self._driver_at_last(live, command)
+        if driver is None:
+            return ChildLost(command.id)
         driver.is_awaited = True
         try:
             state = await self._hub.at_rest(driver)
@@ -51,39 +56,66 @@ class ChildExecutor:
 
     async def cancel(self, live: Live, command: CancelCommand) -> None:
         """Tell a child to end."""
+        await self.end(command.run_id, command.id)
+
+    async def end(self, run_id: str, signal_id: str) -> None:
+        """Tell a run to end in the name of its parent: here, or through its inbox where another process drives it."""
         try:
-            await self._hub.note(command.run_id, CancelRequested(PARENT))
+            await self._hub.note(run_id, CancelRequested(PARENT))
         except IllegalArrival:
             return  # It has ended already, or never began.
         except RunHeld:
-            signal = UserSignal(command.id, Signal.CANCEL, command.run_id, PARENT)
-            await self._inbox.put(command.run_id, encode_signal(signal))
+            await self._inbox.put(run_id, encode_signal(UserSignal(signal_id, Signal.CANCEL, run_id, PARENT)))
 
-    async def fork(self, live: Live, command: ForkRun, kit: Kit | None = None) -> Driver:
-        """Make the fork that a retry orders, and drive it."""
-        known = self._hub.drivers.get(command.run_id)
-        copied = await fork(self._hub.runner, live.run_id, command, live=known.live if known else None)
-        if known is None:
-            self._hub.dispatch.forget(copied)  # What it has open is sent again when it is taken up.
-        return await self._hub.take_up(command.run_id, kit)
+    async def fork(self, live: Live, command: ForkRun) -> None:
+        """Make the fork that a retry orders and let it go on, unless somebody has. Forking it twice forks it once."""
+        runner = self._hub.runner
+        # Asked for at once: its origin has ended and is about to be let go, and its kit with it.
+        kit = self._hub.known_kit(live.run_id)
+        if await self._was_deleted(live, command):
+            return
+        await copy_turns(runner.journal, Origin(live.run_id, command.id, command.at_seq), command.run_id)
+        if await is_resumed(runner, command):
+            return
+        if kit is not None:
+            self._hub.lend(command.run_id, kit)
+        try:
+            await self._hub.hear(command.run_id, ResumeRequested(command.by))
+        except RunHeld:
+            return  # Whoever holds it resumes it.
+        except IllegalArrival:
+            if not await is_resumed(runner, command):
+                raise
 
-    async def _driver_at_last(self, live: Live, command: StartChild) -> Driver:
-        """Who drives the child here, once nobody else does; the deadline of the parent bounds the wait."""
+    async def _driver_at_last(self, live: Live, command: StartChild) -> Driver | None:
+        """Who drives the child here, once nobody else does; None when it was deleted.
+
+        The deadline of the parent bounds the wait.
+        """
         while True:
             try:
                 return await self._driver(live, command)
             except RunHeld:
                 await asyncio.sleep(HELD_POLL_MS / 1000)
 
-    async def _driver(self, live: Live, command: StartChild) -> Driver:
+    async def _driver(self, live: Live, command: StartChild) -> Driver | None:
         hub = self._hub
         if command.run_id in hub.drivers or await hub.runner.journal.read(command.run_id):
             return await hub.take_up(command.run_id, hub.kit_of(live.run_id))
+        if await self._was_deleted(live, command):
+            return None
         manifest = child_manifest(pinned(live.state), command, chat_graph())
         try:
             return await hub.begin(manifest, hub.kit_of(live.run_id))
         except IllegalArrival:  # Somebody else began it at the same moment.
             return await hub.take_up(command.run_id, hub.kit_of(live.run_id))
+
+    async def _was_deleted(self, live: Live, command: StartChild | ForkRun) -> bool:
+        # The log of heads is long; a run that was only just ordered has never been, so nobody has deleted it.
+        if int(command.id.partition(".")[0]) > live.recovered_seq:
+            return False
+        deletion = await self._catalogue.logged_deletion(command.run_id)
+        return deletion is not None and is_deletion_signed(deletion)
 
     async def _ended(self, command: StartChild, state: RunState) -> Report:
         assert state.ending is not None, "a child that has not ended is suspended"

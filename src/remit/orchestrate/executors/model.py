@@ -17,6 +17,7 @@ from remit.core.record import Text
 from remit.inference.engine import EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.kernel.state import RunState, pinned
 from remit.observe.execution import selected_tools
+from remit.observe.logs import run_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.kit import Kit, OnChunk
 from remit.orchestrate.ports import Live
@@ -45,7 +46,7 @@ class ModelExecutor:
             message = f"nobody here has an engine for model {command.model!r}; there are {known}"
             return ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, message)
         request = await self._request(live, command)
-        on_chunk = None if kit.on_chunk is None else self._stream(live.run_id, command, kit.on_chunk)
+        on_chunk = None if kit.on_chunk is None else self._stream(live, command, kit.on_chunk)
         try:
             result = await within(command.timeout_ms, engine.infer(request, on_chunk))
         except EngineFault as fault:
@@ -54,7 +55,8 @@ class ModelExecutor:
             message = f"model {command.model!r} did not answer within timeout_ms={command.timeout_ms}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
         except Exception as error:  # noqa: BLE001  # no engine may break its run
-            _log.exception("the engine of %s broke in command %s of run %s", command.model, command.id, live.run_id)
+            fields = run_fields(live.run_id, live.state, command_id=command.id)
+            _log.exception("the engine of %s broke", command.model, extra=fields)
             message = f"the engine of model {command.model!r} raised {type(error).__name__}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
         return _report(command, result)
@@ -78,8 +80,9 @@ class ModelExecutor:
             command.attempt,
         )
 
-    def _stream(self, run_id: str, command: CallModel, on_chunk: OnChunk) -> StreamHandler:
-        stream = _Stream(run_id, on_chunk)
+    def _stream(self, live: Live, command: CallModel, on_chunk: OnChunk) -> StreamHandler:
+        run_id = live.run_id
+        stream = _Stream(live, command, on_chunk)
         # Taken out and put back, so that the run that streamed last is the last to be forgotten.
         if self._streamed.pop(run_id, "") == command.id or command.attempt > 1:
             stream.send(Restarted())
@@ -92,10 +95,11 @@ class ModelExecutor:
 class _Stream:
     """Passes the pieces of one answer on for as long as whoever listens can take them."""
 
-    __slots__ = ("_on_chunk", "_run_id", "is_broken")
+    __slots__ = ("_command", "_live", "_on_chunk", "is_broken")
 
-    def __init__(self, run_id: str, on_chunk: OnChunk) -> None:
-        self._run_id = run_id
+    def __init__(self, live: Live, command: CallModel, on_chunk: OnChunk) -> None:
+        self._live = live
+        self._command = command
         self._on_chunk = on_chunk
         self.is_broken = False
 
@@ -103,10 +107,11 @@ class _Stream:
         if self.is_broken:
             return
         try:
-            self._on_chunk(self._run_id, chunk)
+            self._on_chunk(self._live.run_id, chunk)
         except Exception:  # noqa: BLE001  # no listener may break the run
             self.is_broken = True
-            _log.exception("whoever listens to run %s broke; the rest of this answer is not streamed", self._run_id)
+            fields = run_fields(self._live.run_id, self._live.state, command_id=self._command.id)
+            _log.exception("a listener broke; the rest of this answer is not streamed", extra=fields)
 
 
 def _terms(state: RunState) -> ModelRequest:

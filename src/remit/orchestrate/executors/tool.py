@@ -5,6 +5,7 @@ Rule 2: the outcome of a call that nobody waits for any more is still reported, 
 Rule 3: what a tool returns or raises is data; it is bounded by its room and completed by facts.
 """
 
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -13,20 +14,32 @@ from remit.core.arrivals import Happened
 from remit.core.codec import read_json
 from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import ErrorCode
-from remit.core.record import JsonObject, Text
+from remit.core.record import JsonObject, Record, Text
 from remit.core.tools import ToolResult
+from remit.observe.logs import run_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.tool.asking import reconcile
 from remit.tool.outcomes import Performed, ToolFault
-from remit.tool.performing import Late, perform
+from remit.tool.performing import Attempt, Late, perform
+from remit.tool.threads import THREADS_MAX
 
 _NS_PER_MS = 1_000_000
 
+_log = logging.getLogger(__name__)
+
 # Takes an outcome that came after everyone had stopped waiting, for the run that it belongs to.
 OnLate = Callable[[str, Report], None]
+
+
+class Abandoned(Record):
+    """A call that ignored that it was told to stop, and may still be running."""
+
+    run_id: str
+    command_id: str
+    tool: str
 
 
 class ToolExecutor:
@@ -36,8 +49,13 @@ class ToolExecutor:
         self._kit_of = kit_of
         self._text = text
         self._on_late = on_late
-        # Calls that were abandoned and are still running, so that nobody forgets them.
-        self.abandoned: set[Late] = set()
+        # Calls that were cut off and have no outcome yet, so that nobody forgets them.
+        self._left: dict[Late, Abandoned] = {}
+
+    @property
+    def abandoned(self) -> tuple[Abandoned, ...]:
+        """The calls that still go on although nobody waits for them."""
+        return tuple(call for late, call in self._left.items() if not late.done())
 
     async def call(self, live: Live, command: CallTool) -> Report:
         """Call a tool within its time."""
@@ -46,24 +64,36 @@ class ToolExecutor:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
         text = command.arguments
         arguments: JsonObject = read_json(text) if type(text) is str else await self._arguments(text)
+        attempt = Attempt(tool, arguments, command.key)
         began_ns = time.monotonic_ns()
         try:
-            performed = await within(
-                command.timeout_ms,
-                perform(
-                    tool,
-                    arguments,
-                    call_id=command.call_id,
-                    key=command.key,
-                    on_abandoned=partial(self._abandon, live.run_id, command),
-                ),
-            )
+            performed = await within(command.timeout_ms, perform(attempt))
         except ToolFault as fault:
             return ToolBroke(command.id, fault.error_code, fault.error, _since(began_ns))
         except TimeRanOut:
-            message = f"tool {command.tool!r} took longer than timeout_ms={command.timeout_ms}"
-            return ToolBroke(command.id, ErrorCode.TOOL_TIMEOUT, message, _since(began_ns))
+            return self._out_of_time(live, command, attempt, _since(began_ns))
+        except BaseException:
+            self._leave(live, command, attempt)
+            raise
         return _said(command, performed, _since(began_ns))
+
+    def _out_of_time(self, live: Live, command: CallTool, attempt: Attempt, duration_ms: int) -> Report:
+        """What a call came to whose time is up: its result if it came at the last moment, else nothing that is known."""
+        limit = f"timeout_ms={command.timeout_ms}"
+        if not attempt.has_begun:
+            why = "`available` did not answer, or no thread was free"
+            message = f"tool {command.tool!r} was not called within {limit}: {why} of threads_max={THREADS_MAX}"
+            return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, message, duration_ms)
+        outcome = attempt.last_word
+        if isinstance(outcome, Performed):
+            return _said(command, outcome, duration_ms)
+        message = f"tool {command.tool!r} took longer than {limit}"
+        if attempt.is_abandoned:
+            message += " and was abandoned; it may still be running"
+        elif outcome is not None:
+            message += f" and ended with {outcome.error}"
+        self._leave(live, command, attempt)
+        return ToolBroke(command.id, ErrorCode.TOOL_TIMEOUT, message, duration_ms)
 
     async def reconcile(self, live: Live, command: ReconcileTool) -> Report:
         """Ask a tool what became of the call with the command's key."""
@@ -82,13 +112,19 @@ class ToolExecutor:
         arguments: JsonObject = read_json(await self._text(text))
         return arguments
 
-    def _abandon(self, run_id: str, command: CallTool, late: Late) -> None:
+    def _leave(self, live: Live, command: CallTool, attempt: Attempt) -> None:
         """Keep an eye on a call that was cut off; what it comes to is told when it is known."""
-        self.abandoned.add(late)
-        late.add_done_callback(partial(self._returned, run_id, command))
+        late = attempt.late
+        if late is None:
+            return
+        if attempt.is_abandoned:
+            fields = run_fields(live.run_id, live.state, command_id=command.id)
+            _log.warning("tool %s does not stop, was abandoned and may still be running", command.tool, extra=fields)
+        self._left[late] = Abandoned(live.run_id, command.id, command.tool)
+        late.add_done_callback(partial(self._returned, command))
 
-    def _returned(self, run_id: str, command: CallTool, late: Late) -> None:
-        self.abandoned.discard(late)
+    def _returned(self, command: CallTool, late: Late) -> None:
+        run_id = self._left.pop(late).run_id
         outcome = None if late.cancelled() else late.result()
         if isinstance(outcome, Performed):
             self._on_late(run_id, _said(command, outcome, 0))
