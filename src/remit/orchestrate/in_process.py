@@ -79,7 +79,8 @@ class InProcessDispatch:
         # Whoever drives the run and waits already will not look into the outbox.
         is_waited_for = work.direct or work.waiter is not None
         if type(command) in PERFORMED:
-            if work.has(command.id):
+            # Asked only where something is under way; most commands come when nothing is.
+            if (is_waited_for or work.outbox or work.tasks) and work.has(command.id):
                 return
             if is_waited_for:
                 self._start(work, live, command)

@@ -107,7 +107,7 @@ def test_a_snapshot_under_the_name_of_another_run_is_none(tmp_path: Path, caplog
             assert await store.snapshots.latest("other") is None
 
         play(tmp_path, look)
-    assert "snapshot of run other is not signed by this deployment" in caplog.text
+    assert "a snapshot is not signed by this deployment" in caplog.text
 
 
 def test_a_snapshot_that_somebody_else_signed_is_none(tmp_path: Path) -> None:
