@@ -206,7 +206,9 @@ async def a_retry_as_a_fork(system: System, world: World) -> SystemResponse:
 
 
 async def paused_and_released(system: System, world: World) -> SystemResponse:
-    run_id = await system.submit(asking(), world.kit([{"delay_ms": 200, **calls("look")}, calls("look", {"n": 2}), says("Seen.")]))
+    run_id = await system.submit(
+        asking(), world.kit([{"delay_ms": 200, **calls("look")}, calls("look", {"n": 2}), says("Seen.")])
+    )
     await tell(system, Signal.PAUSE, run_id)
     await tell(system, Signal.FEEDBACK, run_id, {"text": f"Look twice. {LONG[:5000]}"})
     await system.settle()
