@@ -158,10 +158,10 @@ def test_a_whole_measurement_puts_its_rounds_together_imports_included() -> None
     assert all(is_complete(figure, 2 * TINY.repeats) for figure in report.runs.figures)
 
 
-def test_an_interpreter_spends_less_cpu_on_nothing_than_on_remit() -> None:
-    nothing, remit = spent_by_interpreter(("-c", "pass")), spent_by_interpreter(("-m", "remit", "--help"))
-    assert 0 < nothing.cpu_micros < remit.cpu_micros
-    assert nothing.wall_micros > 0
+def test_what_a_whole_interpreter_spends_is_measured_in_cpu_and_wall_time() -> None:
+    spent = spent_by_interpreter(("-m", "remit", "--help"))
+    assert spent.cpu_micros > 0
+    assert spent.wall_micros > 0
 
 
 def test_many_runs_at_once_are_measured_against_bare_ones() -> None:
