@@ -125,6 +125,8 @@ def test_a_run_that_is_killed_after_an_effect_nobody_can_account_for_waits_and_n
         (asked,) = [json.loads(line) for line in remit("approvals", "--json").out.splitlines()]
         assert (asked["tool"], asked["purpose"]) == ("mail", "outcome")
         assert noted(remit)[0].removeprefix("mail ") in " ".join(asked["reasons"])
+        told = f"if it happened: remit approve {asked['id']}  if it did not: remit reject {asked['id']}"
+        assert told in remit("approvals").out
         # Resuming again changes nothing; a person who says that it happened lets the run end.
         assert remit("resume", "last", "--json").exit_code == EXIT_WAITING
         answered = remit("approve", asked["id"], "--by", "erin", "--json")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from remit.adapters.cli.terminal import Terminal, json_line
+from remit.core.commands import AskPurpose
 from remit.core.contract import SystemResponse
 from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
 
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from remit.orchestrate.facade import System
 
 PAUSED = "paused"
+
+# How to answer, by what was asked: a question in words is answered in words, one about a lost call by what became of it.
+WAYS_TO_ANSWER = {
+    AskPurpose.APPROVAL: "answer with: remit approve {id}  or: remit reject {id}",
+    AskPurpose.OUTCOME: "if it happened: remit approve {id}  if it did not: remit reject {id}",
+    AskPurpose.QUESTION: "answer with: remit approve {id} --text WORDS  or: remit reject {id}",
+}
 
 
 async def give(terminal: Terminal, system: "System", response: SystemResponse, *, said: str = "") -> int:
@@ -49,7 +57,7 @@ async def question_lines(system: "System", run_id: str = "") -> list[str]:
         facts = [asked.ending.value, *(f"effect {asked.effect}" for _ in asked.effect[:1]), *asked.reasons]
         facts += [f"allows {amount} of {name} beyond its cap" for name, amount in asked.releases]
         lines.append(f"    {'; '.join(facts)}; open until {moment(asked.expires_at_ms)}")
-        lines.append(f"    answer with: remit approve {asked.id}  or: remit reject {asked.id}")
+        lines.append(f"    {WAYS_TO_ANSWER[asked.purpose].format(id=asked.id)}")
     return lines
 
 
