@@ -95,12 +95,12 @@ class Archive:
             begun = sorted((entry for entry in entries if name and entry.run_id.startswith(name)), key=_length)
             found = [e for e in begun if not e.run_id.startswith(f"{begun[0].run_id}{CHILD_MARK}")]
         if not found:
-            raise await self._absent(name)
+            raise await self.absent(name)
         if len(found) > 1:
             raise _ambiguous(RUN_AMBIGUOUS, "runs begin with", name, [entry.run_id for entry in found])
         return found[0]
 
-    async def _absent(self, name: str) -> RequestRejected:
+    async def absent(self, name: str) -> RequestRejected:
         """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
         catalogue, shown = self._shelf.catalogue, name[:_NAME_CHARS_MAX]
         code, message = RUN_NOT_FOUND, f"there is no run {shown!r} in this store; `remit runs` lists those there are"

@@ -55,7 +55,6 @@ from remit.orchestrate.orphans import left_behind, orphan_above, orphans
 from remit.orchestrate.patterns.chat import chat_for
 from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks, Snapshots
 from remit.orchestrate.post import Post
-from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import Session, check_entries, last_run, linked, session_of
@@ -292,8 +291,7 @@ class System:
         entry = await self.store.catalogue.entry(run_id)
         # A run that is listed and has no turn was damaged; there is nothing to go on with.
         if entry is None or not entry.turns:
-            message = f"there is no run {run_id[:80]!r} in this store; `remit runs` lists those there are"
-            raise RequestRejected(RUN_NOT_FOUND, message, {"run_id": run_id[:80]})
+            raise await self.archive.absent(run_id)
         return entry
 
     async def _response(self, state: RunState) -> SystemResponse:
