@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+# Real processes take their time; `make check` leaves them to `make test`.
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200"))
 
 # A mutant whose decisions depend on the order of a set of texts, which differs from process to process.

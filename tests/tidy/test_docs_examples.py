@@ -44,6 +44,7 @@ def test_every_python_example_of_a_document_runs(document: str, tmp_path: Path) 
     assert done.returncode in (PASSED, NOTHING_TO_RUN), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_command_of_a_document_runs(document: str) -> None:
     for program, *arguments in commands((ROOT / document).read_text(encoding="utf-8")):

@@ -10,10 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.record import digest_of
 from remit.core.signing import is_head_signed
+
+# Real processes take their time; `make check` leaves them to `make test`.
+pytestmark = pytest.mark.slow
 
 # No process here takes a tenth of it; it only bounds a test that would hang.
 WAIT_S_MAX = 60

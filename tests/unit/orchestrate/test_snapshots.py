@@ -382,6 +382,7 @@ asyncio.run(whole())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_run_goes_on_after_a_kill_between_its_turn_and_its_snapshot_and_after_both(when: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path), when]

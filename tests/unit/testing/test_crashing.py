@@ -11,6 +11,9 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.storage import AppendConflict, Listing
 from remit.testing.crashing import CrashingStore, Fuse, Moment, Position
 
+# Real processes take their time; `make check` leaves them to `make test`.
+pytestmark = pytest.mark.slow
+
 # Forking belongs into a process without threads, which the one that runs tests may not be.
 PROGRAM = """
 import os, sys

@@ -18,6 +18,9 @@ from remit.tool.loading import load_tools
 from remit.tool.outcomes import Performed
 from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, is_running, sample, until
 
+# Real processes take their time; `make check` leaves them to `make test`.
+pytestmark = pytest.mark.slow
+
 PERFORM = """
 import asyncio, sys
 from remit.tool.loading import load_tools
