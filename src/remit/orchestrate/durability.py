@@ -6,6 +6,7 @@ Rule 3: whatever else a turn orders is safe to repeat, so it may ride on the nex
 """
 
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 from remit.core import arrivals
 from remit.core.arrivals import Arrival
@@ -17,23 +18,10 @@ from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded
 from remit.core.storage import Barrier, Listing
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState, questions
+from remit.observe.verify import ANSWERED_BY_THE_WORLD
 
-# What people say. They are told that they were heard, so it has to last.
-SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(
-    {
-        arrivals.ApprovalGiven,
-        arrivals.ApprovalRefused,
-        arrivals.OutcomeJudged,
-        arrivals.QuestionAnswered,
-        arrivals.CancelRequested,
-        arrivals.PauseRequested,
-        arrivals.ResumeRequested,
-        arrivals.FeedbackGiven,
-        arrivals.RetryRequested,
-        arrivals.SessionNoted,
-        arrivals.SourcesAccepted,
-    }
-)
+# What people say. They are told that they were heard, so it has to last; a kind nobody has placed yet counts as theirs.
+SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
 # After these a run may no longer be listed as waiting.
 _HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
 # Decisions that make a turn a barrier, or may.

@@ -1,4 +1,4 @@
-"""The journal: turns of every run, in one table, the turns of a tick in one commit.
+"""The journal: turns of every run, in one table, the turns that many runs have in a tick in one commit.
 
 Rule 1: bytes in, bytes out; what a turn means, and whether its chain holds, is not asked here.
 Rule 2: a turn with a barrier is committed together with its signed head, the standing of its run in the index and
