@@ -17,6 +17,7 @@ from remit.inference.engine import StreamHandler
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.facade import Store, System
 from remit.orchestrate.kit import Kit, kit_of
+from remit.orchestrate.replay import Verdict, audit, kept_texts
 from remit.tool.declare import Tool, tool
 from remit.tool.delegating import delegate
 from remit.tool.registry import Registry
@@ -42,7 +43,16 @@ def store_of(kind: str, home: Path) -> Store:
 
 @asynccontextmanager
 async def systems(*stores: Store) -> AsyncIterator[list[System]]:
-    """A system per store, as many processes would have them, closed at the end."""
+    """A system per store, as many processes would have them; every journal they leave is audited, then they are closed."""
+    async with unaudited(*stores) as made:
+        yield made
+        for store in stores:
+            await _audit_all(store)
+
+
+@asynccontextmanager
+async def unaudited(*stores: Store) -> AsyncIterator[list[System]]:
+    """The same for tests that forge turns, or leave a store closed."""
     made = [system_on(store) for store in stores]
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -50,6 +60,15 @@ async def systems(*stores: Store) -> AsyncIterator[list[System]]:
     finally:
         for system in made:
             await system.close()
+
+
+async def _audit_all(store: Store) -> None:
+    """Every journal that a test leaves behind decides to the same bytes again, facts included."""
+    for entry in await store.catalogue.entries():
+        data = await store.journal.read(entry.run_id)
+        texts = await kept_texts(store.blobs, data)
+        audited = audit(data, texts.get)
+        assert audited.verdict is Verdict.SAME, f"run {entry.run_id}: {audited.difference}"
 
 
 @asynccontextmanager

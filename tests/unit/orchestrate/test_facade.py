@@ -37,6 +37,7 @@ from tests.unit.orchestrate.house import (
     signal,
     store_of,
     systems,
+    unaudited,
     until,
 )
 from tests.unit.orchestrate.stage import play
@@ -251,7 +252,7 @@ def test_a_run_that_succeeded_is_not_retried() -> None:
 def test_a_system_that_is_closed_tells_whoever_waits_and_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
     async def story() -> None:
         store = store_of("embedded", tmp_path)
-        async with systems(store) as (system,):
+        async with unaudited(store) as (system,):
             waiting = asyncio.create_task(system.run(request(), scripted(SLOW)))
 
             async def is_listed() -> bool:
@@ -263,7 +264,7 @@ def test_a_system_that_is_closed_tells_whoever_waits_and_leaves_a_run_that_can_b
             with pytest.raises(RemitError) as told:
                 await waiting
             assert told.value.code == SYSTEM_CLOSED
-        async with systems(store_of("embedded", tmp_path)) as (again,):
+        async with unaudited(store_of("embedded", tmp_path)) as (again,):
             assert (await again.resume(entry.run_id, kit=scripted({"text": "hello"}))).content == "hello"
 
     play(story())

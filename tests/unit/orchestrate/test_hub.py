@@ -19,7 +19,7 @@ from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
 from remit.orchestrate import hub
 from remit.orchestrate.kit import Kit
-from remit.orchestrate.reports import ToolBroke, ToolSaid
+from remit.orchestrate.reports import PersonSaid, ToolBroke, ToolSaid
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import (
     approval,
@@ -99,7 +99,7 @@ def test_something_said_while_a_driver_is_about_to_leave_is_still_heard() -> Non
     async def story() -> None:
         async with in_memory() as system:
             run_id = await system.submit(request(), scripted({"text": "hello", "delay_ms": 20}))
-            said = [system._hub.hear(run_id, FeedbackGiven("ada", f"word {n}", 10)) for n in range(5)]
+            said = [system._hub.hear(run_id, PersonSaid("ada", f"word {n}")) for n in range(5)]
             await asyncio.gather(*said)
             assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
 
@@ -115,7 +115,7 @@ def test_a_driver_waits_for_whoever_is_still_saying_something() -> None:
             async def slow_append(run_id: str, data: bytes, *, after: int, **more: Any) -> None:
                 # While the turn is written with which the run would come to rest, somebody begins to speak.
                 if after == 0 and not speakers:
-                    speakers.append(asyncio.create_task(system._hub.hear(run_id, FeedbackGiven("ada", "hurry", 10))))
+                    speakers.append(asyncio.create_task(system._hub.hear(run_id, PersonSaid("ada", "hurry"))))
                     await asyncio.sleep(0)
                 elif speakers:
                     for _ in range(20):

@@ -41,6 +41,7 @@ from tests.unit.orchestrate.house import (
     scripted,
     store_of,
     systems,
+    unaudited,
     until,
 )
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, play
@@ -114,7 +115,7 @@ def test_what_is_written_for_snapshots_grows_no_faster_than_the_run() -> None:
 def test_a_long_run_is_kept_when_it_rests_and_only_later_turns_are_folded(kind: str, tmp_path: Path) -> None:
     async def story() -> None:
         store = store_of(kind, tmp_path)
-        async with systems(store) as (system,):
+        async with unaudited(store) as (system,):
             rounds = [calls("look", at=f"{number}") for number in range(130)]
             kit = scripted(*rounds, calls("keep", text="x"), {"text": "kept"}, tools=[look, keep])
             wordy = replace(request(), hints=ExecutionHints(max_iterations=200))
@@ -271,7 +272,7 @@ def test_a_snapshot_that_somebody_changed_in_the_store_fools_nobody(
 def test_a_run_whose_kept_turn_was_changed_is_refused_as_without_a_snapshot() -> None:
     async def story() -> None:
         store = MemoryStore()
-        async with systems(store) as (system,):
+        async with unaudited(store) as (system,):
             response = await rested(system)
             turns = store.journal._runs[response.run_id]
             turns[2], turns[3] = turns[3], turns[2]
