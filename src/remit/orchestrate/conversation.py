@@ -37,7 +37,9 @@ class Conversation:
     def catch_up(self, state: RunState) -> list[Message]:
         """The messages of the run's context, those that are new rendered now. The list is the caller's to read."""
         context = state.context
-        self.messages.extend(map(rendered, context[self._seen :]))
+        for entry in context[self._seen :]:
+            # Every other entry is a message already, and a call costs more than the look.
+            self.messages.append(entry if type(entry) is Message else rendered(entry))
         self._seen = len(context)
         if state.ephemeral != self._ephemeral:
             self._place(state)
@@ -75,11 +77,10 @@ def rendered(entry: Message | ModelAnswered) -> Message:
     """An entry of the context as a message."""
     if isinstance(entry, Message):
         return entry
-    return assistant_message(entry.text, tuple(map(_call, entry.calls)), entry.reasoning)
-
-
-def _call(call: ProposedCall) -> ToolCall:
-    return ToolCall(call.call_id, call.tool, arguments_in(call.arguments))
+    calls: tuple[ToolCall, ...] = ()
+    for call in entry.calls:
+        calls += (ToolCall(call.call_id, call.tool, arguments_in(call.arguments)),)
+    return assistant_message(entry.text, calls, entry.reasoning)
 
 
 def _has_references(message: Message, entry: Message | ModelAnswered | None) -> bool:
