@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from remit.assemble import Settings, opened, settings_of
+from remit.assemble import opened, settings_of
 from remit.core.boundary import STANDARD, Boundary, boundary_named
 from remit.core.budget import Budget, negative_caps
 from remit.core.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints, SystemRequest, SystemResponse
@@ -186,7 +186,7 @@ class AgentLoop:
             return self._given
         loop = asyncio.get_running_loop()
         if self._own is None or self._loop is not loop:
-            settings = settings_of() if self._home is None else Settings(self._home)
+            settings = settings_of(home=self._home)
             # A loop that ends closes what was opened in it.
             self._loop, self._stack = loop, AsyncExitStack()
             self._own = await self._stack.enter_async_context(opened(settings))
@@ -270,7 +270,7 @@ def _engine(engine: Engine | str | None) -> Engine:
             ErrorCode.CONFIG_NO_ENGINE, "the agent has no engine; give it one, or a spec such as 'scripted:FILE'"
         )
     if isinstance(engine, str):
-        return open_engine(engine, base=Path.cwd())
+        return open_engine(engine, base=Path.cwd(), settings=settings_of().engines)
     if not callable(getattr(engine, "infer", None)) or not callable(getattr(engine, "model_info", None)):
         message = f"a {type(engine).__name__} is no engine: it lacks infer() or model_info()"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)

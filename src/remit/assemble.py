@@ -21,7 +21,7 @@ from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.signing import Signer
 from remit.inference.engine import Restarted, StreamChunk
-from remit.inference.specs import open_engine
+from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facade import Store, System
 from remit.orchestrate.kit import Kit, Terms, kit_of
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 HOME_VARIABLE = "REMIT_HOME"
 HOME_DEFAULT = ".remit"
+# Models are large and the same for every store, so they have one folder for all of a user's.
+MODELS_VARIABLE = "REMIT_MODELS"
+MODELS_DEFAULT = "~/.local/share/remit/models"
 
 # Crockford's alphabet: no letter that reads as a digit, so an id can be read out.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -44,15 +47,25 @@ _TIME_LETTERS, _CHANCE_LETTERS = 9, 7
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept."""
+    """Where runs are kept, and what engines need to be opened."""
 
     home: Path
+    engines: EngineSettings = NO_SETTINGS
 
 
-def settings_of(environment: Mapping[str, str] | None = None) -> Settings:
-    """The settings that the environment asks for."""
+def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
+    """The settings that the environment asks for; a home that somebody names wins over it."""
     environment = os.environ if environment is None else environment
-    return Settings(Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT).absolute())
+    where = home or Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT)
+    return Settings(where.absolute(), _engine_settings(environment))
+
+
+def _engine_settings(environment: Mapping[str, str]) -> EngineSettings:
+    return EngineSettings(
+        models=Path(environment.get(MODELS_VARIABLE) or MODELS_DEFAULT).expanduser(),
+        openai_base_url=environment.get("OPENAI_BASE_URL", ""),
+        openai_api_key=environment.get("OPENAI_API_KEY", ""),
+    )
 
 
 def new_run_id() -> str:
@@ -99,9 +112,9 @@ def watched(kit: Kit, watcher: Watcher) -> Kit:
     return replace(kit, on_turn=on_turn, on_chunk=on_chunk)
 
 
-def kit_for(engine: str, tools: Sequence[str] = (), *, base: Path) -> Kit:
+def kit_for(engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None) -> Kit:
     """The kit that an engine's spec and the places of tools describe; paths in the spec start from `base`."""
-    found = open_engine(engine, base=base)
+    found = open_engine(engine, base=base, settings=(settings or settings_of()).engines)
     return kit_of(found, Registry([tool for place in tools for tool in load_tools(place)]))
 
 
@@ -110,11 +123,18 @@ def terms_for(boundary: Boundary, budget: Budget) -> Terms:
     return Terms(boundary, budget)
 
 
-def system_on(store: Store, *, watcher: Watcher | None = None, signer: Callable[[], Signer] | None = None) -> System:
+def system_on(
+    store: Store,
+    *,
+    watcher: Watcher | None = None,
+    signer: Callable[[], Signer] | None = None,
+    engines: EngineSettings | None = None,
+) -> System:
     """A system on a store of the caller's. Whoever watches is told of every run that is taken up again."""
+    engines = engines or settings_of().engines
 
     async def find_kit(state: RunState) -> Kit:
-        kit = await kit_again(state)
+        kit = await kit_again(state, engines)
         return kit if watcher is None else watched(kit, watcher)
 
     return System(store, clock=WallClock(), find_kit=find_kit, new_id=new_run_id, signer=signer)
@@ -135,8 +155,10 @@ def open_store(settings: Settings) -> "EmbeddedStore":
 @asynccontextmanager
 async def opened(settings: Settings | None = None, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
     """A system on the store of the settings, which is made if it is not there; closed at the end."""
-    store = open_store(settings or settings_of())
-    async with _closing(system_on(store, watcher=watcher, signer=lambda: store.signer), watcher) as system:
+    settings = settings or settings_of()
+    store = open_store(settings)
+    system = system_on(store, watcher=watcher, signer=lambda: store.signer, engines=settings.engines)
+    async with _closing(system, watcher):
         yield system
 
 
@@ -155,7 +177,8 @@ def open_again(settings: Settings) -> "EmbeddedStore":
 async def reopened(settings: Settings, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
     """A system on a store that is there, closed at the end."""
     store = open_again(settings)
-    async with _closing(system_on(store, watcher=watcher, signer=lambda: store.signer), watcher) as system:
+    system = system_on(store, watcher=watcher, signer=lambda: store.signer, engines=settings.engines)
+    async with _closing(system, watcher):
         yield system
 
 

@@ -55,8 +55,12 @@ class Price(Record):
 
 
 class ModelInfo(Record):
-    """What is known about a model before it is asked; the manifest keeps it as a snapshot."""
+    """What is known about a model before it is asked; the manifest keeps it as a snapshot.
+
+    One that calls by grammar knows no tools: its calls are text, held to their shape by a grammar while it decodes.
+    """
 
     name: str
     context_window: int = 0
     price: Price | None = None
+    calls_by_grammar: bool = False

@@ -5,6 +5,7 @@ Rule 2: a kind nobody knows is refused with those that are known.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,7 +15,19 @@ from remit.inference.engine import Engine
 from remit.inference.script import SCRIPTED
 
 
-def open_engine(spec: str, *, base: Path) -> Engine:
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What engines need beyond their spec: where models are kept, and how a vendor is reached. Keys are never shown."""
+
+    models: Path | None = None
+    openai_base_url: str = ""
+    openai_api_key: str = field(default="", repr=False)
+
+
+NO_SETTINGS = EngineSettings()
+
+
+def open_engine(spec: str, *, base: Path, settings: EngineSettings = NO_SETTINGS) -> Engine:
     """The engine that a spec names; paths in it start from `base`."""
     kind, _, rest = spec.partition(":")
     opener = _OPENERS.get(kind)
@@ -26,7 +39,7 @@ def open_engine(spec: str, *, base: Path) -> Engine:
     if not rest:
         message = f"engine {spec[:80]!r} names nothing to open; write {kind}:{takes}"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    return open_it(rest, base)
+    return open_it(rest, base, settings)
 
 
 def engine_spec(engine: Engine) -> str:
@@ -41,7 +54,7 @@ def engine_source(engine: Engine) -> Source | None:
     return source if isinstance(source, Source) and source.place else None
 
 
-def _scripted(file: str, base: Path) -> Engine:
+def _scripted(file: str, base: Path, settings: EngineSettings) -> Engine:
     # Only those who open one pay for it.
     from remit.inference.scripted import ScriptedEngine
 
@@ -49,4 +62,6 @@ def _scripted(file: str, base: Path) -> Engine:
 
 
 # Each kind, what follows its colon, and what opens it.
-_OPENERS: Mapping[str, tuple[str, Callable[[str, Path], Engine]]] = MappingProxyType({SCRIPTED: ("FILE", _scripted)})
+_OPENERS: Mapping[str, tuple[str, Callable[[str, Path, EngineSettings], Engine]]] = MappingProxyType(
+    {SCRIPTED: ("FILE", _scripted)}
+)

@@ -14,7 +14,7 @@ from remit.core.inference import ModelInfo
 from remit.core.manifest import Source
 from remit.core.record import replace
 from remit.inference.engine import Engine
-from remit.inference.specs import engine_source, open_engine
+from remit.inference.specs import NO_SETTINGS, EngineSettings, engine_source, open_engine
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.kit import Kit
 from remit.tool.loading import TOOL_SOURCE_CHANGED, SourceFault, reload
@@ -36,9 +36,9 @@ def engine_sources(engines: Iterable[Engine]) -> tuple[Source, ...]:
     return tuple([replace(source, name=f"{ENGINE_MARK}{model}") for model, source in found if source is not None])
 
 
-async def kit_again(state: RunState) -> Kit:
+async def kit_again(state: RunState, settings: EngineSettings = NO_SETTINGS) -> Kit:
     """What a run works with, loaded anew."""
-    engines = {info.name: _opened(state, info, spec, _source(state, info)) for info, spec in _specs(state)}
+    engines = {info.name: _opened(state, info, spec, _source(state, info), settings) for info, spec in _specs(state)}
     return Kit(engines, _tools(state))
 
 
@@ -86,7 +86,9 @@ def _source(state: RunState, info: ModelInfo) -> Source | None:
     return state.sources.get(f"{ENGINE_MARK}{info.name}")
 
 
-def _opened(state: RunState, info: ModelInfo, spec: str, source: Source | None) -> Engine:
+def _opened(
+    state: RunState, info: ModelInfo, spec: str, source: Source | None, settings: EngineSettings = NO_SETTINGS
+) -> Engine:
     """The engine of a model, opened again from a file that is still what it was."""
     if not spec:
         raise RequestRejected(
@@ -98,7 +100,7 @@ def _opened(state: RunState, info: ModelInfo, spec: str, source: Source | None) 
     if source is not None:
         _check_file(state.run_id, source)
     # Specs were made absolute when the engine was first opened.
-    engine = open_engine(spec, base=Path("/"))
+    engine = open_engine(spec, base=Path("/"), settings=settings)
     if source is not None and engine.model_info() != info:
         way_out = "it declares another model than when the run began; restore it, or start a new run"
         raise _fault(ENGINE_DEFINITION_CHANGED, state.run_id, source, way_out, source.digest)

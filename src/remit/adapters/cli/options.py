@@ -35,9 +35,9 @@ class Common:
 
     def settings(self) -> "Settings":
         """The settings they amount to."""
-        from remit.assemble import Settings, settings_of
+        from remit.assemble import settings_of
 
-        return settings_of() if self.home is None else Settings(self.home.absolute())
+        return settings_of(home=self.home)
 
 
 COMMON = Common()
