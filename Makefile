@@ -35,19 +35,23 @@ run: $(READY)
 
 check: static
 	@echo "==> tests ($(SEEDS_CHECK) seeds)"
-	@REMIT_SIMULATION_SEEDS=$(SEEDS_CHECK) REMIT_EXAMPLES=quick $(PYTEST) -m "not slow" $(CHECKED)
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_CHECK) REMIT_EXAMPLES=quick $(PYTEST) -m "not slow and not model" $(CHECKED)
 
 test: static measured
 	@scripts/system_tools.sh
 	@echo "==> tests ($(SEEDS_TEST) seeds)"
-	@REMIT_SIMULATION_SEEDS=$(SEEDS_TEST) $(PYTEST) -m "not soak" $(UNMEASURED)
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_TEST) $(PYTEST) -m "not soak and not model" $(UNMEASURED)
+	@echo "==> tests with the local model"
+	@$(BIN)/python -m pytest --quiet -m "model and not soak" tests
 	@$(MAKE) --no-print-directory requirements
 
 soak: $(READY)
 	@echo "==> simulation ($(SEEDS_SOAK) seeds)"
 	@REMIT_SIMULATION_SEEDS=$(SEEDS_SOAK) $(PYTEST) tests/simulation
 	@echo "==> kills at random times ($(KILLS_SOAK))"
-	@REMIT_RANDOM_KILLS=$(KILLS_SOAK) $(PYTEST) -m soak tests/e2e
+	@REMIT_RANDOM_KILLS=$(KILLS_SOAK) $(PYTEST) -m "soak and not model" tests/e2e
+	@echo "==> the local model, all counts"
+	@$(BIN)/python -m pytest --quiet -m "soak and model" -s tests
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks
@@ -80,7 +84,7 @@ static: $(READY)
 measured: $(READY)
 	@echo "==> coverage"
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest --quiet --numprocesses=2 --dist=worksteal $(MEASURED)
+	@$(BIN)/coverage run -m pytest --quiet --numprocesses=2 --dist=worksteal -m "not model" $(MEASURED)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage json --quiet -o .coverage.json
 	@$(BIN)/python scripts/coverage_gate.py .coverage.json

@@ -51,7 +51,10 @@ class RunStarted(Record, tag=True):
 
 
 class ModelAnswered(Record, tag=True):
-    """A model answered, with a text, with proposed calls, or both. `violations` are those of the output contract."""
+    """A model answered, with a text, with proposed calls, or both. `violations` are those of the shape asked for.
+
+    `offered` are the tools it was offered, where a router had shortlisted them.
+    """
 
     command_id: str
     text: Text = ""
@@ -60,6 +63,7 @@ class ModelAnswered(Record, tag=True):
     usage: TokenUsage = TokenUsage()
     tokens_bound: int = 0
     violations: tuple[Violation, ...] = ()
+    offered: tuple[str, ...] = ()
 
 
 class ModelFailed(Record, tag=True):

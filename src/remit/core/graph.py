@@ -24,6 +24,8 @@ from remit.core.record import Record
 NAME_CHARS_MAX = 100
 # A question or a task is a sentence or a page; longer material belongs into the run's messages.
 PROMPT_CHARS_MAX = 10_000
+# A schema or a grammar of so many characters is longer than what a model could be asked to keep to.
+SHAPE_CHARS_MAX = 100_000
 # Ten times the largest workflow that anybody could still read; keeps checking it within tens of milliseconds.
 NODES_MAX = 10_000
 EDGES_MAX = 50_000
@@ -33,6 +35,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)]
 # No amount of any dimension is larger than what canonical JSON can write.
 Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INTEGER_MAX)]
 Prompt: TypeAlias = Annotated[str, msgspec.Meta(max_length=PROMPT_CHARS_MAX)]
+Shape: TypeAlias = Annotated[str, msgspec.Meta(max_length=SHAPE_CHARS_MAX)]
 
 
 class NodeKind(StrEnum):
@@ -188,6 +191,31 @@ class ToolRules(Record, frozen=True):
 STANDARD_RULES = ToolRules(BY_BOUNDARY, BY_REGISTRY, "tool_calls", 3_600_000, BY_RESULT)
 
 
+class Sees(StrEnum):
+    """What a model node shows its model: everything said, the request alone, or that and the latest tool result."""
+
+    EVERYTHING = "everything"
+    REQUEST = "request"
+    RESULTS = "results"
+
+
+class Ask(Record, frozen=True):
+    """What a model node asks of its model beyond the conversation. It holds for the calls of this node alone.
+
+    The instruction is shown last. `tools` are those offered here, None for all of the run's; with `must_call` one of
+    them has to be called. The answer keeps to a JSON Schema (its text) or to a grammar. 0 for max_tokens is the
+    request's own limit.
+    """
+
+    instruction: Prompt = ""
+    tools: tuple[Name, ...] | None = None
+    must_call: bool = False
+    schema: Shape = ""
+    grammar: Shape = ""
+    max_tokens: Count = 0
+    sees: Sees = Sees.EVERYTHING
+
+
 class Node(Record, frozen=True):
     """One place of a graph. Labels nobody gives follow from the kind, the ending and the lifecycle."""
 
@@ -208,6 +236,8 @@ class Node(Record, frozen=True):
     rules: ToolRules | None = None
     ending: EndingClass | None = None
     writes: tuple[TerminalWrite, ...] = ()
+    # For a model node: what it asks of its model.
+    ask: Ask | None = None
 
     def __post_init__(self) -> None:
         """Fill in the labels that nobody gave."""

@@ -21,6 +21,18 @@ class FinishReason(StrEnum):
     ERROR = "error"
 
 
+class Routing(StrEnum):
+    """Who shortlists the tools that a model is offered: whatever suits the model, the embedding router, or nobody."""
+
+    AUTO = "auto"
+    EMBEDDING = "embedding"
+    NONE = "none"
+
+
+# What the words may take that tell a model how to call, beyond the tools' own names, descriptions and schemas.
+CALL_HINT_BYTES_MAX = 1024
+
+
 class ModelRequest(Record):
     """One inference call. `options` reach the engine unchanged; `attempt` counts how often this answer was asked for."""
 

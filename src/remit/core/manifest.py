@@ -11,7 +11,7 @@ from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.goal import Goal
 from remit.core.graph import Graph, graph_version
-from remit.core.inference import ModelInfo
+from remit.core.inference import ModelInfo, Routing
 from remit.core.lifecycle import AgentRole
 from remit.core.record import Record, replace
 from remit.core.tools import ToolDefinition, check_definition, tool_version
@@ -87,6 +87,7 @@ class Manifest(Record):
     goal: Goal | None = None
     role: AgentRole = AgentRole.GENERAL
     retrieves_context: bool = False
+    router: Routing = Routing.AUTO
     depth: int = 0
     deadline_at_ms: int = 0
     parent: Origin | None = None
@@ -105,6 +106,7 @@ def make_manifest(
     goal: Goal | None = None,
     role: AgentRole = AgentRole.GENERAL,
     retrieves_context: bool = False,
+    router: Routing = Routing.AUTO,
     engines: tuple[str, ...] = (),
     sources: tuple[Source, ...] = (),
     session: SessionLink | None = None,
@@ -129,6 +131,7 @@ def make_manifest(
         goal=goal,
         role=role,
         retrieves_context=retrieves_context,
+        router=router,
         engines=engines,
         sources=sources,
         session=session,

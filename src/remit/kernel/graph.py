@@ -14,11 +14,14 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from remit.core.codec import read_json
 from remit.core.failure import InvariantBroken, RemitError, RequestRejected
 from remit.core.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
+from remit.core.record import JsonObject
 from remit.kernel.graph_checks import GraphFault, GraphProblem, find_problems
 from remit.kernel.graph_walk import Layout, lay_out
 from remit.kernel.guards import Program, holds, parse_guard
+from remit.kernel.words import tokens_bound
 
 # A deployment runs a handful of graphs; a thousand nodes take about a megabyte.
 _GRAPHS_KEPT_MAX = 64
@@ -77,6 +80,9 @@ class CompiledGraph:
     sure: tuple[dict[str, int], ...]
     # Per node, by outcome: the ways to choose from, where one has to be.
     choices: tuple[dict[str, Choice], ...]
+    # By node, where it asks its model for something: the schema of the answer, and the bound on the instruction's tokens.
+    schemas: Mapping[int, JsonObject]
+    instruction_tokens: Mapping[int, int]
 
     def next_node(self, node_index: int, outcome: str, view: View) -> int:
         """Where a run goes from this node with this outcome. The view is asked only for what a condition needs."""
@@ -135,6 +141,12 @@ def _compile(data: bytes) -> CompiledGraph:
         start=layout.index[graph.start],
         sure=tuple(sure),
         choices=tuple(choices),
+        schemas=MappingProxyType(
+            {i: read_json(node.ask.schema) for i, node in enumerate(layout.nodes) if node.ask and node.ask.schema}
+        ),
+        instruction_tokens=MappingProxyType(
+            {i: tokens_bound(node.ask.instruction) for i, node in enumerate(layout.nodes) if node.ask}
+        ),
     )
 
 

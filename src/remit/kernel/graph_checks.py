@@ -10,6 +10,8 @@ from enum import StrEnum
 from itertools import islice
 
 from remit.core.budget import LEASABLE
+from remit.core.codec import read_json
+from remit.core.failure import RequestRejected
 from remit.core.graph import (
     BY_REGISTRY,
     BY_RESULT,
@@ -17,6 +19,7 @@ from remit.core.graph import (
     OUTCOMES,
     REQUIRED_WRITES,
     UNIVERSAL_OUTCOMES,
+    Ask,
     Edge,
     EndingClass,
     Node,
@@ -26,11 +29,14 @@ from remit.core.graph import (
 )
 from remit.core.lifecycle import LifecycleState
 from remit.core.record import Record
+from remit.core.schema import compile_schema
 from remit.kernel.graph_walk import Layout, Moves, cycles, endless_moves, reach, reversed_moves
 from remit.kernel.guards import GuardRefused, parse_guard
 
 # A message shows a long path by its ends; the problem itself carries all of it.
 _NAMES_SHOWN_MAX = 8
+# What a library says about a schema may be as long as the schema.
+_PROBLEM_CHARS_MAX = 300
 # More than anybody mends in one sitting; a broken graph of ten thousand nodes must not report itself ten thousand times.
 PROBLEMS_PER_CHECK_MAX = 100
 # Looking a member up in its enum, or asking it for a property, takes longer than the check it is needed for.
@@ -54,6 +60,9 @@ class GraphFault(StrEnum):
     MAP_WITHOUT_CHILDREN = "GRAPH_MAP_WITHOUT_CHILDREN"
     LEASE_UNKNOWN = "GRAPH_LEASE_UNKNOWN"
     ENDING_MISPLACED = "GRAPH_ENDING_MISPLACED"
+    ASK_MISPLACED = "GRAPH_ASK_MISPLACED"
+    ASK_CONTRADICTORY = "GRAPH_ASK_CONTRADICTORY"
+    ASK_SCHEMA_INVALID = "GRAPH_ASK_SCHEMA_INVALID"
     # 1: every node that is not a terminal has a way out
     WAY_OUT_MISSING = "GRAPH_WAY_OUT_MISSING"
     LAST_EDGE_CONDITIONAL = "GRAPH_LAST_EDGE_CONDITIONAL"
@@ -115,6 +124,8 @@ def is_well_formed(layout: Layout) -> Problems:
         if node.kind is not _TERMINAL and (node.ending is not None or node.writes):
             message = f"node {node.name!r} is a {node.kind} with an ending or writes, which only terminals have"
             yield GraphProblem(0, GraphFault.ENDING_MISPLACED, message, layout.path_to(position))
+        if node.ask is not None:
+            yield from _unfit_ask(node, node.ask, position, layout)
 
 
 def _misplaced_lifecycle(node: Node, position: int, layout: Layout) -> GraphProblem:
@@ -130,6 +141,35 @@ def _unfit_leases(node: Node, position: int, layout: Layout) -> Problems:
         if dimension not in LEASABLE or amount < 1:
             message = f"node {node.name!r} leases {dimension}={amount}; a lease is at least 1 of {', '.join(LEASABLE)}"
             yield GraphProblem(0, GraphFault.LEASE_UNKNOWN, message, layout.path_to(position))
+
+
+def _unfit_ask(node: Node, ask: Ask, position: int, layout: Layout) -> Problems:
+    path = layout.path_to(position)
+    if node.kind is not NodeKind.MODEL:
+        message = f"node {node.name!r} is a {node.kind} that asks a model something; move ask to a model node"
+        yield GraphProblem(0, GraphFault.ASK_MISPLACED, message, path)
+    if ask.schema and ask.grammar:
+        message = f"node {node.name!r} asks for a schema and for a grammar; an answer keeps to one of them"
+        yield GraphProblem(0, GraphFault.ASK_CONTRADICTORY, message, path)
+    if ask.must_call and (ask.schema or ask.grammar or ask.tools == ()):
+        message = f"node {node.name!r} demands a call, and also a shaped answer or no tools; ask for one of them"
+        yield GraphProblem(0, GraphFault.ASK_CONTRADICTORY, message, path)
+    if ask.schema and (problem := _schema_problem(ask.schema)):
+        message = f"node {node.name!r} asks for a schema that cannot be used: {problem}"
+        yield GraphProblem(0, GraphFault.ASK_SCHEMA_INVALID, message, path)
+
+
+def _schema_problem(text: str) -> str:
+    try:
+        schema = read_json(text)
+        if not isinstance(schema, dict):
+            return "it is no JSON object"
+        compile_schema(schema)
+    except (ValueError, RecursionError) as error:
+        return f"it is no JSON: {error}"[:_PROBLEM_CHARS_MAX]
+    except RequestRejected as refused:
+        return refused.message[:_PROBLEM_CHARS_MAX]
+    return ""
 
 
 def every_node_has_a_way_out(layout: Layout) -> Problems:

@@ -54,6 +54,7 @@ GUARD_NAMES: tuple[GuardName, ...] = (
     GuardName("iterations", GuardType.INT, "model calls that answered"),
     GuardName("attempt", GuardType.INT, "which attempt at an acceptable answer this is, from 1"),
     GuardName("turns", GuardType.INT, "turns written so far"),
+    GuardName("answer", GuardType.STRING, "the last answer; empty when it is longer than a kilobyte"),
     GuardName("answer_bytes", GuardType.INT, "size of the last answer in UTF-8 bytes"),
     GuardName("proposed_calls", GuardType.INT, "tool calls the last answer proposed"),
     GuardName("refused_calls", GuardType.INT, "tool calls refused in this run"),

@@ -64,6 +64,7 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "iterations": lambda tally, _: tally.state.iterations + tally.answers,
         "attempt": lambda tally, _: tally.state.repairs + 1,
         "turns": lambda tally, _: tally.state.seq + 1,
+        "answer": lambda tally, _: tally.answer if isinstance(tally.answer, str) else "",
         "answer_bytes": lambda tally, _: size_bytes(tally.answer),
         "proposed_calls": lambda tally, _: len(tally.proposed),
         "refused_calls": lambda tally, _: len(tally.state.refused) + _refused_now(tally),

@@ -332,6 +332,7 @@ class System:
             goal=terms.goal,
             role=terms.role,
             retrieves_context=kit.context is not None,
+            router=terms.router,
             session=session,
         )
 

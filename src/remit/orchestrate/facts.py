@@ -21,6 +21,7 @@ from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.envelope import REQUEST_MALFORMED
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
+from remit.core.inference import CALL_HINT_BYTES_MAX
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
 from remit.core.record import Text, replace, size_bytes
@@ -128,6 +129,8 @@ class Facts:
         messages = tuple(_stored(message, kept) for message in manifest.request.messages)
         bound = sum(_message_bound(position, message) for position, message in enumerate(messages))
         offer = sum(_offer_bound(tool) for tool in manifest.tools)
+        if manifest.tools and manifest.models[0].calls_by_grammar:
+            offer += CALL_HINT_BYTES_MAX
         pinned_manifest = replace(manifest, request=replace(manifest.request, messages=messages))
         return _read_back(RunStarted(pinned_manifest, bound, offer))
 
@@ -144,14 +147,16 @@ class Facts:
         if result.content or result.reasoning:
             said, thought = clean(result.content or ""), clean(result.reasoning or "")
             bound += size_bytes(said) + size_bytes(thought)
-            violations = () if proposed else self._output_violations(pinned(state), said)
+            violations = () if proposed else self._answer_violations(state, said)
             text, reasoning = stored(said, kept), stored(thought, kept)
         calls: list[ProposedCall] = []
         for call in proposed:
             judged, call_bound = self._proposed(state, call, kept, len(calls))
             calls.append(judged)
             bound += call_bound
-        return arrivals.ModelAnswered(report.command_id, text, reasoning, tuple(calls), usage, bound, violations)
+        return arrivals.ModelAnswered(
+            report.command_id, text, reasoning, tuple(calls), usage, bound, violations, report.offered
+        )
 
     def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
         """A call with its facts, and the bound on the tokens of its words."""
@@ -171,6 +176,14 @@ class Facts:
         violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, call.arguments)
         text = stored_bytes(canonical, digest, kept)
         return ProposedCall(call_id, tool_name, text, digest, violations), bound + len(canonical)
+
+    def _answer_violations(self, state: RunState, content: str) -> tuple[Violation, ...]:
+        """What the node asked for comes first; where it asked for nothing of its own, the request's contract holds."""
+        graph = state.graph
+        schema = None if graph is None else graph.schemas.get(state.node)
+        if schema is None:
+            return self._output_violations(pinned(state), content)
+        return self._checks.violations_in_json(schema, content)
 
     def _output_violations(self, manifest: Manifest, content: str) -> tuple[Violation, ...]:
         schema = manifest.request.output.schema

@@ -14,14 +14,17 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.graph import (
     REQUIRED_WRITES,
+    Ask,
     Edge,
     EndingClass,
     Graph,
     JoinRule,
     Node,
     NodeKind,
+    Sees,
     TerminalWrite,
     ToolRules,
 )
@@ -35,6 +38,7 @@ _GRAPH_KEYS = ("name", "start", "nodes", "exits")
 _NODE_KEYS = (*(field for field in Node.__struct_fields__ if field != "name"), "edges")
 _EDGE_KEYS = tuple(_EDGE_FIELDS)
 _RULE_KEYS = ToolRules.__struct_fields__
+_ASK_KEYS = Ask.__struct_fields__
 
 # The values of keys that choose from a short list, so that an error can show it.
 _CHOICES: Mapping[str, Collection[str]] = MappingProxyType(
@@ -45,6 +49,7 @@ _CHOICES: Mapping[str, Collection[str]] = MappingProxyType(
         "join": tuple(JoinRule),
         "ending": tuple(EndingClass),
         "writes": tuple(TerminalWrite),
+        "sees": tuple(Sees),
     }
 )
 
@@ -90,11 +95,25 @@ def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, li
         block["lease"] = tuple(_block(document, block["lease"], (), (*place, "lease")).items())
     if "rules" in block:
         block["rules"] = _block(document, block["rules"], _RULE_KEYS, (*place, "rules"))
+    if "ask" in block:
+        block["ask"] = _ask(document, block["ask"], (*place, "ask"))
     if block.get("kind") == NodeKind.TERMINAL:
         # A terminal that says nothing about it writes what every terminal must.
         block.setdefault("writes", REQUIRED_WRITES)
     node = _typed(document, {**block, "name": name}, Node, place)
     return node, [_edge(document, name, way, (*place, "edges", position)) for position, way in enumerate(ways)]
+
+
+def _ask(document: Document, value: Any, place: Place) -> dict[str, Any]:
+    """An ask, whose schema may be written as the mapping that it is."""
+    block = _block(document, value, _ASK_KEYS, place)
+    if isinstance(block.get("schema"), dict):
+        try:
+            block["schema"] = canonical_json(block["schema"]).decode()
+        except NotCanonical as error:
+            document.reject(YamlFault.VALUE_INVALID, f"{_spelled((*place, 'schema'))}: {error}", (*place, "schema"))
+    _typed(document, block, Ask, place)  # Here, where what is wrong with it can be told by its key.
+    return block
 
 
 def _edge(document: Document, source: str, value: Any, place: Place) -> Edge:

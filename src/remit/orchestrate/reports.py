@@ -20,10 +20,11 @@ from remit.core.tools import ToolResult
 
 
 class ModelSaid(Record):
-    """A model call returned."""
+    """A model call returned. `offered` are the tools that a router had shortlisted for it."""
 
     command_id: str
     result: ModelResult
+    offered: tuple[str, ...] = ()
 
 
 class ToolSaid(Record):

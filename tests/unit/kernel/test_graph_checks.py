@@ -8,6 +8,7 @@ import pytest
 from remit.core.graph import (
     EXITS,
     TERMINALS,
+    Ask,
     Edge,
     EndingClass,
     Graph,
@@ -73,6 +74,30 @@ BROKEN: dict[str, tuple[Graph, int, GraphFault, tuple[str, ...]]] = {
         0,
         GraphFault.START_UNKNOWN,
         (),
+    ),
+    "a tool node that asks a model": (
+        graph(changed(ACT, ask=Ask("Be brief."))),
+        0,
+        GraphFault.ASK_MISPLACED,
+        ("think", "act"),
+    ),
+    "an ask for two shapes": (
+        graph(changed(THINK, ask=Ask(schema="{}", grammar='root ::= "yes"'))),
+        0,
+        GraphFault.ASK_CONTRADICTORY,
+        ("think",),
+    ),
+    "an ask for a call of none": (
+        graph(changed(THINK, ask=Ask(tools=(), must_call=True))),
+        0,
+        GraphFault.ASK_CONTRADICTORY,
+        ("think",),
+    ),
+    "an ask for what is no schema": (
+        graph(changed(THINK, ask=Ask(schema='{"type": "sentence"}'))),
+        0,
+        GraphFault.ASK_SCHEMA_INVALID,
+        ("think",),
     ),
     "a node declared twice": (
         Graph("sample", "think", (THINK, ACT, CHECK, THINK, *TERMINALS), EDGES, EXITS),
@@ -370,6 +395,13 @@ def test_every_fault_is_found_somewhere() -> None:
     found |= {problem.code for problem in problems_of(graph(unknown))}
     found |= {problem.code for problem in problems_of(Graph("loop", "a", (Node("a", NodeKind.MODEL),), ()))}
     assert found == set(GraphFault)
+
+
+@pytest.mark.parametrize("schema", ["{", "[]", "[" * 5000, '{"pattern": "("}'])
+def test_a_schema_that_cannot_be_used_is_named_with_its_node(schema: str) -> None:
+    problem = only_problem(graph(changed(THINK, ask=Ask(schema=schema))))
+    assert problem.code is GraphFault.ASK_SCHEMA_INVALID
+    assert "'think'" in problem.message
 
 
 def test_a_start_that_is_no_node_is_reported_without_blaming_the_nodes() -> None:

@@ -15,7 +15,8 @@ from remit.core.envelope import ID_CHARS_MAX, REQUEST_MALFORMED
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, RequestRejected
 from remit.core.goal import Goal
-from remit.core.inference import ModelResult
+from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
+from remit.core.inference import CALL_HINT_BYTES_MAX, ModelInfo, ModelResult
 from remit.core.manifest import Manifest
 from remit.core.messages import Message, Role, assistant_message, tool_message, user_message
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, digest_of, replace
@@ -97,6 +98,20 @@ class TestAnAnswer:
         assert answered(facts, ModelResult('{"ok": 1}'), run).violations == ()
         assert answered(facts, ModelResult("{}"), run).violations[0].keyword == "required"
         assert answered(facts, ModelResult("no json"), run).violations[0].keyword == "json"
+
+    def test_an_answer_is_checked_against_what_its_node_asked_for(self, facts: Facts) -> None:
+        node = Node("think", NodeKind.MODEL, ask=Ask(schema='{"type": "integer"}'))
+        graph = Graph("one", "think", (node, *TERMINALS), (Edge("think", "done"),), EXITS)
+        run = Run(manifest_of(request=structured({"type": "object"}), graph=graph))
+        assert answered(facts, ModelResult("7"), run).violations == ()
+        assert answered(facts, ModelResult("{}"), run).violations[0].keyword == "type"
+
+    def test_what_a_router_shortlisted_is_kept(self, facts: Facts) -> None:
+        run = Run()
+        report = reports.ModelSaid(run.open(CallModel)[0].id, ModelResult("hello"), ("look",))
+        arrival = complete(facts, run, report)
+        assert isinstance(arrival, ModelAnswered)
+        assert arrival.offered == ("look",)
 
     def test_an_answer_without_words_is_not_checked(self, facts: Facts) -> None:
         run = Run(manifest_of(request=structured({"type": "object"})))
@@ -445,6 +460,12 @@ class TestTheFirstArrival:
         assert facts.started(manifest, []).offer_tokens_bound == 0
         assert facts.started(manifest, []).messages_tokens_bound == len("please") + MESSAGE_TOKENS_OVERHEAD
         assert facts.started(manifest_of(), []).offer_tokens_bound > 0
+
+    def test_a_model_that_calls_by_grammar_is_told_how(self, facts: Facts) -> None:
+        manifest = manifest_of()
+        small = replace(manifest, models=(ModelInfo("small", calls_by_grammar=True),))
+        bounds = [facts.started(one, []).offer_tokens_bound for one in (manifest, small)]
+        assert bounds[1] - bounds[0] == CALL_HINT_BYTES_MAX
 
     def test_the_bound_of_a_message_covers_every_field(self, facts: Facts) -> None:
         plain = bound_of(facts, assistant_message("text"))

@@ -10,12 +10,14 @@ from remit.core.graph import (
     EXITS,
     OWN_OUTCOMES,
     TERMINALS,
+    Ask,
     Edge,
     EndingClass,
     Graph,
     JoinRule,
     Node,
     NodeKind,
+    Sees,
     TerminalWrite,
     ToolRules,
     graph_version,
@@ -227,3 +229,52 @@ def test_the_documentation_shows_the_outcomes_of_every_kind() -> None:
         f"| {kind} | {', '.join(f'`{outcome}`' for outcome in own)} |" for kind, own in OWN_OUTCOMES.items() if own
     )
     assert rows in DOCS.read_text(encoding="utf-8")
+
+
+ASKING = (
+    """
+name: asking
+start: think
+nodes:
+  think:
+    kind: model
+    ask: {ask}
+    edges: [done]
+"""
+    + ENDS
+)
+
+
+def test_an_ask_holds_what_its_node_wants_of_the_model() -> None:
+    ask = "{instruction: Sort it., tools: [look], must_call: true, max_tokens: 9, sees: results}"
+    node = parse_graph(ASKING.replace("{ask}", ask), "flow.yaml").nodes[0]
+    assert node.ask == Ask("Sort it.", ("look",), must_call=True, max_tokens=9, sees=Sees.RESULTS)
+
+
+@pytest.mark.parametrize("schema", ["{type: object, required: [a]}", """'{"required":["a"],"type":"object"}'"""])
+def test_a_schema_is_written_as_a_mapping_or_as_its_text(schema: str) -> None:
+    node = parse_graph(ASKING.replace("{ask}", f"{{schema: {schema}}}"), "flow.yaml").nodes[0]
+    assert node.ask is not None
+    assert node.ask.schema == '{"required":["a"],"type":"object"}'
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        ("{sees: results_only}", "everything, request, results"),
+        ("{instructions: x}", "did you mean 'instruction'"),
+        ("{schema: {maximum: .inf}}", "not finite"),
+        ("politely", "must be a mapping"),
+    ],
+)
+def test_a_wrong_ask_is_refused_with_its_place(ask: str, expected: str) -> None:
+    rejection = rejection_of(ASKING.replace("{ask}", ask))
+    assert expected in rejection.message
+    assert "nodes.think.ask" in rejection.message
+
+
+def test_what_a_node_sees_is_one_of_three() -> None:
+    for sees in Sees:
+        node = parse_graph(ASKING.replace("{ask}", f"{{sees: {sees}}}"), "flow.yaml").nodes[0]
+        assert node.ask is not None
+        assert node.ask.sees is sees

@@ -46,9 +46,13 @@ def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
     state, manifest = tally.state, tally.manifest
     model = manifest.models[0]
     input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
+    wanted = manifest.request.hints.max_tokens
+    if (ask := node.ask) is not None:
+        input_tokens += tally.graph.instruction_tokens[tally.node]
+        wanted = ask.max_tokens or wanted
     if input_tokens > state.caps[_CONTEXT]:
         return exhausted(tally, Dimension.CONTEXT_TOKENS, input_tokens)
-    max_tokens, tokens_left = manifest.request.hints.max_tokens or OUTPUT_TOKENS_DEFAULT, tally.left[_OUTPUT]
+    max_tokens, tokens_left = wanted or OUTPUT_TOKENS_DEFAULT, tally.left[_OUTPUT]
     if max_tokens > tokens_left:
         max_tokens = tokens_left
     if max_tokens <= 0:

@@ -7,10 +7,12 @@ from remit.core.budget import Budget, Dimension
 from remit.core.commands import CallModel, SetTimer, TimerPurpose
 from remit.core.contract import ExecutionHints, SystemRequest
 from remit.core.failure import Ending, ErrorCode
+from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import user_message
 from remit.core.usage import TokenUsage
 from remit.kernel.rules.model import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, ENDING_OF, backoff_ms
+from remit.kernel.words import tokens_bound
 from tests.unit.kernel.builders import MESSAGES_TOKENS, OFFER_TOKENS, Run, manifest_of, wants
 
 RETRYABLE = [
@@ -46,6 +48,31 @@ def test_the_next_call_reads_everything_that_was_said_meanwhile() -> None:
     command = run.open(CallModel)[0]
     assert command.messages_count == 4
     assert dict(command.reserved)[Dimension.INPUT_TOKENS] == MESSAGES_TOKENS + OFFER_TOKENS + 40 + 28 + 12
+
+
+def asking(ask: Ask) -> Graph:
+    nodes = (Node("sort", NodeKind.MODEL, ask=ask), Node("answer", NodeKind.MODEL), *TERMINALS)
+    edges = (Edge("sort", "answer", condition="answer == 'refund'"), Edge("sort", "done"), Edge("answer", "done"))
+    return Graph("asking", "sort", nodes, edges, EXITS)
+
+
+def test_what_a_node_asks_is_reserved_for() -> None:
+    command = Run(manifest_of(graph=asking(Ask("Sort it.", max_tokens=5)))).open(CallModel)[0]
+    assert command.max_tokens == 5
+    expected = MESSAGES_TOKENS + OFFER_TOKENS + tokens_bound("Sort it.")
+    assert dict(command.reserved)[Dimension.INPUT_TOKENS] == expected
+
+
+def test_a_node_that_names_no_limit_has_that_of_the_request() -> None:
+    run = Run(manifest_of(request=hinting(9), graph=asking(Ask("Sort it."))))
+    assert run.open(CallModel)[0].max_tokens == 9
+
+
+@pytest.mark.parametrize(("answer", "path"), [("refund", ["sort", "answer"]), ("other", ["sort", "done"])])
+def test_a_condition_may_look_at_the_answer(answer: str, path: list[str]) -> None:
+    run = Run(manifest_of(graph=asking(Ask("Sort it."))))
+    run.says(answer)
+    assert run.path() == path
 
 
 def test_an_answer_leads_to_the_check() -> None:
