@@ -19,6 +19,7 @@ from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
+from remit.core.recovery import Recovery
 from remit.core.signing import Signer
 from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
@@ -37,6 +38,9 @@ HOME_DEFAULT = ".remit"
 # Models are large and the same for every store, so they have one folder for all of a user's.
 MODELS_VARIABLE = "REMIT_MODELS"
 MODELS_DEFAULT = "~/.local/share/remit/models"
+# What others agreed on to ask programs for less colour, see no-color.org.
+NO_COLOUR_VARIABLE = "NO_COLOR"
+TERMINAL_VARIABLE = "TERM"
 
 # Crockford's alphabet: no letter that reads as a digit, so an id can be read out.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -93,6 +97,9 @@ class Watcher(Protocol):
     def restarted(self, run_id: str) -> None:
         """What the model said since the last turn is void; it begins anew."""
 
+    def recovered(self, run_id: str, recovery: Recovery) -> None:
+        """A run was taken up again, and so many of its calls made anew."""
+
     def abandoned(self, run_id: str, tool: str) -> None:
         """The system was closed while a call went on that had been told to stop."""
 
@@ -109,7 +116,7 @@ def watched(kit: Kit, watcher: Watcher) -> Kit:
         else:
             watcher.restarted(run_id)
 
-    return replace(kit, on_turn=on_turn, on_chunk=on_chunk)
+    return replace(kit, on_turn=on_turn, on_chunk=on_chunk, on_recovered=watcher.recovered)
 
 
 def kit_for(engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None) -> Kit:
@@ -205,3 +212,9 @@ async def _closing(system: System, watcher: Watcher | None = None) -> AsyncItera
         if watcher is not None:
             for call in system.abandoned:
                 watcher.abandoned(call.run_id, call.tool)
+
+
+def wants_colour(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether whoever looks at a terminal wants colours: NO_COLOR and a terminal that calls itself dumb say no."""
+    environment = os.environ if environment is None else environment
+    return not environment.get(NO_COLOUR_VARIABLE) and environment.get(TERMINAL_VARIABLE) != "dumb"

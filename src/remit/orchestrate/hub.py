@@ -260,6 +260,8 @@ class Hub:
         self._kits[run_id] = kit
         if (on_turn := kit.on_turn) is not None:
             live.on_turn = lambda turn: _told(on_turn, live, turn)
+        if (on_recovered := kit.on_recovered) is not None:
+            live.on_recovered = lambda recovery: on_recovered(run_id, recovery)
         return live
 
     async def _taken_up(self, run_id: str, kit: Kit | None = None) -> tuple[Live, bool]:

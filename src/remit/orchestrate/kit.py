@@ -14,8 +14,10 @@ from remit.core.budget import Budget
 from remit.core.events import Turn
 from remit.core.goal import Goal
 from remit.core.graph import Graph
+from remit.core.inference import Routing
 from remit.core.lifecycle import AgentRole
 from remit.core.messages import Message
+from remit.core.recovery import Recovery
 from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState
 from remit.tool.registry import Registry
@@ -36,6 +38,8 @@ class ContextProvider(Protocol):
 OnTurn = Callable[[RunState, Turn], None]
 # Told what a model is saying, by the run it says it in. It is provisional until its turn is written.
 OnChunk = Callable[[str, StreamChunk | Restarted], None]
+# Told what was done about the open calls of a run when it was taken up again.
+OnRecovered = Callable[[str, Recovery], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class Kit:
     context: ContextProvider | None = None
     on_turn: OnTurn | None = None
     on_chunk: OnChunk | None = None
+    on_recovered: OnRecovered | None = None
 
 
 def kit_of(engine: Engine, tools: Registry | None = None) -> Kit:
@@ -65,6 +70,8 @@ class Terms:
     # None stands for the graph of the request's mode.
     graph: Graph | None = None
     role: AgentRole = AgentRole.GENERAL
+    # Who shortlists the tools before a model is asked.
+    router: Routing = Routing.AUTO
 
 
 STANDARD_TERMS = Terms()

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from remit.core.commands import Command
 from remit.core.events import Turn
+from remit.core.recovery import Recovery
 from remit.core.signing import SignedDeletion
 from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead, Snapshot
 from remit.kernel.state import RunState
@@ -20,7 +21,7 @@ from remit.orchestrate.reports import Report
 class Live:
     """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
 
-    __slots__ = ("conversation", "on_turn", "recovered_seq", "run_id", "snapshot_seq", "state")
+    __slots__ = ("conversation", "on_recovered", "on_turn", "recovered_seq", "run_id", "snapshot_seq", "state")
 
     def __init__(self, run_id: str, state: RunState) -> None:
         self.run_id = run_id
@@ -32,6 +33,8 @@ class Live:
         self.recovered_seq = -1
         # Told of every turn that is taken here, after it was written and before anyone acts on it.
         self.on_turn: Callable[[Turn], None] | None = None
+        # Told what was done about its open calls when the run is taken up again.
+        self.on_recovered: Callable[[Recovery], None] | None = None
 
 
 class Journal(Protocol):

@@ -7,13 +7,18 @@ Rule 4: a fork whose copying was cut off is copied to its end before anything el
 """
 
 from remit.core.arrivals import ToolOutcomeLost
+from remit.core.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
 from remit.core.failure import RequestRejected
+from remit.core.recovery import Recovery
 from remit.kernel.state import is_safe_to_repeat, pinned
 from remit.orchestrate.offspring import copy_turns
 from remit.orchestrate.ports import Live
 from remit.orchestrate.runner import Runner
 
 RUN_NOT_FOUND = "RUN_NOT_FOUND"
+
+# Questions and timers are no calls: a person is not asked twice, and a timer costs nothing.
+_CALLS = (CallModel, CallTool, ReconcileTool, CallCode, Retrieve, StartChild)
 
 
 async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live:
@@ -26,6 +31,8 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live
         await copy_turns(runner.journal, origin, run_id)
         await runner.catch_up(live)
     live.recovered_seq = live.state.seq
+    repeated: list[Command] = []
+    lost = 0
     # Hearing of a lost outcome may end the run, which closes commands further down the list.
     for command in [*live.state.open.values(), *live.state.parting]:
         is_parting = command in live.state.parting
@@ -33,6 +40,17 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live
             continue
         if is_safe_to_repeat(live.state, command):
             runner.dispatch.send(live, command)
+            repeated.append(command)
         elif command.id not in live.state.doubted:
             await runner.advance(live, ToolOutcomeLost(command.id))
+            lost += 1
+    if live.on_recovered is not None:
+        live.on_recovered(_told(live, repeated, lost))
     return live
+
+
+def _told(live: Live, repeated: list[Command], lost: int) -> Recovery:
+    mutating = [command for command in repeated if isinstance(command, CallTool) and command.mutating]
+    keyed = sum(live.state.tools[command.tool].idempotent for command in mutating)
+    calls = sum(isinstance(command, _CALLS) for command in repeated)
+    return Recovery(live.recovered_seq, calls - len(mutating), keyed, len(mutating) - keyed, lost)

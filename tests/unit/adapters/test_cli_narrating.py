@@ -7,6 +7,7 @@ from remit.adapters.cli.terminal import Terminal
 from remit.core.arrivals import PauseRequested
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
+from remit.core.recovery import Recovery
 from tests.unit.adapters.desk import Screen
 
 REQUEST = SystemRequest(messages=())
@@ -71,3 +72,19 @@ def test_a_call_that_did_not_stop_is_told_beside_the_answer() -> None:
         "",
         "a call of tool 'post' in run r did not stop and was abandoned\n",
     )
+
+
+def test_whoever_resumes_learns_in_figures_what_was_done_again() -> None:
+    remarks = io.StringIO()
+    narrator = Narrator(Terminal(Screen(), remarks), "r")
+    narrator.tell_recovery()
+    narrator.recovered("other", Recovery(1, safe_repeated=9))
+    narrator.recovered("r", Recovery(7, safe_repeated=2))
+    narrator.tell_recovery()
+    narrator.recovered("r", Recovery(8, keyed_repeated=1, lost=1))
+    narrator.tell_recovery()
+    assert remarks.getvalue().splitlines() == [
+        "taken up after turn 7: mutating effects executed twice 0, safe calls repeated 2",
+        "taken up after turn 8: mutating effects executed twice 0, safe calls repeated 0, "
+        "made again under the same key 1, outcomes nobody knows 1",
+    ]

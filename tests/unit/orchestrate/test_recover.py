@@ -8,7 +8,10 @@ from remit.core.budget import Budget
 from remit.core.commands import AskHuman, CallModel, CallTool, Command, ForkRun, ReconcileTool, SetTimer
 from remit.core.failure import Ending, RequestRejected
 from remit.core.manifest import Manifest
+from remit.core.record import replace
+from remit.core.recovery import Recovery
 from remit.core.tools import ToolResult
+from remit.kernel.state import RunState
 from remit.orchestrate.fork import fork
 from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import RUN_NOT_FOUND, recover
@@ -102,6 +105,33 @@ def test_a_tool_that_keeps_accounts_is_asked_first() -> None:
         await until_called(before, "pay")
         live = await recover(after.runner, "run")
         assert sent_to(after) == opened(live, ReconcileTool) != []
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [
+        ((), Recovery(1, safe_repeated=1)),
+        (("look", "look"), Recovery(2, safe_repeated=2)),
+        (("put",), Recovery(3, keyed_repeated=1)),
+        (("write",), Recovery(3, lost=1)),
+        (("pay",), Recovery(3, lost=1)),
+    ],
+)
+def test_whoever_takes_a_run_up_learns_what_was_done_about_its_calls(
+    tools: tuple[str, ...], expected: Recovery
+) -> None:
+    async def scene() -> None:
+        before, after = processes()
+        if tools:
+            await until_called(before, *tools)
+        else:
+            await before.runner.start(manifest_of())
+        live, told = Live("run", RunState()), list[Recovery]()
+        live.on_recovered = told.append
+        await recover(after.runner, "run", live)
+        assert told == [replace(expected, seq=len(await before.journal.read("run")) - 1 - bool(expected.lost))]
 
     play(scene())
 

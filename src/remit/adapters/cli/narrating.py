@@ -12,6 +12,7 @@ from remit.adapters.cli.looping import Interrupted, in_loop
 from remit.adapters.cli.terminal import Terminal
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
+from remit.core.recovery import Recovery
 from remit.observe.logs import correlation_of, run_logger
 
 _log = logging.getLogger(__name__)
@@ -24,6 +25,7 @@ class Narrator:
         self.run_id = run_id
         # What was last shown of an answer that a turn has since been written for.
         self.shown = ""
+        self.recovery: Recovery | None = None
         self._terminal = terminal
         self._saying = ""
 
@@ -50,6 +52,24 @@ class Narrator:
             self._end_line()
             self._terminal.remark("the model is asked again; what it said since the last step is void")
             self._saying = ""
+
+    def recovered(self, run_id: str, recovery: Recovery) -> None:
+        """A run was taken up again; whoever resumed it is told what was done about its open calls."""
+        if run_id == self.run_id:
+            self.recovery = recovery
+
+    def tell_recovery(self) -> None:
+        """Say what taking the run up again came to, in figures that whoever answers for it can check."""
+        if (found := self.recovery) is None:
+            return
+        lines = [
+            f"mutating effects executed twice {found.blindly_repeated}",
+            f"safe calls repeated {found.safe_repeated}",
+        ]
+        lines += [f"made again under the same key {found.keyed_repeated}" for _ in range(bool(found.keyed_repeated))]
+        lines += [f"outcomes nobody knows {found.lost}" for _ in range(bool(found.lost))]
+        self._terminal.remark(f"taken up after turn {found.seq}: {', '.join(lines)}")
+        self.recovery = None
 
     def abandoned(self, run_id: str, tool: str) -> None:
         """A call went on although it was told to stop."""

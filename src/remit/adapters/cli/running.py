@@ -114,23 +114,24 @@ def resume(
 
         async with reopened(common.settings(), watcher=narrator) as system:
             if every:
-                return await _resume_all(system, terminal, accepts)
+                return await _resume_all(system, terminal, narrator, accepts)
             narrator.run_id = (await system.archive.find(run)).run_id
-            response = await _resumed(system, narrator.run_id, accepts)
+            response = await _resumed(system, narrator, accepts)
             return await give(terminal, system, response, said=narrator.shown)
 
     return narrated(narrator, play())
 
 
-async def _resume_all(system: "System", terminal: Terminal, accepts: str) -> int:
+async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, accepts: str) -> int:
     """Go on with one run after the other. One that fails does not keep the others from going on."""
     codes = [EXIT_OK]
     for run_id in await system.end_orphans():
         terminal.remark(f"run {run_id} is cancelled: the run that started it has ended")
     for entry in reversed(await system.archive.runs(open_only=True)):
         terminal.remark(f"run {entry.run_id}:")
+        narrator.run_id = entry.run_id
         try:
-            response = await _resumed(system, entry.run_id, accepts)
+            response = await _resumed(system, narrator, accepts)
         except RemitError as error:
             terminal.complain(error)
             codes.append(EXIT_FAILED)
@@ -139,12 +140,14 @@ async def _resume_all(system: "System", terminal: Terminal, accepts: str) -> int
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-async def _resumed(system: "System", run_id: str, accepts: str) -> SystemResponse:
+async def _resumed(system: "System", narrator: Narrator, accepts: str) -> SystemResponse:
     """A run at its next rest; changed code is accepted in the name of whoever accepts it."""
+    run_id = narrator.run_id
     changed = await system.archive.changed_sources(run_id) if accepts else ()
     response = await system.resume(run_id, accepted=changed, by=accepts)
     # The parent of a child that has ended goes on by itself, and leaving now would stop it.
     await system.settle()
+    narrator.tell_recovery()
     return response
 
 
