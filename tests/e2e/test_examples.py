@@ -1,0 +1,51 @@
+"""Every example runs as it stands, and shows what it promises."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def shown_by(example: str, folder: Path) -> list[str]:
+    """What an example prints; it complains about nothing."""
+    command = [sys.executable, EXAMPLES / example]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_every_script_is_run_by_a_test_of_this_file() -> None:
+    # The tools of the script for `remit run` are no script.
+    scripts = {path.name for path in EXAMPLES.glob("*.py")} - {"support_tools.py"}
+    assert scripts == {"agent_loop.py", "kill_and_resume.py", "local_model.py"}
+
+
+def test_the_agent_tells_the_whole_conversation(tmp_path: Path) -> None:
+    shown = shown_by("agent_loop.py", tmp_path)
+    assert shown[-5:] == [
+        "    system: You answer for the support desk.",
+        "      user: Where is order 42?",
+        " assistant: Order 42, a tea set, was delivered.",
+        "      user: It arrived broken. I want my money back.",
+        " assistant: You get 129.00 back.",
+    ]
+    assert "  [refund] paid back 12900 cents for order 42" in shown
+
+
+def test_a_killed_payment_is_made_once(tmp_path: Path) -> None:
+    assert shown_by("kill_and_resume.py", tmp_path) == [
+        "killed while it was paying",
+        "resumed: Ada has her 15.00.",
+        "payments in the ledger: 1",
+        "as it was written: True",
+        "decided again: 5 of 5 turns are the same",
+    ]
+
+
+@pytest.mark.model
+def test_the_local_model_calls_the_tool_that_is_asked_for(tmp_path: Path) -> None:
+    shown = shown_by("local_model.py", tmp_path)
+    assert [line for line in shown if line.startswith("  [")] == ["  [stock] 3", "  [price] 129 euros"]
