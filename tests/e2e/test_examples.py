@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 def shown_by(example: str, folder: Path) -> list[str]:
     """What an example prints; it complains about nothing."""
-    command = [sys.executable, EXAMPLES / example]
+    command = [sys.executable, str(EXAMPLES / example)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
@@ -39,9 +39,9 @@ def test_a_killed_payment_is_made_once(tmp_path: Path) -> None:
     assert shown_by("kill_and_resume.py", tmp_path) == [
         "killed while it was paying",
         "resumed: Ada has her 15.00.",
-        "payments in the ledger: 1",
         "as it was written: True",
         "decided again: 5 of 5 turns are the same",
+        "payments in the ledger: 1",
     ]
 
 

@@ -1,0 +1,90 @@
+"""The demo tells its story with real commands, and fails when one of them does."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from remit.adapters.cli.demo import story
+from remit.core.failure import RequestRejected
+from tests.unit.adapters.desk import Desk
+
+# A node shows its model no more than it needs, so the instruction tells which reply is wanted.
+REPLIES: list[dict[str, object]] = [
+    {"when": "Which of these is it", "text": "refund"},
+    {"when": "Write down as JSON", "text": '{"order_id":"4711","problem":"broken"}'},
+    {"when": "Look the order up", "tool_calls": [{"name": "lookup_order", "arguments": {"order_id": "4711"}}]},
+    {"when": "Pay the order back", "tool_calls": [{"name": "refund_order", "arguments": {"order_id": "4711"}}]},
+    {"text": "We are sorry for the trouble. We have paid back the money for your order 4711."},
+]
+PROOFS = ["approve", "trace", "explain", "verify", "replay"]
+
+
+def script_in(folder: Path, *, delay_ms: int = 0) -> str:
+    replies = [{**reply, "delay_ms": delay_ms} for reply in REPLIES]
+    (folder / "desk.script.json").write_text(json.dumps({"replies": replies}))
+    return f"scripted:{folder / 'desk.script.json'}"
+
+
+def typed_in(values: dict[str, object]) -> list[tuple[str, int]]:
+    commands = values["commands"]
+    assert isinstance(commands, list)
+    return [(command["command"].split()[1], command["exit_code"]) for command in commands]
+
+
+@pytest.mark.slow
+def test_with_nobody_there_the_demo_decides_in_the_name_of_demo_and_says_so(desk: Desk, tmp_path: Path) -> None:
+    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", script_in(tmp_path))
+    assert said.code == 0, said.out + said.err
+    assert "plays the person, as identity `demo`" in said.out
+    assert "remit demo --kill" in said.out
+
+
+@pytest.mark.slow
+def test_every_command_of_the_demo_is_told_to_programs_with_its_exit_code(desk: Desk, tmp_path: Path) -> None:
+    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", script_in(tmp_path), "--json")
+    assert typed_in(said.values) == [("run", 3), *((proof, 0) for proof in PROOFS)]
+    assert said.values["ok"] is True
+
+
+@pytest.mark.slow
+def test_a_killed_demo_is_resumed_and_plays_to_its_end(desk: Desk, tmp_path: Path) -> None:
+    engine = script_in(tmp_path, delay_ms=400)
+    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", engine, "--kill", "--json")
+    assert typed_in(said.values) == [("run", -9), ("resume", 3), *((proof, 0) for proof in PROOFS)]
+
+
+def test_a_demo_whose_run_fails_says_so_and_proves_nothing(desk: Desk, tmp_path: Path) -> None:
+    said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", "scripted:nowhere.yaml", "--json")
+    assert (said.code, said.values["ok"]) == (1, False)
+    assert typed_in(said.values) == [("run", 1)]
+
+
+def test_files_that_somebody_has_changed_are_kept_and_the_ledger_is_new(tmp_path: Path) -> None:
+    folder = story.set_up(tmp_path / "play")
+    (folder / "ticket.txt").write_text("Where is order 4712?")
+    (folder / story.LEDGER).write_text("old")
+    assert story.set_up(folder) == folder
+    assert (folder / "ticket.txt").read_text() == "Where is order 4712?"
+    assert not (folder / story.LEDGER).exists()
+
+
+def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "play").write_text("a file")
+    with pytest.raises(RequestRejected, match="play") as caught:
+        story.set_up(tmp_path / "play")
+    assert caught.value.code == story.FOLDER_UNUSABLE
+
+
+@pytest.mark.parametrize(("typed", "expected"), [("y", True), ("YES ", True), ("", False), ("no", False)])
+def test_only_a_yes_is_a_yes(monkeypatch: pytest.MonkeyPatch, typed: str, expected: bool) -> None:
+    monkeypatch.setattr("builtins.input", lambda prompt: typed)
+    assert story.is_approved() is expected
+
+
+def test_silence_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def close(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", close)
+    assert story.is_approved() is False
