@@ -31,7 +31,7 @@ export UV_SYSTEM_CERTS ?= $(if $(CERTIFICATES),true,false)
 .DEFAULT_GOAL := check
 
 run: $(READY)
-	@$(BIN)/python scripts/demo.py
+	@$(BIN)/remit demo
 
 check: static
 	@echo "==> tests ($(SEEDS_CHECK) seeds)"

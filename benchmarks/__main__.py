@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from benchmarks.local import local_lines, local_values, measure_local
 from benchmarks.measure import FULL
 from benchmarks.report import as_text, as_values, measure
 
@@ -12,8 +13,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what remit costs.")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
-    report = measure(FULL)
-    print(json.dumps(as_values(report)) if options.json else as_text(report))
+    report, local = measure(FULL), measure_local()
+    if options.json:
+        print(json.dumps({**as_values(report), "local": local_values(local)}))
+    else:
+        print(as_text(report), "", *local_lines(local), sep="\n")
 
 
 if __name__ == "__main__":

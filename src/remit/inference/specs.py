@@ -1,4 +1,4 @@
-"""Engine specs: a short text that says which engine to open, such as `scripted:replies.yaml`.
+"""Engine specs: a short text that says which engine to open, such as `scripted:replies.yaml` or `local`.
 
 Rule 1: what opened an engine opens it again: the manifest keeps the spec, and whoever resumes a run reads it there.
 Rule 2: a kind nobody knows is refused with those that are known.
@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.manifest import Source
@@ -30,16 +31,16 @@ NO_SETTINGS = EngineSettings()
 def open_engine(spec: str, *, base: Path, settings: EngineSettings = NO_SETTINGS) -> Engine:
     """The engine that a spec names; paths in it start from `base`."""
     kind, _, rest = spec.partition(":")
-    opener = _OPENERS.get(kind)
-    if opener is None:
-        known = ", ".join(f"{name}:{takes}" for name, (takes, _) in _OPENERS.items())
+    found = _KINDS.get(kind)
+    if found is None:
+        alone = [name for name, each in _KINDS.items() if each.stands_alone]
+        known = ", ".join([*alone, *(f"{name}:{each.takes}" for name, each in _KINDS.items())])
         message = f"engine {spec[:80]!r} is of no known kind; known are {known}"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    takes, open_it = opener
-    if not rest:
-        message = f"engine {spec[:80]!r} names nothing to open; write {kind}:{takes}"
+    if not rest and not found.stands_alone:
+        message = f"engine {spec[:80]!r} names nothing to open; write {kind}:{found.takes}"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    return open_it(rest, base, settings)
+    return found.open(rest, base, settings)
 
 
 def engine_spec(engine: Engine) -> str:
@@ -61,7 +62,30 @@ def _scripted(file: str, base: Path, settings: EngineSettings) -> Engine:
     return ScriptedEngine.from_file(base / file)
 
 
-# Each kind, what follows its colon, and what opens it.
-_OPENERS: Mapping[str, tuple[str, Callable[[str, Path, EngineSettings], Engine]]] = MappingProxyType(
-    {SCRIPTED: ("FILE", _scripted)}
+def _local(model: str, base: Path, settings: EngineSettings) -> Engine:
+    from remit.inference.local import open_local
+
+    return open_local(model, base, models=settings.models)
+
+
+def _openai(model: str, base: Path, settings: EngineSettings) -> Engine:
+    from remit.inference.openai import open_openai
+
+    return open_openai(model, settings)
+
+
+class _Kind(NamedTuple):
+    """A kind of engine: what follows its colon, what opens it, and whether its name alone says enough."""
+
+    takes: str
+    open: Callable[[str, Path, EngineSettings], Engine]
+    stands_alone: bool = False
+
+
+_KINDS: Mapping[str, _Kind] = MappingProxyType(
+    {
+        SCRIPTED: _Kind("FILE", _scripted),
+        "local": _Kind("MODEL", _local, stands_alone=True),
+        "openai": _Kind("MODEL", _openai),
+    }
 )

@@ -1,11 +1,18 @@
 """Text from models, tools and people, made fit for a terminal, a log line or a sentence.
 
 Rule 1: nothing that a terminal obeys, and nothing that hides or turns text around, is left as it is: control and format
-        characters, line ends, lone surrogates, unusual spaces and whatever has no printed form become escapes.
+        characters, line ends, lone surrogates, unusual spaces and whatever has no printed form or is not seen become escapes.
 Rule 2: a backslash becomes two, so that an escape is never mistaken for the text itself.
 """
 
+import re
+
 _CUT = "…"
+# What Unicode calls printable and nobody sees: fillers, joiners, and selectors that can carry a hidden text. The two
+# selectors between a plain and a colourful sign (U+FE0E, U+FE0F) belong to everyday text and stay.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0d\uffa0\U00016fe4\U000e0100-\U000e01ef]"
+)
 
 
 def plain(text: str, limit: int = 0) -> str:
@@ -27,12 +34,17 @@ def plain(text: str, limit: int = 0) -> str:
     return "".join([*kept, _CUT])
 
 
+def is_seen(text: str) -> bool:
+    """Whether a terminal prints every character of a text, and a reader sees it."""
+    return text.isprintable() and (text.isascii() or _UNSEEN.search(text) is None)
+
+
 def _is_plain(text: str) -> bool:
-    return text.isprintable() and "\\" not in text
+    return "\\" not in text and is_seen(text)
 
 
 def _shown(character: str) -> str:
     """A character as it may be printed."""
     if character == "\\":
         return "\\\\"
-    return character if character.isprintable() else character.encode("unicode_escape").decode()
+    return character if is_seen(character) else character.encode("unicode_escape").decode()

@@ -5,14 +5,16 @@ Rule 2: a row is for programs: everything a turn holds.
 Rule 3: whatever a model, a tool or a person said is shown as data, never as something a terminal obeys.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from remit.core.arrivals import ProposedCall, RunStarted
 from remit.core.budget import FIELDS
 from remit.core.codec import read_json, turn_to_json
 from remit.core.commands import COMMANDS, Packet
 from remit.core.events import Turn
-from remit.core.record import BlobRef, JsonObject
+from remit.core.record import BlobRef, JsonObject, Text
+from remit.core.rulings import NodeEntered
+from remit.observe.outline import outline, steps_in
 from remit.observe.plain import plain
 
 # Wide enough for a line of a terminal, narrow enough to stay one.
@@ -25,12 +27,15 @@ UNSAID = ("tokens_bound", "evidence", "arguments_hash", "version", "usage", "tim
 _NOTHING = ("", b"", (), 0, None)
 
 
-def trace_lines(turns: Iterable[Turn]) -> list[str]:
-    """The turns of a run: what arrived, then what was ruled, then (after an arrow) what was ordered."""
+def trace_lines(turns: Iterable[Turn], *, last: int = 0) -> list[str]:
+    """The turns of a run: what arrived, then what was ruled, then (after an arrow) what was ordered.
+
+    With `last`, only the last so many turns; time is counted from the first one all the same.
+    """
     lines: list[str] = []
-    began_at_ms: int | None = None
-    for turn in turns:
-        began_at_ms = turn.at_ms if began_at_ms is None else began_at_ms
+    every = list(turns)
+    began_at_ms = every[0].at_ms if every else 0
+    for turn in every[-last:]:
         lines.append(f"{turn.seq:>3} {(turn.at_ms - began_at_ms) / 1000:>8.1f} s  {_shown(turn.arrival)}")
         for decision in turn.decisions:
             arrow = "-> " if type(decision) in COMMANDS else "   "
@@ -39,25 +44,60 @@ def trace_lines(turns: Iterable[Turn]) -> list[str]:
 
 
 def trace_rows(turns: Iterable[Turn]) -> list[JsonObject]:
-    """The turns as plain values, rulings and commands apart; digests are in base64."""
+    """The turns as plain values, rulings and commands apart; digests are in base64.
+
+    `node` is where the run stood after the turn, and `settled` holds the steps that had their outcome in it.
+    """
+    every = list(turns)
+    began_at_ms = every[0].at_ms if every else 0
+    settled = _settled(every)
+    node = ""
     rows: list[JsonObject] = []
-    began_at_ms: int | None = None
-    for turn in turns:
-        began_at_ms = turn.at_ms if began_at_ms is None else began_at_ms
+    for turn in every:
         values: JsonObject = read_json(turn_to_json(turn))
         decisions = list(zip(turn.decisions, values.get("decisions", ()), strict=True))
+        node = next((d.node for d in reversed(turn.decisions) if isinstance(d, NodeEntered)), node)
         rows.append(
             {
                 "seq": turn.seq,
                 "at_ms": turn.at_ms,
                 "since_start_ms": turn.at_ms - began_at_ms,
                 "kernel": turn.kernel,
+                "node": node,
                 "arrival": values["arrival"],
                 "rulings": [value for decision, value in decisions if type(decision) not in COMMANDS],
                 "commands": [value for decision, value in decisions if type(decision) in COMMANDS],
+                "settled": settled.get(turn.seq, []),
             }
         )
     return rows
+
+
+def _settled(turns: Sequence[Turn]) -> dict[int, list[JsonObject]]:
+    """The steps by the turn that settled each: what it was, what became of it, how long it took, what it was charged."""
+    found: dict[int, list[JsonObject]] = {}
+    if not turns or not isinstance(turns[0].arrival, RunStarted):
+        return found  # A piece of a run: what its steps began as stands elsewhere.
+    for step in steps_in(outline(turns)):
+        if step.until_seq >= 0:
+            values: JsonObject = {
+                "kind": step.kind.value,
+                "name": step.name,
+                "ordered_seq": step.seq,
+                "status": step.status,
+                "duration_ms": step.duration_ms,
+                "charged": {_dimension(index): amount for index, amount in step.charged},
+            }
+            optional = {"code": step.code, "rung": step.rung, "by": step.by, "run_id": step.run_id}
+            found.setdefault(step.until_seq, []).append(values | {k: v for k, v in optional.items() if v})
+    return found
+
+
+def shown(text: Text, limit: int) -> str:
+    """A text on one line, cut to the limit; one that is kept elsewhere by its size and the beginning of its digest."""
+    if isinstance(text, BlobRef):
+        return f"<{text.size_bytes} bytes {text.digest.hex()[:8]}>"
+    return plain(text, limit)
 
 
 def _shown(record: object) -> str:
@@ -85,8 +125,8 @@ def _dimension(index: int) -> str:
 
 
 def _value(value: object) -> str:
-    if isinstance(value, BlobRef):
-        return f"<{value.size_bytes} bytes {value.digest.hex()[:8]}>"
+    if isinstance(value, str | BlobRef):
+        return shown(value, LINE_CHARS_MAX)
     if isinstance(value, ProposedCall):
         return f"{plain(value.tool, LINE_CHARS_MAX)}{_value(value.arguments)}"
     if isinstance(value, Packet):

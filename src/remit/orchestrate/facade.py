@@ -58,6 +58,8 @@ from remit.orchestrate.post import Post
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import Session, check_entries, last_run, linked, session_of
+from remit.orchestrate.shaping import check_shapes
+from remit.rerank.router import check_routing
 
 # How often a watcher looks for turns that another process may have written.
 WATCH_POLL_MS = 50
@@ -315,6 +317,9 @@ class System:
         if entered.mode is not Mode.CHAT:
             message = f"mode {entered.mode.value!r} is not part of this version of remit; use mode 'chat'"
             raise RequestRejected(REQUEST_MODE_INVALID, message, {"mode": entered.mode.value})
+        graph = terms.graph or chat_for(entered)
+        check_shapes(entered.output.grammar or "", graph)
+        check_routing(terms.router)
         session = None
         if entered.session_id:
             last = await last_run(self.store.catalogue, self._runner, entered.session_id)
@@ -324,7 +329,7 @@ class System:
             request=entered,
             boundary=terms.boundary,
             budget=terms.budget,
-            graph=terms.graph or chat_for(entered),
+            graph=graph,
             models=tuple(engine.model_info() for engine in kit.engines.values()),
             engines=tuple(engine_spec(engine) for engine in kit.engines.values()),
             tools=kit.tools.definitions,

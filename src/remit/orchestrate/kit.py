@@ -20,6 +20,7 @@ from remit.core.messages import Message
 from remit.core.recovery import Recovery
 from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState
+from remit.rerank.router import Router
 from remit.tool.registry import Registry
 
 # Named code of the user: it gets a text and says what is wrong with it (several texts), gives a value (one text), or
@@ -53,6 +54,8 @@ class Kit:
     on_turn: OnTurn | None = None
     on_chunk: OnChunk | None = None
     on_recovered: OnRecovered | None = None
+    # A router of the caller's own; without it the run's terms say who shortlists its tools.
+    router: Router | None = None
 
 
 def kit_of(engine: Engine, tools: Registry | None = None) -> Kit:

@@ -57,7 +57,7 @@ def with_words_of(recorded: Arrival, completed: Arrival) -> Arrival:
 def _answer(arrival: arrivals.ModelAnswered, read: Read) -> Report:
     calls = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
     result = ModelResult(read(arrival.text), read(arrival.reasoning), calls, arrival.usage)
-    return reports.ModelSaid(arrival.command_id, result)
+    return reports.ModelSaid(arrival.command_id, result, arrival.offered)
 
 
 def _result(arrival: arrivals.ToolReturned, read: Read) -> Report:

@@ -1,8 +1,9 @@
-"""Loading tools from a file or a module, and loading them again for a run that goes on.
+"""Loading tools from a file, a module or the catalogue, and loading them again for a run that goes on.
 
 Rule 1: a file is loaded under a private name made of its path and its digest: the same bytes once, changed bytes anew.
 Rule 2: what a run was started with is looked at before it is executed: a changed file is refused unread.
 Rule 3: the digest covers the file itself. What it imports is pinned by nobody, only the definitions are compared.
+Rule 4: a builtin tool is made anew from its place; what its digest covers is said in the catalogue.
 """
 
 import importlib
@@ -18,6 +19,7 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.manifest import Source
 from remit.core.record import JsonObject, replace
 from remit.core.tools import ToolDefinition, tool_version
+from remit.tool.builtin.catalogue import BUILTIN_PREFIX, builtin_again, builtin_tools
 from remit.tool.declare import Tool, tool
 from remit.tool.outcomes import described
 from remit.tool.registry import Registry
@@ -43,7 +45,9 @@ class SourceFault(RemitError):
 
 
 def load_tools(place: str) -> Registry:
-    """The tools of 'path/to/file.py' or 'module:package.mod', in the order in which they stand there."""
+    """The tools of 'path/to/file.py', 'module:package.mod' or 'builtin:NAME,NAME=VALUE', in the order they stand there."""
+    if place.startswith(BUILTIN_PREFIX):
+        return Registry(builtin_tools(place))
     name = place.removeprefix(MODULE_PREFIX)
     module = _loaded(Path(place)) if name == place else _imported(name)
     found: dict[int, Tool] = {}
@@ -87,6 +91,8 @@ def reload(
 def _found(source: Source, *, is_accepted: bool) -> Tool:
     if not source.place:
         raise _fault(TOOL_SOURCE_MISSING, source, "was made on the spot; pass the tool itself to whoever resumes")
+    if source.place.startswith(BUILTIN_PREFIX):
+        return _builtin_found(source, is_accepted=is_accepted)
     digest = file_digest(_file_of(source))
     if not digest:
         raise _fault(TOOL_SOURCE_MISSING, source, "its file is not there; put it back")
@@ -102,6 +108,19 @@ def _found(source: Source, *, is_accepted: bool) -> Tool:
         raise _fault(TOOL_SOURCE_MISSING, source, f"{source.attribute!r} is no longer in its file", digest)
     if found.source.place == source.place and found.source.digest != digest:
         way_out = "this process holds its module as it was before the file changed; resume from a new process"
+        raise _fault(TOOL_SOURCE_CHANGED, source, way_out, digest)
+    return found
+
+
+def _builtin_found(source: Source, *, is_accepted: bool) -> Tool:
+    try:
+        found, digest = builtin_again(source)
+    except RequestRejected as error:
+        raise _fault(TOOL_SOURCE_MISSING, source, f"it cannot be made again: {error.message}") from error
+    if found is None:
+        raise _fault(TOOL_SOURCE_MISSING, source, "this version of remit has no such tool; go on with the one before")
+    if digest != source.digest and not is_accepted:
+        way_out = "it does something else than when the run began; accept the change by the tool's name"
         raise _fault(TOOL_SOURCE_CHANGED, source, way_out, digest)
     return found
 

@@ -9,15 +9,34 @@ from typing import get_args
 
 import pytest
 
-from remit.adapters.cli.running import ModeName
+from remit.adapters.cli.running import ModeName, RouterName
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.arrivals import CancelRequested
 from remit.core.contract import Mode, SystemResponse
+from remit.core.inference import Routing
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.runner import Runner
 from tests.unit.adapters.desk import Desk, Screen, calls
 
+GRAPH = """
+name: short
+start: think
+nodes:
+  think:
+    kind: model
+    edges: [done]
+  done: {kind: terminal, ending: success}
+  failed: {kind: terminal, ending: failure}
+  cancelled: {kind: terminal, ending: cancellation}
+  escalated: {kind: terminal, ending: escalation}
+  exhausted: {kind: terminal, ending: exhaustion}
+exits:
+  failed: failed
+  cancelled: cancelled
+  escalated: escalated
+  exhausted: exhausted
+"""
 STOPS_ITSELF = '''
 import asyncio, os, signal
 from remit.tool.declare import tool
@@ -85,6 +104,27 @@ def test_the_modes_of_the_command_line_are_those_of_the_contract() -> None:
     assert get_args(ModeName) == tuple(mode.value for mode in Mode)
 
 
+def test_the_routers_of_the_command_line_are_those_of_the_manifest() -> None:
+    assert get_args(RouterName) == tuple(router.value for router in Routing)
+
+
+def test_a_run_follows_the_graph_of_a_file_and_the_router_that_is_named(desk: Desk) -> None:
+    graph = desk.file("graph.yaml", GRAPH)
+    said = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--graph", graph, "--router", "none", "--json")
+    assert said.values["terminal_code"] == "SUCCESS"
+    manifest = desk.say("trace", "last", "--json").rows[0]["arrival"]["manifest"]
+    assert manifest["graph"]["name"] == "short"
+    assert manifest["router"] == "none"
+
+
+def test_a_graph_that_may_not_run_is_refused_before_a_store_is_made(desk: Desk) -> None:
+    graph = desk.file("graph.yaml", GRAPH.replace("start: think", "start: nowhere"))
+    said = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--graph", graph, "--json")
+    assert said.code == 1
+    assert "nowhere" in said.values["error"]["message"]
+    assert not desk.home.exists()
+
+
 def test_a_mode_that_does_not_exist_yet_is_refused_with_a_code(desk: Desk) -> None:
     said = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--mode", "plan", "--json")
     assert (said.code, said.error) == (1, "REQUEST_MODE_INVALID")
@@ -94,12 +134,13 @@ def test_a_mode_that_does_not_exist_yet_is_refused_with_a_code(desk: Desk) -> No
 @pytest.mark.parametrize(
     ("options", "exit_code", "code"),
     [
-        ((), 1, "CONFIG_NO_ENGINE"),
+        (("--engine", ""), 1, "CONFIG_NO_ENGINE"),
         (("--engine", "no_such:thing"), 1, "CONFIG_NO_ENGINE"),
         (("--engine", "SCRIPT", "--mode", "structured"), 1, "CONFIG_SCHEMA_REQUIRED"),
         (("--engine", "SCRIPT", "--grammar", "no/such.gbnf"), 2, "CONFIG_GRAMMAR_NOT_FOUND"),
         (("--engine", "scripted:no/such.yaml"), 1, "SCRIPT_NOT_FOUND"),
         (("--engine", "SCRIPT", "--tools", "no/such.py"), 1, "TOOL_FILE_NOT_FOUND"),
+        (("--engine", "SCRIPT", "--graph", "no/such.yaml"), 1, "FILE_UNREADABLE"),
     ],
 )
 def test_a_configuration_that_cannot_run_is_refused_before_a_store_is_made(

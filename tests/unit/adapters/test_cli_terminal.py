@@ -1,18 +1,25 @@
 """What reaches the terminal, and what must not."""
 
 import errno
+import fcntl
 import io
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remit.adapters.cli.terminal import Terminal, escaped, json_line, own_stdout, printable
 from remit.core.failure import RemitError
 from remit.core.record import BlobRef
+from tests.unit.adapters.desk import Screen
 
 HOSTILE = "\x1b]0;title\x07 \x9b31m \u202e \ud800 \x7f"
 
@@ -136,3 +143,87 @@ def test_a_stdout_without_a_descriptor_is_used_as_it_is(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "stdout", pipe)
     with own_stdout() as out:
         assert out is pipe
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        *("\x1b[31m", "\x1b]8;;http://x\x07", "\x9b2J", "\x90q\x9c", "\x07", "\x08", "\x7f", "\u2028", "\u0085"),
+        *("\u202a", "\u202e", "\u2066", "\u2069", "\u200e", "\u061c"),
+        *("\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u034f", "\u115f", "\u3164", "\uffa0"),
+        *("\ufe00", "\U000e0041", "\U000e0100", "\ud800"),
+    ],
+)
+def test_what_a_terminal_obeys_turns_around_or_hides_is_made_visible(hidden: str) -> None:
+    for write in (printable, escaped):
+        shown = write(f"a{hidden}b")
+        assert hidden[0] not in shown
+        assert "\\" in shown
+        assert shown.isprintable()
+
+
+def test_everyday_signs_and_scripts_stay_as_they_are() -> None:
+    for text in ("❤\ufe0f", "e\u0301", "漢字", "שלום", "مرحبا", "नमस्ते", "🙂"):
+        assert printable(text) == escaped(text) == text
+
+
+@given(st.text(st.sampled_from("ab\x1b[31m\r\n\t\u202e\u200b漢")), st.lists(st.integers(0, 20), max_size=5))
+def test_wherever_a_text_is_cut_nothing_that_a_terminal_obeys_gets_past(text: str, cuts: list[int]) -> None:
+    whole, pieces = io.StringIO(), io.StringIO()
+    for out, places in ((whole, []), (pieces, sorted(cuts))):
+        terminal = Terminal(out, io.StringIO())
+        start = 0
+        for place in [*places, len(text)]:
+            terminal.piece(text[start:place])
+            start = max(start, place)
+        terminal.end_piece()
+    assert pieces.getvalue() == whole.getvalue()
+    assert whole.getvalue().replace("\n", "").replace("\t", "").isprintable()
+
+
+def test_a_line_end_that_comes_in_two_pieces_is_one() -> None:
+    out = io.StringIO()
+    terminal = Terminal(out, io.StringIO())
+    terminal.piece("a\r")
+    terminal.piece("\nb\r")
+    terminal.end_piece()
+    terminal.end_piece()
+    assert out.getvalue() == "a\nb\\r\n"
+
+
+def test_a_remark_on_a_screen_begins_a_line_of_its_own() -> None:
+    screen = Screen()
+    terminal = Terminal(screen, screen)
+    terminal.piece("half a line")
+    terminal.remark("a remark")
+    terminal.piece("more")
+    assert screen.getvalue() == "half a line\na remark\nmore"
+
+
+def test_a_remark_that_goes_elsewhere_leaves_the_answer_as_it_is() -> None:
+    screen, err = Screen(), io.StringIO()
+    terminal = Terminal(screen, err)
+    terminal.piece("half a line")
+    terminal.remark("a remark")
+    assert (screen.getvalue(), err.getvalue()) == ("half a line", "a remark\n")
+
+
+def test_words_beside_the_answer_are_coloured_and_still_escaped() -> None:
+    err = Screen()
+    Terminal(Screen(), err).paint_beside((("\x1b[2J", "31"), ("b", "")))
+    assert err.getvalue() == "\x1b[31m\\x1b[2J\x1b[0mb\n"
+
+
+def test_a_terminal_that_does_not_say_its_size_has_that_of_an_old_one() -> None:
+    assert Terminal(Screen(), Screen()).screen() == (80, 24)
+    assert Terminal(None, None).screen() == (80, 24)
+
+
+def test_a_terminal_says_how_large_it_is_now() -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as stream:
+        terminal = Terminal(None, stream)
+        assert terminal.screen() == (80, 24)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 40, 0, 0))
+        assert terminal.screen() == (40, 30)
+    os.close(ours)

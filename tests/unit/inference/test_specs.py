@@ -10,7 +10,7 @@ from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.manifest import Source
 from remit.inference.engine import StreamHandler
 from remit.inference.scripted import ScriptedEngine
-from remit.inference.specs import engine_source, engine_spec, open_engine
+from remit.inference.specs import EngineSettings, engine_source, engine_spec, open_engine
 
 
 class Homemade:
@@ -67,9 +67,32 @@ def test_a_spec_that_is_no_text_opens_nothing() -> None:
 
 
 @pytest.mark.req("0.25")
-@pytest.mark.parametrize("spec", ["", "local", "magic:wand", "Scripted:x.yaml", "scripted", "scripted:"])
+@pytest.mark.parametrize("spec", ["", "Local", "magic:wand", "Scripted:x.yaml", "scripted", "scripted:"])
 def test_a_spec_that_names_no_engine_is_refused_with_those_that_are_known(spec: str, tmp_path: Path) -> None:
     with pytest.raises(RequestRejected) as caught:
         open_engine(spec, base=tmp_path)
     assert caught.value.code == ErrorCode.CONFIG_NO_ENGINE
     assert "scripted:FILE" in caught.value.message
+
+
+def test_every_kind_is_named_to_whoever_asks_for_another(tmp_path: Path) -> None:
+    with pytest.raises(RequestRejected) as caught:
+        open_engine("magic", base=tmp_path)
+    assert "known are local, scripted:FILE, local:MODEL, openai:MODEL" in caught.value.message
+
+
+@pytest.mark.parametrize("spec", ["openai", "openai:"])
+def test_a_vendor_without_a_model_is_refused(spec: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestRejected, match="write openai:MODEL"):
+        open_engine(spec, base=tmp_path)
+
+
+def test_a_vendor_is_opened_with_its_settings(tmp_path: Path) -> None:
+    engine = open_engine("openai:gpt-4o-mini", base=tmp_path, settings=EngineSettings(openai_api_key="k"))
+    assert "gpt-4o-mini" in engine.model_info().name
+
+
+def test_a_model_that_is_not_there_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(RequestRejected, match="remit models add smollm2") as caught:
+        open_engine("local:nothing.gguf", base=tmp_path)
+    assert caught.value.code == ErrorCode.CONFIG_NO_ENGINE

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.observe.plain import plain
+from remit.observe.plain import is_seen, plain
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
 FORBIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -54,3 +54,13 @@ def test_a_text_is_cut_between_escapes_and_never_within_one() -> None:
     assert plain("abcdefghij", 5) == "abcd…"
     assert plain("abcde", 5) == "abcde"
     assert plain("a\x1b", 5) == "a\\x1b"
+
+
+@pytest.mark.parametrize("unseen", ["\u034f", "\u115f", "\u3164", "\uffa0", "\ufe00", "\U000e0100"])
+def test_what_is_printable_and_yet_unseen_is_shown_as_an_escape(unseen: str) -> None:
+    assert plain(f"a{unseen}b") == f"a{unseen.encode('unicode_escape').decode()}b"
+    assert not is_seen(unseen)
+
+
+def test_the_selectors_of_everyday_signs_stay() -> None:
+    assert plain("❤\ufe0f ☎\ufe0e") == "❤\ufe0f ☎\ufe0e"

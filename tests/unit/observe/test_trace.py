@@ -65,6 +65,26 @@ def test_a_row_holds_everything_and_can_be_written_as_json() -> None:
     assert json.loads(json.dumps(rows)) == rows
 
 
+def test_a_row_says_where_the_run_stood_and_which_steps_were_settled() -> None:
+    rows = trace_rows(DEMO.turns)
+    assert [row["node"] for row in rows] == ["think", "act", "think", "act", "act", "think", "done"]
+    refund = rows[5]["settled"][0]
+    assert (refund["kind"], refund["name"], refund["status"], refund["ordered_seq"]) == (
+        "tool",
+        "refund",
+        "committed",
+        4,
+    )
+    assert (refund["by"], refund["rung"], refund["charged"]["side_effects"]) == ("ada", "committed", 1)
+    assert rows[1]["settled"][0]["charged"] == {"input_tokens": 8, "output_tokens": 4, "inference_cost_microusd": 4}
+
+
+def test_the_last_turns_alone_keep_their_time_since_the_first() -> None:
+    whole, some = trace_lines(DEMO.turns), trace_lines(DEMO.turns, last=2)
+    assert whole[-len(some) :] == some
+    assert (some[0].split()[0], trace_lines([]), trace_rows([])) == ("5", [], [])
+
+
 def test_a_turn_without_decisions_has_a_row_of_its_own() -> None:
     world = SimulatedWorld(model=in_turn(says("hi")))
     run = world.finish(demo_manifest())

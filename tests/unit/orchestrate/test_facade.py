@@ -7,10 +7,12 @@ from uuid import UUID
 
 import pytest
 
+from remit.constraint.gbnf import GRAMMAR_INVALID
 from remit.core.boundary import Boundary
-from remit.core.contract import CallStatus, ExecutionHints, Mode
+from remit.core.contract import CallStatus, ExecutionHints, Mode, OutputContract, SystemRequest
 from remit.core.envelope import REQUEST_MODE_INVALID
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
+from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.manifest import Origin
 from remit.core.record import replace
 from remit.core.rulings import RunEnded
@@ -187,6 +189,33 @@ def test_a_mode_that_does_not_exist_yet_is_refused_at_the_door() -> None:
             with pytest.raises(RequestRejected) as refused:
                 await system.run(replace(request(), mode=Mode.PLAN), scripted({"text": "hello"}))
             assert refused.value.code == REQUEST_MODE_INVALID
+            assert await system.store.catalogue.entries() == []
+
+    play(story())
+
+
+ASKS_IN_VAIN = Graph(
+    "vain",
+    "think",
+    (Node("think", NodeKind.MODEL, ask=Ask(grammar="root ::= nobody")), *TERMINALS),
+    (Edge("think", "done"),),
+    EXITS,
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "terms", "named"),
+    [
+        (replace(request(), output=OutputContract(grammar="root ::= nobody")), Terms(), "nobody"),
+        (request(), Terms(graph=ASKS_IN_VAIN), "node 'think' of graph 'vain'"),
+    ],
+)
+def test_a_grammar_that_is_none_is_refused_at_the_door(asked: SystemRequest, terms: Terms, named: str) -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            with pytest.raises(RequestRejected, match=named) as refused:
+                await system.run(asked, scripted({"text": "hello"}), terms)
+            assert refused.value.code == GRAMMAR_INVALID
             assert await system.store.catalogue.entries() == []
 
     play(story())

@@ -2,19 +2,21 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
-from remit.core.arrivals import ContextFound, ModelFailed
+from remit.core.arrivals import ContextFound, ModelAnswered, ModelFailed
 from remit.core.commands import CallModel, Retrieve
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
+from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
+from remit.core.manifest import Manifest
 from remit.core.messages import Role, assistant_message, system_message, tool_message, user_message
 from remit.core.record import BlobRef, Text, digest_of, replace
-from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode
+from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.inference.engine import EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.inference.scripted import ScriptedEngine
@@ -24,6 +26,9 @@ from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.kit import Kit, OnChunk
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, Report
+from remit.orchestrate.shaping import TOOLS_OFFERED_MAX
+from remit.rerank import router as router_module
+from remit.rerank.router import Router, Scored
 from remit.testing.scenarios import MODEL
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import Stage, ok, play
@@ -107,11 +112,11 @@ def test_what_the_engine_says_is_reported() -> None:
 @pytest.mark.req("0.10")
 def test_the_wishes_of_the_request_reach_the_engine_unchanged() -> None:
     hints = ExecutionHints(max_tokens=77, temperature=0.0, top_p=0.5, options={"seed": 7, "deep": {"a": [1]}})
-    output = OutputContract(schema={"type": "object"}, grammar="root ::= x")
+    output = OutputContract(schema={"type": "object"}, grammar='root ::= "hi"')
     asked = requested(Run(manifest_of(request=SystemRequest((user_message("go"),), hints=hints, output=output))))
     assert (asked.max_tokens, asked.temperature, asked.top_p) == (77, 0.0, 0.5)
     assert asked.options == {"seed": 7, "deep": {"a": [1]}}
-    assert (asked.schema, asked.grammar) == ({"type": "object"}, "root ::= x")
+    assert (asked.schema, asked.grammar) == ({"type": "object"}, 'root ::= "hi"')
 
 
 @pytest.mark.req("0.10")
@@ -228,6 +233,13 @@ def test_a_model_without_an_engine_is_a_matter_of_configuration() -> None:
     assert (report.code, report.was_cut) == (ErrorCode.CONFIG_NO_ENGINE, False)
     assert "'another'" in report.message
     assert MODEL.name in report.message
+
+
+def test_a_model_that_the_manifest_does_not_know_speaks_for_itself() -> None:
+    run, engine = Run(), Recorder()
+    kit = Kit({"another": engine})
+    perform = ModelExecutor(lambda run_id: kit, Library().text)
+    assert isinstance(play(perform(live_of(run.state), replace(call_of(run), model="another"))), ModelSaid)
 
 
 def test_a_fault_is_reported_with_its_code_and_its_cost() -> None:
@@ -432,6 +444,177 @@ def test_a_listener_that_breaks_at_the_restart_breaks_no_run(caplog: pytest.LogC
     assert listener.heard == []
 
 
+# What it is made to suit.
+
+
+class Fixed:
+    """A router that always wants the same tools."""
+
+    def __init__(self, *tools: str) -> None:
+        self._scored = tuple(Scored(tool, 1.0) for tool in tools)
+        self.asked: list[str] = []
+
+    def shortlist(self, words: str, tools: Sequence[ToolDefinition]) -> Sequence[Scored]:
+        self.asked.append(words)
+        return self._scored
+
+    def ranked(self, words: str, tools: Sequence[ToolDefinition]) -> Sequence[Scored]:
+        self.asked.append(words)
+        return self._scored
+
+
+SMALL = replace(MODEL, calls_by_grammar=True)
+
+
+def saying(text: str, *, usage: TokenUsage = ANSWER.usage) -> Recorder:
+    async def act(on_chunk: StreamHandler | None) -> ModelResult:
+        if on_chunk is not None:
+            for piece in (" ", text[:1], text[1:]):
+                on_chunk(StreamChunk(piece))
+        return ModelResult(text, usage=usage)
+
+    return Recorder(act)
+
+
+def routed(
+    engine: Any,
+    manifest: Manifest,
+    *,
+    router: Router | None = None,
+    on_chunk: OnChunk | None = None,
+) -> Report:
+    kit = Kit({MODEL.name: engine}, router=router, on_chunk=on_chunk)
+    run = Run(manifest)
+    return play(ModelExecutor(lambda run_id: kit, Library().text)(live_of(run.state), call_of(run)))
+
+
+def test_a_call_by_grammar_is_reported_as_a_call_and_says_what_was_offered() -> None:
+    engine, listener = saying('{"tool":"look","arguments":{"n":1}}'), Listener()
+    report = routed(engine, manifest_of(model=SMALL), router=Fixed("look"), on_chunk=listener)
+    assert isinstance(report, ModelSaid)
+    assert report.result.tool_calls == (ToolCall("call-2", "look", {"n": 1}),)
+    assert (report.result.content, report.result.finish_reason) == ("", FinishReason.TOOL)
+    assert report.offered == ("look",)
+    assert engine.asked[0].tools == ()
+    assert engine.asked[0].grammar.startswith("%llguidance")
+    assert listener.heard == []
+
+
+def test_a_call_that_does_not_fit_is_a_failure_with_a_code_and_its_cost() -> None:
+    usage = TokenUsage(7, 0, 3)
+    report = failure(routed(saying('{"tool":"look"', usage=usage), manifest_of(model=SMALL), router=Fixed("look")))
+    assert (report.code, report.usage, report.was_cut) == (ErrorCode.CONSTRAINT_JSON_INVALID, usage, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "heard"), [("In words.", [" I", "n words."]), ('{"tool":"look","arguments":{"n":1}}', []), ("", [])]
+)
+def test_where_words_are_allowed_they_are_streamed_and_calls_are_not(text: str, heard: list[str]) -> None:
+    listener = Listener()
+    manifest = replace(manifest_of(model=SMALL), router=Routing.NONE)
+    report = routed(saying(text), manifest, router=Fixed("look"), on_chunk=listener)
+    assert isinstance(report, ModelSaid)
+    assert ([piece for _, piece in listener.heard], report.offered) == (heard, ())
+
+
+def test_a_model_that_wants_nothing_is_heard_as_it_speaks() -> None:
+    listener = Listener()
+    report = routed(saying("hello"), manifest_of(model=SMALL), router=Fixed(), on_chunk=listener)
+    assert isinstance(report, ModelSaid)
+    assert [piece for _, piece in listener.heard] == [" ", "h", "ello"]
+
+
+def grammatical(grammar: str) -> Manifest:
+    return manifest_of(request=SystemRequest((user_message("go"),), output=OutputContract(grammar=grammar)))
+
+
+def test_an_answer_that_breaks_its_grammar_is_a_failure_with_its_cost() -> None:
+    usage = TokenUsage(7, 0, 3)
+    report = failure(routed(saying("maybe", usage=usage), grammatical('root ::= "yes" | "no"')))
+    assert (report.code, report.usage) == (ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, usage)
+    assert isinstance(routed(saying("yes"), grammatical('root ::= "yes" | "no"')), ModelSaid)
+
+
+def test_a_grammar_that_is_none_reaches_no_engine() -> None:
+    engine = saying("yes")
+    report = failure(routed(engine, grammatical("root ::= x")))
+    assert (report.code, engine.asked) == (ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, [])
+    assert "line 1, column 10" in report.message
+
+
+def many_tools() -> tuple[ToolDefinition, ...]:
+    schema = {"type": "object"}
+    crowd = [ToolDefinition(f"report_{n}", f"Write report number {n}.", schema) for n in range(60)]
+    return (*crowd, ToolDefinition("clock", "Tell the current date and time.", schema))
+
+
+TIME = SystemRequest((user_message("What time is it?"),))
+
+
+def test_of_a_large_registry_an_engine_with_tools_is_offered_the_best() -> None:
+    engine = Recorder()
+    report = routed(engine, manifest_of(request=TIME, tools=many_tools()))
+    assert isinstance(report, ModelSaid)
+    assert len(engine.asked[0].tools) == TOOLS_OFFERED_MAX
+    assert "clock" in report.offered
+    assert report.offered == tuple(tool.name for tool in engine.asked[0].tools)
+
+
+def test_a_small_registry_needs_no_router() -> None:
+    router, engine = Fixed("look"), Recorder()
+    report = routed(engine, manifest_of(), router=router)
+    assert isinstance(report, ModelSaid)
+    assert (router.asked, report.offered) == ([], ())
+
+
+@pytest.mark.parametrize("routing", [Routing.AUTO, Routing.EMBEDDING])
+def test_the_router_of_the_house_chooses_for_a_small_model(routing: Routing) -> None:
+    engine = saying('{"tool":"clock","arguments":{}}')
+    report = routed(engine, replace(manifest_of(model=SMALL, request=TIME, tools=many_tools()), router=routing))
+    assert isinstance(report, ModelSaid)
+    assert report.offered == ("clock",)
+
+
+def test_no_router_is_asked_where_the_terms_forbid_it() -> None:
+    router, engine = Fixed("clock"), Recorder()
+    routed(engine, replace(manifest_of(request=TIME, tools=many_tools()), router=Routing.NONE), router=router)
+    assert (router.asked, len(engine.asked[0].tools)) == ([], 61)
+
+
+def test_a_router_that_is_not_installed_is_missed_once_and_everything_is_offered(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(router_module, "EMBEDDING_PACKAGE", "no_such_package_anywhere")
+
+    async def scene() -> int:
+        engine, run = Recorder(), Run(manifest_of(request=TIME, tools=many_tools()))
+        perform = executor(engine)
+        for _ in range(2):
+            await perform(live_of(run.state), call_of(run))
+        return len(engine.asked[-1].tools)
+
+    assert play(scene()) == 61
+    assert caplog.text.count("wordllama is not installed") == 1
+
+
+def test_a_router_that_was_demanded_and_is_not_installed_is_a_matter_of_configuration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(router_module, "EMBEDDING_PACKAGE", "no_such_package_anywhere")
+    report = failure(routed(Recorder(), replace(manifest_of(model=SMALL), router=Routing.EMBEDDING)))
+    assert (report.code, "remit[local]" in report.message) == (ErrorCode.CONFIG_NO_ENGINE, True)
+
+
+def test_a_node_that_demands_a_call_gets_it_by_grammar_without_a_router() -> None:
+    nodes = (Node("think", NodeKind.MODEL, ask=Ask("Look.", ("look",), must_call=True)), *TERMINALS)
+    graph = Graph("asking", "think", nodes, (Edge("think", "done"),), EXITS)
+    engine = saying('{"tool":"look","arguments":{"n":1}}')
+    report = routed(engine, replace(manifest_of(model=SMALL, graph=graph), router=Routing.NONE))
+    assert isinstance(report, ModelSaid)
+    assert [call.name for call in report.result.tool_calls] == ["look"]
+    assert engine.asked[0].messages[-1] == user_message("Look.")
+
+
 # A whole run.
 
 
@@ -453,3 +636,30 @@ def test_a_scripted_engine_drives_a_run_with_a_tool_to_its_end(caplog: pytest.Lo
     with caplog.at_level(logging.WARNING):
         assert play(scene()) == (Ending.SUCCESS, [LONG])
     assert caplog.text == ""
+
+
+def test_a_small_model_calls_a_tool_and_then_answers_from_its_result() -> None:
+    shown: list[ModelRequest] = []
+
+    class Small:
+        async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+            shown.append(request)
+            text = '{"tool":"look","arguments":{"n":1}}' if request.grammar else "It is fine."
+            return ModelResult(text, usage=TokenUsage(1, 0, 1))
+
+        def model_info(self) -> ModelInfo:
+            return SMALL
+
+    async def scene() -> tuple[Ending | None, str]:
+        kit, library = Kit({SMALL.name: Small()}, router=Fixed("look")), Library()
+        stage = Stage(tools={"look": ok}, executors={CallModel: ModelExecutor(lambda run_id: kit, library.text)})
+        live = await stage.runner.start(manifest_of(model=SMALL))
+        await stage.runner.drive(live)
+        answered = [entry for entry in live.state.context if isinstance(entry, ModelAnswered)]
+        assert [answer.offered for answer in answered] == [("look",), ()]
+        return live.state.ending, await stage.runner.text(live.state.answer)
+
+    assert play(scene()) == (Ending.SUCCESS, "It is fine.")
+    assert shown[1].messages == (
+        user_message('please\n\nThe result of look is: {"ok": true}\nAnswer in words, using this result.'),
+    )

@@ -6,6 +6,7 @@ import pytest
 
 from remit.core import arrivals
 from remit.core.arrivals import Arrival, ProposedCall
+from remit.core.inference import ModelResult
 from remit.core.record import Text, replace
 from remit.core.schema import MESSAGE_CHARS_MAX, Violation
 from remit.orchestrate import reports
@@ -52,6 +53,10 @@ def test_every_kind_of_arrival_is_told_again_or_stands_for_itself() -> None:
         (arrivals.ApprovalGiven("0.1", "ada"), reports.PersonApproved("0.1", "ada")),
         (arrivals.ApprovalGiven("0.1", "ada", CALL), reports.PersonApproved("0.1", "ada", {})),
         (arrivals.TimerFired("0.1"), arrivals.TimerFired("0.1")),
+        (
+            arrivals.ModelAnswered("0.1", "yes", offered=("t",)),
+            reports.ModelSaid("0.1", ModelResult("yes"), offered=("t",)),
+        ),
     ],
 )
 def test_a_report_holds_texts_and_no_facts(arrival: Arrival, report: Any) -> None:

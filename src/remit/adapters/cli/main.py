@@ -6,18 +6,17 @@ Rule 3: exit codes are 0 for success, 1 for an error, 2 for wrong usage, 3 while
         was refused or stopped by policy or budget, and 128 and more for a command that a signal ended.
 """
 
-import io
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from remit.adapters.cli.commands import PROGRAM, entries, overview
 
 if TYPE_CHECKING:
-    from cyclopts import App
+    from cyclopts import App, CycloptsError
 
     from remit.adapters.cli.options import Common
     from remit.adapters.cli.terminal import Terminal
@@ -36,8 +35,10 @@ _SHOWN_CHARS_MAX = 500
 _WAYS_OUT = {
     "TOOL_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
     "ENGINE_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
-    "CONFIG_NO_ENGINE": "say which model to ask with --engine",
 }
+
+# Whoever asks for everything gets the tracebacks, too.
+_TRACEBACKS_FROM = "debug"
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +68,6 @@ def build_app() -> "App":
     app = App(
         name=PROGRAM,
         version_flags=(),
-        help_formatter="plain",
         # A flag has no opposite, and what happens without an option stands in its line.
         default_parameter=Parameter(negative=(), show_default=False),
         result_action="return_value",
@@ -115,18 +115,18 @@ def _obey(tokens: list[str]) -> int:
     app = build_app()
     words = tokens[: tokens.index("--")] if "--" in tokens else tokens
     if any(word in HELP for word in words):
-        with io.StringIO() as help_text:
-            with redirect_stdout(help_text):
-                app.help_print([word for word in words if word not in HELP])
-            return _told(sys.stdout, help_text.getvalue().rstrip("\n"), EXIT_OK)
+        from remit.adapters.cli.helping import command_help
+
+        asked = [word for word in words if word not in HELP]
+        return _told(sys.stdout, command_help(app, asked, PROGRAM), EXIT_OK)
     with own_stdout() as out:
         terminal = Terminal(out, sys.stderr, is_json="--json" in words)
         try:
             command, bound, injected = app.parse_args(tokens, exit_on_error=False, print_error=False)
         except CycloptsError as error:
-            return _misused(terminal, str(error).rstrip(".")[:_SHOWN_CHARS_MAX])
+            return _misused(terminal, _complaint(error, tokens[0]), _command_in(app, words))
         if "terminal" not in injected:
-            return _misused(terminal, f"{' '.join(words)} needs a command behind it")
+            return _misused(terminal, f"{' '.join(words)} needs a command behind it", _command_in(app, words))
         common = bound.arguments.get("common", COMMON)
         terminal.is_json = common.json
         bound.arguments["terminal"] = terminal
@@ -134,10 +134,26 @@ def _obey(tokens: list[str]) -> int:
             return _answered(terminal, partial(command, *bound.args, **bound.kwargs))
 
 
-def _misused(terminal: "Terminal", message: str) -> int:
+def _complaint(error: "CycloptsError", first: str) -> str:
+    """What is wrong with a command line, in as few words as it takes."""
+    if first.startswith("-"):
+        return f"{first[:_SHOWN_CHARS_MAX]} has no command behind it, or is no option"
+    # The help lists the commands in full; here they would be cut.
+    said = str(error).partition(" Available commands:")[0]
+    return said.rstrip(".")[:_SHOWN_CHARS_MAX]
+
+
+def _command_in(app: "App", words: Sequence[str]) -> str:
+    """As much of a command line as names a command, or a group of them."""
+    chain, _, _ = app.parse_commands(list(words))
+    return " ".join([PROGRAM, *(word for word in chain if not word.startswith("-"))])
+
+
+def _misused(terminal: "Terminal", message: str, command: str) -> int:
     from remit.adapters.cli.inputs import wrong_usage
 
-    terminal.complain(wrong_usage(f"{message}; `{PROGRAM} --help` lists the commands"))
+    joint = " See" if message.endswith("?") else "; see"
+    terminal.complain(wrong_usage(f"{message}{joint} `{command} --help`"))
     return EXIT_USAGE
 
 
@@ -178,6 +194,8 @@ def _logging(common: "Common") -> Iterator[None]:
     from remit.observe.logs import JsonFormatter, TextFormatter
 
     root, handler = logging.getLogger(), logging.StreamHandler(sys.stderr)
+    if common.log_level != _TRACEBACKS_FROM:
+        handler.addFilter(_without_traceback)
     handler.setFormatter(JsonFormatter() if common.log_format == "json" else TextFormatter())
     before = root.level
     root.addHandler(handler)
@@ -187,3 +205,9 @@ def _logging(common: "Common") -> Iterator[None]:
     finally:
         root.setLevel(before)
         root.removeHandler(handler)
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Let every record pass, and nobody read where in the code it was raised who did not ask for that."""
+    record.exc_info = record.exc_text = None
+    return True

@@ -2,31 +2,40 @@
 
 Rule 1: streamed text is provisional: when the model is asked again, whoever watches is told that it is void.
 Rule 2: children speak to their parents; only the run itself is heard.
+Rule 3: how far the run is hangs below its words while somebody watches, and is gone at the end.
 """
 
 import logging
+import signal
 from collections.abc import Coroutine
 from typing import Any
 
+from remit.adapters.cli.calls import CallTeller
 from remit.adapters.cli.looping import Interrupted, in_loop
+from remit.adapters.cli.painting import Line
+from remit.adapters.cli.progress import Progress
 from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.widths import cells, fitted
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.recovery import Recovery
 from remit.observe.logs import correlation_of, run_logger
+from remit.observe.meter import Meter
 
 _log = logging.getLogger(__name__)
 
 
 class Narrator:
-    """Listens to one run; the first it hears of, when it is told no name."""
+    """Listens to one run; the first it hears of, when it is told no name. With a teller it shows tool calls as well."""
 
-    def __init__(self, terminal: Terminal, run_id: str = "") -> None:
+    def __init__(self, terminal: Terminal, run_id: str = "", *, teller: CallTeller | None = None) -> None:
         self.run_id = run_id
         # What was last shown of an answer that a turn has since been written for.
         self.shown = ""
         self.recovery: Recovery | None = None
+        self.progress = Progress(terminal)
         self._terminal = terminal
+        self._teller = teller
         self._saying = ""
 
     def turned(self, run_id: str, request: SystemRequest, turn: Turn) -> None:
@@ -36,20 +45,36 @@ class Narrator:
             decided = ", ".join(type(decision).__name__ for decision in turn.decisions)
             logger = run_logger(_log, run_id, correlation_of(request))
             logger.info("turn %d: %s -> %s", turn.seq, type(turn.arrival).__name__, decided)
-        if run_id == self.run_id and self._saying:
-            self._end_line()
+        if run_id != self.run_id:
+            return
+        if self._saying:
+            self._terminal.end_piece()
             self.shown, self._saying = self._saying, ""
+        if self._teller is not None:
+            for line in self._teller.lines(turn):
+                tell(self._terminal, line)
+
+    def measured(self, run_id: str, meter: Meter) -> None:
+        """Where the run stands now, and what it has used."""
+        if run_id == self.run_id:
+            self.progress.measured(meter)
+
+    def loading(self, text: str) -> None:
+        """Something is being made ready before the run can go on, such as a model."""
+        _log.info("%s", text)
+        self.progress.loading(text)
 
     def said(self, run_id: str, text: str) -> None:
         """A model said something more: it is shown when somebody watches this run."""
         if text and run_id == self.run_id and self._terminal.is_live:
             self._terminal.piece(text)
             self._saying += text
+            self.progress.show()
 
     def restarted(self, run_id: str) -> None:
         """What the model said since the last turn is void."""
         if run_id == self.run_id and self._saying:
-            self._end_line()
+            self._terminal.end_piece()
             self._terminal.remark("the model is asked again; what it said since the last step is void")
             self._saying = ""
 
@@ -75,14 +100,49 @@ class Narrator:
         """A call went on although it was told to stop."""
         self._terminal.remark(f"a call of tool {tool!r} in run {run_id} did not stop and was abandoned")
 
-    def _end_line(self) -> None:
-        if not self._saying.endswith("\n"):
-            self._terminal.piece("\n")
+    def interrupted(self, number: int) -> None:
+        """Somebody ended the command: whoever watches learns that it is heard, and what a second time would do."""
+        if number == signal.SIGINT and self._terminal.is_watched:
+            self.progress.wipe_echo()
+            self._terminal.remark("stopping; what is under way is let go first, and Ctrl-C once more stops at once")
+
+    def cut_off(self, number: int) -> None:
+        """Somebody ended the command a second time: the last words, before the process goes."""
+        self.progress.end()
+        self._terminal.remark(Interrupted(number).at_once(self.run_id).message)
+
+    def hear_next(self) -> None:
+        """Listen to whichever run comes next, as if nothing had been heard."""
+        self.run_id, self.shown, self._saying, self.recovery = "", "", "", None
 
 
 def narrated(narrator: Narrator, work: Coroutine[Any, Any, int]) -> int:
     """What a command comes to that drives a run; whoever interrupts it learns how to go on."""
     try:
-        return in_loop(work)
+        return in_loop(_shown(narrator, work), on_first=narrator.interrupted, on_second=narrator.cut_off)
     except Interrupted as stop:
         raise (stop.in_run(narrator.run_id) if narrator.run_id else stop) from None
+
+
+async def _shown(narrator: Narrator, work: Coroutine[Any, Any, int]) -> int:
+    narrator.progress.begin()
+    try:
+        return await work
+    finally:
+        narrator.progress.end()
+
+
+def tell(terminal: Terminal, line: Line) -> None:
+    """Say one line beside the answer, cut to the width, in colours where somebody sees and wants them."""
+    from remit.assemble import wants_colour
+
+    if not terminal.is_watched:
+        terminal.remark("".join(text for text, _ in line))
+        return
+    is_coloured, room = wants_colour(), terminal.screen().columns - 1
+    shown: list[tuple[str, str]] = []
+    for text, ink in line:
+        kept = fitted(text, room)
+        shown.append((kept, ink if is_coloured else ""))
+        room = room - cells(kept) if kept == text else 0
+    terminal.paint_beside(shown)

@@ -73,7 +73,7 @@ def verify(
 ) -> int:
     """Check that a run, or an export of one, is as it was written."""
     path = Path(run)
-    if path.is_file():
+    if _is_file(path):
         found, is_trusted = _verified_file(path, key, common, terminal), bool(key)
         whose = "the signer is whoever the file names; pass --key to say whom you trust"
     else:
@@ -99,7 +99,7 @@ def verify(
 def replay(run: RunOrFile, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
     """Decide a run again, with no model and no tool, and compare."""
     path = Path(run)
-    export = read_export(_lines_in(path)) if path.is_file() else None
+    export = read_export(_lines_in(path)) if _is_file(path) else None
 
     async def decide_again() -> int:
         from remit.assemble import opened_to_read
@@ -156,6 +156,14 @@ async def _known_heads(path: Path, common: Common) -> list[SignedHead]:
 
     async with opened_to_read(common.settings()) as system:
         return list(await system.store.catalogue.logged_heads(read_export(_lines_in(path)).run_id))
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file is named; what no file can be called names none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _lines_in(path: Path) -> Iterator[bytes]:

@@ -1,24 +1,30 @@
 """The commands that look at runs."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.glance import glance_at, glance_lines, glance_values
+from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common, RunName
-from remit.adapters.cli.responses import moment, question_lines
-from remit.adapters.cli.terminal import Terminal, json_line
-from remit.core.arrivals import ToolFailed
+from remit.adapters.cli.painting import Ink, columns_of, print_lines
+from remit.adapters.cli.responses import LINE_CHARS_MAX, moment
+from remit.adapters.cli.single_turn import folded, turn_lines, turn_values
+from remit.adapters.cli.terminal import Terminal
+from remit.core.events import Turn
 from remit.core.failure import EXIT_OK
 from remit.core.storage import RunEntry
 from remit.observe.plain import plain
 from remit.observe.sentence import sentence
-from remit.observe.trace import trace_lines, trace_rows
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
 
 # A screenful; nobody reads further without looking for something.
 RUNS_SHOWN = 20
-# Enough to recognise what went wrong; `remit trace --json` has all of it.
-ERROR_CHARS_SHOWN = 300
+NAME_CHARS_MAX = 80
 
 
 def runs(
@@ -49,43 +55,45 @@ def runs(
     return EXIT_OK
 
 
-def show(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
-    """Show one run: how it stands, what it called and spent, and its answer."""
+def show(
+    run: RunName,
+    /,
+    *,
+    turn: Annotated[int | None, Parameter(help="Only this turn, with everything it holds.")] = None,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Show one run: how it stands and what to do next, what it called and spent, and its answer."""
 
     async def look() -> None:
         from remit.assemble import opened_to_read
 
         async with opened_to_read(common.settings()) as system:
-            told = await system.archive.told((await system.archive.find(run)).run_id)
-            response = await system.result(told.entry.run_id)
-            asked = [] if response.waiting_for is None else await question_lines(system, told.entry.run_id)
-        explained = told.explanation
+            run_id = (await system.archive.find(run)).run_id
+            if turn is not None:
+                await _show_turn(terminal, system, (await system.archive.history(run_id)).turns, turn)
+                return
+            seen = await glance_at(system, run_id)
         if terminal.is_json:
-            terminal.values({"entry": told.entry, "response": response, "explanation": explained})
+            terminal.values(glance_values(seen))
             return
-        standing = explained.standing
-        terminal.line(f"run       {told.entry.run_id}")
-        terminal.line(f"started   {moment(told.entry.listing.started_at_ms)} for {told.request.user_id or 'nobody'}")
-        terminal.line(f"stands    {_standing(told.entry, standing.status, standing.reason)}")
-        terminal.line(f"session   {told.request.session_id or '-'}")
-        terminal.line(f"boundary  {explained.allowed.boundary} ({', '.join(explained.allowed.tools) or 'no tools'})")
-        terminal.line(f"models    {', '.join(explained.models)}")
-        terminal.line(f"path      {' > '.join(explained.path)}")
-        for call in response.tool_calls_made:
-            terminal.line(f"call      {call.name} {json_line(call.arguments)}: {call.status.value}")
-        for turn in told.history.turns:
-            if isinstance(turn.arrival, ToolFailed):
-                terminal.line(f"failed    {turn.arrival.code}: {plain(turn.arrival.error, ERROR_CHARS_SHOWN)}")
-        for spent in explained.spent:
-            terminal.line(f"spent     {spent.used} of {spent.cap} {spent.dimension}")
-        for line in asked:
-            terminal.line(line)
-        if response.content:
+        print_lines(terminal, glance_lines(terminal, seen))
+        if seen.response.content:
             terminal.line("")
-            terminal.text(response.content)
+            print_lines(terminal, ([(line, Ink.PLAIN)] for line in folded(seen.response.content, LINE_CHARS_MAX)))
 
     in_loop(look())
     return EXIT_OK
+
+
+async def _show_turn(terminal: Terminal, system: "System", turns: Sequence[Turn], seq: int) -> None:
+    if not 0 <= seq < len(turns):
+        raise wrong_usage(f"--turn {seq} is none of this run; its turns are 0 to {len(turns) - 1}")
+    values = await turn_values(turns[seq], system.text)
+    if terminal.is_json:
+        terminal.values(values)
+    else:
+        print_lines(terminal, turn_lines(values, columns_of(terminal)))
 
 
 def explain(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
@@ -106,33 +114,20 @@ def explain(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Ter
     return EXIT_OK
 
 
-def trace(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
-    """List the turns of a run: what arrived, what was ruled, what was ordered."""
-
-    async def look() -> None:
-        from remit.assemble import opened_to_read
-
-        async with opened_to_read(common.settings()) as system:
-            turns = (await system.archive.history((await system.archive.find(run)).run_id)).turns
-        if terminal.is_json:
-            for row in trace_rows(turns):
-                terminal.values(row)
-        else:
-            for line in trace_lines(turns):
-                terminal.line(line)
-
-    in_loop(look())
-    return EXIT_OK
-
-
 def _entry_line(entry: RunEntry) -> str:
     listing = entry.listing
-    more = [f"session {listing.session_id}"] if listing.session_id else []
-    more += [f"child of {listing.parent_id}"] if listing.parent_id else []
-    return "  ".join([entry.run_id, moment(listing.started_at_ms), f"{entry.turns:>4} turns", _standing(entry), *more])
+    more = [f"session {plain(listing.session_id, NAME_CHARS_MAX)}"] if listing.session_id else []
+    more += [f"child of {plain(listing.parent_id, NAME_CHARS_MAX)}"] if listing.parent_id else []
+    return "  ".join(
+        [
+            plain(entry.run_id, NAME_CHARS_MAX),
+            moment(listing.started_at_ms),
+            f"{entry.turns:>4} turns",
+            _standing(entry),
+            *more,
+        ]
+    )
 
 
-def _standing(entry: RunEntry, status: str = "open", reason: str = "") -> str:
-    if entry.ending:
-        return f"{entry.ending}: {reason}" if reason else entry.ending
-    return f"waits: {entry.waiting_for}" if entry.waiting_for else status
+def _standing(entry: RunEntry) -> str:
+    return entry.ending or (f"waits: {entry.waiting_for}" if entry.waiting_for else "open")

@@ -8,15 +8,18 @@ Rule 2: the exit code is that of the table of endings; whoever waits for a perso
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from remit.adapters.cli.terminal import Terminal, json_line
+from remit.adapters.cli.terminal import Terminal, json_line, printable
 from remit.core.commands import AskPurpose
 from remit.core.contract import SystemResponse
 from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
+from remit.observe.plain import plain
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
 
 PAUSED = "paused"
+# Longer than any line that a person writes; more on one line is a text that somebody made to be long.
+LINE_CHARS_MAX = 4_096
 
 # How to answer, by what was asked: a question in words is answered in words, one about a lost call by what became of it.
 WAYS_TO_ANSWER = {
@@ -52,13 +55,20 @@ async def question_lines(system: "System", run_id: str = "") -> list[str]:
     """What runs ask people, and how to answer."""
     lines: list[str] = []
     for asked in await system.archive.approvals(run_id):
-        what = f"{asked.tool} {json_line(asked.arguments)}" if asked.tool else asked.question
-        lines.append(f"{asked.id}  {what}")
+        what = f"{printable(asked.tool)} {json_line(asked.arguments)}" if asked.tool else printable(asked.question)
+        # Whoever approves sees all of it, on as many lines as it takes.
+        first, *more = _folded(f"{asked.id}  {what}")
+        lines += [first, *(f"    {line}" for line in more)]
         facts = [asked.ending.value, *(f"effect {asked.effect}" for _ in asked.effect[:1]), *asked.reasons]
         facts += [f"allows {amount} of {name} beyond its cap" for name, amount in asked.releases]
-        lines.append(f"    {'; '.join(facts)}; open until {moment(asked.expires_at_ms)}")
+        lines += [f"    {line}" for line in _folded(f"{'; '.join(facts)}; open until {moment(asked.expires_at_ms)}")]
         lines.append(f"    {WAYS_TO_ANSWER[asked.purpose].format(id=asked.id)}")
     return lines
+
+
+def _folded(line: str) -> list[str]:
+    """A line as lines that are not too long for a terminal to hold."""
+    return [line[start : start + LINE_CHARS_MAX] for start in range(0, len(line), LINE_CHARS_MAX)]
 
 
 def moment(at_ms: int) -> str:
@@ -78,7 +88,8 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str) -> Non
     if response.error is not None:
         terminal.remark(f"{run} ended as {response.terminal_code} ({response.error.code}): {response.error.message}")
         if response.content:
-            terminal.remark(f"not accepted as an answer: {response.content}")
+            rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
+            terminal.remark(f"not accepted as an answer: {plain(response.content, LINE_CHARS_MAX)}{rest}")
     for warning in response.warnings:
         terminal.remark(f"{run} ended as {response.terminal_code}: {warning}")
     if response.waiting_for is not None:

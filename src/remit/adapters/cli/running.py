@@ -22,12 +22,17 @@ from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
+from remit.core.inference import Routing
 from remit.core.messages import user_message
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
 
 ModeName: TypeAlias = Literal["chat", "structured", "plan", "redundant"]
+RouterName: TypeAlias = Literal["auto", "embedding", "none"]
+
+# The engine that needs nothing but this machine.
+LOCAL = "local"
 
 # Two minutes: as long as somebody watches a terminal. A boundary or a budget that names a wall clock knows better.
 TIMEOUT_S_DEFAULT = 120
@@ -46,7 +51,7 @@ def run(
     mode: Annotated[
         ModeName, Parameter(help="Which pattern runs; `chat` unless said, the only one of this version.")
     ] = "chat",
-    engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE.")] = "",
+    engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
     schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the answer must fit.")] = None,
     grammar: Annotated[Path | None, Parameter(help="A file with the grammar that the answer must follow.")] = None,
     tools: Annotated[
@@ -58,6 +63,12 @@ def run(
     budget: Annotated[
         list[str] | None, Parameter(help="Caps such as tool_calls=5,steps=20. May be said several times.")
     ] = None,
+    graph: Annotated[
+        Path | None, Parameter(help="A YAML file with the graph to run, in place of the pattern's.")
+    ] = None,
+    router: Annotated[
+        RouterName, Parameter(help="Who shortlists the tools for the model; `auto` unless said, `none` offers all.")
+    ] = "auto",
     session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
     timeout: Annotated[
         float | None,
@@ -80,12 +91,13 @@ def run(
     narrator = Narrator(terminal)
 
     async def play() -> int:
-        from remit.assemble import kit_for, opened, terms_for, watched
+        from remit.assemble import graph_in, kit_for, opened, terms_for, watched
 
-        # Tools and engine come first: a store is not made for a run that cannot begin.
+        # Graph, tools and engine come first: a store is not made for a run that cannot begin.
+        terms = terms_for(limits, caps, graph=None if graph is None else graph_in(graph), router=Routing(router))
         kit = watched(kit_for(engine, tools or (), base=Path.cwd()), narrator)
         async with opened(common.settings(), watcher=narrator) as system:
-            response = await system.run(request, kit, terms_for(limits, caps))
+            response = await system.run(request, kit, terms)
             return await give(terminal, system, response, said=narrator.shown)
 
     return narrated(narrator, play())

@@ -4,17 +4,20 @@ Rule 1: the request is made from the run's history and its manifest alone, so a 
 Rule 2: whatever an engine does, the run gets a report with a code; a call that took too long was cut and is charged so.
 Rule 3: the words of an error nobody expected may hold secrets: they are logged for the operator, never journaled.
 Rule 4: streaming passes beside the journal. A listener that breaks loses the rest of the answer, and the run goes on.
+Rule 5: what only looks like an answer is not streamed: a call that a model writes as text is heard by nobody.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from remit.constraint.notation import GRAMMAR_UNCHECKABLE
 from remit.core.arrivals import ModelFailed
 from remit.core.commands import CallModel
-from remit.core.failure import ErrorCode
-from remit.core.inference import FinishReason, ModelRequest, ModelResult
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
 from remit.core.record import Text
-from remit.inference.engine import EngineFault, Restarted, StreamChunk, StreamHandler
+from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.kernel.state import RunState, pinned
 from remit.observe.execution import selected_tools
 from remit.observe.logs import run_fields
@@ -22,9 +25,24 @@ from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.kit import Kit, OnChunk
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, Report
+from remit.orchestrate.shaping import (
+    TOOLS_OFFERED_MAX,
+    Hearing,
+    Shaped,
+    Unfit,
+    applied,
+    circumstances,
+    is_plain,
+    read,
+    shaped,
+)
+from remit.rerank.router import ROUTER_MISSING, Router, check_routing, has_embeddings
 
 # Of so many runs the last streamed call is remembered, so that those who watch learn when it begins anew.
 STREAMS_REMEMBERED_MAX = 1024
+
+# What is missing here, and not wrong with the grammar. Asking again would find it missing again.
+_CODES = {ROUTER_MISSING: ErrorCode.CONFIG_NO_ENGINE, GRAMMAR_UNCHECKABLE: ErrorCode.CONFIG_NO_ENGINE}
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +54,7 @@ class ModelExecutor:
         self._kit_of = kit_of
         self._text = text
         self._streamed: dict[str, str] = {}
+        self._has_missed_router = False
 
     async def __call__(self, live: Live, command: CallModel) -> Report:
         """Ask the engine of the command's model and report what it said, or why it did not."""
@@ -45,8 +64,25 @@ class ModelExecutor:
             known = ", ".join(kit.engines) or "none"
             message = f"nobody here has an engine for model {command.model!r}; there are {known}"
             return ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, message)
-        request = await self._request(live, command)
-        on_chunk = None if kit.on_chunk is None else self._stream(live, command, kit.on_chunk)
+        try:
+            shape = await self._shaped(live, command, kit, _info(live.state, command, engine))
+        except RequestRejected as refused:
+            code = _CODES.get(refused.code, ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
+            return ModelFailed(command.id, code, f"{refused.code}: {refused.message}")
+        result = await self._answer(live, command, engine, shape.request, self._listener(live, command, kit, shape))
+        if isinstance(result, ModelFailed):
+            return result
+        if not shape.calls and not shape.grammar:
+            return ModelSaid(command.id, result, shape.offered)
+        # Reading by a grammar takes time that grows with the text.
+        found = await asyncio.to_thread(read, shape, result, command.messages_count)
+        if isinstance(found, Unfit):
+            return ModelFailed(command.id, found.code, found.problem, result.usage)
+        return ModelSaid(command.id, found, shape.offered)
+
+    async def _answer(
+        self, live: Live, command: CallModel, engine: Engine, request: ModelRequest, on_chunk: StreamHandler | None
+    ) -> ModelResult | ModelFailed:
         try:
             result = await within(command.timeout_ms, engine.infer(request, on_chunk))
         except EngineFault as fault:
@@ -59,7 +95,37 @@ class ModelExecutor:
             _log.exception("the engine of %s broke", command.model, extra=fields)
             message = f"the engine of model {command.model!r} raised {type(error).__name__}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
-        return _report(command, result)
+        return _whole(command, result)
+
+    async def _shaped(self, live: Live, command: CallModel, kit: Kit, info: ModelInfo) -> Shaped:
+        whole = await self._request(live, command)
+        request, ask = applied(whole, live.state)
+        if is_plain(request, info):
+            return Shaped(request)
+        router = self._router(live, kit, info, len(request.tools))
+        given = circumstances(request, whole.messages, live.state, ask=ask, router=router, info=info)
+        # The first question loads the router, and a grammar takes its time to be checked.
+        return await asyncio.to_thread(shaped, request, given)
+
+    def _router(self, live: Live, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
+        """Who shortlists the tools of this call: the kit's own router, the embedding one, or nobody."""
+        routing = pinned(live.state).router
+        if routing is Routing.NONE or not tools_count:
+            return None
+        if kit.router is not None:
+            return kit.router
+        check_routing(routing)
+        if routing is Routing.AUTO and not info.calls_by_grammar and tools_count <= TOOLS_OFFERED_MAX:
+            return None
+        if not has_embeddings():
+            if not self._has_missed_router:
+                self._has_missed_router = True
+                fields = run_fields(live.run_id, live.state)
+                _log.warning("no router: wordllama is not installed, so every tool is offered", extra=fields)
+            return None
+        from remit.rerank.embedding import embedding_router
+
+        return embedding_router()
 
     async def _request(self, live: Live, command: CallModel) -> ModelRequest:
         conversation = live.conversation
@@ -79,6 +145,12 @@ class ModelExecutor:
             terms.options,
             command.attempt,
         )
+
+    def _listener(self, live: Live, command: CallModel, kit: Kit, shape: Shaped) -> StreamHandler | None:
+        if kit.on_chunk is None or shape.hearing is Hearing.NOTHING:
+            return None
+        handler = self._stream(live, command, kit.on_chunk)
+        return handler if shape.hearing is Hearing.ALL else _Held(handler).send
 
     def _stream(self, live: Live, command: CallModel, on_chunk: OnChunk) -> StreamHandler:
         run_id = live.run_id
@@ -114,6 +186,32 @@ class _Stream:
             _log.exception("a listener broke; the rest of this answer is not streamed", extra=fields)
 
 
+class _Held:
+    """Passes an answer on once its first letter says that it is words; a call begins with a brace."""
+
+    __slots__ = ("_before", "_handler", "_is_call")
+
+    def __init__(self, handler: StreamHandler) -> None:
+        self._handler = handler
+        self._before = ""
+        self._is_call: bool | None = None
+
+    def send(self, chunk: StreamChunk) -> None:
+        if self._is_call is None:
+            self._before += chunk.text
+            if not (begun := self._before.lstrip()):
+                return
+            self._is_call = begun.startswith("{")
+            chunk = StreamChunk(self._before, chunk.reasoning)
+        if not self._is_call:
+            self._handler(chunk)
+
+
+def _info(state: RunState, command: CallModel, engine: Engine) -> ModelInfo:
+    """What the manifest says of the command's model: the request must not depend on who performs it."""
+    return next((info for info in pinned(state).models if info.name == command.model), None) or engine.model_info()
+
+
 def _terms(state: RunState) -> ModelRequest:
     """What every request of a run has in common: the tools it may call, and what the caller wished."""
     request = pinned(state).request
@@ -130,11 +228,11 @@ def _terms(state: RunState) -> ModelRequest:
     )
 
 
-def _report(command: CallModel, result: ModelResult) -> Report:
+def _whole(command: CallModel, result: ModelResult) -> ModelResult | ModelFailed:
     if type(result) is not ModelResult:
         message = f"the engine of model {command.model!r} returned a {type(result).__name__} instead of a ModelResult"
         return ModelFailed(command.id, ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, was_cut=True)
     if result.finish_reason is FinishReason.ERROR:
         message = f"model {command.model!r} stopped with an error"
         return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, result.usage)
-    return ModelSaid(command.id, result)
+    return result

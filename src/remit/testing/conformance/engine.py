@@ -3,21 +3,27 @@
 A check is a coroutine function. It opens an engine in one of the situations below with the function it is given, asks
 it, and raises AssertionError with a sentence when the engine does not do what the executor relies on. Run each of
 ENGINE_CHECKS against your engine, with any test runner. To open yours in a situation, let it play a script, or point
-it at a server of your own that behaves so; a check whose situation cannot be had can be left out.
+it at a server of your own that behaves so. Where a situation cannot be had, `checks_without` leaves its checks out, and
+each of them has to be named with a reason.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Any
 
-from remit.core.failure import RemitError
+from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.inference import FinishReason, ModelRequest, ModelResult
-from remit.core.messages import assistant_message, check_message, user_message
+from remit.core.messages import assistant_message, check_message, tool_message, user_message
+from remit.core.record import replace
 from remit.core.tools import Effect, ToolDefinition
-from remit.core.usage import check_usage
-from remit.inference.engine import INFERENCE_CODES, Engine, EngineFault, StreamChunk
+from remit.core.usage import TokenUsage, check_usage
+from remit.inference.engine import INFERENCE_CODES, Engine, EngineFault, StreamChunk, StreamHandler
+from remit.orchestrate.deadlines import TimeRanOut, within
+
+CHECK_UNKNOWN = "CONFORMANCE_CHECK_UNKNOWN"
+CHECK_UNEXPLAINED = "CONFORMANCE_CHECK_UNEXPLAINED"
 
 
 class Situation(StrEnum):
@@ -28,6 +34,11 @@ class Situation(StrEnum):
     PROPOSES = "wants the tool `look_up` called"
     FAILS = "has a model that cannot be reached"
     HANGS = "takes longer than anybody waits"
+    DRAWLS = "says something at once, and goes on for longer than anybody waits"
+    BREAKS = "has a server that says that it failed"
+    OVERFLOWS = "finds the conversation too long for its model"
+    GARBLES = "says something, and then what nobody can read"
+    DROPS = "says something, and then its connection is gone"
 
 
 # Opens an engine in a situation, and closes it afterwards.
@@ -39,6 +50,10 @@ CALLERS = 8
 # How long an engine may take to let go of a call, and how long a hanging call is left alone before it is cancelled.
 LETS_GO_S = 5.0
 HANGS_FOR_S = 0.05
+# How long an engine may take to say its first word; a local model may have to be loaded before it.
+SPEAKS_WITHIN_S = 30.0
+# Fewer tokens than any answer of two words takes.
+TOKENS_FEW = 1
 
 LOOK_UP = ToolDefinition(
     "look_up",
@@ -99,6 +114,24 @@ async def usage_counts_something(open_engine: OpenEngine) -> None:
         assert result.usage.completion_tokens > 0, "completion_tokens=0, yet the model said something"
 
 
+async def usage_does_not_depend_on_who_listens(open_engine: OpenEngine) -> None:
+    """A streamed call is charged like any other, so its usage is counted as well."""
+    async with open_engine(Situation.ANSWERS) as engine:
+        chunks: list[StreamChunk] = []
+        heard, alone = await engine.infer(_asking("hello"), chunks.append), await engine.infer(_asking("hello"))
+        assert _charged(heard.usage) == _charged(alone.usage), (
+            f"a streamed call used {_charged(heard.usage)} tokens (prompt, completion), another {_charged(alone.usage)}"
+        )
+
+
+async def no_more_is_generated_than_was_allowed(open_engine: OpenEngine) -> None:
+    """A run reserves max_tokens before it asks; an engine that generates more overdraws the budget."""
+    async with open_engine(Situation.ANSWERS) as engine:
+        result = await engine.infer(replace(_asking("hello"), max_tokens=TOKENS_FEW))
+        used = result.usage.completion_tokens
+        assert used <= TOKENS_FEW, f"completion_tokens={used} exceeds max_tokens={TOKENS_FEW}"
+
+
 async def the_answer_follows_from_the_conversation(open_engine: OpenEngine) -> None:
     """An engine keeps nothing between calls: another one, or the same one asked out of order, answers the same."""
     first = _asking("one")
@@ -115,7 +148,7 @@ async def the_answer_follows_from_the_conversation(open_engine: OpenEngine) -> N
 async def a_proposed_call_can_be_answered(open_engine: OpenEngine) -> None:
     """A proposed call names the tool, has an id to match its result with, and arguments in an object."""
     async with open_engine(Situation.PROPOSES) as engine:
-        result = await engine.infer(ModelRequest((user_message("hello"),), (LOOK_UP,), temperature=0.0))
+        result = await engine.infer(_offering())
         assert result.tool_calls, "no call is proposed"
         assert result.finish_reason is FinishReason.TOOL, f"a proposal ended with {result.finish_reason!r}"
         ids = [call.id for call in result.tool_calls]
@@ -129,13 +162,95 @@ async def a_proposed_call_can_be_answered(open_engine: OpenEngine) -> None:
             raise AssertionError(error.message) from error
 
 
+async def streaming_changes_no_proposal(open_engine: OpenEngine) -> None:
+    """Calls are never streamed: what is heard of a proposal is the text beside it, and the calls are the same."""
+    async with open_engine(Situation.PROPOSES) as engine:
+        chunks: list[StreamChunk] = []
+        heard, alone = await engine.infer(_offering(), chunks.append), await engine.infer(_offering())
+        _expect_joined(chunks, heard)
+        wished, wished_alone = ([(call.name, call.arguments) for call in calls.tool_calls] for calls in (heard, alone))
+        assert wished == wished_alone, f"{wished} is proposed when somebody listens, otherwise {wished_alone}"
+
+
+async def a_conversation_goes_on_after_its_calls(open_engine: OpenEngine) -> None:
+    """What was proposed, and what the tools returned, can be shown to the model again."""
+    async with open_engine(Situation.PROPOSES) as engine:
+        request = _offering()
+        first = await engine.infer(request)
+        said = assistant_message(first.content, first.tool_calls, first.reasoning)
+        returned = [tool_message(call.id, call.name, "a word") for call in first.tool_calls]
+        second = await engine.infer(replace(request, messages=(*request.messages, said, *returned)))
+        assert second.content or second.tool_calls, "after the calls were answered, the model says nothing"
+
+
 async def a_failure_is_a_fault_with_a_code(open_engine: OpenEngine) -> None:
     """A model that cannot be asked is an EngineFault with one of the four codes of inference and a sentence."""
     async with open_engine(Situation.FAILS) as engine:
-        fault = await _failure_of(engine)
-        assert isinstance(fault, EngineFault), f"the engine raised {type(fault).__name__} instead of EngineFault"
+        fault = await _fault_of(engine)
         assert fault.code in INFERENCE_CODES, f"the fault has the code {fault.code!r}"
         assert fault.message, "the fault says nothing"
+
+
+async def a_model_that_cannot_be_reached_is_unavailable(open_engine: OpenEngine) -> None:
+    """A model that is not there may be replaced by another one, so it has its own code."""
+    await _expect_code(open_engine, Situation.FAILS, ErrorCode.INFERENCE_MODEL_UNAVAILABLE)
+
+
+async def a_server_that_failed_is_an_engine_error(open_engine: OpenEngine) -> None:
+    """What broke behind the engine may work the next time."""
+    await _expect_code(open_engine, Situation.BREAKS, ErrorCode.INFERENCE_ENGINE_ERROR)
+
+
+async def a_conversation_that_does_not_fit_exceeds_the_context(open_engine: OpenEngine) -> None:
+    """What does not fit is not asked again, so it has its own code."""
+    await _expect_code(open_engine, Situation.OVERFLOWS, ErrorCode.INFERENCE_CONTEXT_EXCEEDED)
+
+
+async def an_answer_nobody_can_read_is_malformed(open_engine: OpenEngine) -> None:
+    """Half an answer is none, and the model was asked all the same: the fault says what it cost, or that nobody knows."""
+    fault = await _expect_code(open_engine, Situation.GARBLES, ErrorCode.INFERENCE_MALFORMED_RESPONSE)
+    _expect_paid(fault)
+
+
+async def a_dropped_connection_is_a_fault_that_costs(open_engine: OpenEngine) -> None:
+    """When the connection is gone in the middle of an answer, what was heard is no answer, and it was not free."""
+    async with open_engine(Situation.DROPS) as engine:
+        chunks: list[StreamChunk] = []
+        fault = await _fault_of(engine, chunks.append)
+        assert chunks, "nothing was heard before the connection was gone; open the engine so that something is"
+        _expect_paid(fault)
+
+
+async def a_call_is_ended_by_its_deadline(open_engine: OpenEngine) -> None:
+    """The executor gives every call a deadline; behind it nothing is left of the call."""
+    async with open_engine(Situation.HANGS) as engine:
+        chunks: list[StreamChunk] = []
+        call = within(max(1, int(HANGS_FOR_S * 1000)), engine.infer(_asking("hello"), chunks.append))
+        task = asyncio.create_task(call)
+        await asyncio.wait([task], timeout=HANGS_FOR_S + LETS_GO_S)
+        assert task.done(), f"a call goes on for more than {LETS_GO_S} s after its deadline"
+        assert isinstance(task.exception(), TimeRanOut), f"a call beyond its deadline ended with {task.exception()!r}"
+        await _expect_silence(chunks)
+
+
+async def an_answer_is_heard_while_it_is_made(open_engine: OpenEngine) -> None:
+    """Pieces come when they are said, not at the end; and an answer that is under way can be cancelled."""
+    async with open_engine(Situation.DRAWLS) as engine:
+        chunks: list[StreamChunk] = []
+        spoke = asyncio.Event()
+
+        def hear(chunk: StreamChunk) -> None:
+            chunks.append(chunk)
+            spoke.set()
+
+        task = asyncio.create_task(engine.infer(_asking("hello"), hear))
+        first = asyncio.create_task(spoke.wait())
+        await asyncio.wait([task, first], timeout=SPEAKS_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
+        first.cancel()
+        assert chunks, f"nothing was heard within {SPEAKS_WITHIN_S} s"
+        assert not task.done(), "the answer was whole at once; open the engine so that it goes on"
+        await _expect_cancelled(task)
+        await _expect_silence(chunks)
 
 
 async def a_cancelled_call_ends(open_engine: OpenEngine) -> None:
@@ -145,13 +260,8 @@ async def a_cancelled_call_ends(open_engine: OpenEngine) -> None:
         task = asyncio.create_task(engine.infer(_asking("hello"), chunks.append))
         await asyncio.wait([task], timeout=HANGS_FOR_S)
         assert not task.done(), "the call did not hang; open the engine so that it does"
-        task.cancel()
-        await asyncio.wait([task], timeout=LETS_GO_S)
-        assert task.done(), f"a cancelled call goes on for more than {LETS_GO_S} s"
-        assert task.cancelled(), "a cancelled call ended as if nobody had cancelled it"
-        heard = len(chunks)
-        await asyncio.wait([asyncio.create_task(asyncio.sleep(HANGS_FOR_S))])
-        assert len(chunks) == heard, "a cancelled call was still streaming"
+        await _expect_cancelled(task)
+        await _expect_silence(chunks)
 
 
 async def a_cancelled_call_spoils_no_other(open_engine: OpenEngine) -> None:
@@ -184,25 +294,86 @@ ENGINE_CHECKS: Sequence[EngineCheck] = (
     the_pieces_of_a_stream_are_the_answer,
     streaming_changes_nothing,
     usage_counts_something,
+    usage_does_not_depend_on_who_listens,
+    no_more_is_generated_than_was_allowed,
     the_answer_follows_from_the_conversation,
     a_proposed_call_can_be_answered,
+    streaming_changes_no_proposal,
+    a_conversation_goes_on_after_its_calls,
     a_failure_is_a_fault_with_a_code,
+    a_model_that_cannot_be_reached_is_unavailable,
+    a_server_that_failed_is_an_engine_error,
+    a_conversation_that_does_not_fit_exceeds_the_context,
+    an_answer_nobody_can_read_is_malformed,
+    a_dropped_connection_is_a_fault_that_costs,
+    a_call_is_ended_by_its_deadline,
+    an_answer_is_heard_while_it_is_made,
     a_cancelled_call_ends,
     a_cancelled_call_spoils_no_other,
     calls_at_the_same_time_do_not_mix,
 )
 
 
+def checks_without(left_out: Mapping[EngineCheck, str]) -> tuple[EngineCheck, ...]:
+    """All checks but those that an engine cannot be asked, each of which is given with the reason why."""
+    for check, reason in left_out.items():
+        name = getattr(check, "__name__", str(check))
+        if check not in ENGINE_CHECKS:
+            raise RequestRejected(CHECK_UNKNOWN, f"{name!r} is none of ENGINE_CHECKS; leave out only what is there")
+        if not reason.strip():
+            raise RequestRejected(CHECK_UNEXPLAINED, f"{name!r} is left out without a reason; say why")
+    return tuple(check for check in ENGINE_CHECKS if check not in left_out)
+
+
 def _asking(text: str) -> ModelRequest:
     return ModelRequest((user_message(text),), temperature=0.0)
 
 
-async def _failure_of(engine: Engine) -> Exception:
+def _offering() -> ModelRequest:
+    return replace(_asking("hello"), tools=(LOOK_UP,))
+
+
+def _charged(usage: TokenUsage) -> tuple[int, int]:
+    return usage.prompt_tokens, usage.completion_tokens
+
+
+async def _failure_of(engine: Engine, on_chunk: StreamHandler | None = None) -> Exception:
     try:
-        result = await engine.infer(_asking("hello"))
+        result = await engine.infer(_asking("hello"), on_chunk)
     except Exception as error:  # noqa: BLE001  # which one it was is judged by whoever asked
         return error
-    raise AssertionError(f"a model that cannot be reached answered {result.content[:80]!r}")
+    raise AssertionError(f"a call that cannot succeed was answered {result.content[:80]!r}")
+
+
+async def _fault_of(engine: Engine, on_chunk: StreamHandler | None = None) -> EngineFault:
+    fault = await _failure_of(engine, on_chunk)
+    assert isinstance(fault, EngineFault), f"the engine raised {type(fault).__name__} instead of EngineFault"
+    return fault
+
+
+async def _expect_code(open_engine: OpenEngine, situation: Situation, code: ErrorCode) -> EngineFault:
+    async with open_engine(situation) as engine:
+        fault = await _fault_of(engine)
+        assert fault.code is code, f"an engine that {situation.value} failed with {fault.code} instead of {code}"
+        return fault
+
+
+def _expect_paid(fault: EngineFault) -> None:
+    used = fault.usage.total_tokens
+    assert fault.was_cut or used > 0, "the model was asked, yet the fault has no usage and does not say that it was cut"
+
+
+async def _expect_cancelled(task: "asyncio.Task[ModelResult]") -> None:
+    task.cancel()
+    await asyncio.wait([task], timeout=LETS_GO_S)
+    assert task.done(), f"a cancelled call goes on for more than {LETS_GO_S} s"
+    assert task.cancelled(), "a cancelled call ended as if nobody had cancelled it"
+
+
+async def _expect_silence(chunks: Sequence[StreamChunk]) -> None:
+    heard = len(chunks)
+    await asyncio.wait([asyncio.create_task(asyncio.sleep(HANGS_FOR_S))])
+    assert len(chunks) == heard, "a call that had ended was still streaming"
 
 
 def _expect_joined(chunks: Sequence[StreamChunk], result: ModelResult) -> None:

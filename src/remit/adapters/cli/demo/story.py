@@ -41,7 +41,7 @@ BEGIN = shlex.split(
 )
 
 ABOUT_MODEL = (
-    "The model is SmolLM2-135M-Instruct, on this machine's processor, with no network and no key. It is small (92 MB),",
+    "The model is SmolLM2-135M-Instruct, on this machine's processor, with no network and no key. It is small (98 MB),",
     "so that it comes with the packages and answers within seconds; a grammar holds it to the shapes it is asked for.",
 )
 ABOUT_RUN = ("It may look orders up by itself, and pay money back only when a person approves.",)

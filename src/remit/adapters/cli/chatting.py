@@ -1,0 +1,115 @@
+"""The command that talks: a conversation at a terminal, or through a pipe."""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli import slash
+from remit.adapters.cli.calls import CallTeller
+from remit.adapters.cli.conversation import Conversation
+from remit.adapters.cli.inputs import boundary_named, budget_from
+from remit.adapters.cli.keyboard import HISTORY_FILE, Keyboard, Pipe
+from remit.adapters.cli.looping import Interrupted, heeding
+from remit.adapters.cli.narrating import Narrator
+from remit.adapters.cli.options import COMMON, Common, os_user
+from remit.adapters.cli.responses import give
+from remit.adapters.cli.running import LOCAL
+from remit.adapters.cli.sitting import Sitting
+from remit.adapters.cli.terminal import Terminal
+from remit.core.boundary import Boundary
+from remit.core.budget import Budget
+from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING
+
+# Of several exchanges, the one that went worst decides.
+_WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
+
+
+def chat(
+    *,
+    engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
+    tools: Annotated[
+        list[str] | None, Parameter(help="A file with tools, FILE.py, or module:NAME. May be said several times.")
+    ] = None,
+    boundary: Annotated[
+        str, Parameter(help="What each exchange may do: the name of a boundary, `standard` unless said.")
+    ] = "standard",
+    budget: Annotated[
+        list[str] | None,
+        Parameter(help="Caps of each exchange such as tool_calls=5,steps=20. May be said several times."),
+    ] = None,
+    session: Annotated[str, Parameter(help="The session to go on with, or to begin; without it a new one.")] = "",
+    user: Annotated[str, Parameter(help="Who talks, and approves; without it the user of the operating system.")] = "",
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Talk with a model at the terminal; every message is one governed run."""
+    limits, caps = boundary_named(boundary), budget_from(budget or ())
+    is_sitting = terminal.is_live and sys.stdin is not None and sys.stdin.isatty()
+    narrator = Narrator(terminal, teller=CallTeller() if is_sitting else None)
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        try:
+            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps)
+            conversation = runner.run(heeding(opening))
+            conversation.session_id, conversation.user = session or conversation.session_id, user or os_user()
+            if not is_sitting:
+                return _listen(terminal, conversation, runner)
+            with Keyboard(terminal, common.settings().home / HISTORY_FILE, slash.words()) as keyboard:
+                sitting = Sitting(terminal, conversation, keyboard, runner)
+                terminal.remark(f"remit chat with {engine}, boundary {limits.name}")
+                terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")
+                sitting.enter(conversation.session_id)
+                return sitting.last()
+        finally:
+            runner.run(stack.aclose())
+
+
+async def _opened(
+    stack: AsyncExitStack,
+    common: Common,
+    narrator: Narrator,
+    engine: str,
+    tools: "list[str] | tuple[str, ...]",
+    limits: Boundary,
+    caps: Budget,
+) -> Conversation:
+    """A conversation in a session of its own, on a store that is closed with the stack."""
+    from remit.assemble import kit_for, new_run_id, opened, terms_for, watched
+
+    # Tools and engine come first: a store is not made for a conversation that cannot begin.
+    narrator.progress.begin()
+    try:
+        narrator.loading(f"opening {engine}")
+        kit = watched(kit_for(engine, tools, base=Path.cwd()), narrator)
+        system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
+    finally:
+        narrator.progress.end()
+    terms = terms_for(limits, caps)
+    return Conversation(
+        system,
+        lambda request: system.run(request, kit, terms),
+        kit.tools.definitions,
+        narrator,
+        session_id=new_run_id(),
+        user="",
+    )
+
+
+def _listen(terminal: Terminal, conversation: Conversation, runner: asyncio.Runner) -> int:
+    """Answer one message a line until there are no more, or somebody has to be asked something."""
+    pipe, codes = Pipe(), [EXIT_OK]
+    while (text := pipe.message()) is not None:
+        narrator = conversation.narrator
+        try:
+            response = runner.run(heeding(conversation.say(text), on_second=narrator.cut_off))
+        except Interrupted as stop:
+            raise (stop.in_run(narrator.run_id) if narrator.run_id else stop) from None
+        codes.append(runner.run(give(terminal, conversation.system, response, said=narrator.shown)))
+        if response.waiting_for is not None:
+            terminal.remark("whatever else the input holds is left unread until that is answered")
+            break
+    return next(code for code in _WORST_FIRST if code in codes)

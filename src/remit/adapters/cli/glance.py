@@ -1,0 +1,212 @@
+"""A run at a glance: what was asked, how it stands and what to type next, what it did and spent, and its answer.
+
+Rule 1: everything is read off the run; nothing is repaired and nobody is driven.
+Rule 2: whatever is long is cut, counted, or named by where the rest stands.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from remit.adapters.cli.bars import budget_lines
+from remit.adapters.cli.painting import Ink, Line
+from remit.adapters.cli.responses import moment, question_lines
+from remit.adapters.cli.terminal import Terminal, json_line
+from remit.core.arrivals import RunStarted, ToolFailed
+from remit.core.contract import SystemResponse, ToolCallMade
+from remit.core.manifest import Manifest
+from remit.core.record import JsonObject, Record
+from remit.core.storage import RunEntry, SignedHead
+from remit.observe.explain import Explanation, Standing
+from remit.observe.plain import plain
+from remit.observe.trace import shown
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
+
+# Enough to recognise something; `remit trace` and `remit show RUN --turn N` have the rest.
+TEXT_CHARS_MAX = 300
+NAME_CHARS_MAX = 80
+ARGUMENTS_CHARS_MAX = 120
+# A screenful of each; whoever wants all of them looks at the trace.
+LISTED_MAX = 20
+PATH_NODES_MAX = 12
+VERSION_CHARS = 12
+PAUSED, OPEN = "paused", "open"
+
+
+class Glance(Record):
+    """Everything that is shown of one run."""
+
+    entry: RunEntry
+    manifest: Manifest
+    explanation: Explanation
+    response: SystemResponse
+    failed: tuple[ToolFailed, ...]
+    asked: tuple[str, ...]
+    children: tuple[RunEntry, ...]
+    heads: tuple[SignedHead, ...]
+
+
+async def glance_at(system: "System", run_id: str) -> Glance:
+    """A run with what the store knows about it."""
+    told = await system.archive.told(run_id)
+    turns = told.history.turns
+    began = turns[0].arrival
+    assert isinstance(began, RunStarted), "the first turn of a run starts it"
+    response = await system.result(run_id)
+    beneath = set(await system.archive.family(run_id)) - {run_id}
+    children = await system.archive.runs(with_children=True) if beneath else []
+    return Glance(
+        entry=told.entry,
+        manifest=began.manifest,
+        explanation=told.explanation,
+        response=response,
+        failed=tuple(turn.arrival for turn in turns if isinstance(turn.arrival, ToolFailed)),
+        asked=() if response.waiting_for is None else tuple(await question_lines(system, run_id)),
+        children=tuple(entry for entry in children if entry.run_id in beneath),
+        heads=tuple(await system.store.catalogue.heads(run_id)),
+    )
+
+
+def glance_values(seen: Glance) -> JsonObject:
+    """The same for programs."""
+    return {
+        "entry": seen.entry,
+        "response": seen.response,
+        "explanation": seen.explanation,
+        "versions": seen.manifest.versions,
+        "children": seen.children,
+        "signed_turns": _signed_turns(seen),
+        "signers": sorted({head.signer for head in seen.heads}),
+        "next": list(next_commands(seen.entry, seen.explanation.standing, seen.response)),
+    }
+
+
+def glance_lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
+    """The same for people, without the answer."""
+    manifest, explained = seen.manifest, seen.explanation
+    standing = explained.standing
+    yield _fact("run", plain(seen.entry.run_id, NAME_CHARS_MAX), Ink.BOLD)
+    yield _fact("request", shown(manifest.request.messages[-1].content, TEXT_CHARS_MAX))
+    yield _fact(
+        "started", f"{moment(seen.entry.listing.started_at_ms)} for {_name(manifest.request.user_id, 'nobody')}"
+    )
+    yield _fact("stands", standing_in_words(seen.entry, standing), _ink(seen.entry))
+    for line in seen.asked:
+        yield _fact("asks" if line is seen.asked[0] else "", plain(line, TEXT_CHARS_MAX * 2), Ink.WAITS)
+    if not seen.asked:
+        for command in next_commands(seen.entry, standing, seen.response):
+            yield _fact("next", command)
+    yield from _circumstances(seen)
+    yield from _deeds(seen)
+    yield _fact("budget", "used of its cap")
+    yield from budget_lines(terminal, explained.spent)
+    yield _fact("signed", _signed(seen))
+    yield _fact("proof", f"remit verify {plain(seen.entry.run_id, NAME_CHARS_MAX)}")
+
+
+def standing_in_words(entry: RunEntry, standing: Standing) -> str:
+    """How a run stands, and why."""
+    if entry.ending:
+        reason = plain(standing.reason, TEXT_CHARS_MAX)
+        return f"{entry.ending}: {reason}" if reason else entry.ending
+    where = f" at {_name(standing.node)}" if standing.node else ""
+    return f"waits: {entry.waiting_for}{where}" if entry.waiting_for else f"{standing.status}{where}"
+
+
+def next_commands(entry: RunEntry, standing: Standing, response: SystemResponse) -> Iterator[str]:
+    """What can be typed next to get on with a run."""
+    run_id = plain(entry.run_id, NAME_CHARS_MAX)
+    if response.waiting_for is not None:
+        for packet in response.waiting_for.packet_ids:
+            yield f"remit approve {plain(packet, NAME_CHARS_MAX)}"
+    elif standing.status == PAUSED:
+        yield f"remit signal {run_id} resume"
+    elif standing.status == OPEN:
+        yield f"remit resume {run_id}"
+    elif response.error is not None and response.error.retryable:
+        yield f"remit signal {run_id} retry"
+
+
+def _circumstances(seen: Glance) -> Iterator[Line]:
+    """Where it came from, within which limits it runs, and on which versions."""
+    manifest, allowed = seen.manifest, seen.explanation.allowed
+    if manifest.request.session_id:
+        place = "" if manifest.session is None else f", exchange {manifest.session.ordinal}"
+        yield _fact("session", f"{_name(manifest.request.session_id)}{place}")
+    for word, origin in (("parent", manifest.parent), ("fork of", manifest.forked_from)):
+        if origin is not None:
+            yield _fact(word, f"{_name(origin.run_id)} turn {origin.seq}" if origin.seq else _name(origin.run_id))
+    tools = ", ".join(map(_name, allowed.tools[:LISTED_MAX])) or "no tools"
+    more = f" and {len(allowed.tools) - LISTED_MAX} more" if len(allowed.tools) > LISTED_MAX else ""
+    yield _fact("boundary", f"{_name(allowed.boundary)} ({tools}{more})")
+    yield _fact("models", ", ".join(map(_name, seen.explanation.models)))
+    versions = manifest.versions
+    named = (("boundary", versions.boundary), ("graph", versions.graph), ("tools", versions.tools))
+    yield _fact("versions", ", ".join(f"{what} {version[:VERSION_CHARS]}" for what, version in named))
+
+
+def _deeds(seen: Glance) -> Iterator[Line]:
+    """Which way it went, what it called, and what of it counts."""
+    explained = seen.explanation
+    yield _fact("path", _path(explained.path))
+    made = seen.response.tool_calls_made
+    for call in made[:LISTED_MAX]:
+        yield _fact("call", _call(call))
+    if len(made) > LISTED_MAX:
+        yield _fact(
+            "", f"and {len(made) - LISTED_MAX} calls more: remit trace {plain(seen.entry.run_id, NAME_CHARS_MAX)}"
+        )
+    for failed in seen.failed[-LISTED_MAX:]:
+        yield _fact("failed", f"{failed.code}: {plain(failed.error, TEXT_CHARS_MAX)}", Ink.BAD)
+    committed = dict.fromkeys(observation.tool for observation in explained.observations)
+    if committed:
+        yield _fact("committed", _names(committed), Ink.GOOD)
+    if explained.uncommitted:
+        yield _fact("uncommitted", _names(explained.uncommitted), Ink.BAD)
+    for child in seen.children[:LISTED_MAX]:
+        yield _fact("child", f"{_name(child.run_id)}  {child.ending or child.waiting_for or OPEN}")
+    if len(seen.children) > LISTED_MAX:
+        yield _fact("", f"and {len(seen.children) - LISTED_MAX} children more")
+
+
+def _call(call: ToolCallMade) -> str:
+    return f"{_name(call.name)} {plain(json_line(call.arguments), ARGUMENTS_CHARS_MAX)}: {call.status.value}"
+
+
+def _path(path: tuple[str, ...]) -> str:
+    nodes = [_name(node) for node in path]
+    if len(nodes) > PATH_NODES_MAX:
+        half = PATH_NODES_MAX // 2
+        nodes = [*nodes[:half], f"({len(nodes) - 2 * half} more)", *nodes[-half:]]
+    return " > ".join(nodes)
+
+
+def _signed_turns(seen: Glance) -> int:
+    return max((head.seq + 1 for head in seen.heads), default=0)
+
+
+def _signed(seen: Glance) -> str:
+    """Who vouches for how much, as far as the heads say; only verifying proves it."""
+    signers = ", ".join(sorted({_name(head.signer) for head in seen.heads})) or "nobody"
+    return f"{_signed_turns(seen)} of {seen.entry.turns} turns by {signers}"
+
+
+def _ink(entry: RunEntry) -> Ink:
+    if not entry.ending:
+        return Ink.WAITS
+    return Ink.GOOD if entry.ending == "SUCCESS" else Ink.BAD
+
+
+def _fact(word: str, text: str, ink: Ink = Ink.PLAIN) -> Line:
+    return ((f"{word:<12}", Ink.FAINT), (text, ink))
+
+
+def _name(text: str, otherwise: str = "") -> str:
+    return plain(text, NAME_CHARS_MAX) or otherwise
+
+
+def _names(names: Iterable[str]) -> str:
+    every = [_name(name) for name in names]
+    more = [f"{len(every) - LISTED_MAX} more"] if len(every) > LISTED_MAX else []
+    return ", ".join([*every[:LISTED_MAX], *more])

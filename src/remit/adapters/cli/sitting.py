@@ -1,0 +1,186 @@
+"""Sitting at the chat: read a line, do what it says, show what came of it, until somebody leaves.
+
+Rule 1: an error is a line, and the chat goes on; a second Ctrl-C is the only thing that does not wait.
+Rule 2: whoever leaves is told how to come back, and what still waits for an answer.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from remit.adapters.cli import slash
+from remit.adapters.cli.amounts import duration, money
+from remit.adapters.cli.asking import ask, packet_lines
+from remit.adapters.cli.conversation import Conversation
+from remit.adapters.cli.keyboard import Keyboard
+from remit.adapters.cli.looping import Interrupted, heeding
+from remit.adapters.cli.narrating import tell
+from remit.adapters.cli.painting import Ink
+from remit.adapters.cli.progress import compact
+from remit.adapters.cli.responses import give, question_lines
+from remit.adapters.cli.terminal import Terminal
+from remit.core.budget import FIELDS, Dimension
+from remit.core.contract import SystemResponse
+from remit.core.failure import EXIT_OK, Ending, RemitError
+from remit.core.messages import Role
+from remit.observe.explain import Spent
+
+_T = TypeVar("_T")
+
+# The exchanges that somebody who comes back is reminded of, and how much of each message.
+REMINDED_MESSAGES = 4
+REMINDED_CHARS_MAX = 600
+# What people look at; anything else only when half of it is gone.
+_LOOKED_AT = (Dimension.WALL_CLOCK_MS, Dimension.OUTPUT_TOKENS, Dimension.TOOL_CALLS, Dimension.SIDE_EFFECTS)
+_NEVER = (Dimension.DEPTH, Dimension.RETRIES)
+_HALF = 2
+
+
+class Sitting:
+    """Somebody at a terminal, and their conversation."""
+
+    def __init__(
+        self, terminal: Terminal, conversation: Conversation, keyboard: Keyboard, runner: asyncio.Runner
+    ) -> None:
+        self.terminal = terminal
+        self.conversation = conversation
+        self.is_over = False
+        self._keyboard = keyboard
+        self._runner = runner
+
+    def last(self) -> int:
+        """Sit there until somebody leaves."""
+        was_interrupted = False
+        while not self.is_over:
+            try:
+                line = self._keyboard.message()
+            except KeyboardInterrupt:
+                self.terminal.remark("")
+                if was_interrupted:
+                    break
+                was_interrupted = True
+                self.terminal.remark("Ctrl-C once more, or Ctrl-D, leaves")
+                continue
+            was_interrupted = False
+            if line is None:
+                self.terminal.remark("")
+                break
+            self._hear(line)
+        self._part()
+        return EXIT_OK
+
+    def enter(self, session_id: str) -> None:
+        """Go on with a session, or begin one, and remind whoever sits there of what was said."""
+        self.conversation.session_id = session_id
+        said = self.run(self.conversation.messages())
+        self.terminal.remark(f"session {session_id}" + ("" if said else ", a new one"))
+        for message in said[-REMINDED_MESSAGES:]:
+            assert isinstance(message.content, str), "the texts of a session are told in full"
+            text = message.content[:REMINDED_CHARS_MAX] + ("…" if len(message.content) > REMINDED_CHARS_MAX else "")
+            self.terminal.text(f"> {text}" if message.role is Role.USER else text)
+        if run_id := self.run(self.conversation.open_run()):
+            self.terminal.remark(f"run {run_id} is open; /resume goes on with it, /cancel ends it")
+
+    def exchange(self, work: Coroutine[Any, Any, SystemResponse]) -> None:
+        """See some work through: what it comes to is shown, and what it asks is asked."""
+        response, left = self._interruptible(work), set[str]()
+        while response.waiting_for is not None:
+            open_now = self.run(self.conversation.system.archive.approvals(response.run_id))
+            asked = next((one for one in open_now if one.id not in left), None)
+            if asked is None:
+                break
+            for line in packet_lines(asked):
+                self.terminal.paint_beside(line) if self._is_coloured() else self.terminal.remark(
+                    "".join(text for text, _ in line)
+                )
+            reply = ask(self._keyboard, asked, self.terminal.remark)
+            if reply is None:
+                left.add(asked.id)
+                continue
+            try:
+                response = self._interruptible(self.conversation.answer(asked, reply))
+            except Interrupted:
+                raise
+            except RemitError as error:
+                self.terminal.complain(error)
+                left.add(asked.id)
+        self._show(response)
+
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """What a coroutine comes to; for what takes a moment only."""
+        return self._runner.run(work)
+
+    def _is_coloured(self) -> bool:
+        from remit.assemble import wants_colour
+
+        return self.terminal.is_watched and wants_colour()
+
+    def _hear(self, line: str) -> None:
+        if not line.strip():
+            return
+        try:
+            if line.startswith(slash.SLASH) and not line.startswith(slash.SLASH * 2):
+                slash.obey(self, line)
+            else:
+                self.exchange(
+                    self.conversation.say(line.removeprefix(slash.SLASH) if line[:1] == slash.SLASH else line)
+                )
+        except Interrupted:
+            raise
+        except RemitError as error:
+            self.terminal.complain(error)
+
+    def _interruptible(self, work: Coroutine[Any, Any, SystemResponse]) -> SystemResponse:
+        conversation = self.conversation
+        return self._runner.run(
+            heeding(work, on_first=self._cancelling, on_second=conversation.narrator.cut_off, gently=conversation.stop)
+        )
+
+    def _cancelling(self, number: int) -> None:
+        self.conversation.narrator.progress.wipe_echo()
+        self.terminal.remark("cancelling; Ctrl-C once more stops at once")
+
+    def _show(self, response: SystemResponse) -> None:
+        if response.waiting_for is not None:
+            self.terminal.remark(f"run {response.run_id} waits; /resume asks again, and from elsewhere:")
+            for line in self.run(question_lines(self.conversation.system, response.run_id)):
+                self.terminal.remark(line)
+            return
+        self.run(give(self.terminal, self.conversation.system, response, said=self.conversation.narrator.shown))
+        if response.terminal_code is Ending.USER_CANCEL:
+            self.terminal.remark("what it had done is kept; /explain tells, /retry tries it again, or just go on")
+        if used := used_line(self.run(self.conversation.explanation(response.run_id)).spent):
+            tell(self.terminal, ((used, Ink.FAINT),))
+
+    def _part(self) -> None:
+        session_id = self.conversation.session_id
+        if self.run(self.conversation.runs()):
+            self.terminal.remark(f"go on with: remit chat --session {session_id}")
+        if run_id := self.run(self.conversation.open_run()):
+            self.terminal.remark(f"run {run_id} is still open; `remit approvals` lists what is asked")
+
+
+def used_line(spent: tuple[Spent, ...]) -> str:
+    """What an exchange has used, as far as anyone looks at it."""
+    said = [_used(entry) for entry in sorted(filter(_is_looked_at, spent), key=_is_counted)]
+    return f"  used {', '.join(said)}" if said else ""
+
+
+def _is_looked_at(entry: Spent) -> bool:
+    dimension = Dimension[entry.dimension.upper()]
+    if dimension in _NEVER or not entry.used:
+        return False
+    return dimension in _LOOKED_AT or entry.used * _HALF >= entry.cap
+
+
+def _is_counted(entry: Spent) -> bool:
+    """The clock stands first."""
+    return entry.dimension != FIELDS[Dimension.WALL_CLOCK_MS]
+
+
+def _used(entry: Spent) -> str:
+    if entry.dimension == FIELDS[Dimension.WALL_CLOCK_MS]:
+        return f"{duration(entry.used)} of {duration(entry.cap)}"
+    if entry.dimension == FIELDS[Dimension.INFERENCE_COST_MICROUSD]:
+        return f"{money(entry.used)} of {money(entry.cap)}"
+    return f"{compact(entry.used)}/{compact(entry.cap)} {entry.dimension.replace('_', ' ')}"

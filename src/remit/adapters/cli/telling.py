@@ -1,0 +1,35 @@
+"""Signals from the command line, and waiting for what becomes of them.
+
+Rule 1: a signal names who sends it, from where, and when.
+"""
+
+import time
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from remit.core.contract import SystemResponse
+from remit.core.record import JsonObject
+from remit.core.signals import Signal, UserSignal
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
+
+
+def signal_from(by: str, kind: Signal, run_id: str, payload: JsonObject) -> UserSignal:
+    """What somebody at a command line tells a run."""
+    return UserSignal(
+        signal_id=str(uuid4()),
+        type=kind,
+        run_id=run_id,
+        user_id=by,
+        channel_type="cli",
+        payload=payload,
+        at_ms=time.time_ns() // 1_000_000,
+    )
+
+
+async def at_rest(system: "System", run_id: str) -> SystemResponse:
+    """A run once it rests, and with it everything that goes on here because of it."""
+    await system.result(run_id)
+    await system.settle()
+    return await system.result(run_id)

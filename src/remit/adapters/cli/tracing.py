@@ -1,0 +1,92 @@
+"""The command that shows a run step by step: as a tree, or turn by turn.
+
+Rule 1: the tree is for people, the turns are the journal itself; with --json every turn is an object.
+Rule 2: a run of any length is printed as it is read: twice as long takes twice as long.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from remit.adapters.cli.bars import budget_lines
+from remit.adapters.cli.inputs import wrong_usage
+from remit.adapters.cli.looping import in_loop
+from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines
+from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.tree import BRANCHES, BRANCHES_ASCII, INDENTED, Canvas, Marks, tree_lines
+from remit.core.failure import EXIT_OK, RemitError
+from remit.observe.explain import Spent
+from remit.observe.outline import Outline, outline, steps_in
+from remit.observe.trace import trace_lines, trace_rows
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
+
+
+def trace(
+    run: RunName,
+    /,
+    *,
+    last: Annotated[int, Parameter(help="Only what the last so many turns had a part in; 0, the default, is all.")] = 0,
+    turns: Annotated[bool, Parameter(help="The turns themselves: what arrived, was ruled and was ordered.")] = False,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
+    """Show a run as a tree of its steps, with what each took and cost, and what is left of the budget."""
+    if last < 0:
+        raise wrong_usage(f"--last {last} is less than 0; 0 shows every turn")
+
+    async def look() -> None:
+        from remit.assemble import opened_to_read
+
+        async with opened_to_read(common.settings()) as system:
+            told = await system.archive.told((await system.archive.find(run)).run_id)
+            whole = told.history.turns
+            is_tree = not (terminal.is_json or turns)
+            children = await _children(system, outline(whole)) if is_tree else {}
+        if terminal.is_json:
+            for row in trace_rows(whole)[-last:]:
+                terminal.values(row)
+        elif turns:
+            print_lines(terminal, ([(line, Ink.PLAIN)] for line in trace_lines(whole, last=last)))
+        else:
+            canvas = Canvas(_marks(terminal), columns_of(terminal), children)
+            print_lines(terminal, tree_lines(outline(whole, last=last), canvas))
+            print_lines(terminal, _foot(terminal, told.explanation.spent, told.entry.run_id))
+
+    in_loop(look())
+    return EXIT_OK
+
+
+async def _children(system: "System", told: Outline) -> dict[str, Outline]:
+    """The trees of the runs beneath a run, by their ids; one that is gone or cannot be read is left out."""
+    found: dict[str, Outline] = {}
+    waiting = [told]
+    while waiting:
+        for step in steps_in(waiting.pop()):
+            if not step.run_id:
+                continue
+            try:
+                child = outline((await system.archive.history(step.run_id)).turns)
+            except RemitError:
+                # `remit verify` says what is wrong with it; the tree says that it is not kept here.
+                continue
+            found[step.run_id] = child
+            waiting.append(child)
+    return found
+
+
+def _marks(terminal: Terminal) -> Marks:
+    if not terminal.is_a_terminal:
+        return INDENTED
+    return BRANCHES if terminal.has_unicode else BRANCHES_ASCII
+
+
+def _foot(terminal: Terminal, spent: Sequence[Spent], run_id: str) -> Iterator[Line]:
+    """What is used of the budget, and where to read on."""
+    yield [("budget", Ink.BOLD)]
+    yield from budget_lines(terminal, spent)
+    if terminal.is_a_terminal:
+        yield [(f"a turn in full: remit show {run_id} --turn N", Ink.FAINT)]

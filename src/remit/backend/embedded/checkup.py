@@ -1,0 +1,173 @@
+"""A check-up of the store: is it there, whole, private, signed for, and on a disk that keeps what it is given.
+
+Rule 1: looking changes nothing; the one file that is written to measure the disk is removed again.
+Rule 2: every failure is told as the store itself would tell it.
+"""
+
+import os
+import secrets
+import shutil
+import sqlite3
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+
+from remit.backend.embedded.database import DATABASE, WAL, connect_to_read
+from remit.backend.embedded.failures import DATABASE_ERRORS, unusable
+from remit.backend.embedded.heads_log import HEADS_LOG
+from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
+from remit.backend.embedded.schema import MIGRATIONS, refuse_later_version, version_of
+from remit.core.storage import StoreUnusable
+from remit.observe.checkup import Check, CheckState
+
+# Beyond this, looking at every page takes longer than somebody waits for a check-up.
+WHOLE_BYTES_MAX = 500_000_000
+# A few long runs; with less a disk is as good as full.
+FREE_BYTES_MIN = 100_000_000
+# No disk that waits for its own medium returns sooner; memory does, and a disk that only pretends.
+SYNC_US_MIN = 25
+SYNCS = 9
+_BLOCK = b"\0" * 4096
+_OTHERS = 0o077
+
+
+def check_store(home: Path) -> Iterator[Check]:
+    """How the store in a folder is."""
+    path = home / DATABASE
+    if home.exists() and not home.is_dir():
+        yield Check("store", CheckState.PROBLEM, f"{home} is no folder", "name a folder with --home or REMIT_HOME")
+        return
+    if not path.exists():
+        yield Check("store", CheckState.MISSING, f"none at {home}", "the first `remit run` makes it")
+        yield _free(home)
+        yield _syncing(home)
+        return
+    yield _told("store", lambda: _contents(home))
+    yield _told("store.whole", lambda: _whole(path))
+    yield _private(home)
+    yield _told("store.key", lambda: _key(home))
+    yield _free(home)
+    yield _syncing(home)
+
+
+def _told(name: str, look: Callable[[], Check]) -> Check:
+    """What a look comes to; a store that cannot be used says why and what to do."""
+    try:
+        return look()
+    except StoreUnusable as error:
+        seen, _, way_out = error.message.partition("; ")
+        return Check(name, CheckState.PROBLEM, f"{error.code}: {seen}", way_out)
+
+
+def _contents(home: Path) -> Check:
+    path = home / DATABASE
+    with closing(connect_to_read(path)) as connection:
+        try:
+            version = version_of(connection, path)
+            refuse_later_version(version, path)
+            runs, opened, waiting = 0, 0, 0
+            if version:
+                query = "SELECT count(*), sum(ending = ''), sum(ending = '' AND waiting_for <> '') FROM runs"
+                runs, opened, waiting = (amount or 0 for amount in connection.execute(query).fetchone())
+        except DATABASE_ERRORS as error:
+            raise unusable(error, path) from error
+    size_bytes = sum((home / name).stat().st_size for name in (DATABASE, WAL, HEADS_LOG) if (home / name).exists())
+    seen = f"{home}: {runs} runs, {opened} open, {waiting} wait for a person; {size_bytes / 1e6:.1f} MB"
+    if version < len(MIGRATIONS):
+        way_out = "the next run brings it up to date; keep a copy before, if you may need the older remit again"
+        return Check("store", CheckState.DOUBTFUL, f"{seen}; schema {version} of {len(MIGRATIONS)}", way_out)
+    return Check("store", CheckState.OK, f"{seen}; schema {version}")
+
+
+def _whole(path: Path) -> Check:
+    """Whether every page of the database is where it belongs; what the turns say is proven by `remit verify`."""
+    size_bytes = path.stat().st_size
+    if size_bytes > WHOLE_BYTES_MAX:
+        seen = f"not looked at: {size_bytes / 1e6:.0f} MB, more than {WHOLE_BYTES_MAX / 1e6:.0f} MB"
+        return Check("store.whole", CheckState.DOUBTFUL, seen, f"sqlite3 {path} 'PRAGMA quick_check'")
+    with closing(connect_to_read(path)) as connection:
+        try:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        except DATABASE_ERRORS as error:
+            raise unusable(error, path) from error
+    if found != "ok":
+        raise unusable(sqlite3.DatabaseError(str(found)), path)
+    return Check("store.whole", CheckState.OK, "every page is where it belongs")
+
+
+def _private(home: Path) -> Check:
+    """Whether only the owner may read what runs said."""
+    open_to_others = [
+        path for path in (home, home / DATABASE, home / KEY) if path.exists() and path.stat().st_mode & _OTHERS
+    ]
+    is_writable = os.access(home, os.W_OK | os.X_OK) and os.access(home / DATABASE, os.W_OK)
+    if not is_writable:
+        seen = f"{home} may only be read by this user"
+        return Check("store.private", CheckState.DOUBTFUL, seen, "make it writable, or choose another with --home")
+    if open_to_others:
+        first = open_to_others[0]
+        seen = f"others may enter or read {first} (mode {stat.S_IMODE(first.stat().st_mode):o})"
+        return Check("store.private", CheckState.DOUBTFUL, seen, f"chmod -R go= {home}")
+    return Check("store.private", CheckState.OK, "readable and writable for its owner alone")
+
+
+def _key(home: Path) -> Check:
+    if not (home / KEY).exists():
+        # A file that was only just made holds nothing that could have been signed.
+        if (home / DATABASE).stat().st_size:
+            refuse_lost_key(home)
+        return Check("store.key", CheckState.MISSING, "none yet", "the first turn that must be signed makes it")
+    return Check("store.key", CheckState.OK, load_signer(home).did)
+
+
+def _free(home: Path) -> Check:
+    folder = _nearest(home)
+    try:
+        free_bytes = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Check("disk.free", CheckState.PROBLEM, f"{folder}: {error.strerror}", "check the path")
+    seen = f"{free_bytes / 1e9:.1f} GB free at {folder}"
+    if free_bytes < FREE_BYTES_MIN:
+        return Check("disk.free", CheckState.PROBLEM, seen, "make room: `remit gc` removes runs that ended long ago")
+    return Check("disk.free", CheckState.OK, seen)
+
+
+def _syncing(home: Path) -> Check:
+    """How long the disk takes to say that something is on it."""
+    folder = _nearest(home)
+    try:
+        took_us = sync_us(folder)
+    except OSError as error:
+        seen, _, way_out = unusable(error, folder).message.partition("; ")
+        return Check("disk.sync", CheckState.DOUBTFUL, f"not measured: {seen}", way_out)
+    seen = f"a block is on the disk after {took_us / 1000:.2f} ms"
+    if took_us < SYNC_US_MIN:
+        seen = f"a block is said to be on the disk after {took_us} us, sooner than any disk can"
+        way_out = "a disk in memory, or one that pretends, forgets runs when the power goes; choose another with --home"
+        return Check("disk.sync", CheckState.DOUBTFUL, seen, way_out)
+    return Check("disk.sync", CheckState.OK, seen)
+
+
+def sync_us(folder: Path) -> int:
+    """How many microseconds fdatasync takes on this file system, in the middle of several goes."""
+    path = folder / f".remit-sync-{secrets.token_hex(8)}"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        took_ns = []
+        for _ in range(SYNCS):
+            os.write(descriptor, _BLOCK)
+            began_ns = time.perf_counter_ns()
+            os.fdatasync(descriptor)
+            took_ns.append(time.perf_counter_ns() - began_ns)
+        return round(median(took_ns) / 1000)
+    finally:
+        os.close(descriptor)
+        path.unlink()
+
+
+def _nearest(home: Path) -> Path:
+    """The folder, or the nearest above it that is there."""
+    return next((folder for folder in (home, *home.parents) if folder.is_dir()), Path(home.anchor or "."))

@@ -1,0 +1,1 @@
+"""Constraint: the shape that a model's text must have, made into a grammar before it is asked and checked afterwards."""

@@ -1,0 +1,111 @@
+"""Bounds for what a schema leaves open, so that a small model cannot run on until its tokens are gone.
+
+Rule 1: bounds stand in the grammar alone. What a value must fit is the schema as it was given, and nothing here changes it.
+Rule 2: a bound never contradicts the schema: whatever it says about a length itself is kept, and a least length wins.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from remit.core.canonical import DEPTH_MAX
+from remit.core.record import JsonObject
+
+# A paragraph: about a hundred tokens, which a small model writes in a second.
+TEXT_CHARS_BOUND = 400
+# More entries than a small model keeps in mind.
+ITEMS_BOUND = 16
+PROPERTIES_BOUND = 16
+# Fifteen digits are what every JSON reader keeps exactly.
+INTEGER_BOUND = 10**15 - 1
+# Six places behind the point: amounts of money, coordinates to a hand's breadth.
+FRACTION_STEP = 0.000001
+
+# Where a schema holds schemas: one, a list of them, or some by name.
+_ONE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
+_LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+# A text that says by itself how it looks has its length from there.
+_SHAPED = ("maxLength", "enum", "const", "pattern", "format")
+
+
+def bounded(schema: JsonObject) -> JsonObject:
+    """A copy of a schema for a grammar, with a bound wherever it has none."""
+    copy = _bounded(schema, DEPTH_MAX)
+    assert isinstance(copy, dict)
+    return copy
+
+
+def _bounded(schema: Any, levels_left: int) -> Any:
+    if not isinstance(schema, dict) or not levels_left:
+        return schema
+    found = dict(schema)
+    for key in _ONE:
+        if key in found:
+            found[key] = _bounded(found[key], levels_left - 1)
+    for key in _LISTED:
+        if isinstance(found.get(key), list):
+            found[key] = [_bounded(each, levels_left - 1) for each in found[key]]
+    for key in _NAMED:
+        if isinstance(found.get(key), dict):
+            found[key] = {name: _bounded(each, levels_left - 1) for name, each in found[key].items()}
+    kinds = found.get("type")
+    for kind in kinds if isinstance(kinds, list) else [kinds]:
+        if isinstance(kind, str) and (bound := _BOUND.get(kind)) is not None:
+            bound(found)
+    return found
+
+
+def _bound_text(schema: JsonObject) -> None:
+    if not any(key in schema for key in _SHAPED):
+        schema["maxLength"] = max(TEXT_CHARS_BOUND, _least(schema, "minLength"))
+
+
+def _bound_list(schema: JsonObject) -> None:
+    if not any(key in schema for key in ("maxItems", "enum", "const")):
+        fixed = schema.get("prefixItems")
+        schema["maxItems"] = max(ITEMS_BOUND, _least(schema, "minItems"), len(fixed) if isinstance(fixed, list) else 0)
+
+
+def _bound_object(schema: JsonObject) -> None:
+    if any(key in schema for key in ("enum", "const")):
+        return
+    if "properties" in schema:
+        # Properties that nobody declared are allowed, and a small model would make some up.
+        schema.setdefault("additionalProperties", False)
+    elif "maxProperties" not in schema and "patternProperties" not in schema:
+        schema["maxProperties"] = max(PROPERTIES_BOUND, _least(schema, "minProperties"))
+
+
+def _bound_integer(schema: JsonObject) -> None:
+    if any(key in schema for key in ("enum", "const")):
+        return
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if "exclusiveMaximum" not in schema and most is None:
+        schema["maximum"] = max(INTEGER_BOUND, least) if isinstance(least, int) else INTEGER_BOUND
+    if "exclusiveMinimum" not in schema and least is None:
+        schema["minimum"] = min(-INTEGER_BOUND, most) if isinstance(most, int) else -INTEGER_BOUND
+
+
+def _bound_number(schema: JsonObject) -> None:
+    _bound_integer(schema)
+    limits = [schema.get(key) for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")]
+    # Between limits that are finer than the step there might be no step at all.
+    if not any(key in schema for key in ("enum", "const")) and not any(isinstance(limit, float) for limit in limits):
+        schema.setdefault("multipleOf", FRACTION_STEP)
+
+
+def _least(schema: JsonObject, key: str) -> int:
+    value = schema.get(key, 0)
+    return value if isinstance(value, int) else 0
+
+
+_BOUND: Mapping[str, Callable[[JsonObject], None]] = MappingProxyType(
+    {
+        "string": _bound_text,
+        "array": _bound_list,
+        "object": _bound_object,
+        "integer": _bound_integer,
+        "number": _bound_number,
+    }
+)

@@ -1,0 +1,176 @@
+"""Models behind an OpenAI-compatible server: `openai:MODEL`, at any url, through the vendor's own package.
+
+Rule 1: every answer is streamed, whether or not somebody listens: that is how a call is cancelled for real.
+Rule 2: nothing is tried twice here; the run decides about that.
+Rule 3: no connection outlives its call, so the engine has nothing to close and can be asked from one loop after another.
+Rule 4: whatever a server sends is bounded before it is kept, and is data.
+"""
+
+import ssl
+import time
+from contextlib import aclosing
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
+
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.inference.engine import Engine, EngineFault, StreamHandler
+from remit.inference.openai_answer import Answer, ServerFailed
+from remit.inference.openai_events import DONE, EventReader, StreamTooLong
+from remit.inference.openai_faults import (
+    REFUSAL_BYTES_MAX,
+    Place,
+    fault_of_event,
+    fault_of_exception,
+    fault_of_status,
+)
+from remit.inference.openai_spec import OPENAI, VENDOR_HOST, Endpoint, read_endpoint
+from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of
+from remit.inference.specs import EngineSettings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
+    from openai import AsyncOpenAI
+
+# Whoever does not pick up by then is not there.
+CONNECT_TIMEOUT_S = 10.0
+# The run has a deadline of its own; without one, no silence is waited out for longer than this.
+SILENCE_TIMEOUT_S = 600.0
+
+# Servers on one's own machine ask for no key, and the package insists on one.
+NO_KEY = "none"
+
+
+class OpenAIEngine:
+    """Asks one model at one url. `spec` opens the same again; the key is never part of it."""
+
+    def __init__(self, endpoint: Endpoint, *, key: str) -> None:
+        self._endpoint = endpoint
+        self._info = ModelInfo(f"{OPENAI}:{endpoint.model}", endpoint.window, endpoint.price)
+        self._place = Place(endpoint.model, endpoint.url, key)
+        self._client = _client(endpoint, key or NO_KEY, self._refuse)
+        self._limit = LIMIT_OF_VENDOR if endpoint.host == VENDOR_HOST else LIMIT
+
+    def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        return f"OpenAIEngine({self.spec!r})"
+
+    @property
+    def spec(self) -> str:
+        """What opens the same engine again."""
+        return self._endpoint.spec
+
+    def model_info(self) -> ModelInfo:
+        """The model as its spec describes it."""
+        return self._info
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        """The answer of the server, put together from its stream."""
+        began_s = time.monotonic()
+        answer = Answer(request, self._info)
+        try:
+            await self._listen(request, answer, on_chunk)
+        except StreamTooLong as error:
+            answer.reject(str(error))
+        except ServerFailed as error:
+            raise fault_of_event(self._place, error.error) from error
+        except EngineFault:
+            raise
+        except Exception as error:
+            fault = fault_of_exception(self._place, error)
+            if fault is None:
+                raise
+            raise fault from error
+        return answer.result(int((time.monotonic() - began_s) * 1000))
+
+    async def _listen(self, request: ModelRequest, answer: Answer, on_chunk: StreamHandler | None) -> None:
+        reader, kind = EventReader(), ""
+        completions = self._client.chat.completions.with_streaming_response
+        body = body_of(self._endpoint.model, request, limit=self._limit)
+        # All is in the body: messages that are given as an argument are walked through by the package, one by one.
+        call = completions.create(model=self._endpoint.model, messages=[], stream=True, extra_body=body)
+        async with call as response, aclosing(response.http_response.aiter_bytes()) as stream:
+            kind = response.headers.get("content-type", "")
+            async for data in stream:
+                for event in reader.feed(data):
+                    if event == DONE:
+                        return
+                    _pass_on(answer, event, on_chunk)
+        for event in reader.end():
+            if event != DONE:
+                _pass_on(answer, event, on_chunk)
+        if reader.events == 0:
+            answer.reject(f"it holds no event, and is said to be {self._place.said(kind)!r}; check the url")
+
+    async def _refuse(self, response: "_Response") -> None:
+        """Turn whatever is no answer into a fault, before the package reads it to an end that may never come."""
+        if 200 <= response.status_code < 300:
+            return
+        body = bytearray()
+        async with aclosing(response.aiter_bytes()) as stream:
+            async for data in stream:
+                body += data
+                if len(body) > REFUSAL_BYTES_MAX:
+                    break
+        raise fault_of_status(self._place, response.status_code, response.headers, bytes(body))
+
+
+def open_openai(rest: str, settings: EngineSettings) -> Engine:
+    """The engine that the part of a spec behind `openai:` names."""
+    endpoint = read_endpoint(rest, url_default=settings.openai_base_url)
+    if not settings.openai_api_key and not endpoint.is_loopback:
+        message = (
+            f"engine {f'{OPENAI}:{endpoint.model}'!r} asks {endpoint.url}, which needs a key; set OPENAI_API_KEY, or name "
+            "a server of your own as ?url=http://127.0.0.1:8080/v1"
+        )
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    return OpenAIEngine(endpoint, key=settings.openai_api_key)
+
+
+class _Response(Protocol):
+    """What is needed of a response before the package has read it."""
+
+    @property
+    def status_code(self) -> int: ...
+    @property
+    def headers(self) -> "Mapping[str, str]": ...
+    def aiter_bytes(self) -> "AsyncGenerator[bytes]": ...
+
+
+def _pass_on(answer: Answer, event: bytes, on_chunk: StreamHandler | None) -> None:
+    chunk = answer.take(event)
+    if chunk is not None and on_chunk is not None:
+        on_chunk(chunk)
+
+
+def _client(endpoint: Endpoint, key: str, refuse: "Callable[[_Response], Awaitable[None]]") -> "AsyncOpenAI":
+    """The package's client, which neither repeats a call nor follows where another server sends it."""
+    package = _package()
+    # This machine is reached directly, and nobody has to be trusted for it.
+    is_plain = endpoint.is_loopback and endpoint.url.startswith("http:")
+    connections = package.DefaultAsyncHttpxClient(
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True,
+        trust_env=not endpoint.is_loopback,
+        follow_redirects=False,
+        timeout=package.Timeout(SILENCE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+        event_hooks={"response": [refuse]},
+    )
+    client: AsyncOpenAI = package.AsyncOpenAI(
+        api_key=key,
+        base_url=endpoint.url,
+        max_retries=0,
+        timeout=package.Timeout(SILENCE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
+        http_client=connections,
+        # A connection that is kept belongs to the loop it was made in, and would have to be closed there.
+        default_headers={"Connection": "close"},
+    )
+    return client
+
+
+def _package() -> ModuleType:
+    try:
+        import openai
+    except ImportError:
+        message = "engines of the kind 'openai' need a package that is not here; pip install 'remit[openai]'"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from None
+    return openai

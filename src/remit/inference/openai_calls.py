@@ -1,0 +1,132 @@
+"""Tool calls put together from pieces, as OpenAI-compatible servers stream them.
+
+Rule 1: a piece belongs to the call of its index, unless it names another id than that call has: then it is a new one.
+        Some servers give every call the index 0.
+Rule 2: without an index, an id decides; without both, a name begins a call and anything else goes on with the last.
+Rule 3: arguments are text until the answer is whole; empty ones are {}, and what is no JSON object is no call.
+Rule 4: a call without an id of its own gets one that follows from the conversation.
+"""
+
+import json
+from typing import Any
+
+from remit.core.codec import read_json
+from remit.core.tools import ToolCall
+
+# As many calls as one answer may propose before it is refused as malformed.
+CALLS_MAX = 128
+
+
+class CallsUnreadable(Exception):
+    """What was streamed makes no calls. The text says why."""
+
+
+class _Pieces:
+    """One call on its way."""
+
+    __slots__ = ("arguments", "id", "index", "name")
+
+    def __init__(self, index: int | None) -> None:
+        self.index = index
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+
+class CallPieces:
+    """The calls of one answer on their way."""
+
+    __slots__ = ("_calls",)
+
+    def __init__(self) -> None:
+        self._calls: list[_Pieces] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def take(self, listed: Any) -> int:
+        """Add the pieces of one event, and say how many characters they had."""
+        if not isinstance(listed, list):
+            raise CallsUnreadable(f"tool_calls is a {type(listed).__name__} instead of a list")
+        return sum([self._take(piece) for piece in listed])
+
+    def whole(self, answers: int) -> tuple[ToolCall, ...]:
+        """The calls, now that no more pieces come. `answers` is how often the model has spoken before."""
+        taken: set[str] = set()
+        calls: list[ToolCall] = []
+        for number, pieces in enumerate(self._calls, start=1):
+            call_id = pieces.id if pieces.id and pieces.id not in taken else f"call-{answers + 1}-{number}"
+            taken.add(call_id)
+            calls.append(ToolCall(call_id, _name(pieces, number), _arguments(pieces)))
+        return tuple(calls)
+
+    def is_cut(self) -> bool:
+        """Whether the last call may lack its end: one whose arguments never began cannot be told from a whole one."""
+        return bool(self._calls) and not "".join(self._calls[-1].arguments).strip()
+
+    def _take(self, piece: Any) -> int:
+        if not isinstance(piece, dict):
+            raise CallsUnreadable(f"a piece of a call is a {type(piece).__name__} instead of an object")
+        function = piece.get("function") or {}
+        if not isinstance(function, dict):
+            raise CallsUnreadable(f"the function of a call is a {type(function).__name__} instead of an object")
+        call_id, name = _text(piece, "id"), _text(function, "name")
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):
+            # Some servers send the object itself.
+            arguments = json.dumps(arguments)
+        elif arguments is None:
+            arguments = ""
+        elif not isinstance(arguments, str):
+            raise CallsUnreadable(f"the arguments of a call are a {type(arguments).__name__} instead of a text")
+        call = self._belongs_to(piece.get("index"), call_id, name)
+        call.id = call.id or call_id
+        # Repeated by some servers with every piece, and cut by others.
+        if name != call.name:
+            call.name += name
+        call.arguments.append(arguments)
+        return len(name) + len(arguments)
+
+    def _belongs_to(self, index: Any, call_id: str, name: str) -> _Pieces:
+        last = self._calls[-1] if self._calls else None
+        if type(index) is int:
+            same = next((call for call in reversed(self._calls) if call.index == index), None)
+            return same if same is not None and call_id in ("", same.id or call_id) else self._begin(index)
+        if call_id:
+            same = next((call for call in self._calls if call.id == call_id), None)
+            return same or self._begin(None)
+        return self._begin(None) if last is None or (name and last.name) else last
+
+    def _begin(self, index: int | None) -> _Pieces:
+        if len(self._calls) == CALLS_MAX:
+            raise CallsUnreadable(f"it proposes more than calls_max={CALLS_MAX} calls")
+        self._calls.append(_Pieces(index))
+        return self._calls[-1]
+
+
+def _text(holder: dict[str, Any], key: str) -> str:
+    value = holder.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise CallsUnreadable(f"the {key} of a call is a {type(value).__name__} instead of a text")
+    return value
+
+
+def _name(pieces: _Pieces, number: int) -> str:
+    if not pieces.name:
+        raise CallsUnreadable(f"call {number} names no tool")
+    return pieces.name
+
+
+def _arguments(pieces: _Pieces) -> dict[str, Any]:
+    text = "".join(pieces.arguments)
+    if not text.strip():
+        return {}
+    try:
+        arguments = read_json(text)
+    except (ValueError, RecursionError):
+        raise CallsUnreadable(f"the arguments of {pieces.name!r:.80} are no JSON") from None
+    if not isinstance(arguments, dict):
+        raise CallsUnreadable(f"the arguments of {pieces.name!r:.80} are no JSON object")
+    return arguments

@@ -1,0 +1,103 @@
+"""What an OpenAI-compatible server is sent: a ModelRequest in the words of chat completions.
+
+Rule 1: options reach the server, and what the request itself says is laid over them: none can change what was asked
+        for, nor what was reserved for it.
+Rule 2: what a request leaves to the engine is left to the server: it is not sent.
+Rule 3: a tool is sent as its name, description and parameters; what it may do is nobody's business but ours.
+Rule 4: what a model thought is not sent back: some servers refuse it, and none needs it.
+"""
+
+from typing import Any
+
+from remit.core.canonical import canonical_json
+from remit.core.inference import ModelRequest
+from remit.core.messages import Message, Role
+from remit.core.record import JsonObject
+from remit.core.tools import ToolChoice, ToolChoiceMode, ToolDefinition
+
+# What the vendor's newer models call the limit, and what every other server knows.
+LIMIT_OF_VENDOR = "max_completion_tokens"
+LIMIT = "max_tokens"
+
+# Options that would make an answer longer than was reserved, or make several of it.
+_OTHER_LIMITS = frozenset({LIMIT, LIMIT_OF_VENDOR, "n_predict"})
+_MULTIPLES = frozenset({"n", "best_of"})
+
+# A schema has to be called something; nobody reads it.
+SCHEMA_NAME = "answer"
+
+
+def body_of(model: str, request: ModelRequest, *, limit: str) -> JsonObject:
+    """The body of a call. `limit` is what the server calls max_tokens, unless an option calls it by its other name."""
+    withheld = _MULTIPLES | _OTHER_LIMITS if request.max_tokens > 0 else _MULTIPLES
+    body: JsonObject = {name: value for name, value in request.options.items() if name not in withheld}
+    body["model"] = model
+    body["messages"] = [wire_message(message) for message in request.messages]
+    body["stream"], body["stream_options"] = True, {"include_usage": True}
+    if request.tools:
+        body["tools"] = [wire_tool(tool) for tool in request.tools]
+        if request.tool_choice.mode is not ToolChoiceMode.AUTO:
+            body["tool_choice"] = _wire_choice(request.tool_choice)
+    if request.grammar:
+        # A grammar is narrower than a schema, and servers that know grammars take one of both alone.
+        body["grammar"] = request.grammar
+    elif request.schema is not None:
+        wanted = {"name": SCHEMA_NAME, "schema": request.schema, "strict": is_strict(request.schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    if request.max_tokens > 0:
+        body[LIMIT_OF_VENDOR if LIMIT_OF_VENDOR in request.options else limit] = request.max_tokens
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    if request.top_p > 0:
+        body["top_p"] = request.top_p
+    return body
+
+
+def wire_message(message: Message) -> JsonObject:
+    """One message of the conversation."""
+    assert isinstance(message.content, str), "an engine never sees a digest"
+    wire: JsonObject = {"role": message.role.value, "content": message.content}
+    if message.role is Role.TOOL:
+        wire["tool_call_id"] = message.tool_call_id
+    if message.tool_calls:
+        # Beside calls, an empty text is none at all; some servers refuse the empty one.
+        wire["content"] = message.content or None
+        wire["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": canonical_json(call.arguments).decode()},
+            }
+            for call in message.tool_calls
+        ]
+    return wire
+
+
+def wire_tool(tool: ToolDefinition) -> JsonObject:
+    """A tool as it is offered."""
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _wire_choice(choice: ToolChoice) -> str | JsonObject:
+    if choice.mode is ToolChoiceMode.FUNCTION:
+        return {"type": "function", "function": {"name": choice.function_name}}
+    return choice.mode.value
+
+
+def is_strict(schema: Any) -> bool:
+    """Whether the vendor can hold a model to this schema: every object is closed and needs all of its members.
+
+    Asked to be strict with any other schema, the vendor refuses the call; without it, the model does what it can.
+    """
+    if isinstance(schema, list):
+        return all(is_strict(each) for each in schema)
+    if not isinstance(schema, dict):
+        return True
+    if schema.get("type") == "object" or "properties" in schema:
+        properties = schema.get("properties", {})
+        closed = schema.get("additionalProperties") is False
+        if not closed or not isinstance(properties, dict) or sorted(properties) != sorted(schema.get("required", ())):
+            return False
+        schema = {**schema, "properties": list(properties.values())}
+    return all(is_strict(each) for each in schema.values())

@@ -1,0 +1,197 @@
+"""Steps: what was done in a run, each from its order to its outcome.
+
+Rule 1: what one turn ordered and a later one settled is one step, with how long it took and what it was charged.
+Rule 2: texts stand here as they were said; whoever prints them makes them fit to print.
+"""
+
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from remit.core.arrivals import (
+    ApprovalGiven,
+    ApprovalRefused,
+    CancelRequested,
+    ChildEnded,
+    ChildLost,
+    CodeFailed,
+    CodeReturned,
+    ContextFailed,
+    ContextFound,
+    FeedbackGiven,
+    ModelAnswered,
+    ModelFailed,
+    OutcomeJudged,
+    PauseRequested,
+    QuestionAnswered,
+    ResumeRequested,
+    RetryRequested,
+    SessionNoted,
+    SourcesAccepted,
+    ToolFailed,
+    ToolOutcomeLost,
+    ToolReconciled,
+    ToolReturned,
+)
+from remit.core.budget import Charges
+from remit.core.commands import AskHuman, CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
+from remit.core.failure import ANSWERED
+from remit.core.record import Record, Text
+from remit.core.rulings import CallSettled, Rung
+from remit.core.usage import TokenUsage
+
+
+class StepKind(StrEnum):
+    """What kind of thing was done, or came in between."""
+
+    MODEL = "model"
+    TOOL = "tool"
+    REFUSED = "refused"
+    QUESTION = "question"
+    CHILD = "child"
+    CODE = "code"
+    CONTEXT = "context"
+    INQUIRY = "inquiry"
+    TIMER = "timer"
+    SIGNAL = "signal"
+    NOTE = "note"
+
+
+UNDER_WAY = "under way"
+CUT_OFF = "cut off"
+ANSWERED_STATUS = "answered"
+FAILED = "failed"
+IN_DOUBT = "in doubt"
+
+
+class Step(Record):
+    """One thing that was done: what was asked, what came of it, how long that took and what it was charged.
+
+    `seq` is the turn that ordered it and `until_seq` the one that settled it; -1 and a duration of -1 mean that none has.
+    """
+
+    kind: StepKind
+    name: str
+    seq: int
+    began_ms: int
+    status: str = UNDER_WAY
+    until_seq: int = -1
+    duration_ms: int = -1
+    asked: Text = ""
+    answered: Text = ""
+    # The tools that a model's answer proposed to call.
+    proposed: tuple[str, ...] = ()
+    code: str = ""
+    reason: str = ""
+    by: str = ""
+    rung: str = ""
+    attempt: int = 1
+    charged: Charges = ()
+    usage: TokenUsage = TokenUsage()
+    # The run that a child is.
+    run_id: str = ""
+
+
+# Fields of a step that something changes, and to what.
+Changes: TypeAlias = dict[str, Any]
+
+
+def step_of(command: Command, seq: int, began_ms: int) -> Step | None:
+    """The step that a command begins; timers, forks and cancellations are told by what comes of them."""
+    match command:
+        case CallModel():
+            return Step(StepKind.MODEL, command.model, seq, began_ms, attempt=command.attempt)
+        case CallTool():
+            rung, by = Rung.ATTEMPTED.value, command.approved_by
+            return Step(StepKind.TOOL, command.tool, seq, began_ms, asked=command.arguments, rung=rung, by=by)
+        case ReconcileTool():
+            return Step(StepKind.INQUIRY, command.tool, seq, began_ms)
+        case CallCode():
+            return Step(StepKind.CODE, command.name, seq, began_ms)
+        case Retrieve():
+            return Step(StepKind.CONTEXT, "evidence", seq, began_ms)
+        case StartChild():
+            named = command.tool or "run"
+            return Step(StepKind.CHILD, named, seq, began_ms, asked=command.prompt, run_id=command.run_id)
+        case AskHuman(packet=None):
+            return Step(StepKind.QUESTION, command.purpose.value, seq, began_ms, "open", asked=command.question)
+        case AskHuman(packet=packet) if packet is not None:
+            name, reason = f"{command.purpose.value} of {packet.call.tool}", "; ".join(packet.reasons)
+            return Step(StepKind.QUESTION, name, seq, began_ms, "open", asked=packet.call.arguments, reason=reason)
+    return None
+
+
+def outcome_of(arrival: object) -> Changes:
+    """What an arrival says of the step that it answers."""
+    match arrival:
+        case ModelAnswered():
+            proposed = tuple(call.tool for call in arrival.calls)
+            return {"status": ANSWERED_STATUS, "answered": arrival.text, "proposed": proposed, "usage": arrival.usage}
+        case ModelFailed():
+            failed = {"status": FAILED, "code": arrival.code.value, "reason": arrival.message}
+            return {**failed, "usage": arrival.usage}
+        case ToolReturned():
+            # The result in full, where it was too long to be shown to a model.
+            return {"answered": arrival.whole or arrival.content, "reason": arrival.refuted}
+        case ToolFailed():
+            return {"status": FAILED, "code": arrival.code.value, "reason": arrival.error}
+        case ToolOutcomeLost():
+            return {"status": IN_DOUBT, "reason": "whoever performed it died before it could report"}
+        case ToolReconciled():
+            happened = {"status": f"happened: {arrival.happened.value}"}
+            return {**happened, "answered": arrival.whole or arrival.content}
+        case CodeReturned():
+            return {"status": "passed" if not arrival.problems else "objected", "answered": arrival.value}
+        case CodeFailed() | ContextFailed():
+            return {"status": FAILED, "reason": arrival.error}
+        case ContextFound():
+            return {"status": "found", "answered": arrival.text}
+        case ChildEnded():
+            status = ANSWERED_STATUS if arrival.ending in ANSWERED else FAILED
+            return {"status": status, "code": arrival.ending.value, "answered": arrival.text}
+        case ChildLost():
+            return {"status": "lost"}
+    return _answer_of(arrival)
+
+
+def _answer_of(arrival: object) -> Changes:
+    """What a person answered; the ruling beside it says what came of that."""
+    match arrival:
+        case ApprovalGiven():
+            modified = {} if arrival.modified is None else {"answered": arrival.modified.arguments}
+            return {"by": arrival.by, **modified}
+        case ApprovalRefused():
+            return {"by": arrival.by, "answered": arrival.reason}
+        case OutcomeJudged():
+            return {"by": arrival.by, "answered": f"happened: {arrival.happened.value}"}
+        case QuestionAnswered():
+            return {"by": arrival.by, "answered": arrival.text}
+    return {}
+
+
+def told_by_people(arrival: object) -> tuple[str, str, Text] | None:
+    """What somebody told a run without being asked: what, who, and in which words."""
+    match arrival:
+        case CancelRequested():
+            return "cancel", arrival.by, arrival.reason
+        case PauseRequested():
+            return "pause", arrival.by, ""
+        case ResumeRequested():
+            return "resume", arrival.by, ""
+        case FeedbackGiven():
+            return "feedback", arrival.by, arrival.text
+        case RetryRequested():
+            return "retry", arrival.by, ""
+        case SessionNoted():
+            return "session entry", arrival.by, f"{arrival.key}={arrival.value}"
+        case SourcesAccepted():
+            return "changed code accepted", arrival.by, ", ".join(source.name for source in arrival.sources)
+    return None
+
+
+def status_settled(ruling: CallSettled, step: Step) -> str:
+    """What became of a tool call, in a word: how far up the ladder it got, unless it failed on the way."""
+    if ruling.rung is Rung.COMMITTED:
+        return Rung.COMMITTED.value
+    if step.status in (FAILED, CUT_OFF):
+        return step.status
+    return FAILED if ruling.code else ruling.rung.value

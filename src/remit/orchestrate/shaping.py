@@ -1,0 +1,286 @@
+"""Shaping: what a model is asked, made to suit it, and what its answer comes to.
+
+Rule 1: an engine with tools of its own gets them; a router shortlists only where there are too many to choose from.
+Rule 2: an engine that calls by grammar never gets tools. While the user's words ask for a tool that was not called yet, it
+        is told how to call and held to the grammar of that call; otherwise it answers in words.
+Rule 3: what a node asks for comes before what the request asks for.
+Rule 4: no grammar reaches an engine unchecked, and no answer that had to follow one leaves here unchecked.
+Rule 5: the same history and manifest give the same request.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from remit.constraint.calls import (
+    EXAMPLES,
+    call_hint,
+    call_or_words_hint,
+    read_call,
+    with_answer_demanded,
+    with_results_told,
+)
+from remit.constraint.matching import Fit, read_with
+from remit.constraint.notation import check_grammar
+from remit.constraint.shapes import grammar_of_calls, grammar_of_calls_or_words, grammar_of_schema
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.graph import Ask, Graph, Sees
+from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.messages import Message, Role, system_message, user_message
+from remit.core.record import Record, replace
+from remit.core.tools import ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.kernel.state import RunState, pinned
+from remit.rerank.router import Router
+
+# Among more tools than this, models choose worse and prompts grow by pages; a router picks as many as these.
+TOOLS_OFFERED_MAX = 20
+# A small model that has to choose by itself is lost among more; where a router is missing, the first of them are offered.
+TOOLS_BY_GRAMMAR_MAX = 8
+
+
+class Hearing(StrEnum):
+    """What may be streamed of an answer: all of it, nothing, or all unless it turns out to be a call."""
+
+    ALL = "all"
+    NOTHING = "nothing"
+    WORDS = "words"
+
+
+class Shaped(Record):
+    """A request as its engine gets it, and how its answer is to be read.
+
+    `calls` are the tools whose call the text may be; `offered` are those that a router chose; `grammar` is the caller's.
+    """
+
+    request: ModelRequest
+    calls: tuple[ToolDefinition, ...] = ()
+    offered: tuple[str, ...] = ()
+    hearing: Hearing = Hearing.ALL
+    grammar: str = ""
+
+
+class Unfit(NamedTuple):
+    """An answer that does not have the shape it had to have."""
+
+    code: ErrorCode
+    problem: str
+
+
+class Circumstances(NamedTuple):
+    """What shaping goes by, beside the request: the model, the router if there is one, the words, and what was called."""
+
+    info: ModelInfo
+    router: Router | None
+    words: str
+    called: frozenset[str]
+    must_call: bool
+
+
+def check_shapes(grammar: str, graph: Graph) -> None:
+    """Refuse a grammar at the door that no engine should be given: the request's own, or one that a node asks for."""
+    if grammar:
+        check_grammar(grammar)
+    for node in graph.nodes:
+        if node.ask is None or not node.ask.grammar:
+            continue
+        try:
+            check_grammar(node.ask.grammar)
+        except RequestRejected as refused:
+            message = f"node {node.name!r} of graph {graph.name!r} asks for a grammar: {refused.message}"
+            raise RequestRejected(refused.code, message, {**refused.details, "node": node.name}) from refused
+
+
+def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask | None]:
+    """The request as the node asks it, and what the node asks for."""
+    graph = state.graph
+    ask = None if graph is None else graph.nodes[state.node].ask
+    if graph is None or ask is None:
+        return request, None
+    tools, choice = request.tools, request.tool_choice
+    if ask.tools is not None:
+        tools = tuple([tool for tool in tools if tool.name in ask.tools])
+    if ask.must_call:
+        choice = ToolChoice(ToolChoiceMode.REQUIRED)
+        if len(tools) == 1:
+            choice = ToolChoice(ToolChoiceMode.FUNCTION, tools[0].name)
+    # What is not offered here cannot be demanded here.
+    if not tools or (choice.function_name and choice.function_name not in [tool.name for tool in tools]):
+        choice = ToolChoice()
+    schema, grammar = request.schema, request.grammar
+    if ask.schema or ask.grammar:
+        schema, grammar = graph.schemas.get(state.node), ask.grammar
+    messages = _seen(request.messages, _tail_of(request.messages, state), ask.sees)
+    if ask.instruction:
+        messages = (*messages, user_message(ask.instruction))
+    changed = replace(request, messages=messages, tools=tools, tool_choice=choice, schema=schema, grammar=grammar)
+    return changed, ask
+
+
+def circumstances(
+    request: ModelRequest,
+    said_so_far: tuple[Message, ...],
+    state: RunState,
+    *,
+    ask: Ask | None,
+    router: Router | None,
+    info: ModelInfo,
+) -> Circumstances:
+    """What this call goes by. A node may show its model less than what was said so far."""
+    tail = _tail_of(said_so_far, state)
+    before = said_so_far[: len(said_so_far) - len(tail)]
+    said = [message.content for message in before if message.role is Role.USER]
+    words = said[-1] if said else ""
+    assert isinstance(words, str), "an engine never sees a digest"
+    called = frozenset(call.name for message in tail for call in message.tool_calls)
+    if ask is not None and ask.must_call:
+        return Circumstances(info, router, f"{ask.instruction}\n{words}", frozenset(), must_call=True)
+    demanded = request.tool_choice.mode in (ToolChoiceMode.REQUIRED, ToolChoiceMode.FUNCTION)
+    return Circumstances(info, router, words, called, must_call=demanded and not called)
+
+
+def shaped(request: ModelRequest, given: Circumstances) -> Shaped:
+    """The request as this engine is to get it. It may take long; raises RequestRejected for a grammar that is none."""
+    if request.grammar:
+        check_grammar(request.grammar)
+    if not given.info.calls_by_grammar:
+        return _narrowed(request, given)
+    has_results = any(message.role is Role.TOOL for message in request.messages)
+    told = with_results_told(request.messages) if has_results else request.messages
+    bare = replace(request, messages=told, tools=(), tool_choice=ToolChoice())
+    offered = _wanted(request.tools, given)
+    if offered:
+        return _calling(bare, offered, given)
+    if has_results and request.schema is None and not request.grammar and request.messages[-1].role is Role.TOOL:
+        bare = replace(bare, messages=with_answer_demanded(told))
+    return _speaking(bare)
+
+
+def is_plain(request: ModelRequest, info: ModelInfo) -> bool:
+    """Whether a request can go to its engine as it stands, which most do."""
+    return not info.calls_by_grammar and not request.grammar and len(request.tools) <= TOOLS_OFFERED_MAX
+
+
+def _narrowed(request: ModelRequest, given: Circumstances) -> Shaped:
+    """For an engine with tools of its own: all of them, or the best of too many and those that were called already."""
+    if given.router is None or len(request.tools) <= TOOLS_OFFERED_MAX:
+        return Shaped(request, grammar=request.grammar)
+    best = [each.tool for each in given.router.ranked(given.words, request.tools)[:TOOLS_OFFERED_MAX]]
+    chosen = given.called.union(best)
+    tools = tuple([tool for tool in request.tools if tool.name in chosen])
+    names = tuple([tool.name for tool in tools])
+    return Shaped(replace(request, tools=tools), offered=names, grammar=request.grammar)
+
+
+def _wanted(tools: Sequence[ToolDefinition], given: Circumstances) -> tuple[ToolDefinition, ...]:
+    """The tools that an engine without any is held to call now; none when it is to answer."""
+    if given.must_call and len(tools) == 1:
+        return tuple(tools)
+    if given.router is None:
+        # Nobody says what the words ask for; once something was called, the answer is due.
+        return tuple(tools[:TOOLS_BY_GRAMMAR_MAX]) if not given.called else ()
+    names = [each.tool for each in given.router.shortlist(given.words, tools) if each.tool not in given.called]
+    if not names and given.must_call:
+        names = [each.tool for each in given.router.ranked(given.words, tools)]
+    return tuple([tool for tool in tools if tool.name in names[:1]])
+
+
+def _calling(request: ModelRequest, tools: tuple[ToolDefinition, ...], given: Circumstances) -> Shaped:
+    is_sure = given.must_call or given.router is not None
+    hint = call_hint(tools) if is_sure else call_or_words_hint(tools)
+    grammar = grammar_of_calls(tools) if is_sure else grammar_of_calls_or_words(tools)
+    return Shaped(
+        _likeliest(replace(request, messages=_hinted(request.messages, hint), schema=None, grammar=grammar)),
+        tools,
+        () if given.router is None else tuple([tool.name for tool in tools]),
+        Hearing.NOTHING if is_sure else Hearing.WORDS,
+    )
+
+
+def _speaking(request: ModelRequest) -> Shaped:
+    """An answer in words, or in the shape that was asked for."""
+    if request.schema is None and not request.grammar:
+        return Shaped(request)
+    request = _likeliest(request)
+    if request.grammar or request.schema is None:
+        return Shaped(request, grammar=request.grammar)
+    try:
+        return Shaped(replace(request, grammar=grammar_of_schema(request.schema)))
+    except RequestRejected:
+        # The schema stays: the engine does what it can, and the answer is validated against it in any case.
+        return Shaped(request)
+
+
+def _likeliest(request: ModelRequest) -> ModelRequest:
+    """What fills a shape is copied and chosen, not invented: the likeliest token is right, unless it was tried before."""
+    if request.temperature is not None or request.attempt > 1:
+        return request
+    return replace(request, temperature=0.0)
+
+
+def _hinted(messages: tuple[Message, ...], hint: str) -> tuple[Message, ...]:
+    """The conversation behind the hint and its examples. Some templates take one system message, and only as the first."""
+    if messages and messages[0].role is Role.SYSTEM:
+        return (system_message(f"{messages[0].content}\n\n{hint}"), *EXAMPLES, *messages[1:])
+    return (system_message(hint), *EXAMPLES, *messages)
+
+
+def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | Unfit:
+    """The answer as it counts: its text made a call where it is one, or what is wrong with it."""
+    if result.tool_calls or not result.content:
+        return result
+    if shape.calls:
+        return _as_call(shape, result, messages_count)
+    if shape.grammar:
+        reading = read_with(shape.grammar, result.content)
+        if reading.fit is not Fit.FITS:
+            ended = _was_cut(shape, result) if reading.fit is Fit.CUT else ""
+            return Unfit(
+                ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, f"the answer breaks its grammar: {reading.problem}{ended}"
+            )
+    return result
+
+
+def _as_call(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | Unfit:
+    found = read_call(result.content, shape.calls, messages_before=messages_count)
+    if found.code is not None:
+        return Unfit(found.code, f"the model was to call a tool: {found.problem}{_was_cut(shape, result)}")
+    if found.call is None:
+        if shape.hearing is Hearing.WORDS:
+            return result
+        return Unfit(ErrorCode.CONSTRAINT_JSON_INVALID, "the model was to call a tool and answered in words")
+    return replace(result, content="", tool_calls=(found.call,), finish_reason=FinishReason.TOOL)
+
+
+def _was_cut(shape: Shaped, result: ModelResult) -> str:
+    limit = shape.request.max_tokens
+    return f"; it was cut at max_tokens={limit}" if 0 < limit <= result.usage.completion_tokens else ""
+
+
+def _tail_of(messages: tuple[Message, ...], state: RunState) -> tuple[Message, ...]:
+    """What was said in this run, after the request."""
+    # Evidence stands among the messages of the request, as one more.
+    begins = len(pinned(state).request.messages) + bool(state.ephemeral)
+    return messages[begins:]
+
+
+def _seen(messages: tuple[Message, ...], tail: tuple[Message, ...], sees: Sees) -> tuple[Message, ...]:
+    match sees:
+        case Sees.EVERYTHING:
+            return messages
+        case Sees.REQUEST:
+            return messages[: len(messages) - len(tail)]
+        case Sees.RESULTS:
+            return (*messages[: len(messages) - len(tail)], *_latest_result(tail))
+
+
+def _latest_result(tail: Iterable[Message]) -> tuple[Message, ...]:
+    """The last result of a tool, behind the call that it answers: without that, no vendor takes it."""
+    behind = list(tail)
+    result = next((message for message in reversed(behind) if message.role is Role.TOOL), None)
+    if result is None:
+        return ()
+    for message in reversed(behind):
+        for call in message.tool_calls:
+            if call.id == result.tool_call_id:
+                return (replace(message, tool_calls=(call,)), result)
+    return (result,)

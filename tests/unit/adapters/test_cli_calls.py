@@ -1,0 +1,101 @@
+"""Tool calls, told as they happen."""
+
+import pytest
+
+from remit.adapters.cli.calls import CallTeller, short
+from remit.core.arrivals import (
+    Arrival,
+    ChildEnded,
+    ModelAnswered,
+    PauseRequested,
+    ProposedCall,
+    ToolFailed,
+    ToolReturned,
+)
+from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet, StartChild
+from remit.core.events import Decision, Turn
+from remit.core.failure import Ending, ErrorCode
+from remit.core.record import BlobRef
+from remit.core.rulings import (
+    Answer,
+    CheckFailed,
+    NodeEntered,
+    OutcomeDoubted,
+    QuestionSettled,
+    RetryPlanned,
+    ToolCallRefused,
+)
+
+HOSTILE = "\x1b[2J\u202e\u200b"
+NOTHING = PauseRequested("ann")
+CALL = CallTool("1.2", "c1", "look", "v", '{"place":"here"}', b"", "key", 1000, ())
+
+
+def turn(arrival: Arrival, *decisions: Decision) -> Turn:
+    """A turn with this arrival and these decisions."""
+    return Turn(seq=1, at_ms=0, previous=b"", kernel=1, arrival=arrival, decisions=decisions)
+
+
+def said(teller: CallTeller, arrival: Arrival, *decisions: Decision) -> list[str]:
+    """The lines of a turn, without their colours."""
+    return ["".join(text for text, _ in line) for line in teller.lines(turn(arrival, *decisions))]
+
+
+def test_a_call_is_told_when_it_is_made_and_when_it_returns() -> None:
+    teller = CallTeller()
+    assert said(teller, ModelAnswered("0.1"), NodeEntered("act", "called_tools"), CALL) == [
+        '  -> look {"place":"here"}'
+    ]
+    returned = ToolReturned("1.2", "nothing at here", b"", duration_ms=12)
+    assert said(teller, returned) == ["  <- look nothing at here  12 ms"]
+
+
+def test_a_call_that_failed_says_why() -> None:
+    teller = CallTeller()
+    said(teller, NOTHING, CALL)
+    failed = ToolFailed("1.2", ErrorCode.TOOL_EXECUTION_FAILED, "ValueError: no")
+    assert said(teller, failed) == ["  !! look failed (TOOL_EXECUTION_FAILED): ValueError: no"]
+    assert said(teller, NOTHING, OutcomeDoubted("1.2", "ran out of time")) == ["  ?? look in doubt: ran out of time"]
+
+
+def test_a_refused_call_names_the_tool_and_the_reason_as_data() -> None:
+    refused = ToolCallRefused("c1", f"wipe{HOSTILE}", "TOOL_NOT_FOUND", f"no {HOSTILE}")
+    (line,) = said(CallTeller(), NOTHING, refused)
+    assert line.isprintable()
+    assert line.startswith("  !! wipe\\x1b[2J\\u202e\\u200b refused (TOOL_NOT_FOUND): no ")
+
+
+@pytest.mark.parametrize("answer", [Answer.REJECTED, Answer.EXPIRED, Answer.WITHDRAWN])
+def test_a_held_call_that_gets_no_yes_is_told(answer: Answer) -> None:
+    teller = CallTeller()
+    packet = Packet(ProposedCall("c1", "write", "{}", b""), "v", "b", ("why",))
+    asked = AskHuman("3.2", AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, 0, packet)
+    assert said(teller, NOTHING, asked) == []
+    assert said(teller, NOTHING, QuestionSettled("3.2", answer, "ann")) == [f"  !! write {answer.value} by ann"]
+    assert said(teller, NOTHING, QuestionSettled("3.2", answer)) == [f"  !! write {answer.value}"]
+
+
+def test_a_yes_is_told_by_the_call_that_follows_it() -> None:
+    approved = CallTool("4.1", "c1", "write", "v", "{}", b"", "key", 1000, (), mutating=True, approved_by="ann")
+    lines = said(CallTeller(), NOTHING, QuestionSettled("3.2", Answer.APPROVED, "ann"), approved)
+    assert lines == ["  -> write {}  (approved by ann)"]
+
+
+def test_a_run_beneath_is_told_like_a_call() -> None:
+    teller = CallTeller()
+    child = StartChild("1.2", "r.1.2", "do it", (), 1, 0, (), tool="helper")
+    assert said(teller, NOTHING, child) == ["  -> helper do it"]
+    assert said(teller, ChildEnded("1.2", Ending.SUCCESS, "done")) == ["  <- helper ended as SUCCESS: done"]
+
+
+def test_a_model_that_is_asked_again_and_an_answer_that_fails_are_told() -> None:
+    retried = RetryPlanned("0.1", 2, ErrorCode.INFERENCE_ENGINE_ERROR)
+    assert said(CallTeller(), NOTHING, retried, CheckFailed(("too long", "no"))) == [
+        "  ?? the model failed (INFERENCE_ENGINE_ERROR); attempt 2 follows",
+        "  !! the answer does not pass: too long; no",
+    ]
+
+
+def test_long_texts_are_cut_and_those_kept_elsewhere_named_by_their_size() -> None:
+    assert short("x" * 50, 10) == "x" * 9 + "…"
+    assert short(BlobRef(b"", 4096), 10) == "<4096 bytes>"

@@ -1,0 +1,78 @@
+"""What a schema leaves open is bounded in the grammar, and nothing that it says is changed."""
+
+from typing import Any
+
+import pytest
+
+from remit.constraint.bounds import (
+    FRACTION_STEP,
+    INTEGER_BOUND,
+    ITEMS_BOUND,
+    PROPERTIES_BOUND,
+    TEXT_CHARS_BOUND,
+    bounded,
+)
+
+OPEN = [
+    ({"type": "string"}, {"maxLength": TEXT_CHARS_BOUND}),
+    ({"type": "string", "minLength": 1000}, {"maxLength": 1000}),
+    ({"type": ["string", "null"]}, {"maxLength": TEXT_CHARS_BOUND}),
+    ({"type": "array"}, {"maxItems": ITEMS_BOUND}),
+    ({"type": "array", "minItems": 40}, {"maxItems": 40}),
+    ({"type": "array", "prefixItems": [{}] * 20}, {"maxItems": 20}),
+    ({"type": "object"}, {"maxProperties": PROPERTIES_BOUND}),
+    ({"type": "object", "properties": {}}, {"additionalProperties": False}),
+    ({"type": "integer"}, {"minimum": -INTEGER_BOUND, "maximum": INTEGER_BOUND}),
+    ({"type": "integer", "minimum": 10**18}, {"maximum": 10**18}),
+    ({"type": "integer", "maximum": -(10**18)}, {"minimum": -(10**18)}),
+    ({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9}, {}),
+    ({"type": "number"}, {"minimum": -INTEGER_BOUND, "maximum": INTEGER_BOUND, "multipleOf": FRACTION_STEP}),
+    ({"type": "number", "minimum": 0.5, "maximum": 0.50000001}, {}),
+]
+CLOSED: list[dict[str, Any]] = [
+    {"type": "string", "maxLength": 3},
+    {"type": "string", "enum": ["a"]},
+    {"type": "string", "pattern": "a"},
+    {"type": "string", "format": "date"},
+    {"type": "array", "maxItems": 900},
+    {"type": "array", "const": []},
+    {"type": "object", "maxProperties": 99},
+    {"type": "object", "const": {}},
+    {"type": "object", "properties": {}, "additionalProperties": True},
+    {"type": "integer", "minimum": 1, "maximum": 2},
+    {"type": "integer", "enum": [1]},
+    {"type": "number", "const": 1.5},
+    {"type": "boolean"},
+    {"$ref": "#/$defs/a"},
+    {"type": "string", "minLength": "three", "maxLength": 3},
+]
+
+
+@pytest.mark.parametrize(("schema", "added"), OPEN)
+def test_what_is_open_gets_a_bound(schema: dict[str, Any], added: dict[str, Any]) -> None:
+    assert bounded(schema) == {**schema, **added}
+
+
+@pytest.mark.parametrize("schema", CLOSED)
+def test_what_is_closed_stays_as_it_is(schema: dict[str, Any]) -> None:
+    assert bounded(schema) == schema
+
+
+def test_a_limit_that_is_no_number_is_left_to_whoever_checks_the_schema() -> None:
+    assert bounded({"type": "string", "minLength": "three"})["maxLength"] == TEXT_CHARS_BOUND
+
+
+def test_schemas_inside_schemas_are_bounded_and_the_given_one_is_not_touched() -> None:
+    text = {"type": "string"}
+    schema = {
+        "type": "object",
+        "properties": {"a": text, "b": {"anyOf": [text, {"type": "null"}]}, "c": {"type": "array", "items": text}},
+        "additionalProperties": text,
+        "$defs": {"d": text},
+    }
+    found = bounded(schema)
+    limited = {"type": "string", "maxLength": TEXT_CHARS_BOUND}
+    assert found["properties"]["a"] == found["properties"]["b"]["anyOf"][0] == limited
+    assert found["properties"]["c"]["items"] == found["additionalProperties"] == found["$defs"]["d"] == limited
+    assert text == {"type": "string"}
+    assert "maxProperties" not in schema

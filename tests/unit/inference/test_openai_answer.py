@@ -1,0 +1,240 @@
+"""An answer is what a server has streamed and ended; anything less is a fault that says what it cost."""
+
+import json
+from typing import Any
+
+import pytest
+
+from remit.core.failure import ErrorCode
+from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.messages import assistant_message, user_message
+from remit.core.record import replace
+from remit.core.tools import ToolCall
+from remit.core.usage import TokenUsage
+from remit.inference import openai_answer
+from remit.inference.engine import EngineFault, StreamChunk
+from remit.inference.openai_answer import FIGURE_MAX, RAN_OUT, STOPPED, Answer, ServerFailed, usage_of
+
+REACHES = [FinishReason]
+
+PLAIN = ModelRequest((user_message("hello"),))
+INFO = ModelInfo("openai:tiny", 1000)
+USAGE = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+USED = TokenUsage(5, 0, 2, 7, 1000, 9)
+
+
+def delta(value: Any, reason: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": value, "finish_reason": reason, **more}]}
+
+
+def answer(*events: Any, request: ModelRequest = PLAIN) -> tuple[ModelResult, list[StreamChunk]]:
+    taking = Answer(request, INFO)
+    chunks = [taking.take(json.dumps(event).encode()) for event in events]
+    return taking.result(9), [chunk for chunk in chunks if chunk is not None]
+
+
+def fault(*events: Any, request: ModelRequest = PLAIN) -> EngineFault:
+    with pytest.raises(EngineFault) as raised:
+        answer(*events, request=request)
+    assert raised.value.code is ErrorCode.INFERENCE_MALFORMED_RESPONSE
+    return raised.value
+
+
+def test_texts_and_thoughts_are_joined_and_heard() -> None:
+    result, chunks = answer(
+        delta({"role": "assistant", "content": None}),
+        delta({"reasoning": "h"}),
+        delta({"reasoning_content": "m", "reasoning": "ignored"}),
+        delta({"content": "Hel"}),
+        delta({"content": ""}),
+        delta({"content": "lo"}),
+        delta({}, "stop"),
+        USAGE,
+    )
+    assert result == ModelResult("Hello", "hm", (), USED, FinishReason.STOP, "openai:tiny")
+    assert chunks == [
+        StreamChunk(reasoning="h"),
+        StreamChunk(reasoning="m"),
+        StreamChunk("Hel"),
+        StreamChunk("lo"),
+    ]
+
+
+def test_calls_end_an_answer_as_a_proposal_whatever_the_server_calls_it() -> None:
+    call = {"index": 0, "function": {"name": "look_up", "arguments": "{}"}}
+    before = ModelRequest((user_message("a"), assistant_message("b"), user_message("c")))
+    for reason in ("tool_calls", "stop"):
+        result, chunks = answer(delta({"content": "Wait."}), delta({"tool_calls": [call]}, reason), request=before)
+        assert result.finish_reason is FinishReason.TOOL
+        assert result.tool_calls == (ToolCall("call-2-1", "look_up", {}),)
+        assert chunks == [StreamChunk("Wait.")]
+
+
+def test_a_refusal_is_what_the_model_says() -> None:
+    result, chunks = answer(delta({"refusal": "I won't."}), delta({}, "stop"))
+    assert (result.content, chunks) == ("I won't.", [StreamChunk("I won't.")])
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{"choices": []}, {"type": "ping"}, {"choices": None}, {"choices": ["x"]}, delta({"content": "other"}, index=1)],
+)
+def test_events_about_something_else_add_nothing(event: dict[str, Any]) -> None:
+    result, chunks = answer(event, delta({"content": "Hello"}), delta(None, "stop"))
+    assert (result.content, len(chunks)) == ("Hello", 1)
+
+
+def test_an_answer_without_usage_counts_nothing() -> None:
+    result, _ = answer(delta({"content": "Hello"}), delta({}, "stop"))
+    assert result.usage == TokenUsage(duration_ms=9)
+
+
+def test_the_last_usage_counts() -> None:
+    first = {**delta({"content": "Hello"}), "usage": {"prompt_tokens": 5, "completion_tokens": 1}}
+    result, _ = answer(first, {**delta({}, "stop"), "usage": None}, USAGE)
+    assert result.usage == USED
+
+
+@pytest.mark.parametrize("reason", sorted(STOPPED))
+def test_every_word_for_being_done_ends_an_answer(reason: str) -> None:
+    assert answer(delta({"content": "Hello"}, reason))[0].content == "Hello"
+
+
+@pytest.mark.parametrize("reason", sorted(RAN_OUT))
+def test_a_text_that_ran_into_its_limit_is_an_answer(reason: str) -> None:
+    assert answer(delta({"content": "Hel"}, reason))[0].finish_reason is FinishReason.STOP
+
+
+def test_a_shape_that_ran_into_its_limit_is_none() -> None:
+    for shaped in (replace(PLAIN, schema={"type": "object"}, max_tokens=3), replace(PLAIN, grammar="root ::= x")):
+        found = fault(delta({"content": '{"a'}, "length"), USAGE, request=shaped)
+        assert "reached before its shape was complete" in found.message
+        assert (found.usage.total_tokens, found.was_cut) == (7, False)
+    assert answer(delta({"content": "{}"}, "stop"), request=shaped)[0].content == "{}"
+
+
+def test_silence_that_ran_into_its_limit_is_no_answer() -> None:
+    found = fault(delta({"reasoning": "so many thoughts"}, "length"), request=replace(PLAIN, max_tokens=3))
+    assert "max_tokens=3 was reached before anything was said" in found.message
+
+
+def test_a_call_that_ran_into_its_limit_is_none_unless_it_is_whole() -> None:
+    begun = {"index": 0, "id": "a", "function": {"name": "look_up"}}
+    assert "within a call" in fault(delta({"tool_calls": [begun]}, "length")).message
+    cut = {"index": 0, "function": {"arguments": '{"word'}}
+    assert "no JSON" in fault(delta({"tool_calls": [begun]}), delta({"tool_calls": [cut]}, "length")).message
+    end = {"index": 0, "function": {"arguments": "{}"}}
+    shaped = replace(PLAIN, schema={"type": "object"})
+    result, _ = answer(delta({"tool_calls": [begun]}), delta({"tool_calls": [end]}, "length"), request=shaped)
+    assert result.tool_calls == (ToolCall("a", "look_up", {}),)
+
+
+def test_what_a_filter_withheld_is_no_answer() -> None:
+    assert "content filter" in fault(delta({"content": "The best way"}, "content_filter")).message
+
+
+def test_a_reason_nobody_knows_is_no_answer() -> None:
+    assert "'abort', which nobody knows" in fault(delta({"content": "x"}, "abort")).message
+
+
+def test_an_answer_that_nobody_ended_is_none() -> None:
+    found = fault(delta({"content": "Hello"}))
+    assert ("without saying why it stopped" in found.message, found.was_cut) == (True, True)
+
+
+def test_a_silent_answer_that_is_done_is_one() -> None:
+    assert answer(delta({}, "stop"))[0].content == ""
+
+
+@pytest.mark.parametrize(
+    ("event", "problem"),
+    [
+        ([1], "a piece is a list"),
+        ("x", "a piece is a str"),
+        (delta("text"), "a piece holds a str"),
+        (delta({"content": ["a"]}), "its content is a list"),
+        (delta({"reasoning": {"a": 1}}), "its reasoning is a dict"),
+        (delta({"tool_calls": "look_up"}), "tool_calls is a str"),
+    ],
+)
+def test_a_piece_of_another_shape_is_refused_with_what_it_cost(event: Any, problem: str) -> None:
+    found = fault(USAGE, event)
+    assert problem in found.message
+    assert (found.usage.total_tokens, found.was_cut) == (7, False)
+    assert fault(event).was_cut
+
+
+@pytest.mark.parametrize("event", [b"{", b"", b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}'])
+def test_a_piece_that_is_no_json_is_refused(event: bytes) -> None:
+    with pytest.raises(EngineFault, match=f"a piece of {len(event)} bytes is no JSON"):
+        Answer(PLAIN, INFO).take(event)
+
+
+def test_an_answer_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_answer, "ANSWER_CHARS_MAX", 10)
+    assert answer(delta({"content": "ten chars."}, "stop"))[0].content == "ten chars."
+    assert "answer_chars_max=10" in fault(delta({"content": "ten chars."}), delta({"reasoning": "x"})).message
+    call = {"index": 0, "function": {"name": "look_up", "arguments": "{   }"}}
+    assert "answer_chars_max=10" in fault(delta({"tool_calls": [call]})).message
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ({"error": {"message": "overloaded"}}, {"message": "overloaded"}),
+        ({"error": "overloaded"}, "overloaded"),
+        ({"code": 500, "message": "overloaded"}, {"code": 500, "message": "overloaded"}),
+    ],
+)
+def test_a_failure_that_the_server_announces_is_told_apart(event: Any, said: Any) -> None:
+    with pytest.raises(ServerFailed) as raised:
+        answer(delta({"content": "x"}), event)
+    assert raised.value.error == said
+
+
+@pytest.mark.parametrize(
+    ("reported", "usage"),
+    [
+        ({"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}, TokenUsage(5, 0, 2, 7, 1000)),
+        (
+            {
+                "prompt_tokens": 5,
+                "prompt_tokens_details": {"cached_tokens": 4},
+                "completion_tokens": 9,
+                "completion_tokens_details": {"reasoning_tokens": 6},
+                "total_tokens": 14,
+            },
+            TokenUsage(5, 6, 3, 14, 1000),
+        ),
+        (
+            {
+                "prompt_tokens": 5,
+                "completion_tokens": 9,
+                "completion_tokens_details": {"reasoning_tokens": 6},
+                "total_tokens": 20,
+            },
+            TokenUsage(5, 6, 9, 20, 1000),
+        ),
+        (
+            {"prompt_tokens": 5, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 6}},
+            TokenUsage(5, 6, 2, 13, 1000),
+        ),
+        (
+            {"prompt_tokens": 5, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": None}},
+            TokenUsage(5, 0, 2, 7, 1000),
+        ),
+        ({"prompt_tokens": 5, "completion_tokens": 2, "completion_tokens_details": None}, TokenUsage(5, 0, 2, 7, 1000)),
+        ({"prompt_tokens": FIGURE_MAX, "completion_tokens": 0}, TokenUsage(FIGURE_MAX, 0, 0, FIGURE_MAX, 1000)),
+        ({"prompt_tokens": FIGURE_MAX + 1, "completion_tokens": 2}, TokenUsage()),
+        ({"prompt_tokens": -5, "completion_tokens": 2}, TokenUsage()),
+        ({"prompt_tokens": 5, "completion_tokens": 2.0}, TokenUsage()),
+        ({"prompt_tokens": True, "completion_tokens": 2}, TokenUsage()),
+        ({"prompt_tokens": 5}, TokenUsage()),
+        (
+            {"prompt_tokens": 5, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": "6"}},
+            TokenUsage(),
+        ),
+    ],
+)
+def test_usage_is_taken_as_servers_report_it_or_not_at_all(reported: dict[str, Any], usage: TokenUsage) -> None:
+    assert usage_of(reported, window=1000) == usage

@@ -1,0 +1,82 @@
+"""The meter of a run, turn by turn."""
+
+import pytest
+
+from remit.core.budget import FIELDS, Dimension
+from remit.core.commands import (
+    AskHuman,
+    AskPurpose,
+    CallModel,
+    CallTool,
+    Command,
+    ReconcileTool,
+    Retrieve,
+    SetTimer,
+    StartChild,
+    TimerPurpose,
+)
+from remit.core.failure import Ending
+from remit.kernel.apply import apply
+from remit.kernel.state import RunState
+from remit.observe.explain import explain
+from remit.observe.meter import Meter, metered
+from remit.testing.play import demo_manifest, demo_world
+
+RUN = demo_world().finish(demo_manifest())
+
+
+def meters() -> list[Meter]:
+    """The meter after each turn of a whole run."""
+    state, found = RunState(run_id=RUN.state.run_id), []
+    for turn in RUN.turns:
+        apply(state, turn, b"")
+        found.append(metered(state))
+    return found
+
+
+def test_a_run_is_measured_after_every_turn() -> None:
+    found = meters()
+    assert [meter.node for meter in found][:3] == ["think", "act", "think"]
+    assert found[0].doing[0].startswith("asking ")
+    assert any(meter.doing == ("calling lookup_order",) for meter in found)
+    assert any(meter.doing == ("a person is asked",) for meter in found)
+
+
+def test_what_is_used_in_the_end_is_what_an_explanation_says() -> None:
+    last = {spent.dimension: spent.used for spent in meters()[-1].spent}
+    assert tuple(last) == FIELDS
+    said = {spent.dimension: spent.used for spent in explain(RUN.state, RUN.turns).spent}
+    assert {name: used for name, used in last.items() if used} == said
+
+
+def test_the_clock_stands_while_a_person_is_asked() -> None:
+    asked = [meter for meter in meters() if meter.doing == ("a person is asked",)]
+    clocks = {meter.spent[Dimension.WALL_CLOCK_MS].used for meter in asked}
+    assert len(clocks) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (CallModel("1", "smollm2", 1, 1, 1, ()), ("asking smollm2",)),
+        (CallTool("1", "c", "look", "v", "{}", b"", "k", 1, ()), ("calling look",)),
+        (StartChild("1", "r.1", "do", (), 1, 0, (), tool="helper"), ("a run beneath works for helper",)),
+        (StartChild("1", "r.1", "do", (), 1, 0, ()), ("a run beneath works for it",)),
+        (AskHuman("1", AskPurpose.QUESTION, Ending.MISSING_INFO, 0), ("a person is asked",)),
+        (ReconcileTool("1", "0", "pay", "k", 1), ("asking pay what became of a call",)),
+        (Retrieve("1", 1), ("looking for evidence",)),
+        (SetTimer("1", 0, TimerPurpose.DEADLINE), ()),
+    ],
+)
+def test_every_command_that_somebody_waits_for_is_told_in_words(command: Command, said: tuple[str, ...]) -> None:
+    state = RunState(run_id=RUN.state.run_id)
+    apply(state, RUN.turns[0], b"")
+    state.open = {"1": command}
+    assert metered(state).doing == said
+
+
+def test_a_run_that_stands_nowhere_yet_has_no_node() -> None:
+    state = RunState(run_id=RUN.state.run_id)
+    apply(state, RUN.turns[0], b"")
+    state.node = -1
+    assert metered(state).node == ""

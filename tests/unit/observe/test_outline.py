@@ -1,0 +1,268 @@
+"""The outline tells a run as a tree: visits, steps, and what became of each."""
+
+from time import monotonic
+
+import pytest
+
+from remit.core.arrivals import (
+    ApprovalGiven,
+    ApprovalRefused,
+    Arrival,
+    CancelRequested,
+    ChildSuspended,
+    ContextFailed,
+    FeedbackGiven,
+    Happened,
+    ModelAnswered,
+    OutcomeJudged,
+    PauseRequested,
+    ProposedCall,
+    QuestionAnswered,
+    ResumeRequested,
+    RetryRequested,
+    RunStarted,
+    SessionNoted,
+    SourcesAccepted,
+    ToolOutcomeLost,
+    ToolReconciled,
+    ToolReturned,
+)
+from remit.core.commands import COMMANDS, AskHuman, AskPurpose, CallModel, CallTool, StartChild
+from remit.core.events import KERNEL_VERSION, Decision, Turn
+from remit.core.failure import Ending
+from remit.core.manifest import Source
+from remit.core.rulings import (
+    AddendumNoted,
+    Answer,
+    CallSettled,
+    ChildHeld,
+    CommandSettled,
+    GroundingViolated,
+    NodeEntered,
+    OutcomeDoubted,
+    QuestionSettled,
+    RunEnded,
+    Rung,
+    ToolCallRefused,
+    UsageExceeded,
+)
+from remit.core.usage import TokenUsage
+from remit.observe.outline import Outline, outline, steps_in
+from remit.observe.steps import Step, StepKind
+from remit.testing.play import demo_manifest, demo_world
+from tests.unit.observe.sealed import simulated
+from tests.unit.observe.test_history import read
+
+REACHES = [StepKind]
+
+DEMO = demo_world().finish(demo_manifest())
+MANIFEST = demo_manifest()
+
+
+def run_of(*turns: tuple[int, Arrival, tuple[Decision, ...]]) -> list[Turn]:
+    """A run that starts, and then hears this."""
+    began: tuple[int, Arrival, tuple[Decision, ...]] = (0, RunStarted(MANIFEST, 1), (NodeEntered("think", "started"),))
+    told = [began, *turns]
+    return [Turn(seq, at_ms, b"", KERNEL_VERSION, said, decided) for seq, (at_ms, said, decided) in enumerate(told)]
+
+
+def told(*turns: tuple[int, Arrival, tuple[Decision, ...]]) -> Outline:
+    return outline(run_of(*turns))
+
+
+def only_step(*turns: tuple[int, Arrival, tuple[Decision, ...]]) -> Step:
+    (step,) = steps_in(told(*turns))
+    return step
+
+
+CALL = CallTool("1.0", "call", "refund", "v", '{"n":1}', b"h", "key", 1000, ())
+CALLED: tuple[int, Arrival, tuple[Decision, ...]] = (10, FeedbackGiven("", ""), (CALL,))
+
+
+def test_the_demo_is_told_visit_by_visit_with_what_each_step_came_to() -> None:
+    tree = outline(DEMO.turns)
+    assert [visit.node for visit in tree.visits] == [
+        "prepare",
+        "think",
+        "act",
+        "think",
+        "act",
+        "think",
+        "check",
+        "done",
+    ]
+    steps = [(step.kind, step.name, step.status) for step in steps_in(tree)]
+    assert steps == [
+        (StepKind.MODEL, "scripted", "answered"),
+        (StepKind.TOOL, "lookup_order", "committed"),
+        (StepKind.REFUSED, "drop_tables", "refused"),
+        (StepKind.MODEL, "scripted", "answered"),
+        (StepKind.QUESTION, "approval of refund", "approved"),
+        (StepKind.TOOL, "refund", "committed"),
+        (StepKind.MODEL, "scripted", "answered"),
+    ]
+    assert (tree.run_id, tree.boundary, tree.ending) == ("demo", "customer_support", "SUCCESS")
+    assert tree.duration_ms == DEMO.turns[-1].at_ms - DEMO.turns[0].at_ms
+
+
+def test_a_step_knows_what_it_took_and_cost_and_who_allowed_it() -> None:
+    model, _, refused, _, question, refund, _ = steps_in(outline(DEMO.turns))
+    assert model.charged == ((0, 8), (1, 4), (5, 4))
+    assert model.proposed == ("lookup_order", "drop_tables")
+    assert (refused.code, refused.asked, refused.rung) == ("TOOL_NOT_FOUND", "{}", "intended")
+    assert (question.by, question.duration_ms) == ("ada", 45020)
+    assert (refund.by, refund.rung, refund.answered) == ("ada", "committed", '{"refunded": true}')
+
+
+def test_a_time_that_was_reported_counts_more_than_the_clock_between_turns() -> None:
+    returned = ToolReturned("1.0", "done", b"", duration_ms=7)
+    assert only_call(20, returned).duration_ms == 7
+    answered = ModelAnswered("1.0", "hi", usage=TokenUsage(duration_ms=9))
+    call = CallModel("1.0", "m", 1, 10, 1000, ())
+    steps = told((10, PauseRequested("ann"), (call,)), (20, answered, (CommandSettled("1.0"),)))
+    assert next(step for step in steps_in(steps) if step.kind is StepKind.MODEL).duration_ms == 9
+
+
+def only_call(at_ms: int, arrival: Arrival, *decisions: Decision) -> Step:
+    """What a call has become after an arrival."""
+    steps = steps_in(told(CALLED, (at_ms, arrival, decisions)))
+    return next(step for step in steps if step.kind is StepKind.TOOL)
+
+
+@pytest.mark.parametrize(
+    ("arrival", "decisions", "status"),
+    [
+        (ToolReturned("1.0", "x", b""), (CallSettled("1.0", Rung.COMMITTED),), "committed"),
+        (ToolReturned("1.0", "x", b"", refuted="no"), (CallSettled("1.0", Rung.OBSERVED, code="E"),), "failed"),
+        (ToolReturned("1.0", "x", b""), (CallSettled("1.0", Rung.OBSERVED),), "observed"),
+        (ToolOutcomeLost("1.0"), (OutcomeDoubted("1.0", "gone"),), "in doubt"),
+        (CancelRequested("ann"), (CallSettled("1.0", Rung.ATTEMPTED),), "cut off"),
+        (CancelRequested("ann"), (CommandSettled("1.0"),), "cut off"),
+        (PauseRequested("ann"), (CommandSettled("9.9"), OutcomeDoubted("9.9", "")), "under way"),
+    ],
+)
+def test_a_call_is_told_as_far_as_it_got(arrival: Arrival, decisions: tuple[Decision, ...], status: str) -> None:
+    assert only_call(20, arrival, *decisions).status == status
+
+
+def test_what_leaves_a_call_open_does_not_end_it() -> None:
+    assert only_call(20, ToolOutcomeLost("1.0")).until_seq == -1
+    child = StartChild("1.0", "demo.1.0", "go", (), 1, 0, (), "call", "helper")
+    suspended = (20, ChildSuspended("1.0", Ending.CONFIRM_REQUIRED), (ChildHeld("1.0", Ending.CONFIRM_REQUIRED),))
+    _, step = steps_in(told((10, PauseRequested("ann"), (child,)), suspended))
+    assert (step.kind, step.status) == (StepKind.CHILD, "waits for a person: CONFIRM_REQUIRED")
+    assert (step.run_id, step.until_seq) == ("demo.1.0", -1)
+
+
+def test_an_inquiry_tells_what_became_of_a_call() -> None:
+    steps = [step for seed in range(80) for run in simulated(seed) for step in steps_in(outline(read(run.data)))]
+    found = {step.status for step in steps if step.kind is StepKind.INQUIRY}
+    assert found & {"happened: yes", "happened: no"}
+    assert only_call(20, ToolReconciled("1.0", Happened.YES, "x")).answered == "x"
+
+
+@pytest.mark.parametrize(
+    ("arrival", "answer", "by", "words"),
+    [
+        (ApprovalGiven("1.0", "ann", ProposedCall("c", "t", "{}", b"")), Answer.APPROVED, "ann", "{}"),
+        (ApprovalRefused("1.0", "ann", "too much"), Answer.REJECTED, "ann", "too much"),
+        (OutcomeJudged("1.0", "ann", Happened.NO), Answer.ANSWERED, "ann", "happened: no"),
+        (QuestionAnswered("1.0", "ann", "blue"), Answer.ANSWERED, "ann", "blue"),
+    ],
+)
+def test_a_question_is_told_with_its_answer(arrival: Arrival, answer: Answer, by: str, words: str) -> None:
+    ask = AskHuman("1.0", AskPurpose.QUESTION, Ending.CONFIRM_REQUIRED, 99, question="which?")
+    asked, step = steps_in(
+        told((10, PauseRequested("ann"), (ask,)), (50, arrival, (QuestionSettled("1.0", answer, by),)))
+    )
+    assert (step.status, step.by, step.answered, step.asked) == (answer.value, by, words, "which?")
+    assert (step.duration_ms, asked.kind) == (40, StepKind.SIGNAL)
+
+
+def test_a_question_nobody_answered_ends_when_it_is_settled() -> None:
+    ask = AskHuman("1.0", AskPurpose.QUESTION, Ending.CONFIRM_REQUIRED, 99, question="which?")
+    expired = (
+        60,
+        PauseRequested("ann"),
+        (QuestionSettled("1.0", Answer.EXPIRED), QuestionSettled("9.9", Answer.EXPIRED)),
+    )
+    steps = list(steps_in(told((10, PauseRequested("ann"), (ask,)), expired)))
+    assert [(step.status, step.duration_ms) for step in steps if step.kind is StepKind.QUESTION] == [("expired", 50)]
+
+
+@pytest.mark.parametrize(
+    ("arrival", "name", "words"),
+    [
+        (CancelRequested("ann", "enough"), "cancel", "enough"),
+        (PauseRequested("ann"), "pause", ""),
+        (ResumeRequested("ann"), "resume", ""),
+        (FeedbackGiven("ann", "be brief"), "feedback", "be brief"),
+        (RetryRequested("ann"), "retry", ""),
+        (SessionNoted("ann", "tone", '"dry"'), "session entry", 'tone="dry"'),
+        (SourcesAccepted("ann", (Source("look", "tools.py"),)), "changed code accepted", "look"),
+    ],
+)
+def test_what_people_say_unasked_is_a_step_of_its_own(arrival: Arrival, name: str, words: str) -> None:
+    step = only_step((10, arrival, ()))
+    assert (step.kind, step.name, step.by, step.asked) == (StepKind.SIGNAL, name, "ann", words)
+
+
+@pytest.mark.parametrize(
+    ("ruling", "name"),
+    [
+        (UsageExceeded("1.0", ((2, 1),)), "more was used than was reserved"),
+        (GroundingViolated(("paid",)), "claimed and never observed"),
+        (AddendumNoted("1.0"), "after the ending"),
+    ],
+)
+def test_a_ruling_that_people_should_know_of_is_a_note(ruling: Decision, name: str) -> None:
+    _, note = steps_in(told((10, PauseRequested("ann"), (ruling,))))
+    assert (note.kind, note.name) == (StepKind.NOTE, name)
+
+
+def test_a_refusal_without_its_answer_has_no_arguments() -> None:
+    refused = ToolCallRefused("call", "refund", "E", "no")
+    _, step = steps_in(told((10, PauseRequested("ann"), (refused,))))
+    assert (step.kind, step.asked, step.reason) == (StepKind.REFUSED, "", "no")
+
+
+def test_every_step_of_every_scenario_is_told_once_and_where_it_was_ordered() -> None:
+    kinds = set()
+    for seed in range(60):
+        for run in simulated(seed):
+            turns = read(run.data)
+            tree = outline(turns)
+            steps = list(steps_in(tree))
+            kinds |= {step.kind for step in steps}
+            ordered = [d for turn in turns for d in turn.decisions if type(d) in COMMANDS]
+            calls = [command for command in ordered if isinstance(command, CallTool)]
+            assert len(calls) == sum(step.kind is StepKind.TOOL for step in steps)
+            assert all(step.until_seq >= step.seq or step.until_seq == -1 for step in steps)
+            assert tree.turns == len(turns)
+    assert kinds == set(StepKind)
+
+
+def test_what_arrives_after_the_ending_makes_the_run_no_longer() -> None:
+    ended = (30, PauseRequested("ann"), (RunEnded(Ending.USER_CANCEL, message="enough"),))
+    late = (9_000, ContextFailed("7.7", "late"), (AddendumNoted("7.7"),))
+    tree = told(ended, late)
+    assert (tree.duration_ms, tree.ending, tree.reason) == (30, "USER_CANCEL", "enough")
+    assert tree.visits[-1].duration_ms == 30
+
+
+def test_only_what_the_last_turns_had_a_part_in_is_told_on_demand() -> None:
+    tree = outline(DEMO.turns, last=2)
+    assert tree.left_out == len(DEMO.turns) - 2
+    assert [step.name for step in steps_in(tree)] == ["refund", "scripted"]
+    assert outline(DEMO.turns, last=999).left_out == 0
+
+
+def test_a_run_of_ten_thousand_turns_is_told_in_its_length() -> None:
+    turns = [
+        (seq, FeedbackGiven("ann", "on"), (NodeEntered("think", "settled"), CallModel(f"{seq}.1", "m", 1, 9, 9, ())))
+        for seq in range(1, 10_000)
+    ]
+    began = monotonic()
+    assert sum(1 for _ in steps_in(told(*turns))) == 2 * len(turns)
+    # A tenth of that is what it takes; a quadratic way would take minutes.
+    assert monotonic() - began < 10

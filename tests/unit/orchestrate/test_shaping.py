@@ -1,0 +1,387 @@
+"""Requests are made to suit their engine, and answers are read by what they had to be."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from remit.constraint.calls import EXAMPLES
+from remit.constraint.gbnf import GRAMMAR_INVALID
+from remit.constraint.matching import Fit, read_with
+from remit.core.contract import SystemRequest
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind, Sees
+from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.messages import Role, assistant_message, system_message, tool_message, user_message
+from remit.core.record import replace
+from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.core.usage import TokenUsage
+from remit.orchestrate.conversation import rendered
+from remit.orchestrate.shaping import (
+    TOOLS_BY_GRAMMAR_MAX,
+    TOOLS_OFFERED_MAX,
+    Circumstances,
+    Hearing,
+    Shaped,
+    Unfit,
+    applied,
+    circumstances,
+    is_plain,
+    read,
+    shaped,
+)
+from remit.rerank.router import Scored
+from tests.unit.kernel.builders import Run, manifest_of, wants
+
+NATIVE = ModelInfo("native")
+BY_GRAMMAR = ModelInfo("small", calls_by_grammar=True)
+NOTHING: frozenset[str] = frozenset()
+
+
+def declared(name: str) -> ToolDefinition:
+    return ToolDefinition(name, f"Do {name}.", {"type": "object", "properties": {"n": {"type": "integer"}}})
+
+
+LOOK, KEEP = declared("look"), declared("keep")
+REQUEST = ModelRequest((user_message("please look"),), (LOOK, KEEP), max_tokens=50)
+
+
+class ByName:
+    """A router that finds tools whose name stands in the words, in the order of the words."""
+
+    def shortlist(self, words: str, tools: Sequence[ToolDefinition]) -> Sequence[Scored]:
+        known = {tool.name for tool in tools}
+        return [Scored(word, 1.0) for word in words.split() if word in known]
+
+    def ranked(self, words: str, tools: Sequence[ToolDefinition]) -> Sequence[Scored]:
+        asked = words.split()
+        found = sorted(tools, key=lambda tool: (tool.name not in asked, tool.name))
+        return [Scored(tool.name, 0.0) for tool in found]
+
+
+BY_NAME = ByName()
+
+
+def given(
+    info: ModelInfo = BY_GRAMMAR,
+    *,
+    router: ByName | None = BY_NAME,
+    words: str = "please look",
+    called: frozenset[str] = NOTHING,
+    must_call: bool = False,
+) -> Circumstances:
+    return Circumstances(info, router, words, called, must_call)
+
+
+def call_text(tool: str, arguments: str = "{}") -> str:
+    return f'{{"tool":"{tool}","arguments":{arguments}}}'
+
+
+def names(tools: Sequence[ToolDefinition]) -> list[str]:
+    return [tool.name for tool in tools]
+
+
+# Engines with tools of their own.
+
+
+def test_an_engine_with_tools_gets_the_request_as_it_stands() -> None:
+    assert is_plain(REQUEST, NATIVE)
+    shape = shaped(REQUEST, given(NATIVE))
+    assert (shape.request, shape.calls, shape.offered, shape.hearing) == (REQUEST, (), (), Hearing.ALL)
+
+
+def many() -> tuple[ToolDefinition, ...]:
+    return tuple(declared(f"tool{n:03}") for n in range(300))
+
+
+def test_of_too_many_tools_the_best_are_offered_and_those_that_were_called() -> None:
+    request = ModelRequest((user_message("x"),), many())
+    assert not is_plain(request, NATIVE)
+    shape = shaped(request, given(NATIVE, words="tool250 tool299", called=frozenset({"tool123"})))
+    offered = names(shape.request.tools)
+    assert len(offered) == TOOLS_OFFERED_MAX + 1
+    assert {"tool250", "tool299", "tool123"} <= set(offered)
+    assert shape.offered == tuple(offered)
+    assert offered == sorted(offered)
+
+
+def test_without_a_router_too_many_tools_are_all_offered() -> None:
+    shape = shaped(ModelRequest((user_message("x"),), many()), given(NATIVE, router=None))
+    assert (len(shape.request.tools), shape.offered) == (300, ())
+
+
+# Engines that call by grammar.
+
+
+def test_the_tool_that_the_words_ask_for_is_called_by_grammar() -> None:
+    shape = shaped(REQUEST, given())
+    assert (names(shape.calls), shape.offered, shape.hearing) == (["look"], ("look",), Hearing.NOTHING)
+    assert (shape.request.tools, shape.request.tool_choice, shape.request.temperature) == ((), ToolChoice(), 0.0)
+    assert read_with(shape.request.grammar, call_text("look", '{"n":1}')).fit is Fit.FITS
+    assert read_with(shape.request.grammar, call_text("keep")).fit is Fit.BROKEN
+    hint, *examples, last = shape.request.messages
+    assert (hint.role, "look: Do look." in str(hint.content), last) == (Role.SYSTEM, True, user_message("please look"))
+    assert tuple(examples) == EXAMPLES
+
+
+def test_the_hint_joins_the_system_message_that_is_there() -> None:
+    request = ModelRequest((system_message("Be brief."), user_message("look")), (LOOK,))
+    first, *_ = shaped(request, given()).request.messages
+    assert str(first.content).startswith("Be brief.\n\nYou can use this tool:")
+
+
+def test_where_no_tool_fits_the_model_answers_in_words() -> None:
+    shape = shaped(REQUEST, given(words="hello"))
+    assert (shape.request.tools, shape.request.grammar, shape.calls, shape.hearing) == ((), "", (), Hearing.ALL)
+    assert shape.request.messages == REQUEST.messages
+
+
+def test_another_attempt_is_not_held_to_the_likeliest_words() -> None:
+    again = ModelRequest(REQUEST.messages, REQUEST.tools, attempt=2)
+    assert shaped(again, given()).request.temperature is None
+    warm = ModelRequest(REQUEST.messages, REQUEST.tools, temperature=0.7)
+    assert shaped(warm, given()).request.temperature == 0.7
+
+
+@pytest.mark.parametrize("shape", [{"grammar": 'root ::= "yes" | "no"'}, {"schema": {"type": "boolean"}}])
+def test_what_fills_a_shape_is_the_likeliest_unless_it_was_tried(shape: dict[str, Any]) -> None:
+    request = ModelRequest(REQUEST.messages, **shape)
+    assert shaped(request, given()).request.temperature == 0.0
+    assert shaped(replace(request, attempt=2), given()).request.temperature is None
+    assert shaped(replace(request, temperature=0.7), given()).request.temperature == 0.7
+
+
+CALLED = (
+    user_message("look and keep"),
+    assistant_message("", (ToolCall("1", "look", {"n": 1}),)),
+    tool_message("1", "look", "seen"),
+)
+
+
+def test_the_second_tool_that_was_asked_for_is_called_after_the_first() -> None:
+    shape = shaped(ModelRequest(CALLED, (LOOK, KEEP)), given(words="look and keep", called=frozenset({"look"})))
+    assert names(shape.calls) == ["keep"]
+    assert shape.request.messages[-1] == user_message("look and keep\n\nThe result of look is: seen")
+
+
+def test_once_everything_was_called_the_answer_is_due() -> None:
+    shape = shaped(ModelRequest(CALLED, (LOOK, KEEP)), given(called=frozenset({"look"})))
+    assert shape.calls == ()
+    asked = "look and keep\n\nThe result of look is: seen\nAnswer in words, using this result."
+    assert shape.request.messages == (user_message(asked),)
+
+
+def test_who_was_asked_something_else_meanwhile_is_asked_that() -> None:
+    messages = (*CALLED, user_message("The answer was not accepted."))
+    shape = shaped(ModelRequest(messages, (LOOK,)), given(called=frozenset({"look"})))
+    assert shape.request.messages[-1] == user_message("The answer was not accepted.")
+
+
+def test_without_a_router_every_tool_is_offered_beside_words_until_one_was_called() -> None:
+    request = ModelRequest((user_message("x"),), tuple(declared(f"t{n}") for n in range(20)))
+    shape = shaped(request, given(router=None))
+    assert (len(shape.calls), shape.offered, shape.hearing) == (TOOLS_BY_GRAMMAR_MAX, (), Hearing.WORDS)
+    assert read_with(shape.request.grammar, "In words.").fit is Fit.FITS
+    assert shaped(request, given(router=None, called=frozenset({"t1"}))).calls == ()
+
+
+def test_a_call_that_is_demanded_is_made_whatever_the_words_say() -> None:
+    assert names(shaped(REQUEST, given(words="hello", must_call=True)).calls) == ["keep"]
+    alone = ModelRequest(REQUEST.messages, (KEEP,))
+    shape = shaped(alone, given(router=None, words="hello", must_call=True))
+    assert (names(shape.calls), shape.hearing) == (["keep"], Hearing.NOTHING)
+    assert shaped(REQUEST, given(router=None, must_call=True)).hearing is Hearing.NOTHING
+
+
+# Shapes of answers.
+
+
+def test_a_schema_becomes_a_bounded_grammar_and_stays_beside_it() -> None:
+    request = ModelRequest(CALLED, (), schema={"type": "string"})
+    shape = shaped(request, given(words="hello"))
+    assert shape.request.schema == {"type": "string"}
+    assert read_with(shape.request.grammar, '"yes"').fit is Fit.FITS
+    assert shape.grammar == ""
+    assert "Answer in words" not in str(shape.request.messages[-1].content)
+
+
+def test_a_schema_that_makes_no_grammar_is_left_to_the_engine() -> None:
+    shape = shaped(ModelRequest(REQUEST.messages, (), schema={"type": "sentence"}), given(words="hello"))
+    assert (shape.request.schema, shape.request.grammar) == ({"type": "sentence"}, "")
+
+
+@pytest.mark.parametrize("info", [NATIVE, BY_GRAMMAR])
+def test_a_grammar_reaches_the_engine_only_when_it_is_one(info: ModelInfo) -> None:
+    request = ModelRequest(REQUEST.messages, (), grammar='root ::= "yes"')
+    assert not is_plain(request, info)
+    shape = shaped(request, given(info, words="hello"))
+    assert (shape.request.grammar, shape.grammar) == ('root ::= "yes"', 'root ::= "yes"')
+    with pytest.raises(RequestRejected) as raised:
+        shaped(ModelRequest(REQUEST.messages, (), grammar="root ::= x"), given(info))
+    assert raised.value.code == GRAMMAR_INVALID
+
+
+# Reading.
+
+
+def result(text: str, output_tokens: int = 5, **fields: Any) -> ModelResult:
+    return ModelResult(text, usage=TokenUsage(10, 0, output_tokens), **fields)
+
+
+CALLING = Shaped(ModelRequest((), max_tokens=9), (LOOK,), hearing=Hearing.NOTHING)
+
+
+def test_the_text_of_a_call_becomes_a_call() -> None:
+    found = read(CALLING, result(call_text("look", '{"n":1}')), 3)
+    assert isinstance(found, ModelResult)
+    assert (found.content, found.finish_reason) == ("", FinishReason.TOOL)
+    assert found.tool_calls == (ToolCall("call-4", "look", {"n": 1}),)
+    assert found.usage == TokenUsage(10, 0, 5)
+
+
+def test_a_call_that_was_cut_says_where() -> None:
+    found = read(CALLING, result('{"tool":"look","arg', 9), 3)
+    assert isinstance(found, Unfit)
+    assert found.code is ErrorCode.CONSTRAINT_JSON_INVALID
+    assert "cut at max_tokens=9" in found.problem
+
+
+def test_words_count_as_an_answer_only_where_they_were_allowed() -> None:
+    assert read(CALLING, result("noon"), 3) == Unfit(
+        ErrorCode.CONSTRAINT_JSON_INVALID, "the model was to call a tool and answered in words"
+    )
+    either = Shaped(ModelRequest(()), (LOOK,), hearing=Hearing.WORDS)
+    assert read(either, result("noon"), 3) == result("noon")
+
+
+def test_an_answer_that_breaks_its_grammar_is_no_answer() -> None:
+    shape = Shaped(ModelRequest((), max_tokens=2), grammar='root ::= "yes" | "no"')
+    assert read(shape, result("yes"), 0) == result("yes")
+    broken = read(shape, result("maybe", 2), 0)
+    assert isinstance(broken, Unfit)
+    assert (broken.code, "max_tokens" in broken.problem) == (ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, False)
+    cut = read(shape, result("ye", 2), 0)
+    assert isinstance(cut, Unfit)
+    assert (cut.code, "cut at max_tokens=2" in cut.problem) == (ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, True)
+
+
+def test_calls_of_an_engines_own_and_silence_are_left_alone() -> None:
+    shape = Shaped(ModelRequest(()), grammar='root ::= "yes"')
+    proposing = result("let me see", tool_calls=(ToolCall("1", "look"),))
+    assert read(shape, proposing, 0) == proposing
+    assert read(shape, result(""), 0) == result("")
+
+
+# What a node asks.
+
+
+def asking(ask: Ask | None) -> Graph:
+    nodes = (Node("think", NodeKind.MODEL, ask=ask), *TERMINALS)
+    return Graph("asking", "think", nodes, (Edge("think", "done"),), EXITS)
+
+
+def asked(ask: Ask | None, request: ModelRequest = REQUEST) -> ModelRequest:
+    changed, found = applied(request, Run(manifest_of(graph=asking(ask))).state)
+    assert found == ask
+    return changed
+
+
+def test_a_node_that_asks_nothing_changes_nothing() -> None:
+    assert asked(None) is REQUEST
+
+
+def test_an_instruction_is_shown_last() -> None:
+    assert asked(Ask("Sort it.")).messages == (*REQUEST.messages, user_message("Sort it."))
+
+
+def test_only_the_tools_that_a_node_names_are_offered_there() -> None:
+    assert names(asked(Ask(tools=("keep", "other"))).tools) == ["keep"]
+    assert names(asked(Ask()).tools) == ["look", "keep"]
+
+
+@pytest.mark.parametrize(
+    ("ask", "choice"),
+    [
+        (Ask(must_call=True), ToolChoice(ToolChoiceMode.REQUIRED)),
+        (Ask(must_call=True, tools=("keep",)), ToolChoice(ToolChoiceMode.FUNCTION, "keep")),
+        (Ask(must_call=True, tools=("other",)), ToolChoice()),
+        (Ask(tools=()), ToolChoice()),
+        (Ask(tools=("keep",)), ToolChoice()),
+        (Ask(tools=("look",)), ToolChoice(ToolChoiceMode.FUNCTION, "look")),
+    ],
+)
+def test_what_is_demanded_is_what_is_offered(ask: Ask, choice: ToolChoice) -> None:
+    wished = ModelRequest(REQUEST.messages, REQUEST.tools, tool_choice=ToolChoice(ToolChoiceMode.FUNCTION, "look"))
+    assert asked(ask, wished).tool_choice == choice
+
+
+def test_the_shape_that_a_node_asks_for_replaces_the_requests() -> None:
+    wished = ModelRequest(REQUEST.messages, schema={"type": "object"})
+    assert asked(Ask(schema='{"type":"integer"}'), wished).schema == {"type": "integer"}
+    by_grammar = asked(Ask(grammar='root ::= "a"'), wished)
+    assert (by_grammar.schema, by_grammar.grammar) == (None, 'root ::= "a"')
+    assert asked(Ask("Think."), wished).schema == {"type": "object"}
+
+
+@pytest.mark.parametrize("sees", list(Sees))
+def test_a_model_sees_what_its_node_shows(sees: Sees) -> None:
+    run = Run(manifest_of(request=SystemRequest((system_message("sys"), user_message("please")))))
+    for n in (1, 2):
+        run.proposes(wants("look", n, call_id=f"c{n}"))
+        run.returns()
+    whole = tuple(rendered(entry) for entry in run.state.context)
+    run.state.graph = Run(manifest_of(graph=asking(Ask(sees=sees)))).state.graph
+    run.state.node = 0
+    changed, _ = applied(ModelRequest(whole), run.state)
+    expected = {Sees.EVERYTHING: whole, Sees.REQUEST: whole[:2], Sees.RESULTS: (*whole[:2], *whole[-2:])}
+    assert changed.messages == expected[sees]
+
+
+def test_evidence_is_part_of_the_request_that_is_seen() -> None:
+    run = Run(manifest_of(graph=asking(Ask(sees=Sees.REQUEST))))
+    run.state.ephemeral = "evidence"
+    messages = (system_message("evidence"), user_message("please"), assistant_message("so"))
+    assert applied(ModelRequest(messages), run.state)[0].messages == messages[:2]
+
+
+def test_of_several_results_the_latest_is_seen_with_its_call_alone() -> None:
+    run = Run(manifest_of(graph=asking(Ask(sees=Sees.RESULTS))))
+    calls = (ToolCall("1", "look"), ToolCall("2", "keep"))
+    tail = (assistant_message("", calls), tool_message("1", "look", "a"), tool_message("2", "keep", "b"))
+    seen = applied(ModelRequest((user_message("please"), *tail, user_message("hm"))), run.state)[0].messages
+    assert seen == (user_message("please"), assistant_message("", calls[1:]), tail[2])
+
+
+def test_a_result_without_its_call_and_no_result_at_all_are_no_trouble() -> None:
+    run = Run(manifest_of(graph=asking(Ask(sees=Sees.RESULTS))))
+    lone = tool_message("9", "look", "a")
+    assert applied(ModelRequest((user_message("please"), lone)), run.state)[0].messages[-1] == lone
+    assert applied(ModelRequest((user_message("please"),)), run.state)[0].messages == (user_message("please"),)
+
+
+# What shaping goes by.
+
+
+def by(request: ModelRequest, run: Run, ask: Ask | None = None) -> Circumstances:
+    return circumstances(request, request.messages, run.state, ask=ask, router=None, info=BY_GRAMMAR)
+
+
+def test_the_words_are_the_users_last_of_the_request() -> None:
+    request = SystemRequest((user_message("first"), assistant_message("hm"), user_message("last")))
+    run = Run(manifest_of(request=request))
+    found = by(ModelRequest((*request.messages, assistant_message("so"), user_message("correction"))), run)
+    assert (found.words, found.called, found.must_call) == ("last", NOTHING, False)
+    assert by(ModelRequest(()), run).words == ""
+
+
+@pytest.mark.parametrize("choice", [ToolChoice(ToolChoiceMode.REQUIRED), ToolChoice(ToolChoiceMode.FUNCTION, "look")])
+def test_a_demanded_call_is_demanded_once(choice: ToolChoice) -> None:
+    run = Run()
+    assert by(ModelRequest((user_message("please"),), tool_choice=choice), run).must_call
+    after = by(ModelRequest(CALLED, tool_choice=choice), run)
+    assert (after.must_call, after.called) == (False, frozenset({"look"}))
+
+
+def test_a_node_that_demands_a_call_gets_one_even_after_another() -> None:
+    found = by(ModelRequest(CALLED), Run(), Ask("Keep it.", must_call=True))
+    assert (found.must_call, found.called, found.words) == (True, NOTHING, "Keep it.\nlook and keep")

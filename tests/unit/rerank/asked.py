@@ -1,0 +1,236 @@
+"""Requests that people might make, each with the tool they ask for; those with an empty name ask for none."""
+
+from typing import NamedTuple
+
+
+class ToolSet(NamedTuple):
+    """Tools by name and description, and what is asked of whoever has them."""
+
+    name: str
+    tools: tuple[tuple[str, str], ...]
+    requests: tuple[tuple[str, str], ...]
+
+
+# The thresholds were chosen on these.
+CHOSEN_ON: tuple[ToolSet, ...] = (
+    ToolSet(
+        "desk",
+        (
+            ("clock", "The current date and time, now or in a time zone."),
+            ("calculator", "Compute an arithmetic expression such as 12 * 7."),
+            ("read_file", "Read the text of a file by its path."),
+            ("lookup_order", "Look an order up by its number: status, item and delivery."),
+        ),
+        (
+            ("What time is it?", "clock"),
+            ("Can you tell me today's date?", "clock"),
+            ("What is the time in Tokyo right now?", "clock"),
+            ("Which day is it today?", "clock"),
+            ("What is 12 * 7?", "calculator"),
+            ("Compute (3 + 4) * 5", "calculator"),
+            ("How much is 15 percent of 80?", "calculator"),
+            ("Add 1200 and 345", "calculator"),
+            ("Read the file notes.txt", "read_file"),
+            ("Show me what is in /etc/hostname", "read_file"),
+            ("Open report.md and show its content", "read_file"),
+            ("Where is order 42?", "lookup_order"),
+            ("Has my order 1077 been shipped yet?", "lookup_order"),
+            ("What is the status of purchase 5?", "lookup_order"),
+            ("Hello!", ""),
+            ("Thank you, that was helpful.", ""),
+            ("Tell me a joke.", ""),
+            ("Who wrote Hamlet?", ""),
+            ("What is the capital of France?", ""),
+            ("Write a short poem about the sea.", ""),
+            ("Explain photosynthesis in one sentence.", ""),
+        ),
+    ),
+    ToolSet(
+        "ops",
+        (
+            ("get_weather", "Get the weather forecast for a city."),
+            ("send_email", "Send an email to a person."),
+            ("search_web", "Search the web for pages about a topic."),
+            ("create_event", "Create an event in the calendar."),
+            ("translate", "Translate a text into another language."),
+            ("restart_service", "Restart a service on a server."),
+            ("read_logs", "Read the latest log lines of a service."),
+            ("convert_currency", "Convert an amount of money between currencies."),
+        ),
+        (
+            ("Will it rain in Berlin tomorrow?", "get_weather"),
+            ("How warm is it in Madrid?", "get_weather"),
+            ("Email Anna that I am late", "send_email"),
+            ("Write a mail to bob@example.com about the invoice", "send_email"),
+            ("Find articles about solar panels on the internet", "search_web"),
+            ("Google the opening hours of the museum", "search_web"),
+            ("Put a meeting with Tom on Friday at 3 pm into my calendar", "create_event"),
+            ("Schedule a dentist appointment for Monday", "create_event"),
+            ("How do you say good morning in Spanish?", "translate"),
+            ("Translate 'thank you' to German", "translate"),
+            ("nginx is down, restart it", "restart_service"),
+            ("Please restart the payment service", "restart_service"),
+            ("Show me the last 50 log lines of the api", "read_logs"),
+            ("What do the logs of the database say?", "read_logs"),
+            ("How many euros are 100 dollars?", "convert_currency"),
+            ("Convert 250 GBP to JPY", "convert_currency"),
+            ("Good morning, how are you?", ""),
+            ("What can you do?", ""),
+            ("Why is the sky blue?", ""),
+            ("I am feeling sad today.", ""),
+            ("Give me three names for a cat.", ""),
+            ("ok", ""),
+        ),
+    ),
+    ToolSet(
+        "shop",
+        (
+            ("search_products", "Search the catalogue of the shop for products."),
+            ("add_to_cart", "Put a product into the shopping cart."),
+            ("refund", "Pay money back for an order."),
+            ("lookup", "Look an order up."),
+            ("cancel_order", "Cancel an order that was not shipped."),
+            ("change_address", "Change the delivery address of a customer."),
+        ),
+        (
+            ("Do you have red running shoes?", "search_products"),
+            ("I am looking for a coffee machine under 100 euros", "search_products"),
+            ("Add two of the blue mugs to my cart", "add_to_cart"),
+            ("I'll take one of product 88, put it in the basket", "add_to_cart"),
+            ("Order 42 arrived broken, I want my money back", "refund"),
+            ("Please refund order 17", "refund"),
+            ("Where is order 42?", "lookup"),
+            ("Has order 9 been delivered?", "lookup"),
+            ("Cancel my order 31", "cancel_order"),
+            ("I don't want order 77 any more, stop it before it ships", "cancel_order"),
+            ("I moved, my new address is 5 Main Street", "change_address"),
+            ("Send my parcels to 12 Oak Road from now on", "change_address"),
+            ("Hi there", ""),
+            ("Thanks, bye!", ""),
+            ("What is 2 plus 2?", ""),
+            ("Who are you?", ""),
+            ("Tell me about the history of Rome.", ""),
+        ),
+    ),
+)
+
+# And looked at again on these.
+AGAIN_ON: tuple[ToolSet, ...] = (
+    ToolSet(
+        "home",
+        (
+            ("set_timer", "Set a timer that rings after some minutes."),
+            ("play_music", "Play a song, an artist or a playlist."),
+            ("turn_on_light", "Turn a light in a room on."),
+            ("turn_off_light", "Turn a light in a room off."),
+            ("add_to_shopping_list", "Add an item to the shopping list."),
+            ("get_news", "Get today's news headlines."),
+        ),
+        (
+            ("Remind me in 10 minutes", "set_timer"),
+            ("Set a timer for 5 minutes", "set_timer"),
+            ("Play some jazz", "play_music"),
+            ("I want to hear the Beatles", "play_music"),
+            ("Switch on the light in the kitchen", "turn_on_light"),
+            ("It's dark in the bathroom, light please", "turn_on_light"),
+            ("Lights out in the bedroom", "turn_off_light"),
+            ("We need milk, put it on the list", "add_to_shopping_list"),
+            ("What is in the news today?", "get_news"),
+            ("Any headlines about football?", "get_news"),
+            ("How are you?", ""),
+            ("Tell me a joke.", ""),
+            ("What is the meaning of life?", ""),
+            ("Give me some advice on learning to cook.", ""),
+            ("Thanks!", ""),
+            ("Can you help me?", ""),
+        ),
+    ),
+    ToolSet(
+        "dev",
+        (
+            ("run_tests", "Run the test suite of the project."),
+            ("git_commit", "Commit the staged changes with a message."),
+            ("list_files", "List the files in a folder."),
+            ("write_file", "Write a text to a file."),
+            ("read_file", "Read the text of a file."),
+            ("search_code", "Search the source code for a pattern."),
+            ("query_database", "Run a SQL query against the database."),
+        ),
+        (
+            ("Run the tests", "run_tests"),
+            ("Do all tests pass?", "run_tests"),
+            ("Commit this as 'fix typo'", "git_commit"),
+            ("Which files are in src?", "list_files"),
+            ("Save 'hello' to greeting.txt", "write_file"),
+            ("What is in README.md?", "read_file"),
+            ("Where is the function parse_date used?", "search_code"),
+            ("How many users are in the database?", "query_database"),
+            ("select all rows from orders", "query_database"),
+            ("What is a monad?", ""),
+            ("Hello there", ""),
+            ("Explain the difference between TCP and UDP.", ""),
+            ("Is Python faster than C?", ""),
+            ("Good job!", ""),
+            ("Write a haiku about bugs.", ""),
+        ),
+    ),
+    ToolSet(
+        "twelve",
+        (
+            ("clock", "Tell the current date and time."),
+            ("calculator", "Compute an arithmetic expression."),
+            ("read_file", "Read the text of a file."),
+            ("lookup_order", "Look up an order by its number: status, item, delivery."),
+        ),
+        (
+            ("What time is it?", "clock"),
+            ("What is today's date?", "clock"),
+            ("Tell me the current time, please.", "clock"),
+            ("What is 12 * 7?", "calculator"),
+            ("Compute (3 + 4) * 5", "calculator"),
+            ("How much is 120 divided by 8?", "calculator"),
+            ("Read the file notes.txt", "read_file"),
+            ("Show me the text of the file /etc/hostname", "read_file"),
+            ("What does report.md say? Read the file.", "read_file"),
+            ("Where is order 42?", "lookup_order"),
+            ("Has my order 1077 been delivered yet?", "lookup_order"),
+            ("What is the status of order A-19?", "lookup_order"),
+            ("Tell me a joke.", ""),
+            ("Tell me about yourself.", ""),
+            ("Hello!", ""),
+            ("What is the capital of Italy?", ""),
+            ("Who was Ada Lovelace?", ""),
+            ("Please write a poem.", ""),
+            ("Tell me a story about a dragon.", ""),
+            ("What is love?", ""),
+        ),
+    ),
+)
+
+# Requests for two things, with the set they are asked of and the tools in their order.
+TWO_THINGS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("desk", "What time is it, and what is 12*7?", ("clock", "calculator")),
+    ("desk", "Read notes.txt and tell me the time.", ("read_file", "clock")),
+    ("desk", "Where is order 42? Also, what is 15 * 3?", ("lookup_order", "calculator")),
+    ("desk", "Compute 3 + 4 and then read the file a.txt", ("calculator", "read_file")),
+    ("ops", "Restart nginx and show me its logs", ("restart_service", "read_logs")),
+    ("ops", "What is the weather in Rome, and translate 'sun' into Italian?", ("get_weather", "translate")),
+    ("ops", "Search the web for hotels and email the result to Anna", ("search_web", "send_email")),
+    ("ops", "Convert 10 USD to EUR and create an event for the payment", ("convert_currency", "create_event")),
+    ("shop", "Look up order 5 and refund it", ("lookup", "refund")),
+    ("shop", "Cancel order 7 and search for a blue lamp", ("cancel_order", "search_products")),
+    ("shop", "Change my address to 1 Elm Street, and where is order 42?", ("change_address", "lookup")),
+)
+
+# Requests that mention two things and want one.
+ONE_THING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("desk", "Add 1200 and 345", ("calculator",)),
+    ("desk", "Open report.md and show its content", ("read_file",)),
+    ("desk", "I am in Tokyo and I wonder what time it is.", ("clock",)),
+    ("desk", "Hello. My name is Ada. What is 3 * 9?", ("calculator",)),
+    ("ops", "I will be late for dinner and Anna should know, email her.", ("send_email",)),
+    ("ops", "nginx is down and users complain. Restart it.", ("restart_service",)),
+    ("shop", "My order 42 arrived and it is broken. I want my money back.", ("refund",)),
+    ("shop", "I moved and my new address is 5 Main Street.", ("change_address",)),
+    ("shop", "Where is order 42? I have been waiting and waiting.", ("lookup",)),
+)
