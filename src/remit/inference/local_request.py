@@ -43,6 +43,8 @@ def body_of(request: ModelRequest, control_tokens: Iterable[str] = ()) -> JsonOb
         "max_tokens": request.max_tokens or TOKENS_DEFAULT,
         "temperature": TEMPERATURE_DEFAULT if request.temperature is None else request.temperature,
         "top_p": request.top_p or TOP_P_DEFAULT,
+        # The answer follows from the request alone; asked again for the same, chance falls otherwise.
+        "seed": request.attempt,
         "cache_prompt": True,
         "stream": True,
         "stream_options": {"include_usage": True},

@@ -8,6 +8,7 @@ import pytest
 from remit.core.failure import ErrorCode
 from remit.core.inference import ModelRequest
 from remit.core.messages import assistant_message, system_message, tool_message, user_message
+from remit.core.record import replace
 from remit.core.tools import ToolCall, ToolDefinition
 from remit.inference.engine import EngineFault
 from remit.inference.local_request import (
@@ -32,6 +33,13 @@ def test_a_request_streams_and_says_how_far_the_prompt_was_read() -> None:
     assert (body["stream"], body["return_progress"], body["cache_prompt"]) == (True, True, True)
     assert body["stream_options"] == {"include_usage": True}
     assert "grammar" not in body
+
+
+def test_the_same_request_falls_the_same_and_another_attempt_otherwise() -> None:
+    request = ModelRequest((user_message("hello"),))
+    seeds = [body_of(replace(request, attempt=attempt))["seed"] for attempt in (1, 1, 2)]
+    assert seeds[0] == seeds[1] != seeds[2]
+    assert body_of(replace(request, options={"seed": 7}))["seed"] == 7
 
 
 def test_what_nobody_wished_for_is_the_engines_default() -> None:

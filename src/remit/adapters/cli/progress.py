@@ -91,10 +91,10 @@ class Progress:
         return [words, *(line for line in [_joined(self._bars(meter), columns - 1)] if line)]
 
     def _bars(self, meter: Meter) -> Iterator[str]:
-        """Those dimensions that move, the fullest first. The clock goes on between two turns."""
+        """Those dimensions that move: the clock, which goes on between two turns, and then the fullest first."""
         now = [self._clocked(spent) if spent.dimension == _CLOCK else spent for spent in meter.spent]
         moving = [spent for spent in now if spent.used and spent.cap and spent.dimension not in _UNSHOWN]
-        for spent in sorted(moving, key=lambda spent: -spent.used / spent.cap)[:BARS_MAX]:
+        for spent in sorted(moving, key=_rank)[:BARS_MAX]:
             if spent.dimension == _CLOCK:
                 said = f"{duration(spent.used)} of {duration(spent.cap)}"
             else:
@@ -141,6 +141,10 @@ def _joined(parts: Iterator[str], columns: int) -> str:
 def _calls(meter: Meter) -> str:
     used = next((spent.used for spent in meter.spent if spent.dimension == FIELDS[Dimension.TOOL_CALLS]), 0)
     return f"  {used} tool call{'s' if used > 1 else ''}" if used else ""
+
+
+def _rank(spent: Spent) -> tuple[bool, float]:
+    return spent.dimension != _CLOCK, -spent.used / spent.cap
 
 
 def _words(spent: Spent) -> str:
