@@ -21,6 +21,7 @@ from remit.core.signals import Signal
 from remit.core.storage import RunEntry
 from remit.core.tools import ToolDefinition
 from remit.observe.explain import Explanation
+from remit.observe.meter import metered
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -60,7 +61,13 @@ class Conversation:
         run_id = await self._open_run()
         self.narrator.hear_next()
         self.narrator.run_id = run_id
-        return await self._shown(self.system.resume(run_id))
+
+        async def resume() -> SystemResponse:
+            # Until its next turn, this is where it stands.
+            self.narrator.measured(run_id, metered(await self.system.state_of(run_id)))
+            return await self.system.resume(run_id)
+
+        return await self._shown(resume())
 
     async def answer(self, asked: Asked, reply: Reply) -> SystemResponse:
         """Answer what a run asks, and let it go on to its next rest."""

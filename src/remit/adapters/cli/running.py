@@ -24,6 +24,7 @@ from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequ
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
 from remit.core.inference import Routing
 from remit.core.messages import user_message
+from remit.observe.meter import metered
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -155,6 +156,8 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
 async def _resumed(system: "System", narrator: Narrator, accepts: str) -> SystemResponse:
     """A run at its next rest; changed code is accepted in the name of whoever accepts it."""
     run_id = narrator.run_id
+    # Until its next turn, this is where it stands.
+    narrator.measured(run_id, metered(await system.state_of(run_id)))
     changed = await system.archive.changed_sources(run_id) if accepts else ()
     response = await system.resume(run_id, accepted=changed, by=accepts)
     # The parent of a child that has ended goes on by itself, and leaving now would stop it.
