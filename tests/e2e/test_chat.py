@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from remit.core.record import JsonObject
+from tests.e2e.command import until
 from tests.unit.adapters.pseudo import PseudoTerminal
 
+pytestmark = pytest.mark.slow
 REMIT = str(Path(sys.executable).with_name("remit"))
 CTRL_C, CTRL_D = "\x03", "\x04"
 PROMPT = "> "
@@ -33,11 +35,11 @@ def write(text: str) -> str:
 
 
 @tool(effect="read", timeout_ms=60_000)
-def dig() -> str:
-    """Dig in a thread that hears nothing."""
-    (HERE / "digs").touch()
+async def block() -> str:
+    """Keep everybody waiting, the event loop included."""
+    (HERE / "blocks").touch()
     time.sleep(60)
-    return "found"
+    return "done"
 '''
 
 
@@ -120,13 +122,21 @@ def test_ctrl_c_cancels_an_answer_and_the_chat_goes_on(tmp_path: Path) -> None:
 
 
 def test_a_second_ctrl_c_stops_at_once_and_says_how_to_go_on(tmp_path: Path) -> None:
-    with chat(tmp_path, calls("dig"), {"text": "Dug."}) as terminal:
+    with chat(tmp_path, calls("block"), {"text": "Done."}) as terminal:
         terminal.until(PROMPT)
-        terminal.type("Dig\n")
-        terminal.until("calling dig")
-        terminal.type(CTRL_C + CTRL_C)
-        assert terminal.end() in (-signal.SIGINT, 0)
-        assert "remit resume " in terminal.words or "ended as USER_CANCEL" in terminal.words
+        terminal.type("Block\n")
+        until((tmp_path / "blocks").exists, "the tool keeps everybody waiting")
+        # Two that come at once may be one to the operating system, so they come until they are heard.
+        until(lambda: interrupted(terminal), "it ends at once")
+        assert terminal.end() == -signal.SIGINT
+    assert "was cut off; everything it had decided is kept, and it goes on with: remit resume " in terminal.words
+
+
+def interrupted(terminal: PseudoTerminal) -> bool:
+    """Press Ctrl-C unless the program has ended; gives whether it has."""
+    if terminal.process.poll() is None:
+        terminal.type(CTRL_C)
+    return terminal.process.poll() is not None
 
 
 @pytest.mark.parametrize("columns", [40, 100])
@@ -140,7 +150,7 @@ def test_nothing_hostile_reaches_a_terminal_however_narrow(tmp_path: Path, colum
         terminal.until("  used ")
         terminal.until(PROMPT)
         terminal.type("Again\n")
-        terminal.until("refused (TOOL_NOT_FOUND)")
+        terminal.until("!! wipe\\x1b")
         terminal.until(PROMPT)
         terminal.type(CTRL_D)
         assert terminal.end() == 0

@@ -5,10 +5,13 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from remit.core.record import JsonObject
 from tests.unit.adapters.emulator import Emulator
 from tests.unit.adapters.pseudo import PseudoTerminal
 
+pytestmark = pytest.mark.slow
 REMIT = str(Path(sys.executable).with_name("remit"))
 CTRL_C = "\x03"
 

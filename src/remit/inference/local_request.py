@@ -27,6 +27,11 @@ TEMPERATURE_DEFAULT = 0.2
 TOP_P_DEFAULT = 0.95
 # A page and a half, some ten seconds of one core; who wants more says so.
 TOKENS_DEFAULT = 1024
+# Small models fall into saying the same for ever. This sampler makes a sequence the less likely the longer it repeats
+# what stands before; four tokens and fewer, such as a name or a figure that is to be copied, cost nothing.
+NO_LOOPS: Mapping[str, float] = MappingProxyType(
+    {"dry_multiplier": 0.8, "dry_base": 1.75, "dry_allowed_length": 4, "dry_penalty_last_n": 1024}
+)
 # The server keeps seeds in 32 bits, and the last of them means that chance decides.
 SEED_MAX = 2**32 - 2
 # Four suffice every vendor; more would be searched after every token.
@@ -55,6 +60,8 @@ def body_of(request: ModelRequest, control_tokens: Iterable[str] = ()) -> JsonOb
         body["grammar"] = grammar
         # A thought would have to follow the grammar, too.
         body["chat_template_kwargs"] = {"enable_thinking": False}
+    else:
+        body |= NO_LOOPS
     return body
 
 

@@ -151,7 +151,8 @@ def shaped(request: ModelRequest, given: Circumstances) -> Shaped:
     if offered:
         return _calling(bare, offered, given)
     if has_results and request.schema is None and not request.grammar and request.messages[-1].role is Role.TOOL:
-        bare = replace(bare, messages=with_answer_demanded(told))
+        # What a result says is told again, not invented.
+        bare = _likeliest(replace(bare, messages=with_answer_demanded(told)))
     return _speaking(bare)
 
 

@@ -12,6 +12,7 @@ from remit.core.record import replace
 from remit.core.tools import ToolCall, ToolDefinition
 from remit.inference.engine import EngineFault
 from remit.inference.local_request import (
+    NO_LOOPS,
     SEED_MAX,
     STOPS_MAX,
     TEMPERATURE_DEFAULT,
@@ -40,6 +41,11 @@ def test_the_same_request_falls_the_same_and_another_attempt_otherwise() -> None
     seeds = [body_of(replace(request, attempt=attempt))["seed"] for attempt in (1, 1, 2)]
     assert seeds[0] == seeds[1] != seeds[2]
     assert body_of(replace(request, options={"seed": 7}))["seed"] == 7
+
+
+def test_words_are_kept_from_going_round_in_circles_and_shapes_are_not() -> None:
+    assert NO_LOOPS.items() <= body_of(ModelRequest(HELLO)).items()
+    assert not NO_LOOPS.keys() & body_of(ModelRequest(HELLO, grammar='root ::= "a"')).keys()
 
 
 def test_what_nobody_wished_for_is_the_engines_default() -> None:

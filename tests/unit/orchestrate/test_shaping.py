@@ -143,6 +143,12 @@ def test_another_attempt_is_not_held_to_the_likeliest_words() -> None:
     assert shaped(warm, given()).request.temperature == 0.7
 
 
+def test_what_a_result_says_is_told_in_the_likeliest_words() -> None:
+    said = (*REQUEST.messages, assistant_message("", (ToolCall("c", "look"),)), tool_message("c", "look", "found it"))
+    told = shaped(ModelRequest(said, REQUEST.tools), given(called=frozenset({"look"}))).request
+    assert (told.temperature, told.tools) == (0.0, ())
+
+
 @pytest.mark.parametrize("shape", [{"grammar": 'root ::= "yes" | "no"'}, {"schema": {"type": "boolean"}}])
 def test_what_fills_a_shape_is_the_likeliest_unless_it_was_tried(shape: dict[str, Any]) -> None:
     request = ModelRequest(REQUEST.messages, **shape)

@@ -8,15 +8,18 @@ Rule 2: whoever knows a gentler way than ending the work says so; the first inte
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from remit.core.failure import RemitError
 
 INTERRUPTED = "INTERRUPTED"
-# What is heeded, and what becomes of each when nobody heeds it.
-_HEEDED: dict[signal.Signals, Callable[[int, FrameType | None], Any] | signal.Handlers] = {
+_HEEDED = (signal.SIGINT, signal.SIGTERM)
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
+# What becomes of a signal that nobody takes.
+_UNHEEDED: dict[signal.Signals, Handler] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
 }
@@ -79,11 +82,7 @@ async def heeding(
         if gently is None or not await gently():
             task.cancel()
 
-    def hear(number: int) -> None:
-        heard.append(number)
-        _unheed(loop)
-        if on_second is not None:
-            _arm(on_second)
+    def begin_to_end(number: int) -> None:
         if on_first is not None:
             on_first(number)
         if gently is None or number != signal.SIGINT:
@@ -91,8 +90,16 @@ async def heeding(
         else:
             errands.add(loop.create_task(end()))
 
-    for number in _HEEDED:
-        loop.add_signal_handler(number, hear, number)
+    def hear(number: int, frame: FrameType | None) -> None:
+        # Not the loop's own way of hearing signals: a second one must be heard although the loop is busy.
+        if heard:
+            _die_of(number, on_second)
+        heard.append(number)
+        if on_second is None:
+            _heed(dict.fromkeys(_HEEDED, None))
+        loop.call_soon_threadsafe(begin_to_end, number)
+
+    before = _heed(dict.fromkeys(_HEEDED, hear))
     try:
         return await task
     except asyncio.CancelledError:
@@ -101,22 +108,22 @@ async def heeding(
         raise
     finally:
         await asyncio.gather(*errands)
-        _unheed(loop)
+        _heed(before)
 
 
-def _arm(on_second: Heard) -> None:
-    """Let the next signal end the process, whatever the loop is busy with; last words first."""
-
-    def die(number: int, frame: FrameType | None) -> None:
-        on_second(number)
+def _die_of(number: int, on_second: Heard | None) -> None:
+    """End the process as the signal would have, last words first."""
+    try:
+        if on_second is not None:
+            on_second(number)
+    finally:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    for number in _HEEDED:
-        signal.signal(number, die)
 
-
-def _unheed(loop: asyncio.AbstractEventLoop) -> None:
-    for number, default in _HEEDED.items():
-        if not loop.remove_signal_handler(number):
-            signal.signal(number, default)
+def _heed(handlers: Mapping[signal.Signals, Handler]) -> dict[signal.Signals, Handler]:
+    """Let these take the signals, None standing for nobody; gives who took them before."""
+    return {
+        number: signal.signal(number, _UNHEEDED[number] if handler is None else handler)
+        for number, handler in handlers.items()
+    }

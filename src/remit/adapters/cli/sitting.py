@@ -30,6 +30,8 @@ _T = TypeVar("_T")
 # The exchanges that somebody who comes back is reminded of, and how much of each message.
 REMINDED_MESSAGES = 4
 REMINDED_CHARS_MAX = 600
+# How often in a row Ctrl-C is pressed at the prompt by somebody who means it.
+PRESSES_TO_LEAVE = 2
 # What people look at; anything else only when half of it is gone.
 _LOOKED_AT = (Dimension.WALL_CLOCK_MS, Dimension.OUTPUT_TOKENS, Dimension.TOOL_CALLS, Dimension.SIDE_EFFECTS)
 _NEVER = (Dimension.DEPTH, Dimension.RETRIES)
@@ -50,22 +52,20 @@ class Sitting:
 
     def last(self) -> int:
         """Sit there until somebody leaves."""
-        was_interrupted = False
-        while not self.is_over:
+        presses = 0
+        while not self.is_over and presses < PRESSES_TO_LEAVE:
             try:
+                if presses:
+                    self.terminal.remark("")
+                    self.terminal.remark("Ctrl-C once more, or Ctrl-D, leaves")
                 line = self._keyboard.message()
-            except KeyboardInterrupt:
-                self.terminal.remark("")
-                if was_interrupted:
+                presses = 0
+                if line is None:
                     break
-                was_interrupted = True
-                self.terminal.remark("Ctrl-C once more, or Ctrl-D, leaves")
-                continue
-            was_interrupted = False
-            if line is None:
-                self.terminal.remark("")
-                break
-            self._hear(line)
+                self._hear(line)
+            except KeyboardInterrupt:
+                presses += 1
+        self.terminal.remark("")
         self._part()
         return EXIT_OK
 
