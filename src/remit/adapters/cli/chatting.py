@@ -60,7 +60,7 @@ def chat(
                 return _listen(terminal, conversation, runner)
             with Keyboard(terminal, common.settings().home / HISTORY_FILE, slash.words()) as keyboard:
                 sitting = Sitting(terminal, conversation, keyboard, runner)
-                terminal.remark(f"remit chat with {engine}, boundary {limits.name}")
+                terminal.remark(f"remit chat with {', '.join(conversation.models)}, boundary {limits.name}")
                 terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")
                 sitting.enter(conversation.session_id)
                 return sitting.last()
@@ -92,6 +92,7 @@ async def _opened(
     return Conversation(
         system,
         lambda request: system.run(request, kit, terms),
+        tuple(kit.engines),
         kit.tools.definitions,
         narrator,
         session_id=new_run_id(),

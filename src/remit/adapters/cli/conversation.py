@@ -40,6 +40,7 @@ class Conversation:
     system: "System"
     # Starts a run with the engine, the tools and the terms of this conversation.
     begin: Begin
+    models: tuple[str, ...]
     tools: tuple[ToolDefinition, ...]
     narrator: Narrator
     session_id: str
