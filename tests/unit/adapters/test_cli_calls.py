@@ -81,6 +81,12 @@ def test_a_yes_is_told_by_the_call_that_follows_it() -> None:
     assert lines == ["  -> write {}  (approved by ann)"]
 
 
+def test_a_no_is_told_once_by_the_refusal_that_follows_from_it() -> None:
+    refused = ToolCallRefused("c1", "write", "APPROVAL_REJECTED", "ann said no")
+    lines = said(CallTeller(), NOTHING, QuestionSettled("3.2", Answer.REJECTED, "ann"), refused)
+    assert lines == ["  !! write refused (APPROVAL_REJECTED): ann said no"]
+
+
 def test_a_run_beneath_is_told_like_a_call() -> None:
     teller = CallTeller()
     child = StartChild("1.2", "r.1.2", "do it", (), 1, 0, (), tool="helper")

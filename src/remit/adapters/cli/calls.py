@@ -36,8 +36,11 @@ class CallTeller:
     def lines(self, turn: Turn) -> Iterator[Line]:
         """What a turn says about calls: first what came back, then what was decided."""
         yield from self._outcome(turn)
+        # A no is told by the refusal that follows from it.
+        is_refused = any(isinstance(decision, ToolCallRefused) for decision in turn.decisions)
         for decision in turn.decisions:
-            yield from self._decided(decision)
+            if not (is_refused and isinstance(decision, QuestionSettled)):
+                yield from self._decided(decision)
 
     def _outcome(self, turn: Turn) -> Iterator[Line]:
         match turn.arrival:

@@ -37,7 +37,7 @@ async def give(terminal: Terminal, system: "System", response: SystemResponse, *
     else:
         if response.terminal_code in ANSWERED and response.content and response.content != said:
             terminal.text(response.content)
-        _remark_on(terminal, response, status)
+        _remark_on(terminal, response, status, said)
         if response.waiting_for is not None:
             for line in await question_lines(system, response.run_id):
                 terminal.remark(line)
@@ -83,7 +83,7 @@ async def _status(system: "System", response: SystemResponse) -> str:
     return (await system.archive.told(response.run_id)).explanation.standing.status
 
 
-def _remark_on(terminal: Terminal, response: SystemResponse, status: str) -> None:
+def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: str) -> None:
     run = f"run {response.run_id}"
     if response.error is not None:
         terminal.remark(f"{run} ended as {response.terminal_code} ({response.error.code}): {response.error.message}")

@@ -36,20 +36,20 @@ TURNS_BEFORE_KILL = 2
 KILL_WAIT_S = 120.0
 POLL_S = 0.02
 
-BEGIN = shlex.split(
-    "run --file ticket.txt --graph desk.graph.yaml --tools desk.py --boundary customer_support --timeout 300"
-)
+BEGIN = shlex.split("run --file ticket.txt --graph desk.graph.yaml --tools desk.py --boundary customer_support")
 
 ABOUT_MODEL = (
-    "The model is SmolLM2-135M-Instruct, on this machine's processor, with no network and no key. It is small (98 MB),",
-    "so that it comes with the packages and answers within seconds; a grammar holds it to the shapes it is asked for.",
+    "The model is SmolLM2-135M-Instruct, on this machine's processor, with no network and no key.",
+    "It is small (98 MB) so that it comes with the packages and answers within seconds; a grammar",
+    "holds it to the shapes that it is asked for.",
 )
 ABOUT_RUN = ("It may look orders up by itself, and pay money back only when a person approves.",)
 
+# What to try next, and what it shows.
 NEXT = (
-    "remit demo --kill                      kill it while it asks the model, and see it resumed",
-    "remit chat --tools builtin:clock,calculator    talk to the model; /help lists what you can do",
-    "remit graph draw remit-demo/desk.graph.yaml    the way the ticket took, as a picture",
+    ("remit demo --kill", "kill it while it asks the model, and see it resumed"),
+    ("remit chat --tools builtin:clock,calculator", "talk to the model; /help lists what can be said"),
+    ("remit graph draw {folder}/desk.graph.yaml", "the way the ticket took, as a picture"),
 )
 
 
@@ -62,7 +62,7 @@ def demo(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Watch a real model handle a ticket: stopped for an approval, verified and replayed."""
-    desk = Desk(terminal, set_up(folder), common.home)
+    desk = Desk(terminal, set_up(folder), common.home, shown=str(folder))
     for line in (*(ABOUT_MODEL if engine == LOCAL else [f"The model is {engine}."]), *ABOUT_RUN):
         desk.say(line)
     begin = [*BEGIN, "--engine", engine]
@@ -124,16 +124,18 @@ def conclude(desk: "Desk") -> None:
     else:
         desk.say("The run was stopped, decided by a person, verified and replayed. To try next:")
         desk.say("")
-        for line in NEXT:
-            desk.say(f"  {line}")
+        for command, shows in NEXT:
+            desk.say(f"  {command.format(folder=desk.folder):<48}# {shows}")
     desk.report()
 
 
 class Desk:
     """Types commands in the folder of the demo, and counts those that did not end as they should."""
 
-    def __init__(self, terminal: Terminal, folder: Path, home: Path | None) -> None:
+    def __init__(self, terminal: Terminal, folder: Path, home: Path | None, *, shown: str) -> None:
         self.failures = 0
+        # As the user wrote it.
+        self.folder = shown
         self._terminal = terminal
         self._folder = folder
         self._home = (home or folder / ".remit").absolute()
