@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from remit.agents import AgentLoop
+    from remit.agents import AgentLoop, SpecializedLoop
     from remit.core.boundary import Boundary
     from remit.core.budget import Budget
     from remit.core.contract import SystemRequest, SystemResponse
@@ -24,6 +24,7 @@ __all__ = [
     "Boundary",
     "Budget",
     "Graph",
+    "SpecializedLoop",
     "System",
     "SystemRequest",
     "SystemResponse",
@@ -36,6 +37,7 @@ _HOMES = {
     "Boundary": "remit.core.boundary",
     "Budget": "remit.core.budget",
     "Graph": "remit.core.graph",
+    "SpecializedLoop": "remit.agents",
     "System": "remit.orchestrate.facade",
     "SystemRequest": "remit.core.contract",
     "SystemResponse": "remit.core.contract",

@@ -1,4 +1,4 @@
-"""AgentLoop: a conversation with a model that may call tools, on the terms its maker gives it.
+"""AgentLoop and SpecializedLoop: a conversation, and single answers of a given shape, on the terms their maker gives.
 
 Rule 1: an agent holds no truth of its own: what was said and what is kept stands in the journal, by session.
 Rule 2: a conversation is what users and assistants said. Tool results and retrieved evidence serve one exchange.
@@ -11,25 +11,34 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 from remit.assemble import opened, settings_of
 from remit.core.boundary import STANDARD, Boundary, boundary_named
 from remit.core.budget import Budget, negative_caps
-from remit.core.contract import ITERATIONS_MAX_DEFAULT, ExecutionHints, SystemRequest, SystemResponse
+from remit.core.contract import (
+    ITERATIONS_MAX_DEFAULT,
+    ExecutionHints,
+    Mode,
+    OutputContract,
+    SystemRequest,
+    SystemResponse,
+)
 from remit.core.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, check_request
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.goal import Goal
 from remit.core.inference import Routing
 from remit.core.manifest import MANIFEST_INVALID, OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message, system_message, user_message
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
+from remit.core.schema_source import SCHEMA_SOURCE_INVALID, schema_of
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN, Signal, UserSignal
+from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
 from remit.observe.event_log import EventLog
-from remit.orchestrate.exchange import Exchange, LoopConfig, OnToolResult, Stream
+from remit.orchestrate.exchange import Exchange, LoopConfig, OnToolResult, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import ContextProvider, Terms
 from remit.orchestrate.session_state import SessionState
@@ -44,6 +53,9 @@ NOTHING_OPEN = "NOTHING_OPEN"
 
 # Who speaks for an agent whose user has no name.
 CALLER = "caller"
+_NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
+# A JSON Schema, a pydantic model, a dataclass or a TypedDict.
+SchemaSource: TypeAlias = Any
 
 T = TypeVar("T")
 
@@ -119,11 +131,30 @@ class AgentLoop:
 
         Whoever stops waiting for it cancels the run.
         """
+        return await self._exchanged(self._request(text))
+
+    async def chat_structured(
+        self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
+    ) -> SystemResponse:
+        """One exchange whose answer is a value of this schema, in `structured_output`; no tool is offered.
+
+        What does not fit is repaired where that is allowed, and asked for again with the exact violation. With `strict`
+        no partly valid output comes back.
+        """
+        return await self._exchanged(self._structured(text, schema, repair=repair, strict=strict, choice=_NO_TOOLS))
+
+    async def produce(
+        self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
+    ) -> SystemResponse:
+        """The same in two phases: the model works with its tools first, then it is asked for its output."""
+        return await self._exchanged(self._structured(text, schema, repair=repair, strict=strict, choice=ToolChoice()))
+
+    async def _exchanged(self, request: SystemRequest) -> SystemResponse:
         system = await self._system()
         exchange = Exchange(self.config, system.text, self._begin)
         entries, self._entries = self._entries, {}
         try:
-            response = await system.run(self._request(text), exchange.kit, self._terms, entries=entries)
+            response = await system.run(request, exchange.kit, self._terms, entries=entries)
         except asyncio.CancelledError:
             # What was begun is finished, so the run may begin although nobody waits for it any more.
             await system.begun()
@@ -216,6 +247,12 @@ class AgentLoop:
             hints=ExecutionHints(max_tokens=config.max_tokens, max_iterations=config.max_tool_iterations),
         )
 
+    def _structured(
+        self, text: str, schema: SchemaSource, *, repair: bool, strict: bool, choice: ToolChoice
+    ) -> SystemRequest:
+        output = OutputContract(_object_schema(schema), self.config.grammar or None, repair, strict)
+        return replace(self._request(text), mode=Mode.STRUCTURED, output=output, tool_choice=choice)
+
     def _begin(self, exchange: Exchange) -> None:
         self._exchange = exchange
 
@@ -256,6 +293,121 @@ class AgentLoop:
     async def _stop(self, system: System, run_id: str) -> None:
         with suppress(RemitError):  # It may have ended by itself at this very moment.
             await system.signal(_signal(Signal.CANCEL, run_id, CALLER, {"reason": "nobody waits for it any more"}))
+
+
+class SpecializedLoop:
+    """One answer of a given shape for each call, and nothing remembered between calls.
+
+    With tools a call has two phases: the model works with them, then it is asked for its output.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | str | None,
+        *,
+        schema: SchemaSource,
+        tools: Registry | Iterable[Tool | Function] = (),
+        system_prompt: str = "",
+        grammar: str = "",
+        max_tokens: int = OUTPUT_TOKENS_DEFAULT,
+        stream: Stream | None = None,
+        observer: EventLog | None = None,
+        context_provider: ContextProvider | None = None,
+        boundary: Boundary | str = STANDARD,
+        budget: Budget = Budget(),
+        router: Routing | str = Routing.AUTO,
+        user_id: str = "",
+        system: System | None = None,
+        home: Path | str | None = None,
+    ) -> None:
+        self.config = SpecializedConfig(
+            _engine(engine),
+            tools if isinstance(tools, Registry) else Registry(tools),
+            system_prompt,
+            _object_schema(schema),
+            grammar,
+            max_tokens,
+            stream,
+            observer,
+            context_provider,
+        )
+        self._terms = (boundary, budget, router, user_id)
+        self._given, self._home = system, home
+        # Calls that wait for a person, by their run.
+        self._waiting: dict[str, AgentLoop] = {}
+        self._fresh()  # What it could not work with is refused now.
+
+    async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
+        """One call: the value is in `structured_output`. It returns with a question to a person, too."""
+        agent = self._fresh()
+        return await self._at_rest(agent, agent.produce(prompt, self.config.schema, repair=repair, strict=strict))
+
+    def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
+        """The same for programs without an event loop."""
+        if _is_loop_running():
+            raise RequestRejected(
+                LOOP_RUNNING, "call_sync was called inside a running event loop; await call() instead"
+            )
+        return asyncio.run(self.call(prompt, repair=repair, strict=strict))
+
+    async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
+        """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
+        agent = self._waiting_for(packet_id)
+        return await self._at_rest(agent, agent.approve(packet_id, by=by, arguments=arguments))
+
+    async def reject(self, packet_id: str, *, by: str, reason: str = "") -> SystemResponse:
+        """Say no to what a call asks, and let it go on without."""
+        agent = self._waiting_for(packet_id)
+        return await self._at_rest(agent, agent.reject(packet_id, by=by, reason=reason))
+
+    def _fresh(self) -> AgentLoop:
+        config, (boundary, budget, router, user_id) = self.config, self._terms
+        return AgentLoop(
+            config.engine,
+            tools=config.tools,
+            system_prompt=config.system_prompt,
+            grammar=config.grammar,
+            max_tokens=config.max_tokens,
+            stream=config.stream,
+            observer=config.observer,
+            context_provider=config.context_provider,
+            boundary=boundary,
+            budget=budget,
+            router=router,
+            user_id=user_id,
+            system=self._given,
+            home=self._home,
+        )
+
+    async def _at_rest(self, agent: AgentLoop, work: Coroutine[Any, Any, SystemResponse]) -> SystemResponse:
+        """What a call comes to. The loop of one that waits is kept for the answer; that of any other is closed."""
+        response: SystemResponse | None = None
+        try:
+            response = await work
+        finally:
+            if response is None or response.waiting_for is None:
+                await agent.close()
+        self._waiting.pop(response.run_id, None)
+        if response.waiting_for is not None:
+            self._waiting[response.run_id] = agent
+        return response
+
+    def _waiting_for(self, packet_id: str) -> AgentLoop:
+        run_id = packet_id.rpartition(PACKET_MARK)[0]
+        # What a child asks, the call that started it answers.
+        agent = self._waiting.get(run_id.partition(".")[0])
+        if agent is None:
+            message = f"packet {packet_id[:80]!r} is none of a call of this loop that waits"
+            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]})
+        return agent
+
+
+def _object_schema(source: SchemaSource) -> JsonObject:
+    schema = schema_of(source)
+    if isinstance(schema, bool):
+        message = f"the schema {schema!r} says nothing about an output; pass an object"
+        raise RequestRejected(SCHEMA_SOURCE_INVALID, message)
+    return schema
 
 
 def _is_loop_running() -> bool:

@@ -80,7 +80,7 @@ def misspelled(request: ModelRequest) -> ModelRequest:
 
 
 def too_long(request: ModelRequest) -> ModelRequest:
-    return replace(request, max_tokens=WINDOW_MAX)
+    return replace(request, messages=(user_message("and " * WINDOW_MAX),))
 
 
 def cut_short(request: ModelRequest) -> ModelRequest:

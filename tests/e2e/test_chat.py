@@ -81,6 +81,7 @@ def test_a_person_talks_approves_and_comes_back(tmp_path: Path) -> None:
     with chat(tmp_path, *script) as terminal:
         terminal.until("Write hello")
         terminal.until("Written.")
+        terminal.until(PROMPT)
         terminal.type("/quit\n")
         assert terminal.end() == 0
     assert (tmp_path / "home" / "chat_history").stat().st_mode & 0o777 == 0o600
@@ -96,6 +97,7 @@ def test_what_is_typed_before_a_question_is_no_answer_to_it(tmp_path: Path) -> N
         terminal.until("l(ater): ")
         terminal.type("\n")
         terminal.until("waits; /resume asks again")
+        terminal.until("\n" + PROMPT)
         terminal.type(CTRL_D)
         assert terminal.end() == 0
     assert not (tmp_path / "notes.txt").exists()
@@ -112,11 +114,13 @@ def test_ctrl_c_cancels_an_answer_and_the_chat_goes_on(tmp_path: Path) -> None:
         terminal.until(PROMPT)
         terminal.type("half a line" + CTRL_C)
         terminal.until("leaves")
+        terminal.until(PROMPT)
         terminal.type("Hi\n")
         terminal.until("Here.")
         terminal.until(PROMPT)
         terminal.type(CTRL_C)
         terminal.until("leaves")
+        terminal.until(PROMPT)
         terminal.type(CTRL_C)
         assert terminal.end() == 0
 

@@ -178,6 +178,15 @@ def started(stage: Stage) -> list[list[str]]:
     return [run, [*run, "--user", HOSTILE], [*run, "--session", HOSTILE], [*run, "--boundary", HOSTILE]]
 
 
+def constrained(stage: Stage) -> list[list[str]]:
+    texts = stage.folder / "texts.jsonl"
+    texts.write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in (HOSTILE, json.dumps(HOSTILE), f"['{HOSTILE}'"))
+    )
+    prompt = str(stage.folder / "prompt.txt")
+    return [["constrain", prompt], ["constrain", str(texts), "--jsonl"], ["constrain", prompt, "--schema", HOSTILE]]
+
+
 # How each command is said to the hostile runs. A command that is not here fails the first test below.
 SAID: dict[str, Words] = {
     "run": started,
@@ -186,6 +195,7 @@ SAID: dict[str, Words] = {
     "approvals": said("approvals"),
     "approve": lambda stage: [["approve", stage.waiting(), "--by", HOSTILE]],
     "reject": lambda stage: [["reject", stage.waiting(), "--reason", HOSTILE, "--by", HOSTILE]],
+    "constrain": constrained,
     "runs": said("runs", "--children"),
     "show": shown_turns,
     "explain": of_every_run("explain"),
@@ -207,7 +217,7 @@ SAID: dict[str, Words] = {
     "chat": said("chat", "--engine", HOSTILE),
 }
 # What prints a text for programs, or the answer itself, exactly as long as it is.
-EXACT = {"run", "resume", "approve", "reject", "signal", "completion", "export"}
+EXACT = {"run", "resume", "approve", "reject", "signal", "completion", "export", "constrain"}
 
 COMMANDS = [entry.words for entry in entries()]
 

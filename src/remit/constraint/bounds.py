@@ -2,6 +2,7 @@
 
 Rule 1: bounds stand in the grammar alone. What a value must fit is the schema as it was given, and nothing here changes it.
 Rule 2: a bound never contradicts the schema: whatever it says about a length itself is kept, and a least length wins.
+Rule 3: a number of entries that no model reaches is lowered: the grammar would hold a part for each of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +17,8 @@ TEXT_CHARS_BOUND = 400
 # More entries than a small model keeps in mind.
 ITEMS_BOUND = 16
 PROPERTIES_BOUND = 16
+# More entries than the answer of a small model has room for.
+ITEMS_MAX = 1000
 # Fifteen digits are what every JSON reader keeps exactly.
 INTEGER_BOUND = 10**15 - 1
 # Six places behind the point: amounts of money, coordinates to a hand's breadth.
@@ -49,6 +52,9 @@ def _bounded(schema: Any, levels_left: int) -> Any:
     for key in _NAMED:
         if isinstance(found.get(key), dict):
             found[key] = {name: _bounded(each, levels_left - 1) for name, each in found[key].items()}
+    for key in ("minItems", "maxItems"):
+        if isinstance(found.get(key), int | float):
+            found[key] = min(found[key], ITEMS_MAX)
     kinds = found.get("type")
     for kind in kinds if isinstance(kinds, list) else [kinds]:
         if isinstance(kind, str) and (bound := _BOUND.get(kind)) is not None:
@@ -82,9 +88,9 @@ def _bound_integer(schema: JsonObject) -> None:
         return
     least, most = schema.get("minimum"), schema.get("maximum")
     if "exclusiveMaximum" not in schema and most is None:
-        schema["maximum"] = max(INTEGER_BOUND, least) if isinstance(least, int) else INTEGER_BOUND
+        schema["maximum"] = max(INTEGER_BOUND, least) if isinstance(least, int | float) else INTEGER_BOUND
     if "exclusiveMinimum" not in schema and least is None:
-        schema["minimum"] = min(-INTEGER_BOUND, most) if isinstance(most, int) else -INTEGER_BOUND
+        schema["minimum"] = min(-INTEGER_BOUND, most) if isinstance(most, int | float) else -INTEGER_BOUND
 
 
 def _bound_number(schema: JsonObject) -> None:

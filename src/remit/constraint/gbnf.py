@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
-from remit.constraint.rules import ROOT, Chars, Rules, Sequence, Symbol, recursive_from_the_left
+from remit.constraint.rules import ROOT, Chars, Repeat, Repeats, Rules, Sequence, Symbol, recursive_from_the_left
 from remit.core.failure import RequestRejected
 
 GRAMMAR_INVALID = "GRAMMAR_INVALID"
@@ -19,6 +19,8 @@ GRAMMAR_INVALID = "GRAMMAR_INVALID"
 GRAMMAR_CHARS_MAX = 100_000
 # As often as llama.cpp lets an element be repeated.
 REPEATS_MAX = 2000
+# Parts of all repetitions together: each of them is kept, and so many are read in a quarter of a second.
+REPEATED_MAX = 50_000
 # Groups within groups; as deep as anybody can still read, and far from the end of the stack.
 NESTING_MAX = 100
 
@@ -33,6 +35,8 @@ _TOKEN = re.compile(
     |(?P<mark>[|().*+?])|(?P<times>\{{\s*[0-9]+\s*(?:,\s*[0-9]*\s*)?\}})""",
     re.VERBOSE,
 )
+# An end for whoever reads texts as C does, and halves of characters, which no text holds.
+_no_character = re.compile(r"[\0\ud800-\udfff]|\\u[dD][89a-fA-F][0-9a-fA-F]{2}").search
 _char = re.compile(rf"{_CHAR}|.", re.DOTALL).findall
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
@@ -45,10 +49,16 @@ class _Token(NamedTuple):
 
 def read_gbnf(text: str) -> Rules:
     """The rules of a grammar, or RequestRejected with the line and column where it goes wrong."""
+    return read_parts(text)[0]
+
+
+def read_parts(text: str) -> tuple[Rules, Repeats]:
+    """The same, and which of the rules are repetitions."""
     if len(text) > GRAMMAR_CHARS_MAX:
         message = f"the grammar has {len(text)} characters, grammar_chars_max={GRAMMAR_CHARS_MAX}; shorten it"
         raise RequestRejected(GRAMMAR_INVALID, message, {"limit": GRAMMAR_CHARS_MAX})
-    return _Reader(text).rules()
+    reader = _Reader(text)
+    return reader.rules(), reader.repeats
 
 
 class _Reader:
@@ -59,6 +69,8 @@ class _Reader:
         self._tokens = [*self._split(), _Token("end", "", len(text))]
         self._next = 0
         self._rules: Rules = {}
+        self.repeats: Repeats = {}
+        self._repeated_parts = 0
         # Where each rule was first asked for.
         self._wanted: dict[str, int] = {ROOT: 0}
 
@@ -155,6 +167,9 @@ class _Reader:
             self._refuse(token.at, f"{token.text} exceeds repeats_max={REPEATS_MAX}")
         if largest is not None and largest < fewest:
             self._refuse(token.at, f"{token.text} ends before it begins")
+        self._repeated_parts += max(fewest, largest or 0)
+        if self._repeated_parts > REPEATED_MAX:
+            self._refuse(token.at, f"all repetitions together exceed repeated_max={REPEATED_MAX}; repeat less")
         return fewest, largest
 
     def _repeated(self, owner: str, element: Sequence, fewest: int, largest: int | None) -> str:
@@ -166,7 +181,10 @@ class _Reader:
             rest = self._named(owner, ((),))
             for _ in range(largest - fewest):
                 rest = self._named(owner, ((*element, rest), ()))
-        return self._named(owner, ((*element * fewest, rest),))
+        name = self._named(owner, ((*element * fewest, rest),))
+        [symbol] = element
+        self.repeats[name] = Repeat(symbol, fewest, largest)
+        return name
 
     def _named(self, owner: str, alternatives: tuple[Sequence, ...]) -> str:
         name = self._name(owner)
@@ -220,6 +238,8 @@ class _Reader:
         at = 0
         while at < len(self._text):
             found = _TOKEN.match(self._text, at)
+            if found is not None and (odd := _no_character(found[0])) is not None:
+                self._refuse(at + odd.start(), f"{odd[0]!r} is no character, or half of one; leave it out")
             if found is None or found.lastgroup is None:
                 self._refuse(at, f"{self._text[at : at + 20]!r} is no part of GBNF, or is not closed")
             if found.lastgroup != "space":

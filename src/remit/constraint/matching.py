@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 # Ways that may be open at once. Grammars that people write have dozens; one with more is ambiguous beyond use.
 WAYS_MAX = 10_000
+# Steps on all ways together: the longest text by a grammar of JSON takes half of them, and all of them some seconds.
+STEPS_MAX = 4_000_000
+# The same for llguidance: so many alternatives at one place take some seconds, twice as many over a minute.
+ITEMS_MAX = 1_000
 # Longer answers are beyond what any local model generates; reading so much takes about a second.
 TEXT_CHARS_MAX = 200_000
 _BYTES = 256
@@ -57,10 +61,18 @@ def read_with(grammar: str, text: str) -> Reading:
 def _by_rules(rules: Rules, text: str) -> Reading:
     ways = _Ways(rules)
     for at, character in enumerate(text):
-        if not ways.read(ord(character)):
+        is_read = ways.read(ord(character))
+        if ways.are_too_many:
+            break
+        if not is_read:
             return _broken(text, at)
     if ways.are_too_many:
-        return Reading(Fit.BROKEN, 0, f"the grammar is too ambiguous to check: over ways_max={WAYS_MAX} are open")
+        return Reading(
+            Fit.BROKEN,
+            0,
+            "the grammar is too ambiguous to check: "
+            f"over ways_max={WAYS_MAX} are open, or it takes over steps_max={STEPS_MAX}",
+        )
     return _FITS if ways.may_end else _cut(len(text))
 
 
@@ -73,6 +85,7 @@ class _Ways:
         self._tops: list[tuple[Chars | str, int]] = [("", 0)]
         self._numbers: dict[tuple[Chars | str, int], int] = {}
         self.are_too_many = False
+        self._steps = 0
         self._open = self._expanded([self._pushed((ROOT,), 0)])
 
     @property
@@ -83,7 +96,7 @@ class _Ways:
         """Go on with the ways on which this character may stand next; no, when there are none."""
         tops = (self._tops[stack] for stack in self._open if stack)
         self._open = self._expanded([rest for top, rest in tops if isinstance(top, Chars) and top.admits(code)])
-        return bool(self._open) or self.are_too_many
+        return bool(self._open)
 
     def _expanded(self, stacks: Iterable[int]) -> set[int]:
         """The same stacks with a character on top of each, or nothing left."""
@@ -100,7 +113,8 @@ class _Ways:
                 found.add(stack)
             else:
                 todo += [self._pushed(way, rest) for way in self._rules[top]]
-        if todo:
+        self._steps += len(seen)
+        if todo or self._steps > STEPS_MAX:
             self.are_too_many = True
         return found
 
@@ -114,8 +128,9 @@ class _Ways:
 
 
 def _by_llguidance(lark: str, text: str) -> Reading:
-    matcher_of = llguidance().LLMatcher
-    matcher = matcher_of(_tokenizer(), matcher_of.grammar_from_lark(lark), log_level=0)
+    package = llguidance()
+    matcher_of, limits = package.LLMatcher, package.LLParserLimits(max_items_in_row=ITEMS_MAX)
+    matcher = matcher_of(_tokenizer(), matcher_of.grammar_from_lark(lark), log_level=0, limits=limits)
     data = text.encode("utf-8", "replace")
     taken = matcher.try_consume_tokens(list(data))
     if matcher.is_error():

@@ -2,13 +2,14 @@
 
 Rule 1: a text that begins with %llguidance is Lark as llguidance reads it; every other is GBNF.
 Rule 2: no grammar reaches an engine unchecked: llama.cpp ignores a malformed one of the first kind in silence and
-        generates whatever it likes; of the second kind, some end its process.
+        generates whatever it likes; of both kinds, some end the process.
 """
 
 import re
 from types import ModuleType
 
 from remit.constraint.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID, read_gbnf
+from remit.constraint.hazards import hazard_in
 from remit.core.failure import RequestRejected
 
 GRAMMAR_UNCHECKABLE = "GRAMMAR_UNCHECKABLE"
@@ -38,8 +39,15 @@ def check_grammar(grammar: str) -> None:
     if len(grammar) > GRAMMAR_CHARS_MAX:
         message = f"the grammar has {len(grammar)} characters, grammar_chars_max={GRAMMAR_CHARS_MAX}; shorten it"
         raise RequestRejected(GRAMMAR_INVALID, message, {"limit": GRAMMAR_CHARS_MAX})
+    check_lark(lark_in(grammar))
+
+
+def check_lark(lark: str) -> None:
+    """Refuse a grammar that llguidance cannot read, or that it could not bear."""
+    if hazard := hazard_in(lark):
+        raise RequestRejected(GRAMMAR_INVALID, f"the grammar is refused: {hazard}")
     matcher = llguidance().LLMatcher
-    is_wrong, messages = matcher.validate_grammar_with_warnings(matcher.grammar_from_lark(lark_in(grammar)))
+    is_wrong, messages = matcher.validate_grammar_with_warnings(matcher.grammar_from_lark(lark))
     if is_wrong:
         raise _refused(messages[0])
 

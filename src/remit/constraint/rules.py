@@ -27,6 +27,18 @@ Sequence: TypeAlias = tuple[Symbol, ...]
 Rules: TypeAlias = dict[str, tuple[Sequence, ...]]
 
 
+class Repeat(NamedTuple):
+    """What the rule of a repetition repeats, and how often; with None there is no most."""
+
+    symbol: Symbol
+    fewest: int
+    largest: int | None
+
+
+# The rules that were made for repetitions, by their names.
+Repeats: TypeAlias = dict[str, Repeat]
+
+
 def recursive_from_the_left(rules: Rules) -> str | None:
     """A rule that can come back to itself before any character was read."""
     empty = _may_be_empty(rules)

@@ -8,6 +8,7 @@ Rule 4: a call is one object: {"tool": NAME, "arguments": {...}}. An answer in w
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 from remit.constraint.bounds import bounded
 from remit.constraint.notation import MARK, check_grammar
@@ -53,9 +54,7 @@ def _checked(calls: list[str], *others: str) -> str:
 
 def _call(tool: ToolDefinition) -> str:
     """The JSON of one call. Arguments that the schema does not require may be left out."""
-    arguments = bounded(tool.parameters)
-    # References in the parameters start from their own root, so their definitions move to the new one.
-    definitions: JsonObject = {key: arguments.pop(key) for key in ("$defs", "definitions") if key in arguments}
+    arguments: JsonObject = _moved(bounded(tool.parameters))
     if not arguments.get("properties"):
         arguments = {
             **arguments,
@@ -69,9 +68,21 @@ def _call(tool: ToolDefinition) -> str:
             "properties": {TOOL: {"const": tool.name}, ARGUMENTS: arguments},
             "required": [TOOL, ARGUMENTS],
             "additionalProperties": False,
-            **definitions,
         }
     )
+
+
+def _moved(schema: Any) -> Any:
+    """A schema of arguments whose references start from the schema of the call."""
+    if isinstance(schema, list):
+        return [_moved(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _moved(value) for key, value in schema.items()}
+    reference = found.get("$ref")
+    if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
+        found["$ref"] = f"#/properties/{ARGUMENTS}{reference[1:]}"
+    return found
 
 
 def _json(schema: JsonObject) -> str:

@@ -53,7 +53,8 @@ class RunStarted(Record, tag=True):
 class ModelAnswered(Record, tag=True):
     """A model answered, with a text, with proposed calls, or both. `violations` are those of the shape asked for.
 
-    `offered` are the tools it was offered, where a router had shortlisted them.
+    `offered` are the tools it was offered, where a router had shortlisted them. Where the text had to be repaired to
+    have the shape asked for, `repairs` say what was changed and `raw` holds the words as the model said them.
     """
 
     command_id: str
@@ -64,6 +65,8 @@ class ModelAnswered(Record, tag=True):
     tokens_bound: int = 0
     violations: tuple[Violation, ...] = ()
     offered: tuple[str, ...] = ()
+    repairs: tuple[str, ...] = ()
+    raw: Text = ""
 
 
 class ModelFailed(Record, tag=True):

@@ -29,6 +29,7 @@ NO_HASH = b""
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder(Turn).decode
 _decode_json = msgspec.json.Decoder().decode
+_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def encode_turn(turn: Turn) -> bytes:
@@ -90,6 +91,16 @@ def decode_signal(data: bytes) -> UserSignal:
 def read_json(text: str | bytes) -> Any:
     """The value of a JSON text; raises ValueError when it is none."""
     return _decode_json(text)
+
+
+def read_members(data: bytes) -> dict[str, bytes]:
+    """The members of a JSON object, each as the bytes it is written with; raises ValueError when it is none."""
+    return {name: bytes(raw) for name, raw in _decode_members(data).items()}
+
+
+def to_json(value: Any) -> str:
+    """The JSON text of a value, without spaces, its keys in their order."""
+    return msgspec.json.encode(value).decode()
 
 
 def arguments_in(text: Text) -> JsonObject:

@@ -16,9 +16,9 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from remit.core.canonical import INTEGER_MAX
+from remit.core.canonical import INTEGER_MAX, canonical_json
 from remit.core.lifecycle import LifecycleState, LoopState, default_loop_state
-from remit.core.record import Record
+from remit.core.record import JsonObject, Record
 
 # A name is shown in pictures, messages and every NodeEntered ruling; a hundred characters say enough.
 NAME_CHARS_MAX = 100
@@ -203,8 +203,8 @@ class Ask(Record, frozen=True):
     """What a model node asks of its model beyond the conversation. It holds for the calls of this node alone.
 
     The instruction is shown last. `tools` are those offered here, None for all of the run's; with `must_call` one of
-    them has to be called. The answer keeps to a JSON Schema (its text) or to a grammar. 0 for max_tokens is the
-    request's own limit.
+    them has to be called. The answer keeps to a JSON Schema (its text), to a grammar, or to both: then the grammar
+    holds the decoder and the schema judges. 0 for max_tokens is the request's own limit.
     """
 
     instruction: Prompt = ""
@@ -280,6 +280,15 @@ TERMINALS: tuple[Node, ...] = (
     terminal("exhausted", EndingClass.EXHAUSTION),
 )
 EXITS: tuple[tuple[str, str], ...] = tuple((outcome.value, outcome.value) for outcome in EXIT_ENDINGS)
+
+
+def schema_text(schema: JsonObject) -> str:
+    """A schema as an Ask keeps it, its properties in their author's order: models write them in that order.
+
+    Raises NotCanonical where it is no JSON.
+    """
+    canonical_json(schema)
+    return msgspec.json.encode(schema).decode()
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -31,6 +31,9 @@ class Routing(StrEnum):
 
 # What the words may take that tell a model how to call, beyond the tools' own names, descriptions and schemas.
 CALL_HINT_BYTES_MAX = 1024
+# What the chat template of a local model may say of its own, beside the messages: an empty instruction, what opens the
+# answer, the date, words of the vendor. The longest that is known takes some 300 tokens.
+TEMPLATE_TOKENS_MAX = 512
 
 
 class ModelRequest(Record):

@@ -47,7 +47,8 @@ class Source(Record):
     """Where code that a run relies on was loaded from, so that whoever resumes it can load the same again.
 
     `place` is an absolute path or the name of a module, `attribute` the name within it, `digest` the SHA-256 of the
-    file in hexadecimal. An empty place says that it was made on the spot and cannot be loaded again by name.
+    file in hexadecimal. A place may also be `builtin:...`; the digest then covers the place and the tool's revision.
+    An empty place says that it was made on the spot and cannot be loaded again by name.
     """
 
     name: str

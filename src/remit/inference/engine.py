@@ -56,12 +56,21 @@ class Engine(Protocol):
 
 
 class EngineFault(RemitError):
-    """A model call failed. `usage` is what it cost all the same; `was_cut` says that nobody knows what it cost."""
+    """A model call failed. `usage` is what it cost all the same; `was_cut` says that nobody knows what it cost.
+
+    `retry_after_s` is how long the server asked to be left alone, 0 when it did not ask.
+    """
 
     code: ErrorCode
 
     def __init__(
-        self, code: ErrorCode, message: str, *, usage: TokenUsage | None = None, was_cut: bool = False
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        usage: TokenUsage | None = None,
+        was_cut: bool = False,
+        retry_after_s: int = 0,
     ) -> None:
         if code not in INFERENCE_CODES:
             allowed = ", ".join(sorted(INFERENCE_CODES))
@@ -69,3 +78,4 @@ class EngineFault(RemitError):
         super().__init__(ErrorCode(code), message)
         self.usage = usage or TokenUsage()
         self.was_cut = was_cut
+        self.retry_after_s = retry_after_s

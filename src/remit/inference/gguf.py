@@ -22,6 +22,9 @@ ENTRIES_MAX = 65_536
 TENSORS_MAX = 1_000_000
 # A tensor of GGML has at most four.
 DIMENSIONS_MAX = 4
+# What the runtime does not survive: no layers or more than it has room for, a window that is nothing or does not fit 31 bits.
+LAYERS_MAX = 512
+WINDOW_MAX = 2**31 - 1
 # How much is read at once: most headers fit.
 BLOCK_BYTES = 4 * 2**20
 
@@ -156,6 +159,8 @@ def _read(cursor: _Cursor) -> Header:
     architecture = _text(found, "general.architecture")
     if not architecture:
         raise _Broken("it does not name its architecture")
+    _expect_within(found, f"{architecture}.block_count", LAYERS_MAX)
+    _expect_within(found, f"{architecture}.context_length", WINDOW_MAX)
     return Header(
         architecture=architecture,
         name=_text(found, "general.name"),
@@ -208,6 +213,13 @@ def _parameters(cursor: _Cursor, tensors: int) -> int:
     if tensors and cursor.place + furthest >= cursor.size_bytes:
         raise _Broken(f"its weights reach behind the end of the file, at byte {cursor.size_bytes}")
     return parameters
+
+
+def _expect_within(found: dict[str, Value], key: str, most: int) -> None:
+    """Refuse a number that ends the runtime's process; what is of another kind the runtime refuses itself."""
+    value = found.get(key)
+    if isinstance(value, int) and not 1 <= value <= most:
+        raise _Broken(f"its entry {key!r} is {str(value)[:80]}, and may be 1 to {most}")
 
 
 def _text(found: dict[str, Value], key: str) -> str:

@@ -1,7 +1,8 @@
 """What a local model answers: the events of the in-process server, gathered into an answer or a fault.
 
 Rule 1: events are heard in the thread that asks the server; what listeners are to hear is passed on, in order.
-Rule 2: the first event counts the prompt. What does not fit the window is cut there, before the prompt is read.
+Rule 2: the first event counts the prompt. What does not fit the window is cut there, before the prompt is read. An answer
+        that may be longer than half the window needs no more room than that; it ends where the window ends.
 Rule 3: errors are events, not exceptions; each becomes a fault with a code.
 Rule 4: an answer that had to keep a shape and was cut by max_tokens is malformed. Any other that was cut is an answer,
         and can be told by its usage: it generated as many tokens as it was allowed to.
@@ -100,10 +101,11 @@ class Answer:
     def _count(self, progress: Any) -> None:
         """See that the prompt and what may follow it fit."""
         prompt, window = _whole(progress, "total"), self._limits.window
-        needed = self._limits.tokens_max or 1
+        # Whoever sets no limit asks for as many tokens as small models have altogether.
+        needed = min(self._limits.tokens_max or 1, window // 2)
         if prompt + needed > window:
             message = (
-                f"the prompt has {prompt} tokens and the answer may have {needed}; together they exceed the "
+                f"the prompt has {prompt} tokens and the answer needs room for {needed}; together they exceed the "
                 f"{window} tokens of the model's window; shorten the conversation, or ask for less with max_tokens"
             )
             raise EngineFault(ErrorCode.INFERENCE_CONTEXT_EXCEEDED, message)

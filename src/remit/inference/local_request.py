@@ -108,10 +108,15 @@ def call_text(call: ToolCall) -> str:
 
 def _breaking(control_tokens: Iterable[str]) -> Callable[[str], str]:
     """What makes texts harmless that would steer the model."""
-    # One letter cannot be broken.
-    tokens = [re.escape(token) for token in control_tokens if len(token) > 1]
-    if not tokens:
+    # By their first letters: some models have thousands, and few letters of a text begin any of them.
+    rests: dict[str, list[str]] = {}
+    for token in control_tokens:
+        # One letter cannot be broken.
+        if len(token) > 1:
+            rests.setdefault(token[0], []).append(re.escape(token[1:]))
+    if not rests:
         return str
+    tokens = [f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in rests.items()]
     # A letter with which one begins, even within another.
     beginning = re.compile(f"(?={'|'.join(tokens)}).", re.DOTALL)
     return lambda text: beginning.sub(lambda found: found[0] + _BREAK, text)

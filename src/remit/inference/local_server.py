@@ -4,8 +4,11 @@ Rule 1: a model is loaded when it is first asked, in a thread, and by one of tho
 Rule 2: a slot has a thread of its own, so that no call waits inside the server, where it could not be cancelled.
 Rule 3: the server's listener is a socket in a private folder that is gone once the model is loaded: nobody can reach it.
 Rule 4: a server that cannot be started is an EngineFault, and is started anew for the next call.
+Rule 5: a process that was forked off has no threads of its parent: it loads its models anew, and never ends a server,
+        which would wait for those threads without end.
 """
 
+import ctypes
 import logging
 import os
 import secrets
@@ -14,8 +17,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakSet
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
@@ -81,6 +85,14 @@ class LoadedModel:
         finally:
             self._slots.give_back(slot, turns)
 
+    def disown(self) -> bool:
+        """After a fork, in the child: never let the server be ended. Says whether there was one."""
+        if self._ask is None:
+            return False
+        # One reference more, which nobody gives back.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._ask))
+        return True
+
     def _ready(self) -> Ask:
         with self._loading:
             if self._ask is None:
@@ -91,8 +103,32 @@ class LoadedModel:
                 except (ImportError, OSError, RuntimeError) as error:
                     message = f"the model in {str(self._file.path)!r} cannot be loaded: {error!s:.200}"
                     raise EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, message) from error
+                if _inherited.is_set():
+                    self.disown()
                 _log.info("loaded model %s in %.1f s", self._file.path.name, time.monotonic() - began_s)
             return self._ask
+
+
+# All that there are, so that a forked process finds them.
+_everybodys: "WeakSet[LoadedModels]" = WeakSet()
+# Set in a process that was forked off one with a model: the runtime counts on threads that are gone, so none of its
+# servers can be ended there.
+_inherited = Event()
+
+
+def _after_fork() -> None:
+    """In the child: forget what was inherited, and end without the runtime's own cleaning, which would wait for threads."""
+    inherited = [models.forget_inherited() for models in list(_everybodys)]
+    if any(inherited):
+        _inherited.set()
+        libc = ctypes.CDLL(None)
+        # Where the system has it: the last thing that the process does, with the status that it ends with.
+        if hasattr(libc, "on_exit"):
+            libc.on_exit(libc["_exit"], None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class LoadedModels:
@@ -101,6 +137,13 @@ class LoadedModels:
     def __init__(self) -> None:
         self._models: dict[ModelFile, LoadedModel] = {}
         self._lock = Lock()
+        _everybodys.add(self)
+
+    def forget_inherited(self) -> bool:
+        """After a fork, in the child: what the parent has loaded cannot be asked here. Says whether there was any."""
+        inherited = [model.disown() for model in self._models.values()]
+        self._models, self._lock = {}, Lock()
+        return any(inherited)
 
     def of(self, path: Path, window: int) -> LoadedModel:
         """The model of a file. It is the same for all who ask, for as long as the file is what it was."""

@@ -69,8 +69,12 @@ def known_models(folder: Path | None) -> tuple[KnownModel, ...]:
 
 def find_model(wanted: str, *, base: Path, folder: Path | None) -> Path:
     """The file of a model: a path that starts from `base`, or a name. An empty text is the model that is there."""
-    if wanted and (path := base / wanted).is_file():
-        return path.resolve()
+    try:
+        if wanted and (path := base / wanted).is_file():
+            return path.resolve()
+    except OSError as error:
+        message = f"model {wanted[:200]!r} cannot be looked for: {error.strerror}; name a file that you may read"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from error
     known = known_models(folder)
     named = _by_name(wanted, known) if wanted else _only_one(known)
     if named is not None:
@@ -110,9 +114,16 @@ def _remembered(path: Path, size_bytes: int, changed_at_ns: int) -> Header:
 
 
 def _in_folder(folder: Path | None) -> list[tuple[Origin, Path]]:
-    if folder is None or not folder.is_dir():
-        return []
-    files = sorted(path for path in folder.glob(f"*{SUFFIX}") if path.is_file())
+    try:
+        if folder is None or not folder.is_dir():
+            return []
+        files = sorted(path for path in folder.iterdir() if path.suffix == SUFFIX and path.is_file())
+    except OSError as error:
+        message = (
+            f"the models folder {str(folder)!r} cannot be read: {error.strerror}; make it readable, or name another "
+            "with REMIT_MODELS"
+        )
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message) from error
     return [(Origin.FOLDER, path) for path in files[:MODELS_MAX]]
 
 

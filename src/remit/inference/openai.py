@@ -3,14 +3,16 @@
 Rule 1: every answer is streamed, whether or not somebody listens: that is how a call is cancelled for real.
 Rule 2: nothing is tried twice here; the run decides about that.
 Rule 3: no connection outlives its call, so the engine has nothing to close and can be asked from one loop after another.
-Rule 4: whatever a server sends is bounded before it is kept, and is data.
+Rule 4: whatever a server sends is bounded before it is kept, and is data. Nothing is unpacked: a few bytes could become
+        gigabytes.
+Rule 5: what is sent is what stands here: headers that the package finds in the environment stay at home.
 """
 
 import ssl
 import time
 from contextlib import aclosing
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
@@ -24,12 +26,12 @@ from remit.inference.openai_faults import (
     fault_of_exception,
     fault_of_status,
 )
-from remit.inference.openai_spec import OPENAI, VENDOR_HOST, Endpoint, read_endpoint
+from remit.inference.openai_spec import ALLOWED, OPENAI, PLAIN_HTTP, VENDOR_HOST, Endpoint, read_endpoint
 from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of
 from remit.inference.specs import EngineSettings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 
     from openai import AsyncOpenAI
 
@@ -41,6 +43,15 @@ SILENCE_TIMEOUT_S = 600.0
 # Servers on one's own machine ask for no key, and the package insists on one.
 NO_KEY = "none"
 
+# What a server has to be told, in small letters. The package would add more: names of accounts, and whatever else the
+# environment holds for servers of its vendor.
+HEADERS = frozenset(
+    {"accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host", "user-agent"}
+    # The package reads it again when the response comes.
+    | {"x-stainless-raw-response"}
+)
+HEADERS_OF_VENDOR = HEADERS | {"openai-organization", "openai-project"}
+
 
 class OpenAIEngine:
     """Asks one model at one url. `spec` opens the same again; the key is never part of it."""
@@ -48,8 +59,8 @@ class OpenAIEngine:
     def __init__(self, endpoint: Endpoint, *, key: str) -> None:
         self._endpoint = endpoint
         self._info = ModelInfo(f"{OPENAI}:{endpoint.model}", endpoint.window, endpoint.price)
-        self._place = Place(endpoint.model, endpoint.url, key)
-        self._client = _client(endpoint, key or NO_KEY, self._refuse)
+        self._place = Place(endpoint.model, endpoint.url, _sendable(key))
+        self._client = _client(endpoint, key or NO_KEY, (self._restrict, self._refuse))
         self._limit = LIMIT_OF_VENDOR if endpoint.host == VENDOR_HOST else LIMIT
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
@@ -67,7 +78,7 @@ class OpenAIEngine:
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
         began_s = time.monotonic()
-        answer = Answer(request, self._info)
+        answer = Answer(request, self._info, self._place)
         try:
             await self._listen(request, answer, on_chunk)
         except StreamTooLong as error:
@@ -89,7 +100,7 @@ class OpenAIEngine:
         body = body_of(self._endpoint.model, request, limit=self._limit)
         # All is in the body: messages that are given as an argument are walked through by the package, one by one.
         call = completions.create(model=self._endpoint.model, messages=[], stream=True, extra_body=body)
-        async with call as response, aclosing(response.http_response.aiter_bytes()) as stream:
+        async with call as response, aclosing(response.http_response.aiter_raw()) as stream:
             kind = response.headers.get("content-type", "")
             async for data in stream:
                 for event in reader.feed(data):
@@ -102,12 +113,25 @@ class OpenAIEngine:
         if reader.events == 0:
             answer.reject(f"it holds no event, and is said to be {self._place.said(kind)!r}; check the url")
 
+    async def _restrict(self, request: "_Request") -> None:
+        """Send what is needed and nothing else, with the key that was given and no other."""
+        sent = HEADERS_OF_VENDOR if self._endpoint.host == VENDOR_HOST else HEADERS
+        for name in [name for name in request.headers if name.lower() not in sent]:
+            del request.headers[name]
+        request.headers["authorization"] = f"Bearer {self._place.key or NO_KEY}"
+
     async def _refuse(self, response: "_Response") -> None:
         """Turn whatever is no answer into a fault, before the package reads it to an end that may never come."""
         if 200 <= response.status_code < 300:
+            if (packing := response.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
+                said = self._place.said(packing)
+                message = (
+                    f"{self._place.url} packed its answer as {said!r}, though nobody asked for it; it is not unpacked"
+                )
+                raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, was_cut=True)
             return
         body = bytearray()
-        async with aclosing(response.aiter_bytes()) as stream:
+        async with aclosing(response.aiter_raw()) as stream:
             async for data in stream:
                 body += data
                 if len(body) > REFUSAL_BYTES_MAX:
@@ -124,7 +148,28 @@ def open_openai(rest: str, settings: EngineSettings) -> Engine:
             "a server of your own as ?url=http://127.0.0.1:8080/v1"
         )
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    if not endpoint.is_private:
+        message = (
+            f"engine {f'{OPENAI}:{endpoint.model}'!r} asks {endpoint.url}, where anybody on the way reads the key and the "
+            f"conversation; name an https url, or add {PLAIN_HTTP}={ALLOWED} to the spec if you trust the network"
+        )
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     return OpenAIEngine(endpoint, key=settings.openai_api_key)
+
+
+def _sendable(key: str) -> str:
+    """The key, if it can stand in a header; a line end that came along with it would be told in errors of the package."""
+    if key.isascii() and key.isprintable() and " " not in key:
+        return key
+    message = "OPENAI_API_KEY holds a space, a line end or a letter that no key has; set it again, without them"
+    raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+
+
+class _Request(Protocol):
+    """What is needed of a request before it is sent."""
+
+    @property
+    def headers(self) -> "MutableMapping[str, str]": ...
 
 
 class _Response(Protocol):
@@ -134,7 +179,7 @@ class _Response(Protocol):
     def status_code(self) -> int: ...
     @property
     def headers(self) -> "Mapping[str, str]": ...
-    def aiter_bytes(self) -> "AsyncGenerator[bytes]": ...
+    def aiter_raw(self) -> "AsyncGenerator[bytes]": ...
 
 
 def _pass_on(answer: Answer, event: bytes, on_chunk: StreamHandler | None) -> None:
@@ -143,7 +188,10 @@ def _pass_on(answer: Answer, event: bytes, on_chunk: StreamHandler | None) -> No
         on_chunk(chunk)
 
 
-def _client(endpoint: Endpoint, key: str, refuse: "Callable[[_Response], Awaitable[None]]") -> "AsyncOpenAI":
+_Looks: TypeAlias = "tuple[Callable[[_Request], Awaitable[None]], Callable[[_Response], Awaitable[None]]]"
+
+
+def _client(endpoint: Endpoint, key: str, looks: _Looks) -> "AsyncOpenAI":
     """The package's client, which neither repeats a call nor follows where another server sends it."""
     package = _package()
     # This machine is reached directly, and nobody has to be trusted for it.
@@ -153,7 +201,7 @@ def _client(endpoint: Endpoint, key: str, refuse: "Callable[[_Response], Awaitab
         trust_env=not endpoint.is_loopback,
         follow_redirects=False,
         timeout=package.Timeout(SILENCE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
-        event_hooks={"response": [refuse]},
+        event_hooks={"request": [looks[0]], "response": [looks[1]]},
     )
     client: AsyncOpenAI = package.AsyncOpenAI(
         api_key=key,
@@ -162,7 +210,7 @@ def _client(endpoint: Endpoint, key: str, refuse: "Callable[[_Response], Awaitab
         timeout=package.Timeout(SILENCE_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
         http_client=connections,
         # A connection that is kept belongs to the loop it was made in, and would have to be closed there.
-        default_headers={"Connection": "close"},
+        default_headers={"Connection": "close", "Accept-Encoding": "identity"},
     )
     return client
 

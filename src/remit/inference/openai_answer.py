@@ -5,6 +5,7 @@ Rule 2: a text that ran into its limit is an answer, but not when it had to keep
 Rule 3: what a filter of the server withheld is no answer: its rest is missing. It may be asked for again.
 Rule 4: a fault carries the usage that was reported; without one, nobody knows what the call cost.
 Rule 5: usage that makes no sense counts as not reported: the run then pays what it had reserved.
+Rule 6: a server that repeats the key is not quoted: neither in a message, nor in the answer, which is journaled.
 """
 
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from remit.core.record import JsonObject
 from remit.core.usage import TokenUsage
 from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.openai_calls import CallPieces, CallsUnreadable
+from remit.inference.openai_faults import Place
 
 # Longer than any model writes in one go; what lies beyond is a server that has lost its way.
 ANSWER_CHARS_MAX = 16 * 1024 * 1024
@@ -27,6 +29,8 @@ FIGURE_MAX = 2**40 - 1
 STOPPED = frozenset({"stop", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence"})
 RAN_OUT = frozenset({"length", "max_tokens", "model_length"})
 FILTERED = "content_filter"
+# As much of an unknown reason as one needs to look it up.
+REASON_CHARS_MAX = 40
 
 
 class ServerFailed(Exception):
@@ -40,13 +44,15 @@ class ServerFailed(Exception):
 class Answer:
     """Takes the events of one answer, and says in the end what it came to."""
 
-    __slots__ = ("_calls", "_chars", "_info", "_reason", "_reasoning", "_request", "_text", "_usage")
+    __slots__ = ("_calls", "_chars", "_info", "_place", "_reason", "_reasoning", "_request", "_text", "_usage")
 
-    def __init__(self, request: ModelRequest, info: ModelInfo) -> None:
+    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place) -> None:
         self._request = request
         self._info = info
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
+        self._place = place
+        # Bytes, so that a million pieces of a letter each cost no more than their letters.
+        self._text = bytearray()
+        self._reasoning = bytearray()
         self._calls = CallPieces()
         self._usage = TokenUsage()
         self._reason = ""
@@ -77,16 +83,19 @@ class Answer:
             self.reject("the server's content filter withheld the rest of it; ask for something else")
         has_run_out = self._reason in RAN_OUT
         if not has_run_out and self._reason not in STOPPED:
-            self.reject(f"it stopped because of {self._reason!r:.40}, which nobody knows")
-        text = "".join(self._text)
+            reason = self._place.said(self._reason)[:REASON_CHARS_MAX]
+            self.reject(f"it stopped because of {reason!r}, which nobody knows")
+        # Each piece was looked at already; a key may lie across two of them.
+        text, reasoning = (self._place.blotted(heard.decode()) for heard in (self._text, self._reasoning))
         if has_run_out:
             self._judge_cut(text)
+        spoken = sum(message.role is Role.ASSISTANT for message in self._request.messages)
         try:
-            calls = self._calls.whole(sum(message.role is Role.ASSISTANT for message in self._request.messages))
+            calls = self._calls.whole(spoken, blotted=self._place.blotted)
         except CallsUnreadable as error:
             self.reject(str(error))
         ended = FinishReason.TOOL if calls else FinishReason.STOP
-        return ModelResult(text, "".join(self._reasoning), calls, usage, ended, self._info.name)
+        return ModelResult(text, reasoning, calls, usage, ended, self._info.name)
 
     def reject(self, problem: str) -> NoReturn:
         """Give the answer up as one that nobody can read."""
@@ -113,8 +122,8 @@ class Answer:
             self.reject(f"it goes on behind answer_chars_max={ANSWER_CHARS_MAX}")
         if not text and not thought:
             return None
-        self._text.append(text)
-        self._reasoning.append(thought)
+        self._text += text.encode()
+        self._reasoning += thought.encode()
         return StreamChunk(text, thought)
 
     def _said(self, delta: JsonObject, key: str) -> str:
@@ -123,7 +132,7 @@ class Answer:
             return ""
         if not isinstance(said, str):
             self.reject(f"its {key} is a {type(said).__name__} instead of a text")
-        return said
+        return self._place.blotted(said)
 
     def _judge_cut(self, text: str) -> None:
         """Refuse an answer that ran into its limit and is of no use without its end."""

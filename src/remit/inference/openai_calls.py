@@ -5,16 +5,23 @@ Rule 1: a piece belongs to the call of its index, unless it names another id tha
 Rule 2: without an index, an id decides; without both, a name begins a call and anything else goes on with the last.
 Rule 3: arguments are text until the answer is whole; empty ones are {}, and what is no JSON object is no call.
 Rule 4: a call without an id of its own gets one that follows from the conversation.
+Rule 5: everything that is kept is counted: ids and names, too. A problem is told by the number of the call; what a server
+        called it stands in no message.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from remit.core.codec import read_json
 from remit.core.tools import ToolCall
 
-# As many calls as one answer may propose before it is refused as malformed.
+# As many calls as one answer may propose before it is refused as malformed; and as many pieces as one event may hold.
 CALLS_MAX = 128
+# Tools have names of a few words.
+NAME_CHARS_MAX = 256
+# Some gateways put what a model thought into the id, to see it again.
+ID_CHARS_MAX = 16_384
 
 
 class CallsUnreadable(Exception):
@@ -30,7 +37,8 @@ class _Pieces:
         self.index = index
         self.id = ""
         self.name = ""
-        self.arguments: list[str] = []
+        # Bytes, so that a million pieces of a letter each cost no more than their letters.
+        self.arguments = bytearray()
 
 
 class CallPieces:
@@ -48,21 +56,28 @@ class CallPieces:
         """Add the pieces of one event, and say how many characters they had."""
         if not isinstance(listed, list):
             raise CallsUnreadable(f"tool_calls is a {type(listed).__name__} instead of a list")
+        if len(listed) > CALLS_MAX:
+            raise CallsUnreadable(f"a piece of it holds {len(listed)} calls, more than calls_max={CALLS_MAX}")
         return sum([self._take(piece) for piece in listed])
 
-    def whole(self, answers: int) -> tuple[ToolCall, ...]:
-        """The calls, now that no more pieces come. `answers` is how often the model has spoken before."""
+    def whole(self, answers: int, *, blotted: Callable[[str], str] = str) -> tuple[ToolCall, ...]:
+        """The calls, now that no more pieces come. `answers` is how often the model has spoken before.
+
+        `blotted` takes out of a text what nobody may keep.
+        """
         taken: set[str] = set()
         calls: list[ToolCall] = []
         for number, pieces in enumerate(self._calls, start=1):
-            call_id = pieces.id if pieces.id and pieces.id not in taken else f"call-{answers + 1}-{number}"
+            named = blotted(pieces.id)
+            call_id = named if named and named not in taken else f"call-{answers + 1}-{number}"
             taken.add(call_id)
-            calls.append(ToolCall(call_id, _name(pieces, number), _arguments(pieces)))
+            arguments = _arguments(blotted(pieces.arguments.decode()), number)
+            calls.append(ToolCall(call_id, blotted(_name(pieces, number)), arguments))
         return tuple(calls)
 
     def is_cut(self) -> bool:
         """Whether the last call may lack its end: one whose arguments never began cannot be told from a whole one."""
-        return bool(self._calls) and not "".join(self._calls[-1].arguments).strip()
+        return bool(self._calls) and not self._calls[-1].arguments.decode().strip()
 
     def _take(self, piece: Any) -> int:
         if not isinstance(piece, dict):
@@ -71,21 +86,20 @@ class CallPieces:
         if not isinstance(function, dict):
             raise CallsUnreadable(f"the function of a call is a {type(function).__name__} instead of an object")
         call_id, name = _text(piece, "id"), _text(function, "name")
-        arguments = function.get("arguments")
-        if isinstance(arguments, dict):
-            # Some servers send the object itself.
-            arguments = json.dumps(arguments)
-        elif arguments is None:
-            arguments = ""
-        elif not isinstance(arguments, str):
-            raise CallsUnreadable(f"the arguments of a call are a {type(arguments).__name__} instead of a text")
+        arguments = _argument_text(function.get("arguments"))
+        if len(call_id) > ID_CHARS_MAX:
+            raise CallsUnreadable(
+                f"the id of a call has {len(call_id)} characters, more than id_chars_max={ID_CHARS_MAX}"
+            )
         call = self._belongs_to(piece.get("index"), call_id, name)
         call.id = call.id or call_id
         # Repeated by some servers with every piece, and cut by others.
         if name != call.name:
             call.name += name
-        call.arguments.append(arguments)
-        return len(name) + len(arguments)
+        if len(call.name) > NAME_CHARS_MAX:
+            raise CallsUnreadable(f"the name of a tool has more than name_chars_max={NAME_CHARS_MAX} characters")
+        call.arguments += arguments.encode()
+        return len(call_id) + len(name) + len(arguments)
 
     def _belongs_to(self, index: Any, call_id: str, name: str) -> _Pieces:
         last = self._calls[-1] if self._calls else None
@@ -119,14 +133,27 @@ def _name(pieces: _Pieces, number: int) -> str:
     return pieces.name
 
 
-def _arguments(pieces: _Pieces) -> dict[str, Any]:
-    text = "".join(pieces.arguments)
+def _argument_text(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    if arguments is None:
+        return ""
+    if not isinstance(arguments, dict):
+        raise CallsUnreadable(f"the arguments of a call are a {type(arguments).__name__} instead of a text")
+    # Some servers send the object itself.
+    try:
+        return json.dumps(arguments)
+    except RecursionError:
+        raise CallsUnreadable("the arguments of a call are nested too deeply") from None
+
+
+def _arguments(text: str, number: int) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
         arguments = read_json(text)
     except (ValueError, RecursionError):
-        raise CallsUnreadable(f"the arguments of {pieces.name!r:.80} are no JSON") from None
+        raise CallsUnreadable(f"the arguments of call {number} are no JSON") from None
     if not isinstance(arguments, dict):
-        raise CallsUnreadable(f"the arguments of {pieces.name!r:.80} are no JSON object")
+        raise CallsUnreadable(f"the arguments of call {number} are no JSON object")
     return arguments

@@ -1,7 +1,8 @@
 """Server-sent events: the lines in which an answer is streamed, cut out of bytes as they come.
 
 Rule 1: bytes may be cut anywhere; an event is what stands between two empty lines.
-Rule 2: a line, an event and a stream have an end: what goes on and on is given up, before it fills the memory.
+Rule 2: a line, an event and a stream have an end: what goes on and on is given up, before it fills the memory. All bytes
+        count, those around the data too: an event of a million empty lines is not small.
 Rule 3: nothing is believed here: what an event holds is judged by whoever reads it.
 """
 
@@ -15,6 +16,8 @@ EVENT_BYTES_MAX = 4 * 1024 * 1024
 # A million pieces of a token each, with everything that servers put around one.
 STREAM_BYTES_MAX = 512 * 1024 * 1024
 
+# What some servers put before the first letter; it means nothing.
+_BOM = b"\xef\xbb\xbf"
 # Some servers announce a failure under a field of its own.
 _FIELDS = (b"data", b"error")
 
@@ -26,13 +29,14 @@ class StreamTooLong(Exception):
 class EventReader:
     """Takes bytes as they come and gives events as they are whole; `events` is how many there were."""
 
-    __slots__ = ("_data", "_data_bytes", "_pending", "_read_bytes", "events")
+    __slots__ = ("_data", "_data_bytes", "_has_begun", "_pending", "_read_bytes", "events")
 
     def __init__(self) -> None:
         self.events = 0
         self._pending = bytearray()
         self._data: list[bytes] = []
         self._data_bytes = 0
+        self._has_begun = False
         self._read_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -59,6 +63,8 @@ class EventReader:
         yield from self._take(b"")
 
     def _take(self, line: bytes) -> Iterator[bytes]:
+        if not self._has_begun:
+            self._has_begun, line = True, line.removeprefix(_BOM)
         line = line.removesuffix(b"\r")
         if not line:
             if self._data:
@@ -70,6 +76,6 @@ class EventReader:
         field, _, value = line.partition(b":")
         if field in _FIELDS:
             self._data.append(value.removeprefix(b" "))
-            self._data_bytes += len(value)
+            self._data_bytes += len(line)
             if self._data_bytes > EVENT_BYTES_MAX:
                 raise StreamTooLong(f"an event goes on behind event_bytes_max={EVENT_BYTES_MAX}")

@@ -2,10 +2,12 @@
 
 Rule 1: what is written back opens the same again, on whatever machine: it always names the url, and never a key.
 Rule 2: an option nobody knows, or one given twice, is refused, and its value is not repeated: it may be a key.
-Rule 3: one's own machine is free unless a price is named; elsewhere a price that nobody names is unknown, not 0.
+Rule 3: without encryption only one's own machine is asked, unless the spec says that the network may be trusted.
+Rule 4: one's own machine is free unless a price is named; elsewhere a price that nobody names is unknown, not 0.
 """
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Decimal
 from ipaddress import ip_address
 from typing import NamedTuple, NoReturn
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
@@ -33,7 +35,17 @@ MICROUSD_PER_USD = 1_000_000
 
 FREE = Price(0, 0)
 
-_OPTIONS = ("url", "price", "window")
+# The option that allows a url without encryption, and the one value it takes.
+PLAIN_HTTP = "plain_http"
+ALLOWED = "allowed"
+
+_OPTIONS = ("url", "price", "window", PLAIN_HTTP)
+
+
+# Digits as people write a price: an exponent could hide one that is rounded to nothing.
+_DOLLARS = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
+# A machine as every program reads it: a name, or an address. Letters outside ASCII have more than one reading.
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 
 
 class Endpoint(NamedTuple):
@@ -43,6 +55,7 @@ class Endpoint(NamedTuple):
     url: str
     window: int = CONTEXT_WINDOW_DEFAULT
     named_price: Price | None = None
+    allows_plain_http: bool = False
 
     @property
     def host(self) -> str:
@@ -60,6 +73,11 @@ class Endpoint(NamedTuple):
             return False
 
     @property
+    def is_private(self) -> bool:
+        """Whether nobody else reads what is sent, or the operator said that those who do may."""
+        return self.is_loopback or self.allows_plain_http or urlsplit(self.url).scheme == "https"
+
+    @property
     def price(self) -> Price | None:
         """What a token costs; None when nobody knows."""
         return FREE if self.named_price is None and self.is_loopback else self.named_price
@@ -73,6 +91,8 @@ class Endpoint(NamedTuple):
             options.append("price=" + "/".join(_usd(microusd) for microusd in each))
         if self.window != CONTEXT_WINDOW_DEFAULT:
             options.append(f"window={self.window}")
+        if self.allows_plain_http:
+            options.append(f"{PLAIN_HTTP}={ALLOWED}")
         return f"{OPENAI}:{quote(self.model, safe=':/@')}?{'&'.join(options)}"
 
 
@@ -88,6 +108,7 @@ def read_endpoint(rest: str, *, url_default: str) -> Endpoint:
         _url(named, options.get("url") or url_default or VENDOR_URL),
         _window(named, options["window"]) if "window" in options else CONTEXT_WINDOW_DEFAULT,
         _price(named, options["price"]) if "price" in options else None,
+        PLAIN_HTTP in options and _allowed(named, options[PLAIN_HTTP]),
     )
 
 
@@ -112,7 +133,7 @@ def _options(model: str, query: str) -> dict[str, str]:
 
 def _url(model: str, url: str) -> str:
     place = _split(url)
-    if place is None or place.scheme not in ("http", "https") or not place.hostname or len(url) > URL_CHARS_MAX:
+    if place is None or place.scheme not in ("http", "https") or len(url) > URL_CHARS_MAX:
         _reject(model, f"url={url!r:.120} is no address like http://127.0.0.1:8080/v1")
     if place.username is not None or place.password is not None:
         # Not shown: what stands there is a password.
@@ -123,7 +144,7 @@ def _url(model: str, url: str) -> str:
 
 
 def _split(url: str) -> SplitResult | None:
-    if not url.isprintable() or " " in url:
+    if not url.isascii() or not url.isprintable() or " " in url:
         return None
     try:
         place = urlsplit(url)
@@ -131,7 +152,7 @@ def _split(url: str) -> SplitResult | None:
         port = place.port
     except ValueError:
         return None
-    return None if port == 0 else place
+    return place if port != 0 and _HOST.fullmatch(place.hostname or "") else None
 
 
 def _price(model: str, text: str) -> Price:
@@ -146,13 +167,10 @@ def _price(model: str, text: str) -> Price:
 
 
 def _microusd(text: str) -> int | None:
-    try:
-        microusd = Decimal(text) * MICROUSD_PER_USD
-    except InvalidOperation:
+    if not _DOLLARS.fullmatch(text):
         return None
-    if not microusd.is_finite() or not 0 <= microusd <= PRICE_USD_MAX * MICROUSD_PER_USD or microusd % 1:
-        return None
-    return int(microusd)
+    microusd = int(Decimal(text) * MICROUSD_PER_USD)
+    return microusd if microusd <= PRICE_USD_MAX * MICROUSD_PER_USD else None
 
 
 def _usd(microusd: int) -> str:
@@ -163,6 +181,12 @@ def _window(model: str, text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 12 or not 1 <= int(text) <= CONTEXT_WINDOW_MAX:
         _reject(model, f"window={text!r:.40} is no whole number of tokens from 1 to {CONTEXT_WINDOW_MAX}")
     return int(text)
+
+
+def _allowed(model: str, text: str) -> bool:
+    if text != ALLOWED:
+        _reject(model, f"{PLAIN_HTTP}={text!r:.40} is not known; write {PLAIN_HTTP}={ALLOWED}, or leave it out")
+    return True
 
 
 def _reject(model: str, problem: str) -> NoReturn:

@@ -23,6 +23,8 @@ class EngineSettings:
     models: Path | None = None
     openai_base_url: str = ""
     openai_api_key: str = field(default="", repr=False)
+    anthropic_base_url: str = ""
+    anthropic_api_key: str = field(default="", repr=False)
 
 
 NO_SETTINGS = EngineSettings()
@@ -74,6 +76,12 @@ def _openai(model: str, base: Path, settings: EngineSettings) -> Engine:
     return open_openai(model, settings)
 
 
+def _anthropic(model: str, base: Path, settings: EngineSettings) -> Engine:
+    from remit.inference.anthropic import open_anthropic
+
+    return open_anthropic(model, settings)
+
+
 class _Kind(NamedTuple):
     """A kind of engine: what follows its colon, what opens it, and whether its name alone says enough."""
 
@@ -87,5 +95,6 @@ _KINDS: Mapping[str, _Kind] = MappingProxyType(
         SCRIPTED: _Kind("FILE", _scripted),
         "local": _Kind("MODEL", _local, stands_alone=True),
         "openai": _Kind("MODEL", _openai),
+        "anthropic": _Kind("MODEL", _anthropic),
     }
 )

@@ -6,6 +6,7 @@ Rule 3: a guard that cannot be decided does not hold.
 """
 
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import NamedTuple
 
 from remit.core.failure import Ending, ErrorCode, RequestRejected
@@ -23,7 +24,15 @@ from remit.kernel.words import correction_bound
 GOAL_INVALID = "GOAL_INVALID"
 
 # Errors of structure, which an output contract without repair makes final.
-_STRUCTURAL = frozenset({ErrorCode.CONSTRAINT_JSON_INVALID, ErrorCode.CONSTRAINT_SCHEMA_INVALID})
+_STRUCTURAL = frozenset(
+    {
+        ErrorCode.CONSTRAINT_JSON_INVALID,
+        ErrorCode.CONSTRAINT_SCHEMA_INVALID,
+        ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED,
+    }
+)
+# What a broken keyword of a schema is called, where it has a name of its own.
+_CODE_OF = MappingProxyType({"json": ErrorCode.CONSTRAINT_JSON_INVALID, "enum": ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED})
 
 
 class Problem(NamedTuple):
@@ -104,8 +113,7 @@ def _contract_problems(tally: Tally) -> Iterator[Problem]:
     if tally.manifest.request.output.schema is not None and not tally.answer:
         yield Problem(ErrorCode.CONSTRAINT_JSON_INVALID, "output: there is no answer")
     for violation in tally.answer_violations:
-        is_syntax = violation.keyword == "json"
-        code = ErrorCode.CONSTRAINT_JSON_INVALID if is_syntax else ErrorCode.CONSTRAINT_SCHEMA_INVALID
+        code = _CODE_OF.get(violation.keyword, ErrorCode.CONSTRAINT_SCHEMA_INVALID)
         yield Problem(code, f"output {violation.path or '/'}: {violation.message}")
 
 

@@ -148,9 +148,6 @@ def _unfit_ask(node: Node, ask: Ask, position: int, layout: Layout) -> Problems:
     if node.kind is not NodeKind.MODEL:
         message = f"node {node.name!r} is a {node.kind} that asks a model something; move ask to a model node"
         yield GraphProblem(0, GraphFault.ASK_MISPLACED, message, path)
-    if ask.schema and ask.grammar:
-        message = f"node {node.name!r} asks for a schema and for a grammar; an answer keeps to one of them"
-        yield GraphProblem(0, GraphFault.ASK_CONTRADICTORY, message, path)
     if ask.must_call and (ask.schema or ask.grammar or ask.tools == ()):
         message = f"node {node.name!r} demands a call, and also a shaped answer or no tools; ask for one of them"
         yield GraphProblem(0, GraphFault.ASK_CONTRADICTORY, message, path)

@@ -98,13 +98,13 @@ def response_of(state: RunState, content: str) -> SystemResponse:
         run_id=state.run_id,
         terminal_code=state.ending,
         waiting_for=_waiting_for(state),
-        content=content,
+        content="" if _is_withheld(state) else content,
         structured_output=_structured(state, content) if has_schema else None,
         tool_calls_made=_calls_made(state),
         validation=_validation(state) if has_schema or pinned(state).goal is not None else None,
         token_usage=TokenUsage(state.prompt_tokens, state.reasoning_tokens, state.output_tokens),
         error=error_of(state),
-        warnings=(state.message,) if state.ending is Ending.PARTIAL_SUCCESS else (),
+        warnings=_warnings(state),
     )
 
 
@@ -156,8 +156,22 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
     return WaitingFor(ending, tuple(packet_id(state.run_id, question.id) for question in asked), expires_at_ms)
 
 
+def _is_withheld(state: RunState) -> bool:
+    """Whether an output does not fit and its contract is strict, so that nothing of it is returned."""
+    return bool(state.answer_violations) and pinned(state).request.output.strict_validation
+
+
+def _warnings(state: RunState) -> tuple[str, ...]:
+    """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
+    left_open = (state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()
+    if not state.answer_violations or _is_withheld(state):
+        return left_open
+    return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))
+
+
 def _structured(state: RunState, content: str) -> object:
-    if state.answer_violations or not content:
+    """The output as a value: what fits, or without a strict contract also what can be read of one that does not."""
+    if _is_withheld(state) or not content:
         return None
     try:
         return read_json(content)

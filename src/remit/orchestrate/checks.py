@@ -6,11 +6,13 @@ Rule 3: the same schema and value give the same violations in every process, how
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
+from remit.constraint.repairs import told
+from remit.constraint.stack import Demand, constrain
 from remit.core.canonical import DEPTH_MAX
-from remit.core.codec import read_json
-from remit.core.failure import RequestRejected
+from remit.core.codec import read_json, to_json
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.schema import MESSAGE_CHARS_MAX, Checker, Violation, compile_schema
 
@@ -25,12 +27,21 @@ _TOO_DEEP = Violation("", "value", f"value is not JSON: it nests deeper than dep
 _tokens = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL).finditer
 
 
+class Mended(NamedTuple):
+    """A text that was held to a schema, where it still breaks it, and what was changed to make it fit."""
+
+    text: str
+    violations: tuple[Violation, ...] = ()
+    repairs: tuple[str, ...] = ()
+
+
 class Checks:
     """Compiled schemas, the oldest of which make room for new ones."""
 
     def __init__(self) -> None:
         # By the identity of the schema, which stays in the entry so that nothing else can have the same.
         self._compiled: dict[int, tuple[JsonObject, Checker | Violation]] = {}
+        self._demands: dict[int, tuple[JsonObject, Demand]] = {}
 
     def violations(self, schema: JsonObject, value: Any) -> tuple[Violation, ...]:
         """Where a value breaks a schema; none means that it fits."""
@@ -49,6 +60,26 @@ class Checks:
         except ValueError:
             pass  # The library met a value that it does not know; what is wrong with it is found below.
         return self.violations(schema, arguments)
+
+    def mended(self, schema: JsonObject, text: str) -> Mended:
+        """A text held to a schema by the constraint stack: as it stands where it fits, repaired where that is certain."""
+        if not self.violations_in_json(schema, text):
+            return Mended(text)
+        entry = self._demands.get(id(schema))
+        try:
+            demand = Demand(schema) if entry is None else entry[1]
+        except RequestRejected as error:
+            return Mended(text, (_shortened(Violation("", "schema", error.message)),))
+        if entry is None:
+            if len(self._demands) >= COMPILED_MAX:
+                del self._demands[next(iter(self._demands))]
+            self._demands[id(schema)] = (schema, demand)
+        found = constrain(text, demand)
+        if found.ok:
+            return Mended(to_json(found.value), (), tuple([told(repair) for repair in found.repairs]))
+        keyword = NO_JSON if found.code == ErrorCode.CONSTRAINT_JSON_INVALID else ""
+        breaches = [Violation(breach.path, keyword or breach.keyword, breach.message) for breach in found.violations]
+        return Mended(text, tuple(map(_shortened, breaches)))
 
     def violations_in_json(self, schema: JsonObject, text: str) -> tuple[Violation, ...]:
         """Where the value of a JSON text breaks a schema; a text that is no JSON breaks every schema."""

@@ -17,7 +17,7 @@ from remit.core.events import Turn
 from remit.core.failure import RemitError
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message, Role
-from remit.core.record import Text
+from remit.core.record import JsonObject, Text
 from remit.core.rulings import CallSettled, CommandSettled, Rung
 from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
@@ -44,6 +44,21 @@ class LoopConfig:
     max_tool_iterations: int = ITERATIONS_MAX_DEFAULT
     stream: Stream | None = None
     on_tool_result: OnToolResult | None = None
+    observer: EventLog | None = None
+    context_provider: ContextProvider | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpecializedConfig:
+    """What a specialized loop works with; every call begins with nothing but this."""
+
+    engine: Engine
+    tools: Registry
+    system_prompt: str
+    schema: JsonObject
+    grammar: str = ""
+    max_tokens: int = OUTPUT_TOKENS_DEFAULT
+    stream: Stream | None = None
     observer: EventLog | None = None
     context_provider: ContextProvider | None = None
 

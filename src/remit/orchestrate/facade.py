@@ -11,7 +11,7 @@ from contextlib import suppress
 from os import urandom
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from remit.core.arrivals import SessionNoted, SourcesAccepted
@@ -30,11 +30,13 @@ from remit.core.contract import Mode, SystemRequest, SystemResponse
 from remit.core.envelope import REQUEST_MODE_INVALID, check_request
 from remit.core.events import Turn
 from remit.core.failure import RequestRejected
+from remit.core.graph import Graph
 from remit.core.manifest import Manifest, Source, make_manifest
-from remit.core.record import Record, Text, replace
+from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry
+from remit.core.tools import ToolChoiceMode
 from remit.inference.specs import engine_spec
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
@@ -53,6 +55,7 @@ from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
 from remit.orchestrate.patterns.chat import chat_for
+from remit.orchestrate.patterns.structured import structured_for
 from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks, Snapshots
 from remit.orchestrate.post import Post
 from remit.orchestrate.replay import Audit, audit
@@ -60,6 +63,9 @@ from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import Session, check_entries, last_run, linked, session_of
 from remit.orchestrate.shaping import check_shapes
 from remit.rerank.router import check_routing
+
+if TYPE_CHECKING:
+    from remit.orchestrate.constraining import Constrainer
 
 # How often a watcher looks for turns that another process may have written.
 WATCH_POLL_MS = 50
@@ -314,10 +320,7 @@ class System:
     ) -> Manifest:
         """Everything the run is started with, checked and pinned."""
         entered = check_request(_identified(request))
-        if entered.mode is not Mode.CHAT:
-            message = f"mode {entered.mode.value!r} is not part of this version of remit; use mode 'chat'"
-            raise RequestRejected(REQUEST_MODE_INVALID, message, {"mode": entered.mode.value})
-        graph = terms.graph or chat_for(entered)
+        graph = terms.graph or _graph_for(entered, kit)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
         session = None
@@ -340,6 +343,17 @@ class System:
             router=terms.router,
             session=session,
         )
+
+
+def _graph_for(request: SystemRequest, kit: Kit) -> Graph:
+    """The graph of a request's mode."""
+    if request.mode is Mode.CHAT:
+        return chat_for(request)
+    if request.mode is Mode.STRUCTURED:
+        offers = bool(kit.tools.definitions) and request.tool_choice.mode is not ToolChoiceMode.NONE
+        return structured_for(request, has_tools=offers)
+    message = f"mode {request.mode.value!r} is not part of this version of remit; use mode 'chat' or 'structured'"
+    raise RequestRejected(REQUEST_MODE_INVALID, message, {"mode": request.mode.value})
 
 
 def _identified(request: SystemRequest) -> SystemRequest:
@@ -372,3 +386,13 @@ def check_graph(path: Path) -> GraphShown:
     compiled = compile_graph(read_graph(path))
     graph = compiled.graph
     return GraphShown(graph.name, compiled.version, len(graph.nodes), len(graph.edges), draw_mermaid(compiled))
+
+
+def constrainer(
+    schema: JsonObject | None = None, grammar: str | None = None, *, repair: bool = True, strict: bool = False
+) -> "Constrainer":
+    """The constraint stack alone, for texts that some model has said already."""
+    # Only those who constrain texts pay for what reads them.
+    from remit.orchestrate.constraining import Constrainer
+
+    return Constrainer(schema, grammar, repair=repair, strict=strict)

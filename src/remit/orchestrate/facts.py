@@ -21,7 +21,7 @@ from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.envelope import REQUEST_MALFORMED
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
-from remit.core.inference import CALL_HINT_BYTES_MAX
+from remit.core.inference import CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
 from remit.core.record import Text, replace, size_bytes
@@ -31,7 +31,7 @@ from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
-from remit.orchestrate.checks import Checks
+from remit.orchestrate.checks import Checks, Mended
 from remit.orchestrate.reports import Report, broken
 from remit.orchestrate.texts import (
     NOTE_CHARS_MAX,
@@ -129,8 +129,8 @@ class Facts:
         messages = tuple(_stored(message, kept) for message in manifest.request.messages)
         bound = sum(_message_bound(position, message) for position, message in enumerate(messages))
         offer = sum(_offer_bound(tool) for tool in manifest.tools)
-        if manifest.tools and manifest.models[0].calls_by_grammar:
-            offer += CALL_HINT_BYTES_MAX
+        if manifest.models[0].calls_by_grammar:
+            offer += TEMPLATE_TOKENS_MAX + (CALL_HINT_BYTES_MAX if manifest.tools else 0)
         pinned_manifest = replace(manifest, request=replace(manifest.request, messages=messages))
         return _read_back(RunStarted(pinned_manifest, bound, offer))
 
@@ -143,19 +143,30 @@ class Facts:
         bound = MESSAGE_TOKENS_OVERHEAD
         text: Text = ""
         reasoning: Text = ""
-        violations: tuple[Violation, ...] = ()
+        raw: Text = ""
+        mended = Mended("")
         if result.content or result.reasoning:
             said, thought = clean(result.content or ""), clean(result.reasoning or "")
-            bound += size_bytes(said) + size_bytes(thought)
-            violations = () if proposed else self._answer_violations(state, said)
-            text, reasoning = stored(said, kept), stored(thought, kept)
+            mended = Mended(said) if proposed or not said else self._held_to_shape(state, said)
+            bound += max(size_bytes(said), size_bytes(mended.text)) + size_bytes(thought)
+            text, reasoning = stored(mended.text, kept), stored(thought, kept)
+            raw = stored(said, kept) if mended.repairs else ""
         calls: list[ProposedCall] = []
         for call in proposed:
             judged, call_bound = self._proposed(state, call, kept, len(calls))
             calls.append(judged)
             bound += call_bound
         return arrivals.ModelAnswered(
-            report.command_id, text, reasoning, tuple(calls), usage, bound, violations, report.offered
+            report.command_id,
+            text,
+            reasoning,
+            tuple(calls),
+            usage,
+            bound,
+            mended.violations,
+            report.offered,
+            tuple([note(repair) for repair in mended.repairs]),
+            raw,
         )
 
     def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
@@ -177,13 +188,15 @@ class Facts:
         text = stored_bytes(canonical, digest, kept)
         return ProposedCall(call_id, tool_name, text, digest, violations), bound + len(canonical)
 
-    def _answer_violations(self, state: RunState, content: str) -> tuple[Violation, ...]:
+    def _held_to_shape(self, state: RunState, said: str) -> Mended:
         """What the node asked for comes first; where it asked for nothing of its own, the request's contract holds."""
-        graph = state.graph
-        schema = None if graph is None else graph.schemas.get(state.node)
+        graph, output = state.graph, pinned(state).request.output
+        schema = (None if graph is None else graph.schemas.get(state.node)) or output.schema
         if schema is None:
-            return self._output_violations(pinned(state), content)
-        return self._checks.violations_in_json(schema, content)
+            return Mended(said)
+        if output.repair_allowed:
+            return self._checks.mended(schema, said)
+        return Mended(said, self._checks.violations_in_json(schema, said))
 
     def _output_violations(self, manifest: Manifest, content: str) -> tuple[Violation, ...]:
         schema = manifest.request.output.schema

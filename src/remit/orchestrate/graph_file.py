@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from remit.core.canonical import NotCanonical, canonical_json
+from remit.core.canonical import NotCanonical
 from remit.core.graph import (
     REQUIRED_WRITES,
     Ask,
@@ -27,6 +27,7 @@ from remit.core.graph import (
     Sees,
     TerminalWrite,
     ToolRules,
+    schema_text,
 )
 from remit.core.lifecycle import LifecycleState, LoopState
 from remit.core.strict_yaml import Document, Place, YamlFault, parse_yaml, read_yaml
@@ -109,7 +110,7 @@ def _ask(document: Document, value: Any, place: Place) -> dict[str, Any]:
     block = _block(document, value, _ASK_KEYS, place)
     if isinstance(block.get("schema"), dict):
         try:
-            block["schema"] = canonical_json(block["schema"]).decode()
+            block["schema"] = schema_text(block["schema"])
         except NotCanonical as error:
             document.reject(YamlFault.VALUE_INVALID, f"{_spelled((*place, 'schema'))}: {error}", (*place, "schema"))
     _typed(document, block, Ask, place)  # Here, where what is wrong with it can be told by its key.

@@ -56,7 +56,7 @@ def with_words_of(recorded: Arrival, completed: Arrival) -> Arrival:
 
 def _answer(arrival: arrivals.ModelAnswered, read: Read) -> Report:
     calls = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
-    result = ModelResult(read(arrival.text), read(arrival.reasoning), calls, arrival.usage)
+    result = ModelResult(read(arrival.raw or arrival.text), read(arrival.reasoning), calls, arrival.usage)
     return reports.ModelSaid(arrival.command_id, result, arrival.offered)
 
 

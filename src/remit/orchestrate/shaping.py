@@ -20,8 +20,9 @@ from remit.constraint.calls import (
     with_answer_demanded,
     with_results_told,
 )
+from remit.constraint.lark import in_lark
 from remit.constraint.matching import Fit, read_with
-from remit.constraint.notation import check_grammar
+from remit.constraint.notation import GRAMMAR_UNCHECKABLE, check_grammar
 from remit.constraint.shapes import grammar_of_calls, grammar_of_calls_or_words, grammar_of_schema
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.graph import Ask, Graph, Sees
@@ -49,7 +50,8 @@ class Hearing(StrEnum):
 class Shaped(Record):
     """A request as its engine gets it, and how its answer is to be read.
 
-    `calls` are the tools whose call the text may be; `offered` are those that a router chose; `grammar` is the caller's.
+    `calls` are the tools whose call the text may be; `offered` are those that a router chose; `grammar` is the caller's,
+    in the notation in which it is sent.
     """
 
     request: ModelRequest
@@ -203,12 +205,15 @@ def _speaking(request: ModelRequest) -> Shaped:
         return Shaped(request)
     request = _likeliest(request)
     if request.grammar or request.schema is None:
-        return Shaped(request, grammar=request.grammar)
+        grammar = in_lark(request.grammar)
+        return Shaped(replace(request, grammar=grammar), grammar=grammar)
     try:
         return Shaped(replace(request, grammar=grammar_of_schema(request.schema)))
-    except RequestRejected:
-        # The schema stays: the engine does what it can, and the answer is validated against it in any case.
-        return Shaped(request)
+    except RequestRejected as refused:
+        if refused.code == GRAMMAR_UNCHECKABLE:
+            raise
+        # An engine would make the same grammar of it, and some of those end the process. The answer is validated anyway.
+        return Shaped(replace(request, schema=None))
 
 
 def _likeliest(request: ModelRequest) -> ModelRequest:

@@ -69,8 +69,9 @@ class PseudoTerminal:
 
     def end(self) -> int:
         """Everything it still shows; gives its exit code, as a shell would."""
+        until_s = monotonic() + PATIENCE_S
         while self._read():
-            pass
+            assert monotonic() < until_s, f"it does not end: {self.seen[self._unread :]!r}"
         return self.process.wait(PATIENCE_S)
 
     @property

@@ -1,4 +1,4 @@
-"""What a schema leaves open is bounded in the grammar, and nothing that it says is changed."""
+"""What a schema leaves open is bounded in the grammar, and what it says is kept as far as anybody could reach it."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from remit.constraint.bounds import (
     FRACTION_STEP,
     INTEGER_BOUND,
     ITEMS_BOUND,
+    ITEMS_MAX,
     PROPERTIES_BOUND,
     TEXT_CHARS_BOUND,
     bounded,
@@ -28,6 +29,11 @@ OPEN = [
     ({"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 9}, {}),
     ({"type": "number"}, {"minimum": -INTEGER_BOUND, "maximum": INTEGER_BOUND, "multipleOf": FRACTION_STEP}),
     ({"type": "number", "minimum": 0.5, "maximum": 0.50000001}, {}),
+    ({"type": "number", "minimum": 1e300}, {"maximum": 1e300}),
+    ({"type": "number", "maximum": -1e300}, {"minimum": -1e300}),
+    ({"type": "array", "maxItems": 10**9}, {"maxItems": ITEMS_MAX}),
+    ({"minItems": 1e9}, {"minItems": ITEMS_MAX}),
+    ({"type": "array", "minItems": 10**9}, {"minItems": ITEMS_MAX, "maxItems": ITEMS_MAX}),
 ]
 CLOSED: list[dict[str, Any]] = [
     {"type": "string", "maxLength": 3},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.constraint.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID, read_gbnf
+from remit.constraint.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID, REPEATED_MAX, read_gbnf
 from remit.constraint.rules import Chars
 from remit.core.failure import RequestRejected
 
@@ -89,3 +89,18 @@ def test_long_chains_of_rules_are_read_in_no_time() -> None:
     assert len(read_gbnf(f'root ::= r0\n{chain}\nr4000 ::= ""')) == 4002
     with pytest.raises(RequestRejected, match="begin with itself"):
         read_gbnf(f"root ::= r0\n{chain}\nr4000 ::= r0")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "told"),
+    [
+        ('root ::= "a\0b"', "line 1, column 12"),
+        ('root ::= "\\ud800"', "line 1, column 11"),
+        ("root ::= [\\uD800-\\uDFFF]", "half of one"),
+        ("root ::= " + " ".join(["[a-z]{0,2000}"] * 26), f"repeated_max={REPEATED_MAX}"),
+    ],
+)
+def test_what_no_engine_could_use_is_refused(grammar: str, told: str) -> None:
+    with pytest.raises(RequestRejected) as raised:
+        read_gbnf(grammar)
+    assert told in raised.value.message

@@ -67,6 +67,12 @@ def test_a_grammar_too_ambiguous_to_check_fits_nothing(monkeypatch: pytest.Monke
     assert (reading.fit, "too ambiguous" in reading.problem) == (Fit.BROKEN, True)
 
 
+def test_reading_ends_where_it_becomes_too_ambiguous() -> None:
+    # Every letter doubles the ways; to go on with ten thousand of them to the end would take an hour.
+    reading = read_with('root ::= "a" root "x" | "a" root "y" | "a"', "a" * TEXT_CHARS_MAX)
+    assert (reading.fit, "too ambiguous" in reading.problem) == (Fit.BROKEN, True)
+
+
 def test_a_grammar_that_llguidance_cannot_follow_fits_nothing() -> None:
     reading = read_with("%llguidance {}\nstart: nothing", "a")
     assert (reading.fit, "could not be checked" in reading.problem) == (Fit.BROKEN, True)

@@ -113,3 +113,15 @@ def test_what_is_made_here_is_right_and_no_gbnf() -> None:
     grammar = grammar_of_calls([CLOCK, LOOKUP])
     check_grammar(grammar)
     assert not is_gbnf(grammar)
+
+
+def test_references_in_parameters_mean_what_they_meant() -> None:
+    tree = {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}, "inner": {"$ref": "#"}}}
+    grammar = grammar_of_calls([ToolDefinition("plant", "", {**tree, "$defs": {"n": {"type": "integer"}}})])
+    assert fit(grammar, '{"tool":"plant","arguments":{"n":1,"inner":{"n":2,"inner":{}}}}') is Fit.FITS
+    assert fit(grammar, '{"tool":"plant","arguments":{"inner":{"tool":"plant"}}}') is Fit.BROKEN
+
+
+def test_a_schema_that_allows_any_number_of_entries_makes_a_grammar_that_can_be_borne() -> None:
+    grammar = grammar_of_schema({"type": "array", "items": {"type": "integer"}, "maxItems": 2**53})
+    assert fit(grammar, "[1,2,3]") is Fit.FITS

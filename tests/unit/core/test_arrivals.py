@@ -49,5 +49,16 @@ def test_an_arrival_comes_back_as_its_own_kind(kind: type[msgspec.Struct]) -> No
 
 
 def test_an_answer_carries_words_thoughts_calls_and_its_cost() -> None:
-    fields = ("command_id", "text", "reasoning", "calls", "usage", "tokens_bound", "violations", "offered")
+    fields = (
+        "command_id",
+        "text",
+        "reasoning",
+        "calls",
+        "usage",
+        "tokens_bound",
+        "violations",
+        "offered",
+        "repairs",
+        "raw",
+    )
     assert ModelAnswered.__struct_fields__ == fields

@@ -8,7 +8,7 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.inference import gguf
-from remit.inference.gguf import MODEL_FILE_UNREADABLE, Header, read_header
+from remit.inference.gguf import LAYERS_MAX, MODEL_FILE_UNREADABLE, Header, read_header
 from tests.unit.inference.tiny_model import END, START, gguf_bytes, text_bytes, write_tiny_model
 
 NAMED = {"general.architecture": "llama"}
@@ -56,7 +56,6 @@ def test_what_a_header_does_not_say_stays_empty(tmp_path: Path) -> None:
         ({"general.file_type": 4711}, "quantisation", "file type 4711"),
         ({"general.file_type": "large"}, "quantisation", ""),
         ({"llama.context_length": 4096.5}, "context_length", 0),
-        ({"llama.context_length": 0}, "context_length", 0),
         ({"tokenizer.ggml.tokens": ["<a>", "<b>"]}, "control_tokens", ()),
         ({"tokenizer.ggml.tokens": ["<a>", ""], "tokenizer.ggml.token_type": [3, 3, 3]}, "control_tokens", ("<a>",)),
         ({"general.quiet": True, "general.scale": [0.5, 1.5]}, "name", ""),
@@ -67,6 +66,16 @@ def test_an_entry_of_any_kind_is_read_for_what_it_is(
 ) -> None:
     header = read_header(written(tmp_path / "odd.gguf", gguf_bytes({**entries, **NAMED}, {})))
     assert getattr(header, field) == value
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [("block_count", 0), ("block_count", LAYERS_MAX + 1), ("context_length", 0), ("context_length", 2**32 - 1)],
+)
+def test_a_number_that_would_end_the_process_of_the_runtime_is_refused(tmp_path: Path, entry: str, value: int) -> None:
+    path = written(tmp_path / "odd.gguf", gguf_bytes({**NAMED, f"llama.{entry}": value}, {}))
+    with pytest.raises(RequestRejected, match=f"'llama.{entry}' is {value}"):
+        read_header(path)
 
 
 @pytest.mark.parametrize("block_bytes", range(1, 40))

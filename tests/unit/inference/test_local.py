@@ -113,11 +113,18 @@ def test_the_same_seed_says_the_same_and_another_something_else(tiny: Path) -> N
 
 def test_a_conversation_that_does_not_fit_exceeds_the_context(tiny: Path) -> None:
     engine = LocalEngine(tiny)
-    for request in (asking("x" * WINDOW), asking("hello", max_tokens=WINDOW)):
+    for request in (asking("x" * WINDOW), asking("x" * (WINDOW // 2), max_tokens=WINDOW)):
         fault = fault_of(engine, request)
         assert fault.code is ErrorCode.INFERENCE_CONTEXT_EXCEEDED
         assert str(WINDOW) in fault.message
     assert asyncio.run(engine.infer(asking("hello"))).content
+
+
+def test_an_answer_without_a_limit_of_its_own_ends_with_the_window(tiny: Path) -> None:
+    # So many tokens are asked for where nobody says a number, and this model has no more altogether.
+    result = asyncio.run(LocalEngine(tiny).infer(asking("hello", max_tokens=2048, temperature=1.0)))
+    assert result.usage.context_tokens <= WINDOW
+    assert result.content
 
 
 def test_a_shape_that_was_not_completed_is_malformed_and_paid(tiny: Path) -> None:

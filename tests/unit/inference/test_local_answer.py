@@ -62,16 +62,28 @@ def test_an_answer_with_a_shape_that_was_cut_is_malformed_and_paid() -> None:
     assert "allow more with max_tokens" in fault.message
 
 
-@pytest.mark.parametrize(("tokens_max", "fits"), [(15, True), (16, False), (0, True)])
-def test_a_prompt_is_counted_before_it_is_read(tokens_max: int, fits: bool) -> None:
+@pytest.mark.parametrize(
+    ("prompt", "tokens_max", "fits"),
+    [
+        (12, 8, True),
+        (13, 8, False),
+        # Half of the window is enough for whatever may be longer.
+        (10, 11, True),
+        (10, 2048, True),
+        (11, 2048, False),
+        (19, 0, True),
+        (20, 0, False),
+    ],
+)
+def test_a_prompt_is_counted_before_it_is_read(prompt: int, tokens_max: int, fits: bool) -> None:
     answer, _ = an_answer(tokens_max=tokens_max)
-    assert answer.hear(PROGRESS) is not fits
+    assert answer.hear({"prompt_progress": {"total": prompt}}) is not fits
 
 
 def test_a_prompt_that_leaves_too_little_room_exceeds_the_context() -> None:
-    fault = fault_after(PROGRESS, tokens_max=16)
+    fault = fault_after({"prompt_progress": {"total": 15}}, tokens_max=6)
     assert fault.code is ErrorCode.INFERENCE_CONTEXT_EXCEEDED
-    assert "has 5 tokens and the answer may have 16; together they exceed the 20" in fault.message
+    assert "has 15 tokens and the answer needs room for 6; together they exceed the 20" in fault.message
     assert fault.usage == TokenUsage()
     full = {"prompt_progress": {"total": 20}}
     assert fault_after(full).code is ErrorCode.INFERENCE_CONTEXT_EXCEEDED

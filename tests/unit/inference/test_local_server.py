@@ -3,6 +3,8 @@
 import logging
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,40 @@ def test_a_temporary_folder_with_a_long_name_is_no_obstacle(
     monkeypatch.setattr("tempfile.tempdir", str(deep))
     heard_from(LoadedModel(file_of(tiny), start_server))
     assert list(deep.iterdir()) == []
+
+
+# What a child does that was forked off with a model in memory.
+FORKING = """
+import os, sys
+from pathlib import Path
+from remit.inference.local_server import LoadedModels
+from tests.unit.inference.test_local_server import heard_from
+
+models, path = LoadedModels(), Path(sys.argv[1])
+heard_from(models.of(path, 512))
+child = os.fork()
+if child == 0:
+    if sys.argv[2] == "asks":
+        assert "usage" in heard_from(models.of(path, 512))[-1]
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+heard_from(models.of(path, 512))
+print("both ended")
+"""
+
+
+@pytest.mark.parametrize("does", ["asks", "leaves"])
+def test_a_process_that_is_forked_off_loads_its_own_and_ends(tiny: Path, does: str) -> None:
+    command = [sys.executable, "-c", FORKING, str(tiny), does]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (0, "both ended\n"), done.stderr
+
+
+def test_who_has_loaded_nothing_has_nothing_to_forget(tiny: Path) -> None:
+    models = LoadedModels()
+    first = models.of(tiny, WINDOW)
+    assert not models.forget_inherited()
+    assert models.of(tiny, WINDOW) is not first
 
 
 def test_the_server_keeps_quiet(tiny: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -143,3 +144,20 @@ def test_what_is_no_model_cannot_be_described(tmp_path: Path) -> None:
         with pytest.raises(RequestRejected) as caught:
             describe_model(tmp_path / name)
         assert caught.value.code == MODEL_FILE_UNREADABLE
+
+
+def test_a_name_that_no_file_can_have_is_refused_with_the_reason(folder: Path) -> None:
+    assert "cannot be looked for: File name too long" in refusal_of("x" * 5000, base=folder, folder=folder)
+
+
+def test_a_folder_that_cannot_be_read_is_refused_with_the_way_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(path: Path) -> NoReturn:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    # Whoever may read everything, as the tests may, finds no folder locked.
+    monkeypatch.setattr(Path, "iterdir", locked)
+    message = refusal_of("", base=folder, folder=folder)
+    assert f"{str(folder)!r} cannot be read: Permission denied" in message
+    assert "REMIT_MODELS" in message

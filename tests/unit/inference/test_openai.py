@@ -2,6 +2,8 @@
 
 import asyncio
 import datetime as dt
+import gzip
+import logging
 import ssl
 import sys
 import traceback
@@ -173,6 +175,75 @@ def test_the_spec_of_an_engine_opens_the_same_model_again() -> None:
     assert again.model_info() == engine.model_info()
     assert (engine.model_info().name, engine.model_info().context_window) == ("openai:tiny", 99)
     assert engine.model_info().price == Price(1_000_000, 2_000_000)
+
+
+def test_another_machine_is_asked_without_encryption_only_where_the_spec_allows_it() -> None:
+    settings = EngineSettings(openai_base_url="http://10.0.0.1/v1", openai_api_key=KEY)
+    for rest in ("tiny", "tiny?url=http://host.example:8080/v1"):
+        with pytest.raises(RequestRejected) as raised:
+            open_openai(rest, settings)
+        assert raised.value.code == ErrorCode.CONFIG_NO_ENGINE
+        assert "name an https url, or add plain_http=allowed" in raised.value.message
+        assert KEY not in raised.value.message
+    engine = open_openai("tiny?plain_http=allowed", settings)
+    assert isinstance(engine, OpenAIEngine)
+    assert engine.spec == "openai:tiny?url=http://10.0.0.1/v1&plain_http=allowed"
+
+
+@pytest.mark.parametrize("key", [f"{KEY}\r", f"{KEY}\n", f"{KEY} ", "\t", "sk-\u00e9", "sk-\ud800", "sk-\x00"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated(key: str) -> None:
+    with pytest.raises(RequestRejected) as raised:
+        at("http://127.0.0.1:1/v1", key=key)
+    assert raised.value.code == ErrorCode.CONFIG_NO_ENGINE
+    assert KEY not in "".join(traceback.format_exception(raised.value))
+
+
+def test_what_the_environment_holds_for_others_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: secret-2\nAuthorization: Bearer another")
+    _, server = asked(says_hello, key=KEY)
+    headers = server.calls[0].headers
+    assert set(headers) <= engine_module.HEADERS
+    assert (headers["authorization"], headers["accept-encoding"]) == (f"Bearer {KEY}", "identity")
+    assert not {"org-1", "proj-1", "secret-2"} & set(headers.values())
+
+
+def test_the_vendor_learns_whose_account_it_is() -> None:
+    assert {"openai-organization", "openai-project"} == engine_module.HEADERS_OF_VENDOR - engine_module.HEADERS
+
+
+@pytest.mark.parametrize("packing", ["gzip", "br", "zstd", "deflate, gzip", "rot13"])
+def test_a_packed_answer_is_refused_before_it_is_unpacked(packing: str) -> None:
+    async def play(call: Call, peer: Peer) -> None:
+        head = f"HTTP/1.1 200 OK\r\ncontent-encoding: {packing}\r\ntransfer-encoding: chunked\r\n\r\n"
+        await peer.send(head.encode())
+        # Were it read, this would be megabytes of empty lines.
+        await peer.raw(gzip.compress(b"\n" * 10_000_000))
+        await peer.wait_for_hanging_up()
+
+    fault = fault_of(play)
+    assert (fault.code, fault.was_cut) == (MALFORMED, True)
+    assert f"packed its answer as {packing!r}" in fault.message
+
+
+def test_a_packed_refusal_is_not_unpacked_either() -> None:
+    async def play(call: Call, peer: Peer) -> None:
+        body = gzip.compress(b'{"error": {"message": "unpacked words"}}')
+        head = f"HTTP/1.1 500 No\r\ncontent-encoding: gzip\r\ncontent-length: {len(body)}\r\n\r\n"
+        await peer.send(head.encode() + body)
+
+    fault = fault_of(play)
+    assert (fault.code, "unpacked words" in fault.message) == (BROKEN, False)
+
+
+def test_no_log_of_any_package_holds_the_key(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    asked(says_hello, key=KEY)
+    fault_of(refuses(401), key=KEY)
+    assert caplog.records
+    assert KEY not in caplog.text
 
 
 def test_another_machine_is_not_asked_without_a_key() -> None:

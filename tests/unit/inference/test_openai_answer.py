@@ -1,6 +1,7 @@
 """An answer is what a server has streamed and ended; anything less is a fault that says what it cost."""
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -14,11 +15,14 @@ from remit.core.usage import TokenUsage
 from remit.inference import openai_answer
 from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.openai_answer import FIGURE_MAX, RAN_OUT, STOPPED, Answer, ServerFailed, usage_of
+from remit.inference.openai_faults import BLOT, SECRET_CHARS_MIN, Place
 
 REACHES = [FinishReason]
 
 PLAIN = ModelRequest((user_message("hello"),))
 INFO = ModelInfo("openai:tiny", 1000)
+KEY = "sk-very-secret-0123456789"
+PLACE = Place("tiny", "http://127.0.0.1:1/v1")
 USAGE = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
 USED = TokenUsage(5, 0, 2, 7, 1000, 9)
 
@@ -27,8 +31,8 @@ def delta(value: Any, reason: str | None = None, **more: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": value, "finish_reason": reason, **more}]}
 
 
-def answer(*events: Any, request: ModelRequest = PLAIN) -> tuple[ModelResult, list[StreamChunk]]:
-    taking = Answer(request, INFO)
+def answer(*events: Any, request: ModelRequest = PLAIN, place: Place = PLACE) -> tuple[ModelResult, list[StreamChunk]]:
+    taking = Answer(request, INFO, place)
     chunks = [taking.take(json.dumps(event).encode()) for event in events]
     return taking.result(9), [chunk for chunk in chunks if chunk is not None]
 
@@ -68,6 +72,56 @@ def test_calls_end_an_answer_as_a_proposal_whatever_the_server_calls_it() -> Non
         assert result.finish_reason is FinishReason.TOOL
         assert result.tool_calls == (ToolCall("call-2-1", "look_up", {}),)
         assert chunks == [StreamChunk("Wait.")]
+
+
+SECRETIVE = Place("tiny", "http://127.0.0.1:1/v1", KEY)
+
+
+def test_a_server_that_repeats_the_key_is_not_quoted_in_the_answer() -> None:
+    call = {"index": 0, "id": KEY, "function": {"name": f"n{KEY}", "arguments": json.dumps({"a": KEY})}}
+    result, chunks = answer(
+        delta({"content": f"<{KEY}>", "reasoning": KEY}),
+        delta({"content": KEY[:10]}),
+        delta({"content": KEY[10:], "tool_calls": [call]}, "stop"),
+        place=SECRETIVE,
+    )
+    assert (result.content, result.reasoning) == (f"<{BLOT}>{BLOT}", BLOT)
+    assert result.tool_calls == (ToolCall(BLOT, f"n{BLOT}", {"a": BLOT}),)
+    assert chunks[0] == StreamChunk(f"<{BLOT}>", BLOT)
+
+
+def test_a_key_that_is_no_secret_leaves_answers_as_they_are() -> None:
+    place = Place("tiny", "http://127.0.0.1:1/v1", "x" * (SECRET_CHARS_MIN - 1))
+    assert answer(delta({"content": "x" * 99}, "stop"), place=place)[0].content == "x" * 99
+
+
+def test_a_reason_that_is_the_key_is_not_quoted_either() -> None:
+    for reason in (KEY, "x" * 30 + KEY):
+        with pytest.raises(EngineFault) as raised:
+            answer(delta({}, reason), place=SECRETIVE)
+        assert KEY[:8] not in raised.value.message
+        assert "which nobody knows" in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        {"content": "\u6211"},
+        {"reasoning": "\u6211"},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "\u6211"}}]},
+        {"tool_calls": [{"index": 0}]},
+    ],
+)
+def test_many_small_pieces_cost_no_more_memory_than_their_letters(piece: dict[str, Any]) -> None:
+    taking, event = Answer(PLAIN, INFO, PLACE), json.dumps(delta(piece)).encode()
+    tracemalloc.start()
+    try:
+        for _ in range(20_000):
+            taking.take(event)
+        # Three bytes for a letter, and some room to grow. A list of pieces would take ten times that.
+        assert tracemalloc.get_traced_memory()[0] < 120_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_refusal_is_what_the_model_says() -> None:
@@ -167,7 +221,7 @@ def test_a_piece_of_another_shape_is_refused_with_what_it_cost(event: Any, probl
 @pytest.mark.parametrize("event", [b"{", b"", b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}'])
 def test_a_piece_that_is_no_json_is_refused(event: bytes) -> None:
     with pytest.raises(EngineFault, match=f"a piece of {len(event)} bytes is no JSON"):
-        Answer(PLAIN, INFO).take(event)
+        Answer(PLAIN, INFO, PLACE).take(event)
 
 
 def test_an_answer_that_goes_on_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

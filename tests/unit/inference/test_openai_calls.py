@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.core.tools import ToolCall
-from remit.inference.openai_calls import CALLS_MAX, CallPieces, CallsUnreadable
+from remit.inference.openai_calls import CALLS_MAX, ID_CHARS_MAX, NAME_CHARS_MAX, CallPieces, CallsUnreadable
 
 
 def piece(
@@ -21,6 +21,13 @@ def whole(*deltas: list[dict[str, Any]], answers: int = 0) -> tuple[ToolCall, ..
     for delta in deltas:
         calls.take(delta)
     return calls.whole(answers)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
 
 
 A, B = ToolCall("a", "look_up", {"word": "x"}), ToolCall("b", "count", {"to": 3})
@@ -98,7 +105,7 @@ def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
 @pytest.mark.parametrize(
     ("listed", "problem"),
     [
-        ([piece(0, "a", "look_up", '{"word": ')], "the arguments of 'look_up' are no JSON"),
+        ([piece(0, "a", "look_up", '{"word": ')], "the arguments of call 1 are no JSON"),
         ([piece(0, "a", "look_up", "[1]")], "no JSON object"),
         ([piece(0, "a", "look_up", "null")], "no JSON object"),
         ([piece(0, "a", "look_up", "[" * 100_000)], "no JSON"),
@@ -110,11 +117,41 @@ def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
         (["look_up"], "a piece of a call is a str"),
         ({"0": {}}, "tool_calls is a dict"),
         ([piece(number, f"{number}", "look_up") for number in range(CALLS_MAX + 1)], f"calls_max={CALLS_MAX}"),
+        ([{}] * (CALLS_MAX + 1), f"holds {CALLS_MAX + 1} calls, more than calls_max={CALLS_MAX}"),
+        ([piece(0, "a" * (ID_CHARS_MAX + 1), "look_up")], f"id_chars_max={ID_CHARS_MAX}"),
+        ([piece(0, "a", "n" * (NAME_CHARS_MAX + 1))], f"name_chars_max={NAME_CHARS_MAX}"),
+        ([piece(0, "a", "n" * NAME_CHARS_MAX), piece(0, None, "m")], f"name_chars_max={NAME_CHARS_MAX}"),
+        ([piece(0, "a", "look_up", nested(100_000))], "nested too deeply"),
     ],
 )
 def test_what_makes_no_calls_is_refused(listed: Any, problem: str) -> None:
     with pytest.raises(CallsUnreadable, match=problem):
         whole(listed)
+
+
+def test_calls_are_counted_over_all_events() -> None:
+    calls = CallPieces()
+    calls.take([piece(number, f"{number}", "look_up") for number in range(CALLS_MAX)])
+    with pytest.raises(CallsUnreadable, match=f"more than calls_max={CALLS_MAX} calls"):
+        calls.take([piece(CALLS_MAX, "one more", "look_up")])
+
+
+def test_the_longest_id_and_name_are_taken() -> None:
+    [call] = whole([piece(10**30, "a" * ID_CHARS_MAX, "n" * NAME_CHARS_MAX)])
+    assert (len(call.id), len(call.name)) == (ID_CHARS_MAX, NAME_CHARS_MAX)
+
+
+def test_a_problem_is_told_without_the_words_of_the_server() -> None:
+    with pytest.raises(CallsUnreadable) as raised:
+        whole([piece(0, "a", "secret", "{")])
+    assert "secret" not in str(raised.value)
+
+
+def test_what_nobody_may_keep_is_taken_out_of_every_part_of_a_call() -> None:
+    calls = CallPieces()
+    calls.take([piece(0, "id-secret", "name-secret", '{"word": "sec'), piece(0, arguments='ret"}')])
+    [call] = calls.whole(0, blotted=lambda text: text.replace("secret", "***"))
+    assert call == ToolCall("id-***", "name-***", {"word": "***"})
 
 
 def test_a_call_whose_arguments_never_began_may_be_cut() -> None:
@@ -129,4 +166,4 @@ def test_a_call_whose_arguments_never_began_may_be_cut() -> None:
 
 
 def test_the_length_of_the_pieces_is_told() -> None:
-    assert CallPieces().take([piece(0, "a", "look_up", "{}"), piece(1, "b", "count", "{}")]) == 16
+    assert CallPieces().take([piece(0, "a", "look_up", "{}"), piece(1, "b", "count", "{}")]) == 18

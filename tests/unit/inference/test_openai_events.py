@@ -53,6 +53,20 @@ def test_an_event_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
         events(*[b"data: 123456789\n"] * 11)
 
 
+@pytest.mark.parametrize("line", [b"data:\n", b"error: \r\n"])
+def test_an_event_of_empty_lines_has_an_end_too(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_events, "EVENT_BYTES_MAX", 100)
+    with pytest.raises(StreamTooLong, match="an event goes on behind event_bytes_max=100"):
+        events(line * 30)
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_a_mark_of_the_byte_order_is_no_part_of_the_first_event(cut: int) -> None:
+    marked = b"\xef\xbb\xbf" + STREAM[STREAM.index(b"data") :]
+    assert events(marked[:cut], marked[cut:]) == EVENTS
+    assert events(b"data: one\n\n\xef\xbb\xbfdata: two\n\n") == [b"one"]
+
+
 def test_a_stream_without_an_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_events, "STREAM_BYTES_MAX", 100)
     with pytest.raises(StreamTooLong, match="stream_bytes_max=100"):

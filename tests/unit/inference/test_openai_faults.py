@@ -24,7 +24,7 @@ KEY = "sk-very-secret-0123456789"
 PLACE = Place("tiny", "http://host/v1", KEY)
 
 UNAVAILABLE, BROKEN = ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR
-EXCEEDED, MALFORMED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED, ErrorCode.INFERENCE_MALFORMED_RESPONSE
+EXCEEDED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED
 
 
 def status(code: int, body: Any = None, **headers: str) -> EngineFault:
@@ -153,7 +153,6 @@ def named(name: str, cause: BaseException | None = None) -> Exception:
         (named("TransportError"), BROKEN, True, "was lost"),
         (named("TransportError", ssl.SSLWantReadError()), BROKEN, True, "was lost"),
         (named("ReadError", ssl.SSLError("bad record")), BROKEN, True, "was lost"),
-        (named("DecodingError"), MALFORMED, True, "compression is broken"),
     ],
 )
 def test_a_broken_connection_has_its_code(error: Exception, code: ErrorCode, was_cut: bool, way_out: str) -> None:

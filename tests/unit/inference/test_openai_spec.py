@@ -5,9 +5,11 @@ import pytest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import Price
 from remit.inference.openai_spec import (
+    ALLOWED,
     CONTEXT_WINDOW_DEFAULT,
     CONTEXT_WINDOW_MAX,
     MODEL_CHARS_MAX,
+    PLAIN_HTTP,
     PRICE_USD_MAX,
     URL_CHARS_MAX,
     VENDOR_URL,
@@ -70,6 +72,7 @@ def test_another_machine_has_an_unknown_price_unless_it_is_named(host: str) -> N
         "m?url=http://[::1]:8080/v1",
         f"m?url={HERE}&price=0.15/0.60&window=128000",
         "m?price=0/0.000001",
+        "m?url=http://10.0.0.1/v1&plain_http=allowed",
         "m?url=https%3A%2F%2Fhost.example%2Fa%252Fb%2Fv1",
     ],
 )
@@ -117,6 +120,10 @@ def test_options_of_another_form_are_refused(rest: str) -> None:
         "http://host:0/v1",
         "http://host:99999/v1",
         "http://[::1/v1",
+        "http://[::1%2525lo]/v1",
+        "http://\u217cocalhost/v1",
+        "http://127\u30020.0.1/v1",
+        "http://local;host/v1",
         "http://ho st/v1",
         "http://host/%0av1",
         "http://host/" + "a" * URL_CHARS_MAX,
@@ -140,7 +147,10 @@ def test_a_url_that_goes_on_behind_its_path_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize(
     "price",
-    ["", "1", "1/2/3", "a/b", "-1/1", "1/-0.5", "nan/1", "1/inf", "0.0000001/1", f"{PRICE_USD_MAX}.1/1", "/"],
+    [
+        *("", "1", "1/2/3", "a/b", "-1/1", "1/-0.5", "nan/1", "1/inf", "0.0000001/1", f"{PRICE_USD_MAX}.1/1", "/"),
+        *("1e999999/1", "1e-9999999/1", "1_0/1", "\u0661/1", "9999999/1"),
+    ],
 )
 def test_a_price_that_is_none_is_refused(price: str) -> None:
     assert "dollars per million tokens, such as 0.15/0.60" in refusal(f"m?price={price}")
@@ -149,6 +159,22 @@ def test_a_price_that_is_none_is_refused(price: str) -> None:
 @pytest.mark.parametrize("window", ["", "0", "-1", "1.5", "many", str(CONTEXT_WINDOW_MAX + 1), "9" * 13, "٣"])
 def test_a_window_that_is_none_is_refused(window: str) -> None:
     assert f"from 1 to {CONTEXT_WINDOW_MAX}" in refusal(f"m?window={window}")
+
+
+@pytest.mark.parametrize("url", [HERE, "http://[::1]/v1", "https://host.example/v1", "HTTPS://10.0.0.1/v1"])
+def test_ones_own_machine_and_an_encrypted_connection_are_private(url: str) -> None:
+    assert read(f"m?url={url}").is_private
+
+
+@pytest.mark.parametrize("url", ["http://host.example/v1", "HTTP://10.0.0.1/v1", "http://localhost.example/v1"])
+def test_another_machine_without_encryption_is_not_private_unless_the_spec_allows_it(url: str) -> None:
+    assert not read(f"m?url={url}").is_private
+    assert read(f"m?url={url}&{PLAIN_HTTP}={ALLOWED}").is_private
+
+
+@pytest.mark.parametrize("value", ["", "no", "yes", "Allowed"])
+def test_plain_http_is_allowed_by_one_word_alone(value: str) -> None:
+    assert f"write {PLAIN_HTTP}={ALLOWED}" in refusal(f"m?{PLAIN_HTTP}={value}")
 
 
 def test_the_largest_window_and_the_largest_price_are_taken() -> None:

@@ -81,8 +81,8 @@ BROKEN: dict[str, tuple[Graph, int, GraphFault, tuple[str, ...]]] = {
         GraphFault.ASK_MISPLACED,
         ("think", "act"),
     ),
-    "an ask for two shapes": (
-        graph(changed(THINK, ask=Ask(schema="{}", grammar='root ::= "yes"'))),
+    "an ask for a call and for a shape": (
+        graph(changed(THINK, ask=Ask(schema="{}", must_call=True))),
         0,
         GraphFault.ASK_CONTRADICTORY,
         ("think",),

@@ -16,7 +16,7 @@ from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, RequestRejected
 from remit.core.goal import Goal
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
-from remit.core.inference import CALL_HINT_BYTES_MAX, ModelInfo, ModelResult
+from remit.core.inference import CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX, ModelInfo, ModelResult
 from remit.core.manifest import Manifest
 from remit.core.messages import Message, Role, assistant_message, tool_message, user_message
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, digest_of, replace
@@ -461,11 +461,14 @@ class TestTheFirstArrival:
         assert facts.started(manifest, []).messages_tokens_bound == len("please") + MESSAGE_TOKENS_OVERHEAD
         assert facts.started(manifest_of(), []).offer_tokens_bound > 0
 
-    def test_a_model_that_calls_by_grammar_is_told_how(self, facts: Facts) -> None:
-        manifest = manifest_of()
-        small = replace(manifest, models=(ModelInfo("small", calls_by_grammar=True),))
-        bounds = [facts.started(one, []).offer_tokens_bound for one in (manifest, small)]
-        assert bounds[1] - bounds[0] == CALL_HINT_BYTES_MAX
+    def test_a_model_that_calls_by_grammar_is_told_how_and_has_a_template(self, facts: Facts) -> None:
+        small = (ModelInfo("small", calls_by_grammar=True),)
+        with_tools, without = manifest_of(), manifest_of(tools=())
+        bounds = [
+            facts.started(replace(one, models=small), []).offer_tokens_bound - facts.started(one, []).offer_tokens_bound
+            for one in (with_tools, without)
+        ]
+        assert bounds == [TEMPLATE_TOKENS_MAX + CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX]
 
     def test_the_bound_of_a_message_covers_every_field(self, facts: Facts) -> None:
         plain = bound_of(facts, assistant_message("text"))

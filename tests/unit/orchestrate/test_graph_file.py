@@ -251,11 +251,11 @@ def test_an_ask_holds_what_its_node_wants_of_the_model() -> None:
     assert node.ask == Ask("Sort it.", ("look",), must_call=True, max_tokens=9, sees=Sees.RESULTS)
 
 
-@pytest.mark.parametrize("schema", ["{type: object, required: [a]}", """'{"required":["a"],"type":"object"}'"""])
+@pytest.mark.parametrize("schema", ["{type: object, required: [a]}", """'{"type":"object","required":["a"]}'"""])
 def test_a_schema_is_written_as_a_mapping_or_as_its_text(schema: str) -> None:
     node = parse_graph(ASKING.replace("{ask}", f"{{schema: {schema}}}"), "flow.yaml").nodes[0]
     assert node.ask is not None
-    assert node.ask.schema == '{"required":["a"],"type":"object"}'
+    assert node.ask.schema == '{"type":"object","required":["a"]}'
 
 
 @pytest.mark.parametrize(

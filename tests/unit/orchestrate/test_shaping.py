@@ -1,6 +1,9 @@
 """Requests are made to suit their engine, and answers are read by what they had to be."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from remit.constraint.calls import EXAMPLES
 from remit.constraint.gbnf import GRAMMAR_INVALID
 from remit.constraint.matching import Fit, read_with
+from remit.constraint.notation import GRAMMAR_UNCHECKABLE, is_gbnf
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind, Sees
@@ -31,6 +35,7 @@ from remit.orchestrate.shaping import (
     shaped,
 )
 from remit.rerank.router import Scored
+from tests.unit.inference.tiny_model import write_tiny_model
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 NATIVE = ModelInfo("native")
@@ -201,6 +206,12 @@ def test_a_call_that_is_demanded_is_made_whatever_the_words_say() -> None:
 
 # Shapes of answers.
 
+# So many references, each to the next, that following them would fill the stack.
+CHAINED: dict[str, Any] = {
+    "$ref": "#/$defs/0",
+    "$defs": {**{str(n): {"items": {"$ref": f"#/$defs/{n + 1}"}} for n in range(2000)}, "2000": {}},
+}
+
 
 def test_a_schema_becomes_a_bounded_grammar_and_stays_beside_it() -> None:
     request = ModelRequest(CALLED, (), schema={"type": "string"})
@@ -211,9 +222,18 @@ def test_a_schema_becomes_a_bounded_grammar_and_stays_beside_it() -> None:
     assert "Answer in words" not in str(shape.request.messages[-1].content)
 
 
-def test_a_schema_that_makes_no_grammar_is_left_to_the_engine() -> None:
-    shape = shaped(ModelRequest(REQUEST.messages, (), schema={"type": "sentence"}), given(words="hello"))
-    assert (shape.request.schema, shape.request.grammar) == ({"type": "sentence"}, "")
+@pytest.mark.parametrize("schema", [{"type": "sentence"}, CHAINED])
+def test_a_schema_that_makes_no_grammar_reaches_no_engine_that_would_make_one(schema: dict[str, Any]) -> None:
+    shape = shaped(ModelRequest(REQUEST.messages, (), schema=schema), given(words="hello"))
+    assert (shape.request.schema, shape.request.grammar) == (None, "")
+
+
+def test_a_shape_that_cannot_be_checked_here_is_no_shape_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llguidance", None)
+    for wish in ({"schema": {"type": "boolean"}}, {"grammar": 'root ::= "yes"'}):
+        with pytest.raises(RequestRejected) as raised:
+            shaped(ModelRequest(REQUEST.messages, **wish), given(words="hello"))
+        assert raised.value.code == GRAMMAR_UNCHECKABLE
 
 
 @pytest.mark.parametrize("info", [NATIVE, BY_GRAMMAR])
@@ -221,10 +241,42 @@ def test_a_grammar_reaches_the_engine_only_when_it_is_one(info: ModelInfo) -> No
     request = ModelRequest(REQUEST.messages, (), grammar='root ::= "yes"')
     assert not is_plain(request, info)
     shape = shaped(request, given(info, words="hello"))
-    assert (shape.request.grammar, shape.grammar) == ('root ::= "yes"', 'root ::= "yes"')
+    assert shape.request.grammar == shape.grammar
+    # Who calls by grammar decodes with llguidance, which cannot be led astray.
+    assert is_gbnf(shape.grammar) is not info.calls_by_grammar
+    assert [read_with(shape.grammar, text).fit for text in ("yes", "no")] == [Fit.FITS, Fit.BROKEN]
     with pytest.raises(RequestRejected) as raised:
         shaped(ModelRequest(REQUEST.messages, (), grammar="root ::= x"), given(info))
     assert raised.value.code == GRAMMAR_INVALID
+
+
+# Each letter doubles the ways in which llama.cpp reads on; forty of them would hold it, and the process, for days.
+DOUBLING = """
+import asyncio, sys
+from pathlib import Path
+from remit.core.inference import ModelRequest
+from remit.core.messages import user_message
+from remit.inference.local import LocalEngine
+from remit.orchestrate.shaping import Circumstances, shaped
+
+engine = LocalEngine(Path(sys.argv[1]))
+grammar = 'root ::= more\\nmore ::= "a" more "x" | "a" more "y" | "a"{40}'
+request = ModelRequest((user_message("go on"),), grammar=grammar, max_tokens=45)
+given = Circumstances(engine.model_info(), None, "go on", frozenset(), must_call=False)
+shape = shaped(request, given)
+try:
+    asyncio.run(engine.infer(shape.request, lambda chunk: print(chunk.text, end="")))
+except Exception as fault:
+    print(fault)
+"""
+
+
+@pytest.mark.slow
+def test_an_ambiguous_grammar_does_not_hold_the_process(tmp_path: Path) -> None:
+    path = write_tiny_model(tmp_path / "tiny.gguf", tokenizer__ggml__add_space_prefix=False)
+    command = [sys.executable, "-c", DOUBLING, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout[:40]) == (0, "a" * 40), done.stdout + done.stderr
 
 
 # Reading.

@@ -35,6 +35,13 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("approve", "answering:approve", "Say yes to what a run asks, and let it go on."),
         Entry("reject", "answering:reject", "Say no to what a run asks, and let it go on."),
     ),
+    "Checking": (
+        Entry(
+            "constrain",
+            "constraining:constrain",
+            "Make what a model said into a value that fits a schema: parse, repair, match enums, validate.",
+        ),
+    ),
     "Looking": (
         Entry("runs", "reading:runs", "List the runs, newest first."),
         Entry(

@@ -83,11 +83,13 @@ async def _status(system: "System", response: SystemResponse) -> str:
     return (await system.archive.told(response.run_id)).explanation.standing.status
 
 
-def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: str) -> None:
+def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: str = "") -> None:
     run = f"run {response.run_id}"
     if response.error is not None:
         terminal.remark(f"{run} ended as {response.terminal_code} ({response.error.code}): {response.error.message}")
-        if response.content:
+        if response.content and response.content == said:
+            terminal.remark("not accepted as an answer, although it was said")
+        elif response.content:
             rest = "" if len(response.content) <= LINE_CHARS_MAX else f"; all of it: remit show {response.run_id}"
             terminal.remark(f"not accepted as an answer: {plain(response.content, LINE_CHARS_MAX)}{rest}")
     for warning in response.warnings:

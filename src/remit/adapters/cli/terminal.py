@@ -60,6 +60,11 @@ class Terminal:
         return self._out is not None and self._out.isatty()
 
     @property
+    def is_heard(self) -> bool:
+        """Whether there is anybody to answer; whoever answers without end stops when there is not."""
+        return self._out is not None
+
+    @property
     def descriptor(self) -> int | None:
         """Where stdout leads, for a command that answers in its stead; None where nobody can be answered."""
         try:

@@ -78,7 +78,7 @@ def _offer(name: str) -> Offer:
     if not name:
         message = f"{BUILTIN_PREFIX!r} names no tool; there are {known}"
         raise RequestRejected(BUILTIN_UNKNOWN, message, {"known": list(OFFERS)})
-    near = get_close_matches(name, OFFERS, n=1, cutoff=0.0)[0]
+    near = get_close_matches(name.lower(), OFFERS, n=1, cutoff=0.0)[0]
     message = f"there is no builtin tool {name[:80]!r}; did you mean {near!r}? There are {known}"
     raise RequestRejected(BUILTIN_UNKNOWN, message, {"name": name[:80], "nearest": near, "known": list(OFFERS)})
 
@@ -131,7 +131,7 @@ def _root(value: str) -> str:
     if not value:
         raise _invalid("files", "needs the folder that may be reached; write files=./notes, or files=. for this one")
     root = _resolved(value)
-    if not root.is_dir():
+    if not _is_there(root, Path.is_dir):
         raise _invalid(value, "is no folder; name one that is there")
     if root == Path(root.anchor) or any(root.is_relative_to(folder) for folder in ROOTS_REFUSED):
         raise _invalid(value, "is the whole disk or a folder of the system; name a folder of files")
@@ -144,7 +144,7 @@ def _database(value: str) -> str:
     if not value:
         raise _invalid("sqlite_query", "needs the file that may be asked; write sqlite_query=shop.db")
     file = _resolved(value)
-    if not file.is_file():
+    if not _is_there(file, Path.is_file):
         raise _invalid(value, "is no file; name a database that is there")
     if file.name.casefold() == STORE_MARK:
         raise _invalid(value, "belongs to a store of remit, which no tool may reach; name another database")
@@ -152,14 +152,15 @@ def _database(value: str) -> str:
 
 
 def _hosts(value: str) -> str:
-    from remit.tool.builtin.targets import allowed_host
+    from remit.tool.builtin.targets import allowed_host, check_public
 
     if not value:
         return ""
     try:
         hosts = [allowed_host(host) for host in value.split("+")]
+        check_public(hosts)
     except ToolRefused as refused:
-        message = f"http_get={value[:80]}: {refused.message}"
+        message = f"http_get={value[:80]!a}: {refused.message}"
         raise RequestRejected(BUILTIN_VALUE_INVALID, message, {"value": value[:80]}) from refused
     return "+".join(f"{_bracketed(one.host)}:{one.port}" if one.port else _bracketed(one.host) for one in hosts)
 
@@ -170,9 +171,20 @@ def _bracketed(host: str) -> str:
 
 def _resolved(value: str) -> Path:
     try:
-        return Path(value).resolve()
+        path = Path(value).resolve()
+        # A run writes its places down, and what is no text cannot be.
+        str(path).encode()
     except (OSError, ValueError, RuntimeError) as error:
         raise _invalid(value, f"cannot be found ({type(error).__name__}); correct it") from error
+    return path
+
+
+def _is_there(path: Path, is_kind: Callable[[Path], bool]) -> bool:
+    try:
+        return is_kind(path)
+    except OSError:
+        # A name that is too long, or a folder on the way that may not be entered.
+        return False
 
 
 def _invalid(value: str, problem: str) -> RequestRejected:

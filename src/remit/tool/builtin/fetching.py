@@ -10,13 +10,14 @@ Rule 4: nothing is decompressed. Nobody asks for it, and whoever sends it anyway
 
 import http.client
 import io
+import os
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from ipaddress import ip_address
 from time import monotonic
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from remit.tool.builtin.addresses import Address, Network, is_reachable
 from remit.tool.builtin.refusing import ToolRefused, shown
 from remit.tool.builtin.targets import Target, refused_host
 from remit.tool.cancelling import CancelToken
-from remit.tool.threads import threads
+from remit.tool.threads import Threads
 
 HTTP_NOT_RESOLVED = "HTTP_NOT_RESOLVED"
 HTTP_NOT_CONNECTED = "HTTP_NOT_CONNECTED"
@@ -117,16 +118,25 @@ def checked_addresses(target: Target, networks: Sequence[Network], deadline: Dea
 def _resolved(target: Target, deadline: Deadline) -> list[Address]:
     # A look-up cannot be interrupted, so it has a thread of its own, which is left behind if it takes too long.
     look_up = partial(socket.getaddrinfo, target.host, target.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
-    future = threads().submit(look_up)
-    while not wait([future], min(deadline.left_s(), WAIT_MS_MAX / 1000)).done:
-        pass
+    future = _resolvers(os.getpid()).submit(look_up)
     try:
+        while not wait([future], min(deadline.left_s(), WAIT_MS_MAX / 1000)).done:
+            pass
         rows = future.result()
     except (OSError, UnicodeError):
         message = f"host {shown(target.host)} cannot be resolved; check its spelling"
         raise ToolRefused(HTTP_NOT_RESOLVED, message) from None
+    finally:
+        # One that nobody began is not begun any more.
+        future.cancel()
     # A scope behind the address is kept, so that it can be refused.
     return list(dict.fromkeys(ip_address(row[4][0]) for row in rows))
+
+
+@cache
+def _resolvers(pid: int) -> Threads:
+    """The threads that look names up. Those of the tools may all be taken, by fetches that wait for this very answer."""
+    return Threads()
 
 
 @contextmanager
@@ -192,7 +202,7 @@ def _answer(connection: socket.socket, target: Target, deadline: Deadline) -> An
         _check_encodings(response, target)
         body = bytearray()
         # One byte more than is kept tells whether there is more.
-        while (room := BODY_BYTES_MAX + 1 - len(body)) and (part := response.read(min(room, _READ_BYTES))):
+        while (room := BODY_BYTES_MAX + 1 - len(body)) > 0 and (part := response.read(min(room, _READ_BYTES))):
             body += part
         return Answer(
             status=response.status,

@@ -168,24 +168,22 @@ def _write_file(root: Root) -> Tool:
 
 def _excerpt(path: str, text: str, first_line: int) -> Reading:
     """As many whole lines as fit, and at least a piece of one."""
-    lines = _lines(text)
-    if first_line > max(len(lines), 1):
-        message = f"{shown(path)} has {len(lines)} lines, and first_line={first_line} is beyond them; begin earlier"
+    total = _line_count(text)
+    if first_line > max(total, 1):
+        message = f"{shown(path)} has {total} lines, and first_line={first_line} is beyond them; begin earlier"
         raise ToolRefused(FILE_NOT_TEXT, message)
-    taken: list[str] = []
-    size = 0
-    for line in lines[first_line - 1 :]:
-        if size + len(line) > READ_CHARS_MAX:
-            break
-        taken.append(line)
-        size += len(line)
-    cut = "".join(taken) if taken else "".join(lines[first_line - 1 : first_line])[:READ_CHARS_MAX]
-    last_line = first_line + max(len(taken), 1) - 1
-    is_complete = first_line - 1 + len(taken) == len(lines)
-    return Reading(path, cut, first_line, last_line, len(lines), is_complete)
+    # No list of lines is made: of millions of short ones it would take a hundred times the memory of their text.
+    start = 0
+    for _ in range(first_line - 1):
+        start = text.index("\n", start) + 1
+    most = start + READ_CHARS_MAX
+    end = len(text) if len(text) <= most else text.rfind("\n", start, most) + 1
+    # Where not even one line ends within the limit, its beginning is shown.
+    cut = text[start : end or most]
+    last_line = first_line + max(_line_count(cut), 1) - 1
+    return Reading(path, cut, first_line, last_line, total, is_complete=end == len(text))
 
 
-def _lines(text: str) -> list[str]:
+def _line_count(text: str) -> int:
     """The lines as editors count them: other separators of Unicode are part of a line."""
-    parts = text.split("\n")
-    return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+    return text.count("\n") + (text[-1:] not in ("", "\n"))

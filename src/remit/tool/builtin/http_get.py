@@ -32,6 +32,8 @@ TIMEOUT_MS = 30_000
 
 # The longest registered name has fewer; a header may be as long as a page.
 TYPE_CHARS_MAX = 128
+# So have the names of charsets; what Python does not know it remembers for ever, however long it is.
+CHARSET_CHARS_MAX = 32
 
 TEXT_TYPES = frozenset(
     {
@@ -135,7 +137,7 @@ def _charset(options: str) -> str:
         name, _, value = option.strip().partition("=")
         if name.strip().lower() == "charset":
             try:
-                found = codecs.lookup(value.strip().strip("\"'")).name
+                found = codecs.lookup(value.strip().strip("\"'")[:CHARSET_CHARS_MAX]).name
             except (LookupError, ValueError):
                 break
             return found if found in CHARSETS else "utf-8"

@@ -2,8 +2,10 @@
 
 Rule 1: there is no way up. A path with '..', a leading '/', a NUL or a hidden name is refused before anything is opened.
 Rule 2: a path means what it looks like: characters that nobody sees and names that a file system could fold are refused.
+        Some of them pass over such characters, take wide letters for plain ones, or know a file by a short name as well.
 """
 
+import re
 import unicodedata
 
 from remit.tool.builtin.refusing import ToolRefused, shown
@@ -40,14 +42,16 @@ def problem_of(name: str) -> str:
     """What is wrong with one name of a path, or nothing."""
     if name == "..":
         return "goes up with '..'; everything lies below the root"
-    # Some file systems take characters for others that look alike; then a wide dot would hide a file, too.
-    if unicodedata.normalize("NFKC", name).startswith("."):
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    if folded.startswith("."):
         return "has a name that begins with '.'; hidden files are out of reach"
-    if any(unicodedata.category(character) in _UNSEEN for character in name):
+    if _IGNORED.search(name) or any(unicodedata.category(character) in _UNSEEN for character in name):
         return "holds characters that nobody sees; use plain letters"
+    if _SHORT_NAME.fullmatch(folded):
+        return "looks like the short name of another file; use the long one"
     if "\\" in name:
         return "holds a backslash; separate names with '/'"
-    if name.casefold() == STORE_MARK:
+    if folded == STORE_MARK:
         return f"names {STORE_MARK!r}, which belongs to a store of remit"
     if len(name.encode()) > NAME_BYTES_MAX:
         return f"has a name of {len(name.encode())} bytes, more than name_bytes_max={NAME_BYTES_MAX}"
@@ -56,6 +60,12 @@ def problem_of(name: str) -> str:
 
 # Controls (NUL and newline among them), directions and joiners, lone surrogates, and the separators of lines.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+# What Unicode lets a program pass over, as far as it is a letter or a mark: joiners, fillers and selectors.
+_IGNORED = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# Eight letters and three: how file systems of another kind also call what is hidden, such as GIT~1.
+_SHORT_NAME = re.compile(r"[^.~]{1,7}~[0-9]{1,6}(?:\.[^.]{0,3})?")
 
 
 def joined(folder: str, name: str = "") -> str:

@@ -34,7 +34,8 @@ def combined(sign: str, left: Number, right: Number) -> Number:
         raise _undefined(f"division by zero in {shown(sign)}; the divisor must not be 0")
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return exact(Fraction(_OPERATORS[sign](left, right)))
-    return _finite(_OPERATORS[sign](_float(left), _float(right)))
+    # A fraction that is not zero may be so as a float.
+    return _finite(_guarded(lambda: _OPERATORS[sign](_float(left), _float(right))))
 
 
 _OPERATORS: Mapping[str, Callable[..., Any]] = {
@@ -100,13 +101,13 @@ def _finite(value: float) -> float:
 
 
 def _guarded(calculate: Callable[[], float]) -> float:
-    """What a function of the math module returns; what it cannot do is said in our words."""
+    """What a calculation with floats comes to; what cannot be calculated is said in our words."""
     try:
         return calculate()
     except OverflowError:
         return _finite(math.inf)
-    except ValueError:
-        raise _undefined("the function is not defined there; use another value") from None
+    except (ValueError, ZeroDivisionError):
+        raise _undefined("it is not defined there, or divides by what is as good as 0; use another value") from None
 
 
 def applied(name: str, function: "Function", values: list[Number]) -> Number:

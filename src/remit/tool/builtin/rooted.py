@@ -4,13 +4,12 @@ Rule 1: a path is opened one name after the other, each relative to the folder b
         checked is what is open, so a link that is swapped in between leads nowhere.
 Rule 2: only regular files with one name are read. What is no file is told from its open descriptor, and opening never waits.
 Rule 3: no other file system and no store of remit is entered, even where one lies beneath the root.
-Rule 4: a file is written under a name of its own, made durable and then renamed: nobody ever sees half of it.
+Rule 4: what is looked at and what is written happens in one turn; `remit.tool.builtin.placing` says how it is written.
 """
 
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from remit.tool.builtin.paths import STORE_MARK, invalid_path, names_of, problem_of
+from remit.tool.builtin.placing import check_room, put, turn_in
 from remit.tool.builtin.refusing import ToolRefused, shown
 
 FILE_NOT_FOUND = "FILE_NOT_FOUND"
@@ -33,13 +33,9 @@ FILE_BYTES_MAX = 4 * 1024 * 1024
 # Listing a folder goes through so many names before it gives up.
 NAMES_MAX = 10_000
 
-# Before the name of a file that is not yet complete; hidden, so nobody reads one that a crash left behind.
-PARTIAL_MARK = ".remit-partial-"
-
 # O_NONBLOCK keeps the opening of a pipe from waiting; regular files do not know it.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
-_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES = 65_536
 
 
@@ -84,7 +80,7 @@ class Root:
     def write(self, path: str, data: bytes, *, if_exists: IfExists) -> bool:
         """Put a file there, in one piece; folders on the way are made. Whether anything had to be changed."""
         *folders, name = self._file_names(path)
-        with self._entered(tuple(folders), path, _make_folder) as descriptor:
+        with self._entered(tuple(folders), path, _make_folder) as descriptor, turn_in(descriptor):
             known = _stat(descriptor, name, path)
             if known is not None:
                 _check_regular(known, path)
@@ -94,7 +90,8 @@ class Root:
                     message = f"{shown(path)} exists with another content; say if_exists='replace' to replace it"
                     raise ToolRefused(FILE_EXISTS, message)
             with _told(path):
-                _put(descriptor, name, data, known)
+                check_room(descriptor, len(data), path)
+                put(descriptor, name, data, known)
         return True
 
     def _file_names(self, path: str) -> tuple[str, ...]:
@@ -220,29 +217,6 @@ def _read(descriptor: int, path: str) -> bytes:
             raise ToolRefused(FILE_TOO_LARGE, message)
         parts.append(part)
     return b"".join(parts)
-
-
-def _put(folder: int, name: str, data: bytes, known: os.stat_result | None) -> None:
-    partial = PARTIAL_MARK + secrets.token_hex(8)
-    descriptor = os.open(partial, _MAKE, 0o666, dir_fd=folder)
-    try:
-        try:
-            if known is not None:
-                # What others may do with the file stays as it was; to run as its owner is not inherited.
-                os.fchmod(descriptor, stat.S_IMODE(known.st_mode) & 0o777)
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        # A rename replaces a link that has come to stand there, and never follows it.
-        os.replace(partial, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial, dir_fd=folder)
-        raise
-    os.fsync(folder)
 
 
 @contextmanager

@@ -84,7 +84,8 @@ class Search:
             yield from (joined(here, entry.name) for entry in found.entries if not entry.is_folder)
             deeper = [joined(here, entry.name) for entry in found.entries if entry.is_folder]
             if len(names_of(here)) < SEARCHED_DEPTH_MAX:
-                waiting += deeper
+                # One more than will be looked at tells that there are more; the rest need not be remembered.
+                waiting += deeper[: SEARCHED_FOLDERS_MAX + 1 - folders - len(waiting)]
             else:
                 self._skipped += len(deeper)
         self._is_complete = self._is_complete and not waiting
@@ -98,9 +99,20 @@ class Search:
         except ToolRefused:
             self._skipped += 1
             return
-        for number, line in enumerate(text.split("\n"), start=1):
+        if self._needle not in text.casefold():
+            return
+        for number, line in enumerate(_lines(text), start=1):
             if self._needle in line.casefold():
                 if len(self._matches) >= MATCHES_MAX:
                     self._is_complete = False
                     return
                 self._matches.append(Match(path, number, line[:MATCH_CHARS_MAX]))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One line after the other; a list of millions of short ones would take many times the memory of their text."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]

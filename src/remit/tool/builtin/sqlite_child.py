@@ -45,8 +45,9 @@ LOCK_WAIT_MS = 1_000
 # Any value while the query runs. Larger ones are data sets of their own.
 VALUE_BYTES_MAX = 1_000_000
 SQL_CHARS_MAX = 10_000
-# The memory of the whole process, interpreter included; sorting and grouping happen in it, and never on the disk.
-MEMORY_BYTES_MAX = 512 * 1024 * 1024
+# The memory of the whole process, interpreter included; sorting and grouping happen in it, and never on the disk. A few
+# such processes run at a time, so it is a small part of what a small machine has.
+MEMORY_BYTES_MAX = 256 * 1024 * 1024
 # Beyond the time of the query: starting, and functions that do not look at the clock.
 CPU_S_MAX = 8
 # A database that is written beside us keeps a small file for its readers; nothing else is ever written.
@@ -178,8 +179,8 @@ def _asked(file: str, ask: Callable[[sqlite3.Connection], dict[str, Any]]) -> di
         raise Refusal(SQLITE_TOO_LARGE, f"the query needs more than memory_bytes_max={MEMORY_BYTES_MAX}") from None
     except sqlite3.Error as error:
         raise _refusal(error, name) from None
-    except (sqlite3.Warning, UnicodeEncodeError) as error:
-        # How older versions of Python say that there is more than one statement; and a text that is no Unicode.
+    except (sqlite3.Warning, UnicodeError) as error:
+        # How older versions of Python say that there is more than one statement; and texts and names that are no Unicode.
         raise Refusal(SQLITE_INVALID, str(error)[:MESSAGE_CHARS_MAX]) from None
 
 

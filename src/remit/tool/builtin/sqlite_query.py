@@ -2,7 +2,8 @@
 
 Rule 1: a query runs in a process of its own, which bounds itself and is killed when it does not end: some functions of the
         engine cannot be interrupted, and its memory is not ours to give.
-Rule 2: which file is asked was said once by the operator. A model sees its tables, never its path.
+Rule 2: only a few queries run at a time, whoever asks: a model may ask a hundred at once, and each may take all it is given.
+Rule 3: which file is asked was said once by the operator. A model sees its tables, never its path.
 """
 
 import json
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from threading import BoundedSemaphore
 from time import monotonic
 from typing import Annotated, Any, Literal
 
@@ -29,6 +31,10 @@ CHILD_MS_MAX = 12_000
 TIMEOUT_MS = 15_000
 # How often a cancelled call is looked for.
 LOOK_MS = 50
+# As many processes at a time in all runs together; each may take 256 MiB and a core.
+QUERIES_MAX = 4
+
+_SLOTS = BoundedSemaphore(QUERIES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,23 @@ def sqlite_tools(file: Path) -> tuple[Tool, ...]:
 
 def answered(job: dict[str, str], token: CancelToken, *, child_ms_max: int = CHILD_MS_MAX) -> dict[str, Any]:
     """What the child answers to a job; raises ToolRefused when that is a refusal, or nothing at all."""
+    ends_s = monotonic() + child_ms_max / 1000
+    _wait_for_a_slot(token, ends_s)
+    try:
+        return _outcome(_asked(json.dumps(job).encode(), token, ends_s, child_ms_max))
+    finally:
+        _SLOTS.release()
+
+
+def _wait_for_a_slot(token: CancelToken, ends_s: float) -> None:
+    while not _SLOTS.acquire(timeout=LOOK_MS / 1000):
+        token.raise_if_cancelled()
+        if monotonic() > ends_s:
+            message = f"queries_max={QUERIES_MAX} other queries are running; ask again, and for less at a time"
+            raise ToolRefused(SQLITE_TOO_SLOW, message)
+
+
+def _asked(job: bytes, token: CancelToken, ends_s: float, child_ms_max: int) -> bytes:
     # -I and -S: no environment, no packages, nothing of the working directory.
     process = subprocess.Popen(  # noqa: S603  # our own interpreter and file, and no shell
         [sys.executable, "-I", "-S", str(CHILD)],
@@ -100,14 +123,14 @@ def answered(job: dict[str, str], token: CancelToken, *, child_ms_max: int = CHI
     )
     with process:
         try:
-            told = _told(process, json.dumps(job).encode(), token, child_ms_max)
+            return _told(process, job, token, ends_s, child_ms_max)
         finally:
             process.kill()
-    return _outcome(told)
 
 
-def _told(process: "subprocess.Popen[bytes]", job: bytes, token: CancelToken, child_ms_max: int) -> bytes:
-    ends_s = monotonic() + child_ms_max / 1000
+def _told(
+    process: "subprocess.Popen[bytes]", job: bytes, token: CancelToken, ends_s: float, child_ms_max: int
+) -> bytes:
     rest: bytes | None = job
     while True:
         try:

@@ -8,10 +8,11 @@ Rule 3: without a list of hosts every public host may be asked, at the two stand
 
 import re
 from collections.abc import Sequence
-from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import quote
 
+from remit.tool.builtin.addresses import is_public
 from remit.tool.builtin.refusing import ToolRefused, shown
 
 HTTP_URL_INVALID = "HTTP_URL_INVALID"
@@ -104,6 +105,17 @@ def allowed_host(text: str) -> AllowedHost:
     if authority is None or (authority["port"] and not 0 < int(authority["port"]) < 65_536):
         raise _invalid(text, "is no host; write HOST or HOST:PORT, without a scheme and a path")
     return AllowedHost(_host_of(authority["host"], text), int(authority["port"] or 0))
+
+
+def check_public(hosts: Sequence[AllowedHost]) -> None:
+    """Refuse a list that names an address nobody could reach by it; names are looked up when they are asked."""
+    for one in hosts:
+        try:
+            address = ip_address(one.host)
+        except ValueError:
+            continue
+        if not is_public(address):
+            raise refused_host(one.host)
 
 
 def _authority_problem(authority: str) -> str:

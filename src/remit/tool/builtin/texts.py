@@ -19,6 +19,9 @@ def text_of(data: bytes, path: str) -> str:
 
 def encoded(text: str, path: str) -> bytes:
     """A text as the bytes of a file."""
+    if "\0" in text:
+        # What could not be read again is not written: files that hold it are programs and data.
+        raise ToolRefused(FILE_NOT_TEXT, f"the text for {shown(path)} holds a NUL, which no text has; remove it")
     try:
         data = text.encode()
     except UnicodeEncodeError:

@@ -160,6 +160,12 @@ def test_what_is_no_expression_is_refused_with_its_reason(expression: str) -> No
         "log(-1)",
         "log(2, 1)",
         "log(2, -1)",
+        # Not zero as fractions, but as floats.
+        "pi / 1e-400",
+        "pi // 1e-400",
+        "pi % 1e-400",
+        "log(2, 1 + 1e-30)",
+        "(1e-400) ** (-pi)",
         "round(1, 0.5)",
         f"round(1, {ROUND_PLACES_MAX + 1})",
     ],

@@ -120,11 +120,37 @@ def test_a_place_without_a_name_is_answered_with_all_there_are(place: str) -> No
         "http_get=a.org+",
         "http_get=https://a.org",
         "http_get=10.0.0.1:99999",
+        "http_get=127.0.0.1",
+        "http_get=a.org+169.254.169.254:80",
+        "http_get=[::1]:8443",
+        "http_get=[::ffff:8.8.8.8]",
+        "http_get=*.a.org",
+        "files=" + "a" * 5000,
+        "sqlite_query=" + "a" * 5000,
+        "files=//proc",
+        "sqlite_query=shop.db?mode=rwc",
+        "sqlite_query=file:shop.db",
     ],
 )
 @pytest.mark.usefixtures("here")
 def test_a_value_that_makes_no_sense_is_refused(entry: str) -> None:
     assert refusal(f"builtin:{entry}").code == BUILTIN_VALUE_INVALID
+
+
+@pytest.mark.usefixtures("here")
+def test_a_refusal_shows_no_control_characters() -> None:
+    assert refusal("builtin:http_get=a\x1b[2J").message.isprintable()
+
+
+def test_a_path_that_is_no_text_is_refused_since_no_run_could_write_it_down(here: Path) -> None:
+    (here / "odd\udcff").mkdir()
+    (here / "odd\udcff" / "a.db").touch()
+    for entry in ("files=odd\udcff", "sqlite_query=odd\udcff/a.db"):
+        assert refusal(f"builtin:{entry}").code == BUILTIN_VALUE_INVALID
+
+
+def test_a_name_in_capitals_is_answered_with_the_one_that_was_meant() -> None:
+    assert "did you mean 'clock'?" in refusal("builtin:CLOCK").message
 
 
 def test_a_folder_of_the_kernel_is_no_root() -> None:

@@ -3,8 +3,9 @@
 import socket
 import ssl
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from remit.tool import threads as tool_threads
 from remit.tool.builtin import fetching
 from remit.tool.builtin.fetching import (
     BODY_BYTES_MAX,
@@ -33,6 +35,7 @@ from remit.tool.builtin.fetching import (
 from remit.tool.builtin.refusing import ToolRefused
 from remit.tool.builtin.targets import HTTP_HOST_REFUSED, AllowedHost, target_of
 from remit.tool.cancelling import CancelToken, ToolCancelled
+from remit.tool.threads import THREADS_MAX, Threads, threads
 from tests.unit.tool.builtin.answering import HERE, Server, reply, serving
 
 NAME = "pages.example.org"
@@ -134,6 +137,23 @@ def test_a_look_up_that_hangs_is_left_behind_in_time(names: Names) -> None:
             assert refusal(server, server.url(host=NAME), fetch_ms_max=SHORT_MS).code == HTTP_TOO_SLOW
         finally:
             names.pause.set()
+
+
+def test_names_are_looked_up_while_every_thread_of_the_tools_waits_for_one(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names.answers = [["127.0.0.1"]]
+    # Threads that no other test has left busy.
+    pool, all_taken = Threads(), Barrier(THREADS_MAX)
+    monkeypatch.setattr(tool_threads, "_threads_of", lambda pid: pool)
+
+    def fetch_one(server: Server) -> bytes:
+        all_taken.wait()
+        return fetch(server, server.url(host=NAME)).body
+
+    with serving(reply(b"hello")) as server:
+        waiting = [threads().submit(partial(fetch_one, server)) for _ in range(THREADS_MAX)]
+        assert {future.result() for future in waiting} == {b"hello"}
 
 
 def test_the_next_address_is_tried_when_one_takes_no_connection(names: Names) -> None:
@@ -242,6 +262,9 @@ def test_an_answer_that_never_begins_is_left_when_its_bytes_are_used_up() -> Non
         b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
         reply(b"zz\r\n", content_length="", transfer_encoding="chunked"),
         reply(b"5\r\nab", content_length="", transfer_encoding="chunked"),
+        reply(b"-5\r\nab", content_length="", transfer_encoding="chunked"),
+        reply(b"-1\r\n" + b"x" * 150_000, content_length="", transfer_encoding="chunked"),
+        b"<html>an answer of the first days</html>",
         reply(b"x", content_encoding="gzip"),
         reply(b"x", content_encoding="br, identity"),
         reply(b"x", content_length="", transfer_encoding="gzip, chunked"),

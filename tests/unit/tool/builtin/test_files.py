@@ -3,13 +3,15 @@
 import asyncio
 import json
 import os
+import tracemalloc
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remit.core.tools import Effect, ToolCategory
-from remit.tool.builtin import searching
+from remit.tool.builtin import files, searching
 from remit.tool.builtin.files import (
     LISTED_MAX,
     READ_CHARS_MAX,
@@ -115,6 +117,39 @@ def test_a_long_file_is_read_in_parts_until_its_end(desk: Desk) -> None:
     assert text == "\n".join(lines)
 
 
+@pytest.mark.parametrize(
+    "text", ["", "\n", "\n\n", "a", "a\n", "a\n\nb", "\na\n", "abc\nde\nf\n", "abcdef\ng", "abcde\n"]
+)
+def test_lines_are_cut_where_they_end_whatever_the_text(text: str, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "READ_CHARS_MAX", 5)
+    (desk.root / "lines").write_text(text)
+    lines = text.splitlines(keepends=True)
+    for first in range(1, max(len(lines), 1) + 1):
+        read = desk.ask("read_file", path="lines", first_line=first)
+        shown = "".join(lines[first - 1 : read["last_line"]])
+        assert read["text"] == (shown if len(shown) <= 5 else shown[:5])
+        assert read["is_complete"] == (read["last_line"] >= len(lines) and len(shown) <= 5)
+        assert read["lines_total"] == len(lines)
+        # One more line would not have fitted.
+        assert read["is_complete"] or len("".join(lines[first - 1 : read["last_line"] + 1])) > 5
+    assert "beyond" in desk.fail("read_file", path="lines", first_line=max(len(lines), 1) + 1)
+
+
+def test_millions_of_short_lines_take_no_more_memory_than_their_text(desk: Desk) -> None:
+    (desk.root / "short").write_text("ab\n" * 300_000)
+    size = 900_000
+    tracemalloc.start()
+    try:
+        desk.tools["read_file"]("short", 299_990)
+        # The bytes, the text and their parts; a list of the lines alone would be twenty times the text.
+        assert tracemalloc.get_traced_memory()[1] < 6 * size
+        tracemalloc.reset_peak()
+        desk.tools["search_files"]("b", CancelToken())
+        assert tracemalloc.get_traced_memory()[1] < 6 * size
+    finally:
+        tracemalloc.stop()
+
+
 def test_one_line_that_is_too_long_is_shown_by_its_beginning(desk: Desk) -> None:
     (desk.root / "wide").write_text("x" * (READ_CHARS_MAX + 1) + "\nend")
     read = desk.ask("read_file", path="wide")
@@ -176,6 +211,31 @@ def test_a_search_stops_at_each_of_its_limits_and_says_so(
     assert not found["is_complete"]
 
 
+def test_a_search_remembers_no_more_folders_than_it_will_look_into(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(50):
+        (desk.root / f"d{number}").mkdir()
+        (desk.root / f"d{number}" / "in").write_text("two")
+    monkeypatch.setattr(searching, "SEARCHED_FOLDERS_MAX", 10)
+    waiting: list[int] = []
+
+    class Counted(deque[str]):
+        def popleft(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+            waiting.append(len(self))
+            return super().popleft()
+
+    monkeypatch.setattr(searching, "deque", Counted)
+    found = desk.ask("search_files", text="two")
+    assert (found["is_complete"], len(waiting)) == (False, 10)
+    assert max(waiting) <= 10
+    # Exactly as many as there are is complete.
+    monkeypatch.setattr(searching, "SEARCHED_FOLDERS_MAX", 52)
+    assert desk.ask("search_files", text="two")["is_complete"]
+
+
+def test_a_text_over_two_lines_is_in_no_line(desk: Desk) -> None:
+    assert desk.ask("search_files", text="one\ntwo")["matches"] == []
+
+
 def test_a_search_goes_so_deep_and_no_deeper(desk: Desk) -> None:
     deep = desk.root.joinpath(*["d"] * SEARCHED_DEPTH_MAX)
     (deep / "e").mkdir(parents=True)
@@ -213,6 +273,11 @@ def test_a_write_that_somebody_undid_is_refuted(desk: Desk) -> None:
     assert write.verify({"path": "a.txt", "text": "x"}, result) == ""
     (desk.root / "a.txt").write_text("y")
     assert "does not hold" in write.verify({"path": "a.txt", "text": "x"}, result)
+
+
+def test_a_text_that_could_not_be_read_again_is_not_written(desk: Desk) -> None:
+    assert FILE_NOT_TEXT in desk.fail("write_file", path="program", text="\x7fELF\0")
+    assert not (desk.root / "program").exists()
 
 
 def test_a_text_with_a_lone_surrogate_cannot_be_written(desk: Desk) -> None:

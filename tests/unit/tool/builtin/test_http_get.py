@@ -1,5 +1,6 @@
 """A page is got as text, through redirects that are each judged anew."""
 
+import encodings
 import json
 import os
 import socket
@@ -170,6 +171,7 @@ def test_bytes_that_call_themselves_text_are_not_shown() -> None:
         ("text/plain; charset=utf-16", "é".encode("utf-16"), "é"),
         ("text/plain", b"\xff", "\ufffd"),
         ("text/plain; charset=nonsense", "é".encode(), "é"),
+        ("text/plain; charset=" + "n" * 5000, "é".encode(), "é"),
         ("text/plain; charset=", "é".encode(), "é"),
         ("text/plain; charset=a\0b", "é".encode(), "é"),
         # Codecs of Python that unpack or escape, and are no way to write letters.
@@ -197,3 +199,9 @@ def test_a_proxy_of_the_environment_is_not_asked(monkeypatch: pytest.MonkeyPatch
             monkeypatch.setitem(os.environ, name, proxy.url())
         assert get(server).text == "direct"
     assert proxy.asked == []
+
+
+def test_a_charset_that_nobody_knows_is_not_remembered_in_full() -> None:
+    with serving(reply(b"x", content_type="text/plain; charset=" + "m" * 50_000)) as server:
+        assert get(server).text == "x"
+    assert max(map(len, encodings._cache)) < 100

@@ -49,6 +49,18 @@ HOSTILE_PATHS = [
     "\ufeffa",
     "\x7f",
     "\U000e0001",
+    "\u034f.git/config",
+    "\u115f.env",
+    "\u3164.env",
+    "\ufe0f.ssh/id",
+    "\U000e0100.env",
+    "a\ufe00b",
+    "GIT~1/config",
+    "git~1",
+    "ENV~12.TXT",
+    "\uff27\uff29\uff34~1",
+    "\uff52emit.db",
+    "remit.db\u180b",
 ]
 
 
@@ -59,7 +71,9 @@ def test_a_path_that_could_mean_something_else_is_refused(path: str) -> None:
     assert caught.value.code == FILE_PATH_INVALID
 
 
-@pytest.mark.parametrize("path", ["a.txt", "./a.txt", "sub/./b.txt", "sub//b.txt", "~", "a b", "%2e%2e"])
+@pytest.mark.parametrize(
+    "path", ["a.txt", "./a.txt", "sub/./b.txt", "sub//b.txt", "~", "a b", "%2e%2e", "a.txt~", "~1"]
+)
 def test_a_plain_path_is_its_names(path: str) -> None:
     assert ".." not in names_of(path)
 

@@ -6,19 +6,21 @@ import shutil
 import socket
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Barrier, Event, Thread
 from typing import Any
 
 import pytest
 
 from remit.backend.embedded.database import DATABASE
-from remit.tool.builtin import rooted
+from remit.tool.builtin import placing, rooted
 from remit.tool.builtin.paths import (
     FILE_PATH_INVALID,
     STORE_MARK,
 )
+from remit.tool.builtin.placing import FILE_DISK_FULL, PARTIAL_MARK
 from remit.tool.builtin.refusing import ToolRefused
 from remit.tool.builtin.rooted import (
     FILE_BYTES_MAX,
@@ -29,7 +31,6 @@ from remit.tool.builtin.rooted import (
     FILE_NOT_FOUND,
     FILE_NOT_REGULAR,
     FILE_TOO_LARGE,
-    PARTIAL_MARK,
     Root,
     listing_of,
 )
@@ -184,6 +185,48 @@ def test_a_replaced_file_keeps_its_mode_but_not_the_right_to_run_as_its_owner(pl
     (place / "a.txt").chmod(0o4751)
     Root(place).write("a.txt", b"other", if_exists="replace")
     assert stat.S_IMODE((place / "a.txt").stat().st_mode) == 0o751
+
+
+@pytest.mark.parametrize("if_exists", ["refuse", "replace"])
+def test_of_many_writes_at_once_none_is_overwritten_unless_that_was_asked_for(
+    place: Path, if_exists: rooted.IfExists
+) -> None:
+    root, start = Root(place), Barrier(8)
+
+    def write(number: int) -> bytes | str:
+        start.wait()
+        try:
+            return b"%d" % number if root.write("c.txt", b"%d" % number, if_exists=if_exists) else b""
+        except ToolRefused as refused:
+            return refused.code
+
+    for _ in range(10):
+        (place / "c.txt").unlink(missing_ok=True)
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(write, range(8)))
+        written = [content for content in found if isinstance(content, bytes)]
+        assert (place / "c.txt").read_bytes() in written
+        if if_exists == "refuse":
+            assert (len(written), found.count(FILE_EXISTS)) == (1, 7)
+        else:
+            assert len(written) == 8
+
+
+def test_a_disk_is_not_filled_to_its_end(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = os.statvfs(place)
+    free = disk.f_bavail * disk.f_frsize
+    monkeypatch.setattr(placing, "FREE_BYTES_MIN", free * 2)
+    found = refusal(Root(place).write, "new.txt", b"text", if_exists="refuse")
+    assert found.code == FILE_DISK_FULL
+    assert f"free_bytes_min={free * 2}" in found.message
+    # What stands there already takes no room.
+    assert not Root(place).write("a.txt", b"inside", if_exists="refuse")
+    assert sorted(path.name for path in place.iterdir()) == ["a.txt", "sub"]
+
+
+def test_a_disk_that_does_not_tell_its_size_is_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "statvfs", lambda folder: os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255)))
+    assert Root(place).write("new.txt", b"text", if_exists="refuse")
 
 
 def test_a_write_that_breaks_leaves_the_file_as_it_was_and_nothing_else(

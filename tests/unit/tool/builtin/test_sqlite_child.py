@@ -127,6 +127,12 @@ def test_what_json_cannot_carry_is_shown_as_what_it_is(shop: str) -> None:
         "SELECT * FROM dbstat",
         "SELECT * FROM sqlite_stmt",
         "SELECT * FROM json_each('[1]')",
+        # Nothing is read of them but their number.
+        "SELECT count(*) FROM json_each('[1]')",
+        "SELECT count(*) FROM pragma_database_list",
+        "SELECT 1 FROM pragma_table_info('ware')",
+        "SELECT count(*) FROM dbstat",
+        "SELECT count(*) FROM notes('hello')",
         "VACUUM",
         "VACUUM INTO '/tmp/copy.db'",
         "REINDEX",
@@ -223,6 +229,28 @@ def test_a_missing_file_a_folder_and_what_is_no_database_are_told_apart(tmp_path
     assert refusal(str(tmp_path), "SELECT 1").code == SQLITE_FILE_MISSING
     assert refusal(str(tmp_path / "text.db"), "SELECT 1").code == SQLITE_NOT_A_DATABASE
     assert not (tmp_path / "none.db").exists()
+
+
+def test_a_column_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "odd.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE t (a)")
+        connection.execute("PRAGMA writable_schema = ON")
+        odd = "CAST('CREATE TABLE t (\"' AS BLOB) || x'ff' || CAST('\")' AS BLOB)"
+        connection.execute(f"UPDATE sqlite_master SET sql = CAST({odd} AS TEXT)")
+        connection.commit()
+    assert refusal(str(path), "SELECT * FROM t").code == SQLITE_INVALID
+
+
+def test_asking_a_database_with_a_write_ahead_log_changes_none_of_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    before = path.read_bytes()
+    assert query(str(path), "SELECT a FROM t")["rows"] == [[1]]
+    assert path.read_bytes() == before
+    log = path.with_name("log.db-wal")
+    assert not log.exists() or log.stat().st_size == 0
 
 
 def test_a_locked_database_is_told(shop: str, monkeypatch: pytest.MonkeyPatch) -> None:

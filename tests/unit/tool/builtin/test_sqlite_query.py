@@ -5,6 +5,7 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
+from threading import BoundedSemaphore
 
 import pytest
 
@@ -12,6 +13,7 @@ from remit.core.tools import Effect, ToolCategory
 from remit.tool.builtin import sqlite_query
 from remit.tool.builtin.refusing import ToolRefused
 from remit.tool.builtin.sqlite_child import (
+    MEMORY_BYTES_MAX,
     QUERY_MS_MAX,
     SQLITE_FAILED,
     SQLITE_FILE_MISSING,
@@ -19,7 +21,7 @@ from remit.tool.builtin.sqlite_child import (
     SQLITE_TOO_LARGE,
     SQLITE_TOO_SLOW,
 )
-from remit.tool.builtin.sqlite_query import CHILD, CHILD_MS_MAX, TIMEOUT_MS, answered, sqlite_tools
+from remit.tool.builtin.sqlite_query import CHILD, CHILD_MS_MAX, QUERIES_MAX, TIMEOUT_MS, answered, sqlite_tools
 from remit.tool.cancelling import CancelToken, ToolCancelled
 from tests.unit.tool.watching import content, fault
 
@@ -69,6 +71,32 @@ def test_a_query_that_does_not_end_is_ended(shop: Path) -> None:
     with pytest.raises(ToolRefused) as caught:
         answered(job, CancelToken(), child_ms_max=300)
     assert caught.value.code == SQLITE_TOO_SLOW
+
+
+def test_only_a_few_queries_run_at_a_time_and_the_others_wait_in_bounds(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = BoundedSemaphore(1)
+    monkeypatch.setattr(sqlite_query, "_SLOTS", taken)
+    job = {"file": str(shop), "sql": "SELECT 1"}
+    with taken:
+        with pytest.raises(ToolRefused) as caught:
+            answered(job, CancelToken(), child_ms_max=100)
+        assert caught.value.code == SQLITE_TOO_SLOW
+        assert f"queries_max={QUERIES_MAX} other queries are running" in caught.value.message
+        token = CancelToken()
+        token.cancel()
+        with pytest.raises(ToolCancelled):
+            answered(job, token)
+    # Whatever a query comes to, its place is free again.
+    for _ in range(3):
+        assert answered(job, CancelToken())["rows"] == [[1]]
+        with pytest.raises(ToolRefused):
+            answered({**job, "sql": "DELETE"}, CancelToken())
+
+
+def test_all_queries_together_take_the_memory_of_a_small_machine() -> None:
+    assert QUERIES_MAX * MEMORY_BYTES_MAX <= 1024**3
 
 
 def test_a_cancelled_query_is_ended(shop: Path) -> None:

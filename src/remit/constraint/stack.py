@@ -1,0 +1,209 @@
+"""The constraint stack: what a model said becomes a value that fits, or a code that says why not.
+
+The steps, each taken only when the one before did not do: parse, repair, match enums, validate. A grammar is read first.
+
+Rule 1: `ok` means that the value fits the schema (and the text the grammar), always.
+Rule 2: a value that had to be guessed is no value: the text is refused with a code.
+Rule 3: without `repair` a text is parsed and validated as it is, and enums are not matched.
+Rule 4: `strict` gives no value along with a violation; otherwise what could be read comes along, and the violations say
+        what is wrong with it.
+Rule 5: nothing here asks a model, reads a file or knows the time; the same text and demand give the same result.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from remit.constraint.enums import Enums, Matched, schema_at
+from remit.constraint.finding import find_json
+from remit.constraint.matching import Fit, read_with
+from remit.constraint.notation import check_grammar
+from remit.constraint.parsing import parse_json
+from remit.constraint.repairs import NO_VALUE, Ledger, Reason, Repair, RepairCode, Unreadable
+from remit.core.failure import ErrorCode
+from remit.core.record import JsonObject, Record
+from remit.core.schema import MESSAGE_CHARS_MAX, Checker, JsonSchema, Violation, compile_schema
+
+# What is shown of a value that does not fit.
+FOUND_CHARS_MAX = 120
+# A root that refers to a definition, which may refer to another; more are a circle.
+REFERENCES_MAX = 8
+
+_KINDS = ("object", "array", "string", "number", "integer", "boolean", "null")
+
+
+class Breach(Record):
+    """One place where a text or its value does not fit: path, keyword or reason, what is wrong, and what stands there."""
+
+    path: str
+    keyword: str
+    message: str
+    found: str = ""
+
+
+class Constrained(Record):
+    """What became of a text. With a code the value, if there is one, is a part of it or does not fit."""
+
+    value: Any = None
+    code: str = ""
+    repairs: tuple[Repair, ...] = ()
+    violations: tuple[Breach, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the value fits."""
+        return not self.code
+
+
+class Demand:
+    """What a text must fit, made ready once for any number of texts."""
+
+    def __init__(
+        self,
+        schema: JsonSchema | None = None,
+        *,
+        resources: Mapping[str, JsonObject] | None = None,
+        grammar: str | None = None,
+    ) -> None:
+        """Raises RequestRejected for a schema or a grammar that nothing could be checked with."""
+        self.has_schema = schema is not None
+        self.grammar = grammar
+        if grammar is not None:
+            check_grammar(grammar)
+        known = schema if schema is not None else True
+        self.checker: Checker = compile_schema(known, registry=resources)
+        self.enums = Enums(known, resources or {})
+        self.kinds = _root_kinds(known)
+
+
+def constrain(text: str, demand: Demand, *, repair: bool = True, strict: bool = False) -> Constrained:
+    """Hold what a model said to a demand."""
+    ledger = Ledger()
+    if demand.grammar is not None:
+        refused = _by_grammar(text, demand.grammar, ledger, repair=repair)
+        if refused is not None:
+            return refused
+        if not demand.has_schema:
+            return Constrained(text.strip() if ledger.repairs else text, repairs=ledger.repairs)
+    try:
+        value, bare_words = _read(text, demand, ledger, repair=repair)
+        result = _validated(value, bare_words, demand, ledger, repair=repair)
+    except Unreadable as error:
+        result = _unreadable(error, text, ledger)
+    if strict and not result.ok:
+        return Constrained(None, result.code, result.repairs, result.violations)
+    return result
+
+
+def _by_grammar(text: str, grammar: str, ledger: Ledger, *, repair: bool) -> Constrained | None:
+    """The refusal of a text that breaks its grammar. Space around it is what a chat puts there."""
+    reading = read_with(grammar, text)
+    if reading.fit is not Fit.FITS and repair and text.strip() != text:
+        again = read_with(grammar, text.strip())
+        if again.fit is Fit.FITS:
+            ledger.note(RepairCode.SPACE_TRIMMED, 0, text, text.strip())
+            return None
+    if reading.fit is Fit.FITS:
+        return None
+    breach = Breach("", f"grammar_{reading.fit}", reading.problem, _excerpt(text, reading.at))
+    return Constrained(None, ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, violations=(breach,))
+
+
+def _read(text: str, demand: Demand, ledger: Ledger, *, repair: bool) -> tuple[Any, int]:
+    try:
+        return parse_json(text), 0
+    except ValueError as error:
+        if not repair:
+            raise Unreadable(_reason(error), 0, str(error)) from None
+    return find_json(text, ledger, kinds=demand.kinds)
+
+
+def _validated(value: Any, bare_words: int, demand: Demand, ledger: Ledger, *, repair: bool) -> Constrained:
+    checker = demand.checker
+    if not bare_words and checker.is_valid(value):
+        return Constrained(value, repairs=ledger.repairs)
+    matched = Matched(value, frozenset(), ())
+    if repair:
+        value = _unwrapped(value, demand, ledger)
+        matched = demand.enums.match(value, ledger)
+        if matched.bare:
+            word = matched.bare[0]
+            message = f"{word[:40]!r} stands without quotes and is none of the words that the schema names"
+            raise Unreadable(Reason.BARE_WORD, word.at, message)
+    violations = checker.violations(matched.value)
+    if not violations:
+        return Constrained(matched.value, repairs=ledger.repairs)
+    breaches = tuple(_breach(violation, matched.value) for violation in violations)
+    return Constrained(matched.value, _code(violations, matched), ledger.repairs, breaches)
+
+
+def _unwrapped(value: Any, demand: Demand, ledger: Ledger) -> Any:
+    """The value in a text that was written as JSON twice, where the schema admits no text."""
+    if not isinstance(value, str) or not demand.kinds or "string" in demand.kinds:
+        return value
+    try:
+        inner = parse_json(value)
+    except ValueError:
+        return value
+    if not isinstance(inner, dict | list):
+        return value
+    ledger.note(RepairCode.STRING_UNWRAPPED, 0, value)
+    return inner
+
+
+def _code(violations: tuple[Violation, ...], matched: Matched) -> ErrorCode:
+    if any(violation.message.startswith("value is not JSON") for violation in violations):
+        return ErrorCode.CONSTRAINT_JSON_INVALID
+    enums = [violation.path in matched.unrecognized or violation.keyword == "enum" for violation in violations]
+    return ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED if all(enums) else ErrorCode.CONSTRAINT_SCHEMA_INVALID
+
+
+def _unreadable(error: Unreadable, text: str, ledger: Ledger) -> Constrained:
+    message = f"character {error.at}: {error.message}"[:MESSAGE_CHARS_MAX]
+    breach = Breach("", error.reason, message, _excerpt(text, error.at))
+    partial = None if error.partial is NO_VALUE else error.partial
+    repairs = (*ledger.repairs, *error.repairs)
+    return Constrained(partial, ErrorCode.CONSTRAINT_JSON_INVALID, repairs, (breach,))
+
+
+def _reason(error: ValueError) -> Reason:
+    """Why a text is no JSON as it stands."""
+    said = str(error)
+    if said.startswith("Detected duplicate key"):
+        return Reason.KEY_REPEATED
+    return Reason.TOO_DEEP if "recursion" in said else Reason.UNEXPECTED
+
+
+def _breach(violation: Violation, value: Any) -> Breach:
+    return Breach(violation.path, violation.keyword, violation.message, _found(value, violation.path))
+
+
+def _found(value: Any, path: str) -> str:
+    """What stands at a path, as the beginning of its JSON."""
+    from json import dumps
+
+    for token in path.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        value = value[int(name)] if isinstance(value, list) else value[name]
+    if isinstance(value, str):
+        value = value[:FOUND_CHARS_MAX]
+    if isinstance(value, dict | list):
+        kind = "object" if isinstance(value, dict) else "array"
+        return f"{kind} of {len(value)}"
+    return dumps(value)[:FOUND_CHARS_MAX]
+
+
+def _excerpt(text: str, at: int) -> str:
+    return text[max(at - FOUND_CHARS_MAX // 4, 0) : at + FOUND_CHARS_MAX // 2]
+
+
+def _root_kinds(schema: JsonSchema) -> frozenset[str]:
+    """The types that a schema admits at its root, as far as it says so itself or refers to who does."""
+    root: Any = schema
+    for _ in range(REFERENCES_MAX):
+        reference = root.get("$ref") if isinstance(root, dict) and "type" not in root else None
+        if not isinstance(reference, str) or not reference.startswith("#"):
+            break
+        root = schema_at(schema, reference[1:])
+    kinds = root.get("type") if isinstance(root, dict) else None
+    named = kinds if isinstance(kinds, list) else [kinds]
+    return frozenset(kind for kind in named if kind in _KINDS)

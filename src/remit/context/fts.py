@@ -1,0 +1,247 @@
+"""The index: documents in SQLite's full-text search, found by words and ranked by BM25.
+
+Rule 1: a query never fails for what it says; it finds something or nothing.
+Rule 2: equal indexes give equal answers: equal scores are ordered by document and piece.
+Rule 3: what is found says where it came from: its document, its piece, its place and its origin.
+Rule 4: everything is bounded: documents, their length, their pieces, and what one query returns.
+Rule 5: one connection, one lock; the index may be used from any thread, and blocks whoever asks.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from math import log
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from remit.context.chunking import CHUNK_CHARS_MAX, OVERLAP_CHARS, check_chunking, chunks_of
+from remit.context.query import expression_of, quoted, words_of
+from remit.core.candidate import Candidate, ScoreMaker
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, Record
+
+INDEX_UNREADABLE = "INDEX_UNREADABLE"
+INDEX_FULL = "INDEX_FULL"
+DOCUMENT_INVALID = "DOCUMENT_INVALID"
+RETRIEVE_INVALID = "RETRIEVE_INVALID"
+
+# A book has a million characters; what is longer is a mistake, or should be cut by someone who knows it.
+DOCUMENT_CHARS_MAX = 5_000_000
+# An id is shown with every answer that cites it.
+DOCUMENT_ID_CHARS_MAX = 200
+METADATA_CHARS_MAX = 10_000
+# Some 200 megabytes of text; a query of thirty-two words that every piece holds takes about two seconds there.
+CHUNKS_MAX = 200_000
+RESULTS_MAX = 100
+RESULTS_DEFAULT = 5
+
+# Of a document that nobody vouches for, nothing is assumed.
+ORIGIN_DEFAULT = "untrusted"
+# How much of the question a piece answers to, from 0 to 1, in the metadata of what was found.
+RELEVANCE = "relevance"
+
+# "rmit", so that a file of something else is not taken for an index.
+_APPLICATION_ID = 0x726D6974
+_FORMAT = 1
+_SCHEMA = f"""
+CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, origin TEXT NOT NULL,
+    metadata TEXT NOT NULL);
+CREATE TABLE pieces (number INTEGER PRIMARY KEY, document INTEGER NOT NULL, position INTEGER NOT NULL,
+    start INTEGER NOT NULL, text TEXT NOT NULL);
+CREATE INDEX pieces_by_document ON pieces (document);
+CREATE VIRTUAL TABLE words USING fts5(text, content='pieces', content_rowid='number',
+    tokenize='porter unicode61 remove_diacritics 2');
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_FORMAT};
+"""
+_FIND = """
+SELECT p.number, d.id, d.origin, d.metadata, p.position, p.start, p.text, -bm25(words) AS score
+FROM words JOIN pieces p ON p.number = words.rowid JOIN documents d ON d.number = p.document
+WHERE words MATCH ? ORDER BY score DESC, d.id, p.position LIMIT ?
+"""
+
+
+class Document(Record):
+    """A text that can be found. `origin` says how far it is trusted, as its label; nobody here acts on it."""
+
+    id: str
+    text: str
+    origin: str = ORIGIN_DEFAULT
+    metadata: JsonObject = {}
+
+
+class DocumentIndex:
+    """Documents in a file of the caller's, or in memory. Close it when done, or use it as a context manager."""
+
+    def __init__(
+        self, path: Path | None = None, *, chunk_chars_max: int = CHUNK_CHARS_MAX, overlap_chars: int = OVERLAP_CHARS
+    ) -> None:
+        check_chunking(chunk_chars_max, overlap_chars)
+        self._name = str(path) if path is not None else ":memory:"
+        self._chunk_chars_max, self._overlap_chars = chunk_chars_max, overlap_chars
+        self._lock = Lock()
+        with self._readable():
+            self._connection = sqlite3.connect(self._name, check_same_thread=False, isolation_level=None)
+        try:
+            with self._readable():
+                self._prepare()
+        except RequestRejected:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> "DocumentIndex":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file; nothing can be found any more."""
+        with self._lock:
+            self._connection.close()
+
+    def add(self, documents: Iterable[Document]) -> int:
+        """Add documents, all or none, and say how many pieces they made. One whose id is there takes its place."""
+        pieces = 0
+        with self._lock, self._readable(), self._transaction():
+            for document in documents:
+                pieces += self._add(document)
+        return pieces
+
+    def remove(self, document_id: str) -> bool:
+        """Forget a document; False when there was none of this id."""
+        with self._lock, self._readable(), self._transaction():
+            return self._remove(_clean(document_id))
+
+    def count(self) -> tuple[int, int]:
+        """How many documents there are, and how many pieces of them."""
+        with self._lock, self._readable():
+            return self._number("SELECT count(*) FROM documents"), self._number("SELECT count(*) FROM pieces")
+
+    def retrieve(self, query: str, *, limit: int = RESULTS_DEFAULT) -> tuple[Candidate, ...]:
+        """The pieces that fit the words of a query best, the best first; none when nothing fits."""
+        if not 1 <= limit <= RESULTS_MAX:
+            raise RequestRejected(RETRIEVE_INVALID, f"limit={limit} must be 1 to results_max={RESULTS_MAX}")
+        words = words_of(query)
+        if not words:
+            return ()
+        with self._lock, self._readable():
+            rows = self._connection.execute(_FIND, (expression_of(words), limit)).fetchall()
+            relevance = self._relevance(words, [row[0] for row in rows])
+        return tuple(_candidate(row, relevance[row[0]]) for row in rows)
+
+    def _prepare(self) -> None:
+        """Make the tables of a new file, all or none; refuse one that holds something else."""
+        if not self._number("SELECT count(*) FROM sqlite_master"):
+            with self._transaction():
+                for statement in _SCHEMA.split(";") if not self._number("SELECT count(*) FROM sqlite_master") else ():
+                    self._connection.execute(statement)
+        marks = self._number("PRAGMA application_id"), self._number("PRAGMA user_version")
+        if marks != (_APPLICATION_ID, _FORMAT):
+            reason = f"it is a database of something else, or of another version than {_FORMAT}; name another file"
+            raise RequestRejected(INDEX_UNREADABLE, f"index {self._name[:200]!r}: {reason}")
+
+    def _add(self, document: Document) -> int:
+        metadata = _metadata_of(document)
+        document_id = _clean(document.id)
+        self._remove(document_id)
+        cursor = self._connection.execute(
+            "INSERT INTO documents (id, origin, metadata) VALUES (?, ?, ?)",
+            (document_id, _clean(document.origin), metadata),
+        )
+        number, position = cursor.lastrowid, 0
+        chunks = chunks_of(_clean(document.text), chars_max=self._chunk_chars_max, overlap_chars=self._overlap_chars)
+        for position, chunk in enumerate(chunks, start=1):
+            placed = self._connection.execute(
+                "INSERT INTO pieces (document, position, start, text) VALUES (?, ?, ?, ?)",
+                (number, position, chunk.start, chunk.text),
+            )
+            self._connection.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (placed.lastrowid, chunk.text))
+        if (pieces := self._number("SELECT count(*) FROM pieces")) > CHUNKS_MAX:
+            message = f"document {document.id[:80]!r} brings the index to {pieces} pieces, chunks_max={CHUNKS_MAX}"
+            raise RequestRejected(INDEX_FULL, f"{message}; use a second index")
+        return position
+
+    def _remove(self, document_id: str) -> bool:
+        found = self._connection.execute("SELECT number FROM documents WHERE id = ?", (document_id,)).fetchone()
+        if found is None:
+            return False
+        # The index keeps no texts of its own, so it must be told what to forget.
+        self._connection.execute(
+            "INSERT INTO words (words, rowid, text) SELECT 'delete', number, text FROM pieces WHERE document = ?", found
+        )
+        self._connection.execute("DELETE FROM pieces WHERE document = ?", found)
+        self._connection.execute("DELETE FROM documents WHERE number = ?", found)
+        return True
+
+    def _relevance(self, words: tuple[str, ...], numbers: list[int]) -> dict[int, float]:
+        """By piece: the share of the words that it holds, each counting by its rarity."""
+        held = dict.fromkeys(numbers, 0.0)
+        total = 0.0
+        pieces = self._number("SELECT count(*) FROM pieces")
+        among = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({','.join('?' * len(numbers))})"  # noqa: S608  # only question marks
+        for word in words if numbers else ():
+            having = self._number("SELECT count(*) FROM words WHERE words MATCH ?", quoted(word))
+            weight = log(1 + (pieces - having + 0.5) / (having + 0.5))
+            total += weight
+            for (number,) in self._connection.execute(among, (quoted(word), *numbers)):
+                held[number] += weight
+        return {number: min(1.0, weight / total) for number, weight in held.items()}
+
+    def _number(self, statement: str, *values: str) -> int:
+        return int(self._connection.execute(statement, values).fetchone()[0])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Say what is wrong with the file instead of raising what SQLite raises."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            message = f"index {self._name[:200]!r}: {error}; close who else writes it, or build it again"
+            raise RequestRejected(INDEX_UNREADABLE, message) from error
+
+
+def _metadata_of(document: Document) -> str:
+    """The metadata as text; refuses a document that could not be shown or found again."""
+    shown = repr(document.id[:80])
+    if not document.id.strip() or len(document.id) > DOCUMENT_ID_CHARS_MAX:
+        message = f"document id {shown} must have 1 to id_chars_max={DOCUMENT_ID_CHARS_MAX} characters"
+        raise RequestRejected(DOCUMENT_INVALID, message)
+    if len(document.text) > DOCUMENT_CHARS_MAX:
+        message = (
+            f"document {shown} has {len(document.text)} characters, document_chars_max={DOCUMENT_CHARS_MAX}; split it"
+        )
+        raise RequestRejected(DOCUMENT_INVALID, message)
+    try:
+        metadata = json.dumps(document.metadata, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestRejected(DOCUMENT_INVALID, f"document {shown}: its metadata is not JSON: {error}") from None
+    if len(metadata) > METADATA_CHARS_MAX:
+        message = (
+            f"document {shown} has metadata of {len(metadata)} characters, metadata_chars_max={METADATA_CHARS_MAX}"
+        )
+        raise RequestRejected(DOCUMENT_INVALID, message)
+    return metadata
+
+
+def _candidate(row: tuple[Any, ...], relevance: float) -> Candidate:
+    _, document_id, origin, metadata, position, start, text, score = row
+    where = {"piece": position, "start": start, "origin": origin, RELEVANCE: relevance}
+    return Candidate(text, document_id, score, ScoreMaker.RETRIEVAL, {**json.loads(metadata), **where})
+
+
+def _clean(text: str) -> str:
+    """Valid Unicode, since SQLite takes nothing else."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,0 +1,176 @@
+"""SpecializedLoop: one answer of a given shape for each call, and nothing remembered between calls."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from remit import AgentLoop, SpecializedLoop, System
+from remit.agents import LOOP_RUNNING
+from remit.assemble import system_in_memory
+from remit.core.arrivals import ModelAnswered
+from remit.core.contract import Mode
+from remit.core.failure import Ending, ErrorCode, RequestRejected
+from remit.core.record import JsonObject
+from remit.core.schema_source import SCHEMA_SOURCE_INVALID
+from remit.core.signals import PACKET_UNKNOWN
+from remit.inference.scripted import ScriptedEngine
+from remit.orchestrate.exchange import SpecializedConfig
+from remit.tool.declare import tool
+
+
+@dataclass
+class Mood:
+    sentiment: Literal["positive", "negative", "neutral"]
+    score: int
+
+
+GOOD = {"sentiment": "positive", "score": 3}
+FITS: JsonObject = {"text": '{"sentiment":"positive","score":3}'}
+MESSY: JsonObject = {"text": "Sure!\n```json\n{'sentiment': 'Positive', 'score': 3,}\n```"}
+ECSTATIC: JsonObject = {"text": '{"sentiment":"ecstatic","score":3}'}
+
+
+@tool(effect="read")
+def look(word: str) -> str:
+    """Look a word up."""
+    return f"{word} is a good word"
+
+
+@tool(effect="write", idempotent=True)
+def keep(word: str, idempotency_key: str) -> str:
+    """Keep a word."""
+    return word
+
+
+def loop(*replies: JsonObject, system: System | None = None, **terms: Any) -> SpecializedLoop:
+    return SpecializedLoop(ScriptedEngine(replies), schema=Mood, system=system or system_in_memory(), **terms)
+
+
+@pytest.mark.req("2.13")
+def test_a_loop_has_nine_settings() -> None:
+    fields = list(SpecializedConfig.__slots__)
+    assert fields == [
+        "engine",
+        "tools",
+        "system_prompt",
+        "schema",
+        "grammar",
+        "max_tokens",
+        "stream",
+        "observer",
+        "context_provider",
+    ]
+
+
+@pytest.mark.req("2.12")
+def test_every_call_begins_with_a_clean_slate() -> None:
+    system = system_in_memory()
+    specialized = loop(FITS, system=system)
+    first, second = (specialized.call_sync("I love it") for _ in range(2))
+    assert first.structured_output == second.structured_output == GOOD
+    assert first.session_id != second.session_id
+
+
+@pytest.mark.req("1.23", "2.9")
+def test_an_output_that_is_messy_is_repaired_and_the_journal_says_how() -> None:
+    async def scene() -> None:
+        system = system_in_memory()
+        response = await loop(MESSY, system=system).call("I love it")
+        assert (response.terminal_code, response.structured_output) == (Ending.SUCCESS, GOOD)
+        turns = [turn async for turn in system.watch(response.run_id)]
+        (answer,) = [turn.arrival for turn in turns if isinstance(turn.arrival, ModelAnswered)]
+        assert (answer.raw, answer.text) == (MESSY["text"], '{"sentiment":"positive","score":3}')
+        assert any("enum_matched" in repair for repair in answer.repairs)
+        assert (await system.archive.replay(response.run_id)).verdict == "same"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.req("0.11")
+def test_without_repair_a_messy_output_is_final() -> None:
+    response = loop(MESSY, FITS).call_sync("I love it", repair=False)
+    assert response.error is not None
+    assert response.error.code == ErrorCode.CONSTRAINT_JSON_INVALID
+
+
+@pytest.mark.req("0.18", "2.30")
+def test_an_output_that_does_not_fit_is_asked_for_again_and_then_fails_with_its_last_fault() -> None:
+    mended = loop(ECSTATIC, FITS).call_sync("I love it")
+    assert mended.structured_output == GOOD
+    assert mended.validation is not None
+    assert mended.validation.repair_attempts == 1
+    failed = loop(ECSTATIC).call_sync("I love it")
+    assert (failed.terminal_code, failed.error and failed.error.code) == (
+        Ending.VALIDATION_FAIL,
+        ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED,
+    )
+
+
+@pytest.mark.req("0.11")
+def test_a_part_comes_along_with_a_warning_unless_the_contract_is_strict() -> None:
+    partial = loop(ECSTATIC).call_sync("I love it")
+    assert partial.structured_output == {"sentiment": "ecstatic", "score": 3}
+    assert any("ecstatic" in warning for warning in partial.warnings)
+    strict = loop(ECSTATIC).call_sync("I love it", strict=True)
+    assert (strict.structured_output, strict.content, strict.warnings) == (None, "", ())
+
+
+@pytest.mark.req("2.12")
+def test_with_tools_the_model_works_first_and_produces_then() -> None:
+    calls: JsonObject = {"tool_calls": [{"name": "look", "arguments": {"word": "love"}}]}
+    response = loop(calls, {"text": "a good word"}, FITS, tools=[look]).call_sync("I love it")
+    assert response.structured_output == GOOD
+    assert [call.name for call in response.tool_calls_made] == ["look"]
+
+
+def test_a_call_that_asks_a_person_goes_on_with_the_answer() -> None:
+    calls: JsonObject = {"tool_calls": [{"name": "keep", "arguments": {"word": "love"}}]}
+
+    async def scene(answer: str) -> Ending | None:
+        specialized = loop(calls, {"text": "kept"}, FITS, tools=[keep])
+        asked = await specialized.call("Keep it")
+        assert asked.waiting_for is not None
+        (packet,) = asked.waiting_for.packet_ids
+        if answer == "yes":
+            done = await specialized.approve(packet, by="ada")
+        else:
+            done = await specialized.reject(packet, by="ada", reason="no")
+        with pytest.raises(RequestRejected) as refused:
+            await specialized.approve(packet, by="ada")
+        assert refused.value.code == PACKET_UNKNOWN
+        return done.terminal_code
+
+    assert asyncio.run(scene("yes")) is Ending.SUCCESS
+    assert asyncio.run(scene("no")) is Ending.PERMISSION_DENIED
+
+
+def test_a_loop_is_not_called_in_sync_where_a_loop_runs() -> None:
+    async def scene() -> None:
+        with pytest.raises(RequestRejected) as refused:
+            loop(FITS).call_sync("I love it")
+        assert refused.value.code == LOOP_RUNNING
+
+    asyncio.run(scene())
+
+
+def test_a_schema_that_says_nothing_is_refused() -> None:
+    with pytest.raises(RequestRejected) as refused:
+        SpecializedLoop(ScriptedEngine([FITS]), schema=True, system=system_in_memory())
+    assert refused.value.code == SCHEMA_SOURCE_INVALID
+
+
+@pytest.mark.req("2.3", "2.9")
+def test_a_conversation_may_ask_for_one_answer_of_a_shape_and_no_tool_is_offered() -> None:
+    async def scene() -> None:
+        agent = AgentLoop(ScriptedEngine([{"text": "hello"}, FITS]), tools=[look], system=system_in_memory())
+        await agent.chat("hello")
+        response = await agent.chat_structured("How was it?", Mood)
+        assert response.structured_output == GOOD
+        assert [message.content for message in agent.messages][-1] == FITS["text"]
+        state = await agent._given.state_of(response.run_id)  # type: ignore[union-attr]
+        assert state.manifest is not None
+        assert state.manifest.request.mode is Mode.STRUCTURED
+
+    asyncio.run(scene())
