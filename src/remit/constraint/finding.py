@@ -130,7 +130,7 @@ def _alone(body: str, begin: int, ledger: Ledger) -> Found:
 
 def _chosen(body: str, begin: int, ledger: Ledger, kinds: Collection[str]) -> Found:
     strong, weak = _candidates(body, begin, kinds)
-    if not strong and len(weak) == 1 and not (body[begin : weak[0].begin] + body[weak[0].end :]).strip():
+    if not strong and len(weak) == 1 and not _has_words(body[begin : weak[0].begin] + body[weak[0].end :]):
         strong = weak
     if not strong:
         raise Unreadable(Reason.NO_JSON, begin, "the text holds no JSON object or array")
@@ -164,7 +164,8 @@ def _candidates(body: str, begin: int, kinds: Collection[str]) -> tuple[list[_Ca
         try:
             value = reader.read()
         except Unreadable as error:
-            if prose is None or error.reason is not Reason.UNEXPECTED:
+            is_all = prose is not None and (start, prose.end()) == (begin, len(body))
+            if prose is None or is_all or error.reason is not Reason.UNEXPECTED:
                 error.repairs = ledger.repairs
                 raise
             at = prose.end()
@@ -199,6 +200,10 @@ def _check_rest(body: str, end: int, ledger: Ledger) -> None:
         raise Unreadable(Reason.UNEXPECTED, end, f"{rest[:10]!r} follows the value and may belong to it")
     else:
         _note_removed(rest, end, ledger)
+
+
+def _has_words(around: str) -> bool:
+    return any(character.isalnum() for character in _fence_marks.sub("", around))
 
 
 def _note_removed(words: str, at: int, ledger: Ledger) -> None:

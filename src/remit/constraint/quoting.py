@@ -36,7 +36,7 @@ _QUOTED_KEY = (
 )
 # A key in which the text ends.
 _CUT_KEY = rf"[\"'\u201c][^\"'\n]{{0,{_N}}}[\"'\u201d]?\s*\Z"
-_WORD_KEY = rf"[^\W\d][\w$-]{{0,{_N}}}\s*:"
+_WORD_KEY = rf"(?:[^\W\d]|\$)[\w$-]{{0,{_N}}}\s*:|[0-9]{{1,20}}\s*:"
 _COMMENT = r"//|/\*|\#"
 _VALUE = rf'["\'\u201c\u2018\[{{\d+.-]|(?:true|false|null|True|False|None|TRUE|FALSE|NULL)\b|{_COMMENT}'
 

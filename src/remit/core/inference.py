@@ -31,8 +31,8 @@ class Routing(StrEnum):
 
 # What the words may take that tell a model how to call, beyond the tools' own names, descriptions and schemas.
 CALL_HINT_BYTES_MAX = 1024
-# What the chat template of a local model may say of its own, beside the messages: an empty instruction, what opens the
-# answer, the date, words of the vendor. The longest that is known takes some 300 tokens.
+# What a chat template may say of its own, beside the messages: an empty instruction, what opens the answer, the date,
+# words of the vendor, how tools are introduced. The longest that is known takes some 350 tokens.
 TEMPLATE_TOKENS_MAX = 512
 
 
@@ -73,9 +73,11 @@ class ModelInfo(Record):
     """What is known about a model before it is asked; the manifest keeps it as a snapshot.
 
     One that calls by grammar knows no tools: its calls are text, held to their shape by a grammar while it decodes.
+    `template_tokens` is what its template may add to a prompt, so that it is reserved as well.
     """
 
     name: str
     context_window: int = 0
     price: Price | None = None
     calls_by_grammar: bool = False
+    template_tokens: int = 0

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.record import JsonObject
 from remit.inference.anthropic_answer import Answer
 from remit.inference.anthropic_faults import fault_of_event, fault_of_status
 from remit.inference.anthropic_spec import ANTHROPIC, KEY_VARIABLE, VENDOR_HOST, read_place, spec_of
@@ -94,12 +95,9 @@ class AnthropicEngine:
 
     async def _listen(self, request: ModelRequest, answer: Answer, on_chunk: StreamHandler | None) -> None:
         reader, kind = EventReader(), ""
-        body = body_of(self._endpoint.model, request, self._package.transform_schema)
-        if self._endpoint.host != VENDOR_HOST:
-            body |= sampling_of(request)
         # All is in the body: the package walks through what it is given as an argument, and warns of names of models.
         call = self._client.messages.with_streaming_response.create(
-            model="", messages=[], max_tokens=1, stream=True, extra_body=body
+            model="", messages=[], max_tokens=1, stream=True, extra_body=self._body(request)
         )
         async with call as response, aclosing(response.http_response.aiter_raw()) as stream:
             kind = response.headers.get("content-type", "")
@@ -112,6 +110,10 @@ class AnthropicEngine:
             _pass_on(answer, event, on_chunk)
         if reader.events == 0:
             answer.reject(f"it holds no event, and is said to be {self._place.said(kind)!r}; check the url")
+
+    def _body(self, request: ModelRequest) -> JsonObject:
+        body = body_of(self._endpoint.model, request, self._package.transform_schema)
+        return body if self._endpoint.host == VENDOR_HOST else body | sampling_of(request)
 
     async def _restrict(self, request: "_Request") -> None:
         """Send what is needed and nothing else, with the key that was given and no other."""

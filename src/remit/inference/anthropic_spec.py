@@ -28,7 +28,7 @@ def read_place(rest: str, *, url_default: str) -> Endpoint:
     try:
         place = read_endpoint(rest, url_default=url_default or VENDOR_URL)
     except RequestRejected as error:
-        raise RequestRejected(error.code, _renamed(error.message)) from None
+        raise RequestRejected(error.code, told_of(ANTHROPIC, error.message).replace("/v1", "")) from None
     is_named = "window" in dict(parse_qsl(rest.partition("?")[2], keep_blank_values=True))
     return place if is_named or place.host != VENDOR_HOST else place._replace(window=WINDOW_OF_VENDOR)
 
@@ -41,6 +41,7 @@ def spec_of(place: Endpoint) -> str:
     return f"{spec}&window={place.window}" if is_small else spec
 
 
-def _renamed(message: str) -> str:
-    message = _OPENAI_NAMED.sub(rf"engine \1{ANTHROPIC}:", message)
-    return message.replace("OPENAI_API_KEY", KEY_VARIABLE).replace("/v1", "")
+def told_of(kind: str, message: str) -> str:
+    """A refusal of a spec, told of the kind of engine that the caller named."""
+    message = _OPENAI_NAMED.sub(rf"engine \1{kind}:", message)
+    return message.replace("OPENAI_API_KEY", KEY_VARIABLE) if kind == ANTHROPIC else message

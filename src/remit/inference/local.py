@@ -14,7 +14,7 @@ import importlib.util
 from pathlib import Path
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.record import JsonObject
 from remit.inference.engine import StreamChunk, StreamHandler
 from remit.inference.local_answer import Answer, Limits, limits_of
@@ -38,7 +38,11 @@ class LocalEngine:
         self._loaded = loaded
         self._control_tokens = header.control_tokens
         self._info = ModelInfo(
-            f"{LOCAL}:{path.stem}", window_of(header.context_length), Price(0, 0), calls_by_grammar=True
+            f"{LOCAL}:{path.stem}",
+            window_of(header.context_length),
+            Price(0, 0),
+            calls_by_grammar=True,
+            template_tokens=TEMPLATE_TOKENS_MAX,
         )
 
     @property

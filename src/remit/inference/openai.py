@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult
 from remit.inference.engine import Engine, EngineFault, StreamHandler
 from remit.inference.openai_answer import Answer, ServerFailed
 from remit.inference.openai_events import DONE, EventReader, StreamTooLong
@@ -58,7 +58,9 @@ class OpenAIEngine:
 
     def __init__(self, endpoint: Endpoint, *, key: str) -> None:
         self._endpoint = endpoint
-        self._info = ModelInfo(f"{OPENAI}:{endpoint.model}", endpoint.window, endpoint.price)
+        self._info = ModelInfo(
+            f"{OPENAI}:{endpoint.model}", endpoint.window, endpoint.price, template_tokens=TEMPLATE_TOKENS_MAX
+        )
         self._place = Place(endpoint.model, endpoint.url, _sendable(key))
         self._client = _client(endpoint, key or NO_KEY, (self._restrict, self._refuse))
         self._limit = LIMIT_OF_VENDOR if endpoint.host == VENDOR_HOST else LIMIT

@@ -21,7 +21,7 @@ from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.envelope import REQUEST_MALFORMED
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
-from remit.core.inference import CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX
+from remit.core.inference import CALL_HINT_BYTES_MAX
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
 from remit.core.record import Text, replace, size_bytes
@@ -129,8 +129,9 @@ class Facts:
         messages = tuple(_stored(message, kept) for message in manifest.request.messages)
         bound = sum(_message_bound(position, message) for position, message in enumerate(messages))
         offer = sum(_offer_bound(tool) for tool in manifest.tools)
-        if manifest.models[0].calls_by_grammar:
-            offer += TEMPLATE_TOKENS_MAX + (CALL_HINT_BYTES_MAX if manifest.tools else 0)
+        offer += manifest.models[0].template_tokens
+        if manifest.models[0].calls_by_grammar and manifest.tools:
+            offer += CALL_HINT_BYTES_MAX
         pinned_manifest = replace(manifest, request=replace(manifest.request, messages=messages))
         return _read_back(RunStarted(pinned_manifest, bound, offer))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import FinishReason, ModelInfo, ModelRequest, Price
+from remit.core.inference import TEMPLATE_TOKENS_MAX, FinishReason, ModelInfo, ModelRequest, Price
 from remit.core.messages import assistant_message, tool_message, user_message
 from remit.core.tools import ToolCall
 from remit.inference import local
@@ -59,7 +59,9 @@ async def until_it_speaks(engine: LocalEngine, chunks: list[StreamChunk]) -> "as
 
 def test_the_model_is_known_before_it_is_loaded(tiny: Path) -> None:
     info = LocalEngine(tiny).model_info()
-    assert info == ModelInfo("local:tiny", WINDOW, Price(0, 0), calls_by_grammar=True)
+    assert info == ModelInfo(
+        "local:tiny", WINDOW, Price(0, 0), calls_by_grammar=True, template_tokens=TEMPLATE_TOKENS_MAX
+    )
 
 
 def test_an_answer_names_the_model_and_what_it_used(tiny: Path) -> None:

@@ -1,6 +1,7 @@
 """A request becomes what the in-process server understands, and texts stay texts."""
 
 import json
+import time
 from typing import Any
 
 import pytest

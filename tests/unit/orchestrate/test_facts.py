@@ -462,7 +462,7 @@ class TestTheFirstArrival:
         assert facts.started(manifest_of(), []).offer_tokens_bound > 0
 
     def test_a_model_that_calls_by_grammar_is_told_how_and_has_a_template(self, facts: Facts) -> None:
-        small = (ModelInfo("small", calls_by_grammar=True),)
+        small = (ModelInfo("small", calls_by_grammar=True, template_tokens=TEMPLATE_TOKENS_MAX),)
         with_tools, without = manifest_of(), manifest_of(tools=())
         bounds = [
             facts.started(replace(one, models=small), []).offer_tokens_bound - facts.started(one, []).offer_tokens_bound

@@ -1,0 +1,294 @@
+"""Laws of the constraint stack, for any text: nothing valid is changed, nothing is made up, nothing hangs."""
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remit.constraint.enums import the_one_meant
+from remit.constraint.reading import same_json
+from remit.constraint.repairs import RepairCode
+from remit.constraint.stack import Constrained, Demand, constrain
+from remit.constraint.strict_mode import StrictMode
+from remit.core.record import JsonObject
+from remit.core.schema import compile_schema
+
+ANYTHING = Demand()
+# A megabyte takes up to two seconds on a machine that does nothing else.
+SECONDS_MAX = 20
+MEGABYTE = 1_000_000
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4), max_leaves=12
+)
+containers = st.lists(values, max_size=4) | st.dictionaries(texts, values, min_size=1, max_size=4)
+# Pieces of which broken JSON consists, so that chance finds the odd corners of the reader.
+PIECES = (
+    *(
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        '"',
+        "'",
+        "\u201c",
+        "\u201d",
+        '"""',
+        "`",
+        "```json\n",
+        "```",
+        "\n",
+        " ",
+        "\\",
+        "\\u12",
+    ),
+    *(
+        "//",
+        "/*",
+        "*/",
+        "#",
+        "...",
+        "1",
+        "-",
+        "0x",
+        "1.5e3",
+        "007",
+        "NaN",
+        "true",
+        "None",
+        "tru",
+        "word",
+        "a b",
+        "=",
+        ";",
+    ),
+    *('"key":', "key:", '{"a": 1}', "[1]", "<think>", "</think>", "\ufeff", "\u00a0", "\x00", '{\\"', "\ud800"),
+)
+anything = st.lists(st.sampled_from(PIECES) | texts, max_size=20).map("".join)
+
+
+def shown(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+@given(values, st.sampled_from([None, 1, "\t"]), st.booleans())
+def test_valid_json_is_never_changed(value: Any, indent: int | str | None, ascii_only: bool) -> None:
+    result = constrain(json.dumps(value, indent=indent, ensure_ascii=ascii_only), ANYTHING)
+    assert (result.ok, result.repairs, result.violations) == (True, (), ())
+    assert shown(result.value) == shown(value)
+
+
+@settings(max_examples=500)
+@given(anything, st.booleans(), st.booleans())
+def test_any_text_has_a_result_and_a_value_that_is_json(text: str, repair: bool, strict: bool) -> None:
+    result = constrain(text, ANYTHING, repair=repair, strict=strict)
+    json.dumps(result.value, allow_nan=False)
+    assert result.ok is (not result.violations)
+    if result.ok:
+        again = constrain(json.dumps(result.value), ANYTHING)
+        assert again.ok
+        assert same_json(again.value, result.value)
+        assert not again.repairs
+    elif strict:
+        assert result.value is None
+
+
+@settings(max_examples=300)
+@given(anything)
+def test_what_is_ok_fits_its_schema(text: str) -> None:
+    schema: JsonObject = {"type": "object", "properties": {"a": {"enum": ["Word", "a_b"]}}, "minProperties": 1}
+    result = constrain(text, Demand(schema))
+    if result.ok:
+        assert compile_schema(schema).is_valid(result.value)
+
+
+def in_python(value: Any) -> str:
+    return repr(value)
+
+
+def fenced(value: Any) -> str:
+    return f"```json\n{json.dumps(value, indent=2)}\n```"
+
+
+def in_words(value: Any) -> str:
+    return f"Here it is: {json.dumps(value)} I hope that helps."
+
+
+def with_commas_behind(value: Any) -> str:
+    return json.dumps(value, indent=0).replace("\n}", ",\n}").replace("\n]", ",\n]")
+
+
+def reasoned(value: Any) -> str:
+    return f"<think>maybe {{}}</think>{json.dumps(value)}"
+
+
+def twice_encoded(value: Any) -> str:
+    return json.dumps(json.dumps(value))
+
+
+@settings(max_examples=300)
+@given(containers, st.sampled_from([in_python, fenced, in_words, with_commas_behind, reasoned, twice_encoded]))
+def test_a_damaged_value_comes_back_as_it_was_or_not_at_all(value: Any, damage: Callable[[Any], str]) -> None:
+    result = constrain(damage(value), Demand({"type": ["object", "array"]}))
+    if result.ok:
+        assert shown(result.value) == shown(value)
+    elif damage in (fenced, reasoned, twice_encoded):
+        pytest.fail(f"{damage(value)!r} was refused: {result.violations}")
+
+
+def is_begun_by(part: Any, whole: Any) -> bool:
+    """Whether a part is the beginning of a whole: nothing in it that is not there, in the same order."""
+    if isinstance(part, dict):
+        return isinstance(whole, dict) and all(key in whole and is_begun_by(part[key], whole[key]) for key in part)
+    if isinstance(part, list):
+        return isinstance(whole, list) and all(is_begun_by(*pair) for pair in zip(part, whole, strict=False))
+    if isinstance(part, int | float) and not isinstance(part, bool):
+        # The last number may have been cut where nobody can see it.
+        return isinstance(whole, int | float)
+    return same_json(part, whole)
+
+
+@settings(max_examples=300)
+@given(containers, st.data())
+def test_a_text_that_was_cut_yields_its_beginning_and_nothing_else(value: Any, data: st.DataObject) -> None:
+    text = json.dumps(value)
+    cut = text[: data.draw(st.integers(1, len(text)))]
+    result = constrain(cut, ANYTHING)
+    if result.value is not None:
+        assert is_begun_by(result.value, value)
+    if result.ok and cut != text:
+        assert any(repair.code is RepairCode.CLOSER_ADDED for repair in result.repairs)
+
+
+def repeated(piece: str) -> str:
+    return piece * (MEGABYTE // len(piece))
+
+
+HEAVY = {
+    "brackets": repeated("["),
+    "braces": repeated("{"),
+    "nested": repeated('{"a":['),
+    "cut list": "[" + repeated("1,"),
+    "unquoted keys": "{" + repeated("a:1 "),
+    "quotes": '{"a": ' + repeated('"'),
+    "inner quotes": '["' + repeated(' "x", y') + '"]',
+    "possible ends": '{"a": "' + repeated('","'),
+    "possible keys": '["a' + repeated('", "k'),
+    "apostrophes": "['" + repeated("a's ") + "']",
+    "control characters": '["' + repeated("a\n") + '"',
+    "backslashes": '{"a": "' + repeated("\\"),
+    "comments": "{" + repeated("/*x*/"),
+    "open comment": "{/*" + repeated("*"),
+    "commas": "{" + repeated(","),
+    "digits": "[" + repeated("1"),
+    "letters": "[" + repeated("a"),
+    "words": "[" + ",".join(["abc"] * 200_000) + "]",
+    "prose": repeated("[note] "),
+    "fences": repeated("```json\n"),
+    "reasoning": repeated("<think>"),
+    "objects": repeated('{"a":1}\n'),
+    "repeated keys": "{" + repeated("'a':[1],") + "}",
+    "spaces": '{"a":' + repeated(" ") + "x",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HEAVY)
+def test_a_megabyte_of_anything_is_answered_within_seconds(name: str) -> None:
+    began = time.monotonic()
+    result = constrain(HEAVY[name], ANYTHING)
+    assert time.monotonic() - began < SECONDS_MAX
+    json.dumps(result.value)
+
+
+GRAMMARS = {
+    "options": "root ::= " + "[a]? " * 1900 + "[a]*",
+    "repeats": "root ::= [a]{0,2000} [a]{0,2000} [a]{0,2000} [a]*",
+    "doubling": 'root ::= "a" root "b" | "a" root "c" | "a"',
+    "ambiguous": '%llguidance {}\nstart: s\ns: s s | "a" | ""\n',
+    "palindromes": '%llguidance {}\nstart: s\ns: "a" s "a" | "b" s "b" | "a"\n',
+    "expression": "%llguidance {}\nstart: /[a]{0,2000}[a]{0,2000}b/\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_a_grammar_that_is_made_to_take_long_does_not(name: str) -> None:
+    began = time.monotonic()
+    result: Constrained = constrain("a" * 150_000, Demand(grammar=GRAMMARS[name]))
+    assert time.monotonic() - began < 2 * SECONDS_MAX
+    assert result.ok is (not result.violations)
+
+
+@given(texts, st.lists(texts, max_size=5, unique=True))
+def test_a_word_is_matched_only_to_one_of_the_words(text: str, words: list[str]) -> None:
+    meant = the_one_meant(text, words)
+    assert meant is None or meant in words
+    assert the_one_meant(text, [*words, text.swapcase(), text.upper(), text.lower()]) in {None, *words, *_cases(text)}
+
+
+def _cases(text: str) -> set[str]:
+    return {text.swapcase(), text.upper(), text.lower()}
+
+
+names = st.sampled_from(["a", "b", "c/d", "e f"])
+plain = st.sampled_from([{"type": "integer"}, {"type": "string"}, {"type": "boolean"}, {"enum": ["x", "y"]}])
+
+
+@st.composite
+def objects(draw: st.DrawFn, inner: st.SearchStrategy[JsonObject]) -> JsonObject:
+    properties = draw(st.dictionaries(names, inner, max_size=3))
+    required = [name for name in properties if draw(st.booleans())]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+shapes: st.SearchStrategy[Any] = st.recursive(
+    plain,
+    lambda inner: (
+        objects(inner)
+        | inner.map(lambda items: {"type": "array", "items": items})
+        | inner.map(lambda one: {"anyOf": [one, {"type": "array", "items": {"type": "null"}, "minItems": 1}]})
+    ),
+    max_leaves=6,
+)
+
+
+def made_for(schema: JsonObject) -> st.SearchStrategy[Any]:
+    """Values that fit a schema of these shapes."""
+    if "anyOf" in schema:
+        return st.one_of([made_for(choice) for choice in schema["anyOf"]])
+    if "enum" in schema:
+        return st.sampled_from(schema["enum"])
+    if schema["type"] == "array":
+        return st.lists(made_for(schema["items"]), min_size=schema.get("minItems", 0), max_size=3)
+    if schema["type"] == "object":
+        members = {name: made_for(part) for name, part in schema["properties"].items()}
+        required = {name: members.pop(name) for name in schema["required"]}
+        return st.fixed_dictionaries(required, optional=members)
+    return {"integer": st.integers(), "string": texts, "boolean": st.booleans(), "null": st.none()}[schema["type"]]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_value_survives_strict_mode_there_and_back(data: st.DataObject) -> None:
+    schema: JsonObject = data.draw(shapes)
+    value = data.draw(made_for(schema))
+    mode = StrictMode(schema)
+    assert compile_schema(schema).is_valid(value)
+    there = mode.filled(value)
+    assert compile_schema(mode.schema).is_valid(there)
+    assert same_json(mode.restored(there), value)

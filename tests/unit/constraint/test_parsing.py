@@ -1,0 +1,19 @@
+"""Parsing: JSON as the standard has it."""
+
+import pytest
+
+from remit.constraint.parsing import parse_json
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "a": 1}', "NaN", "[1,]", "", "'a'", '"\\ud800"', "[1e999]", "\ud800", "1" * 5000]
+)
+def test_what_is_no_json_or_has_a_key_twice_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="."):
+        parse_json(text)
+
+
+def test_numbers_are_kept_exactly() -> None:
+    assert parse_json("12345678901234567890123") == 12345678901234567890123
+    assert parse_json('{"a": [1e200, 1.0, "1e999"]}') == {"a": [1e200, 1.0, "1e999"]}
+    assert isinstance(parse_json("1.0"), float)

@@ -1,0 +1,97 @@
+"""Where schemas come from: JSON Schemas, models, dataclasses, TypedDicts and plain types."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired, Optional, Required, TypedDict
+
+import pytest
+from pydantic import BaseModel, Field
+
+from remit.core.failure import RequestRejected
+from remit.core.schema import Schema, compile_schema
+from remit.core.schema_source import SCHEMA_SOURCE_INVALID, TYPE_LEVELS_MAX, schema_of
+
+
+class Item(TypedDict, total=False):
+    """A line of an order."""
+
+    sku: Required[str]
+    count: Annotated[int, Field(ge=1)]
+
+
+class Order(TypedDict):
+    """An order."""
+
+    class_: Literal["a", "b"]
+    items: list[Item]
+    gift: NotRequired[Item | None]
+    note: Optional[str]  # noqa: UP045 - the older spelling is what many write
+    by_name: dict[str, Annotated[Item, "marked"]]
+
+
+@dataclass
+class Point:
+    """A point."""
+
+    x: int
+    label: str = ""
+
+
+class Tree(BaseModel):
+    """A tree."""
+
+    name: str = Field(alias="Name")
+    below: "list[Tree]" = []
+
+
+class Endless(TypedDict):
+    """Holds itself."""
+
+    again: "Endless"
+
+
+@pytest.mark.parametrize(
+    ("source", "fits", "breaks"),
+    [
+        ({"type": "integer"}, 1, "1"),
+        (True, 1, None),
+        (Schema(type="string"), "a", 1),
+        (Point, {"x": 1}, {"x": "1"}),
+        (Tree, {"Name": "a", "below": [{"Name": "b"}]}, {"name": "a"}),
+        (list[int], [1], ["1"]),
+        (Item, {"sku": "a"}, {"count": 1}),
+        (Order, {"class_": "a", "items": [{"sku": "s"}], "note": None, "by_name": {}}, {"class_": "a", "items": []}),
+        (Order, {"class_": "b", "items": [], "note": "", "gift": None, "by_name": {"x": {"sku": ""}}}, {"items": [1]}),
+    ],
+)
+def test_a_source_stands_for_a_schema_that_tells_values_apart(source: Any, fits: Any, breaks: Any) -> None:
+    checker = compile_schema(schema_of(source))
+    assert checker.is_valid(fits)
+    assert source is True or not checker.is_valid(breaks)
+
+
+def test_a_json_schema_is_taken_as_it_is() -> None:
+    schema = {"type": "object"}
+    assert schema_of(schema) is schema
+
+
+def test_keys_that_may_be_left_out_have_no_default() -> None:
+    schema = schema_of(Item)
+    assert isinstance(schema, dict)
+    assert schema["required"] == ["sku"]
+    assert "default" not in schema["properties"]["count"]
+
+
+class Opaque:
+    """Nothing that JSON can carry."""
+
+
+@pytest.mark.parametrize("source", [3, "Nowhere", Opaque, list[Opaque], Endless])
+def test_what_stands_for_no_schema_is_refused(source: Any) -> None:
+    with pytest.raises(RequestRejected) as raised:
+        schema_of(source)
+    assert raised.value.code == SCHEMA_SOURCE_INVALID
+
+
+def test_how_deep_types_may_nest_is_told() -> None:
+    with pytest.raises(RequestRejected, match=f"type_levels_max={TYPE_LEVELS_MAX}"):
+        schema_of(Endless)
