@@ -112,16 +112,16 @@ def test_ctrl_c_cancels_an_answer_and_the_chat_goes_on(tmp_path: Path) -> None:
         terminal.until("cancelling")
         terminal.until("ended as USER_CANCEL")
         terminal.until(PROMPT)
-        terminal.type("half a line" + CTRL_C)
-        terminal.until("leaves")
+        terminal.type("half a line")
+        terminal.until("half a line")
+        terminal.press(CTRL_C, "leaves")
         terminal.until(PROMPT)
         terminal.type("Hi\n")
         terminal.until("Here.")
         terminal.until(PROMPT)
-        terminal.type(CTRL_C)
-        terminal.until("leaves")
+        terminal.press(CTRL_C, "leaves")
         terminal.until(PROMPT)
-        terminal.type(CTRL_C)
+        terminal.press(CTRL_C, "go on with: remit chat")
         assert terminal.end() == 0
 
 

@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from math import ceil
 from threading import Lock
 from typing import TypeAlias
 
@@ -55,18 +56,20 @@ class Breaker:
             return 0.0
         return max(0.0, self._closed_until_s - self._clock())
 
+    def check(self, name: str) -> None:
+        """Fail a call at once while the model is left alone."""
+        if rests_s := self.rests_s():
+            raise self._refusal(name, f"it is tried again in {ceil(rests_s)} s", rests_s)
+
     def admit(self, name: str) -> None:
         """Let a call pass, or fail it at once; whoever passes says what came of it."""
+        self.check(name)
         with self._lock:
             if self._failures < self._limits.failures_max:
                 return
-            rests_s = self.rests_s()
-            if not rests_s and not self._is_probed:
-                self._is_probed = True
-                return
-        again = f"it is tried again in {rests_s:.0f} s" if rests_s else "one call is finding out whether it is back"
-        message = f"model {name!r} failed {self._failures} times in a row and is left alone; {again}"
-        raise _unavailable(message, rests_s)
+            if self._is_probed:
+                raise self._refusal(name, "one call is finding out whether it is back", 0.0)
+            self._is_probed = True
 
     def succeed(self) -> None:
         """The server was there."""
@@ -80,16 +83,26 @@ class Breaker:
             self._closed_until_s = self._clock() + self._limits.pause_s
 
     def forget(self) -> None:
-        """Nobody knows what came of the call: it was given up."""
+        """Nobody knows whether the server would have served."""
         with self._lock:
             self._is_probed = False
+
+    def _refusal(self, name: str, again: str, again_s: float) -> EngineFault:
+        return _unavailable(
+            f"model {name!r} failed {self._failures} times in a row and is left alone; {again}", again_s
+        )
 
 
 class Gate:
     """Lets calls to one url pass: so many at once, so many in a minute, and none while the server wants none."""
 
     def __init__(
-        self, url: str, clock: MonotonicClock = time.monotonic, sleep: Sleep = asyncio.sleep, *, wait_s: float = WAIT_S_MAX
+        self,
+        url: str,
+        clock: MonotonicClock = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+        *,
+        wait_s: float = WAIT_S_MAX,
     ) -> None:
         self._url = url
         self._clock = clock
@@ -169,30 +182,33 @@ class Gate:
             self._running -= 1
 
     async def _take_token(self) -> None:
+        deadline_s = self._clock() + self._wait_s
         with self._lock:
-            wait_s = self._due_s()
-            if wait_s > self._wait_s:
-                raise _unavailable(f"{self._url} is not asked before {wait_s:.0f} s have passed; come back then", wait_s)
+            due_s = self._clock() + self._refilled_in_s()
             self._tokens -= 1
-        if wait_s <= 0:
-            return
         try:
-            await self._sleep(wait_s)
+            # The server may ask to be left alone while somebody waits.
+            while (wait_s := max(due_s, self._held_until_s) - self._clock()) > 0:
+                if max(due_s, self._held_until_s) > deadline_s:
+                    message = f"{self._url} is not asked before {ceil(wait_s)} s have passed; come back then"
+                    raise _unavailable(message, wait_s)
+                await self._sleep(wait_s)
         except BaseException:
             with self._lock:
                 self._tokens += 1
             raise
 
-    def _due_s(self) -> float:
-        """How long until the next call may be made."""
+    def _refilled_in_s(self) -> float:
+        """How long until the bucket holds a token for the next call."""
         now_s = self._clock()
-        held_s = max(0.0, self._held_until_s - now_s)
+        elapsed_s, self._looked_at_s = now_s - self._looked_at_s, now_s
         if not self._rpm:
-            return held_s
+            # Without a limit there is always one.
+            self._tokens = 1.0
+            return 0.0
         per_s = self._rpm / SECONDS_PER_MINUTE
-        self._tokens = min(self._burst(self._rpm), self._tokens + (now_s - self._looked_at_s) * per_s)
-        self._looked_at_s = now_s
-        return max(held_s, (1 - self._tokens) / per_s)
+        self._tokens = min(self._burst(self._rpm), self._tokens + elapsed_s * per_s)
+        return max(0.0, (1 - self._tokens) / per_s)
 
     @staticmethod
     def _burst(rpm: int) -> float:
@@ -252,8 +268,11 @@ class LimitedEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the engine, once its endpoint may be asked."""
+        name = self.model_info().name
+        # Nobody waits in line for a model that is left alone.
+        self._breaker.check(name)
         async with self._gate.passing():
-            self._breaker.admit(self.model_info().name)
+            self._breaker.admit(name)
             try:
                 result = await self._engine.infer(request, on_chunk)
             except EngineFault as fault:
@@ -287,4 +306,4 @@ def _stricter(kept: int, asked: int) -> int:
 
 
 def _unavailable(message: str, again_s: float) -> EngineFault:
-    return EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, message, retry_after_s=int(again_s) + bool(again_s % 1))
+    return EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, message, retry_after_s=ceil(again_s))

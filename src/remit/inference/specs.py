@@ -2,13 +2,15 @@
 
 Rule 1: what opened an engine opens it again: the manifest keeps the spec, and whoever resumes a run reads it there.
 Rule 2: a kind nobody knows is refused with those that are known.
+Rule 3: a bar between specs makes a chain of their engines; limits of an endpoint may stand among the options of an engine
+        that asks a url.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.manifest import Source
@@ -32,6 +34,23 @@ NO_SETTINGS = EngineSettings()
 
 def open_engine(spec: str, *, base: Path, settings: EngineSettings = NO_SETTINGS) -> Engine:
     """The engine that a spec names; paths in it start from `base`."""
+    specs = _members(spec, base)
+    if len(specs) == 1:
+        return _open(spec, base, settings)
+    from remit.inference.chain import ChainEngine
+
+    return ChainEngine([_open(each, base, settings) for each in specs])
+
+
+def _members(spec: str, base: Path) -> list[str]:
+    """The specs that a bar separates; a file may have one in its name."""
+    kind, _, rest = spec.partition(":")
+    if _BAR not in spec or (kind in _OF_FILES and (base / rest).exists()):
+        return [spec]
+    return [each.strip() for each in spec.split(_BAR)]
+
+
+def _open(spec: str, base: Path, settings: EngineSettings) -> Engine:
     kind, _, rest = spec.partition(":")
     found = _KINDS.get(kind)
     if found is None:
@@ -42,7 +61,22 @@ def open_engine(spec: str, *, base: Path, settings: EngineSettings = NO_SETTINGS
     if not rest and not found.stands_alone:
         message = f"engine {spec[:80]!r} names nothing to open; write {kind}:{found.takes}"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    return found.open(rest, base, settings)
+    if kind in _OF_FILES:
+        return found.open(rest, base, settings)
+    return _limited(spec, found.open, base, settings)
+
+
+def _limited(spec: str, open_kind: "_OpenKind", base: Path, settings: EngineSettings) -> Engine:
+    """An engine that asks a url, within the limits that its spec names."""
+    from remit.inference.limits import take_limits
+
+    named, limits = take_limits(spec)
+    engine = open_kind(named.partition(":")[2], base, settings)
+    if limits is None:
+        return engine
+    from remit.inference.endpoint import LimitedEngine
+
+    return LimitedEngine(engine, engine_spec(engine), limits)
 
 
 def engine_spec(engine: Engine) -> str:
@@ -82,11 +116,26 @@ def _anthropic(model: str, base: Path, settings: EngineSettings) -> Engine:
     return open_anthropic(model, settings)
 
 
+def _ollama(model: str, base: Path, settings: EngineSettings) -> Engine:
+    from remit.inference.presets import open_preset
+
+    return open_preset("ollama", model, settings)
+
+
+def _vllm(model: str, base: Path, settings: EngineSettings) -> Engine:
+    from remit.inference.presets import open_preset
+
+    return open_preset("vllm", model, settings)
+
+
+_OpenKind: TypeAlias = Callable[[str, Path, EngineSettings], Engine]
+
+
 class _Kind(NamedTuple):
     """A kind of engine: what follows its colon, what opens it, and whether its name alone says enough."""
 
     takes: str
-    open: Callable[[str, Path, EngineSettings], Engine]
+    open: _OpenKind
     stands_alone: bool = False
 
 
@@ -96,5 +145,11 @@ _KINDS: Mapping[str, _Kind] = MappingProxyType(
         "local": _Kind("MODEL", _local, stands_alone=True),
         "openai": _Kind("MODEL", _openai),
         "anthropic": _Kind("MODEL", _anthropic),
+        "ollama": _Kind("MODEL", _ollama),
+        "vllm": _Kind("MODEL", _vllm),
     }
 )
+
+# What separates the members of a chain, and the kinds that name a file, which may have one in its name.
+_BAR = "|"
+_OF_FILES = frozenset({SCRIPTED, "local"})

@@ -7,6 +7,7 @@ Rule 4: the spaces around a thought belong to nobody.
 Rule 5: the pieces, joined, are what the whole text comes to, however it was cut.
 """
 
+import re
 from typing import NamedTuple
 
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
@@ -18,6 +19,9 @@ CLOSES = "</think>"
 
 # As many spaces before a tag as are waited out; a text that begins with more is only a text.
 SPACES_MAX = 256
+
+_TAG = re.compile(rf"{OPENS}|{CLOSES}")
+_SPACES = re.compile(r"\s*")
 
 
 class Heard(NamedTuple):
@@ -42,54 +46,42 @@ class ThinkFilter:
         """What is known by now, and was not told before."""
         if self._has_spoken:
             return Heard(piece)
-        self._held += piece
-        thoughts: list[str] = []
-        while self._held and not self._has_spoken:
-            if self._depth:
-                before, is_certain = self._think()
-                thoughts.append(before)
-            else:
-                is_certain = self._begin()
-            if not is_certain:
-                break
-        text = ""
-        if self._has_spoken:
-            text, self._held = self._held, ""
-        return Heard(text, "".join(thoughts))
+        text, self._held = self._held + piece, ""
+        return self._read(text)
 
     def end(self) -> Heard:
         """What was held back, now that no more comes."""
         held, self._held = self._held, ""
         if self._depth:
             return Heard("", held)
-        return Heard(held.lstrip() if self._has_thought else held)
+        return Heard(held[_behind_spaces(held, 0) :] if self._has_thought else held)
 
-    def _begin(self) -> bool:
-        """Whether it is certain how the text begins; if not, more has to come."""
-        begun = self._held.lstrip()
-        spaces = len(self._held) - len(begun)
-        if begun.startswith(OPENS) and spaces <= SPACES_MAX:
-            self._held, self._depth, self._has_thought = begun.removeprefix(OPENS), 1, True
-            return True
-        if OPENS.startswith(begun) and spaces <= SPACES_MAX:
-            return False
+    def _read(self, text: str) -> Heard:
+        thoughts: list[str] = []
+        at = 0
+        while True:
+            if not self._depth:
+                begun = _behind_spaces(text, at)
+                if begun - at > SPACES_MAX or not text.startswith(OPENS, begun):
+                    return Heard(self._speak(text, at, begun), "".join(thoughts))
+                at, self._depth, self._has_thought = begun + len(OPENS), 1, True
+            tag = _TAG.search(text, at)
+            if tag is None:
+                kept = len(text) - _tag_begun(text[max(at, len(text) - len(CLOSES)) :])
+                self._held = text[kept:]
+                return Heard("", "".join([*thoughts, text[at:kept]]))
+            self._depth += 1 if tag.group() == OPENS else -1
+            # The tags of a thought within a thought are part of the outer one.
+            thoughts.append(text[at : tag.end() if self._depth else tag.start()])
+            at = tag.end()
+
+    def _speak(self, text: str, at: int, begun: int) -> str:
+        """What is said, unless a tag may still come of it."""
+        if begun - at <= SPACES_MAX and OPENS.startswith(text[begun : begun + len(OPENS)]):
+            self._held = text[at:]
+            return ""
         self._has_spoken = True
-        if self._has_thought:
-            self._held = begun
-        return True
-
-    def _think(self) -> tuple[str, bool]:
-        """What was thought up to the next tag, and whether there was one."""
-        found = [(at, tag) for tag in (OPENS, CLOSES) if (at := self._held.find(tag)) >= 0]
-        if not found:
-            kept = len(self._held) - _tag_begun(self._held)
-            before, self._held = self._held[:kept], self._held[kept:]
-            return before, False
-        at, tag = min(found)
-        before, self._held = self._held[:at], self._held[at + len(tag) :]
-        self._depth += 1 if tag == OPENS else -1
-        # The tags of a thought within a thought are part of the outer one.
-        return before + tag if self._depth else before, True
+        return text[begun:] if self._has_thought else text[at:]
 
 
 def split(text: str) -> Heard:
@@ -128,8 +120,13 @@ def _tell(heard: Heard, reasoning: str, on_chunk: StreamHandler | None) -> None:
         on_chunk(StreamChunk(heard.text, thought))
 
 
+def _behind_spaces(text: str, at: int) -> int:
+    spaces = _SPACES.match(text, at)
+    assert spaces is not None, "any text begins with no space or more"
+    return spaces.end()
+
+
 def _tag_begun(text: str) -> int:
     """How many of the last characters may be the beginning of a tag."""
-    longest = min(len(text), len(CLOSES) - 1)
-    tails = (text[-count:] for count in range(longest, 0, -1))
+    tails = (text[start:] for start in range(len(text)))
     return next((len(tail) for tail in tails if OPENS.startswith(tail) or CLOSES.startswith(tail)), 0)

@@ -27,6 +27,7 @@ from remit.constraint.shapes import grammar_of_calls, grammar_of_calls_or_words,
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.graph import Ask, Graph, Sees
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
+from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import Record, replace
 from remit.core.tools import ToolChoice, ToolChoiceMode, ToolDefinition
@@ -37,6 +38,12 @@ from remit.rerank.router import Router
 TOOLS_OFFERED_MAX = 20
 # A small model that has to choose by itself is lost among more; where a router is missing, the first of them are offered.
 TOOLS_BY_GRAMMAR_MAX = 8
+
+
+# A small model that nobody gave a limit goes on until it has none left, in circles. A page, and for what a tool said a
+# paragraph, is more than it has to say; whoever wants more says how much.
+WORDS_TOKENS_MAX = 512
+TOLD_TOKENS_MAX = 128
 
 
 class Hearing(StrEnum):
@@ -154,7 +161,7 @@ def shaped(request: ModelRequest, given: Circumstances) -> Shaped:
         return _calling(bare, offered, given)
     if has_results and request.schema is None and not request.grammar and request.messages[-1].role is Role.TOOL:
         # What a result says is told again, not invented.
-        bare = _likeliest(replace(bare, messages=with_answer_demanded(told)))
+        bare = _likeliest(_limited(replace(bare, messages=with_answer_demanded(told)), TOLD_TOKENS_MAX))
     return _speaking(bare)
 
 
@@ -202,7 +209,7 @@ def _calling(request: ModelRequest, tools: tuple[ToolDefinition, ...], given: Ci
 def _speaking(request: ModelRequest) -> Shaped:
     """An answer in words, or in the shape that was asked for."""
     if request.schema is None and not request.grammar:
-        return Shaped(request)
+        return Shaped(_limited(request, WORDS_TOKENS_MAX))
     request = _likeliest(request)
     if request.grammar or request.schema is None:
         grammar = in_lark(request.grammar)
@@ -214,6 +221,11 @@ def _speaking(request: ModelRequest) -> Shaped:
             raise
         # An engine would make the same grammar of it, and some of those end the process. The answer is validated anyway.
         return Shaped(replace(request, schema=None))
+
+
+def _limited(request: ModelRequest, tokens_max: int) -> ModelRequest:
+    """The request with a limit of our own, where it has the one that is there when nobody says anything."""
+    return replace(request, max_tokens=tokens_max) if request.max_tokens == OUTPUT_TOKENS_DEFAULT else request
 
 
 def _likeliest(request: ModelRequest) -> ModelRequest:

@@ -15,6 +15,8 @@ from types import TracebackType
 
 # Longer than anything takes here, on a machine that is busy with other tests.
 PATIENCE_S = 60
+# Nobody who was heard takes so long to answer.
+PRESS_AGAIN_S = 8
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|[D78=>])")
 
 
@@ -64,6 +66,18 @@ class PseudoTerminal:
         until_s = monotonic() + PATIENCE_S
         while wanted not in self.seen[self._unread :]:
             assert monotonic() < until_s, f"{wanted!r} is not in {self.seen[self._unread :]!r}"
+            assert self._read(), f"it ended without {wanted!r}: {self.seen[self._unread :]!r}"
+        self._unread = self.seen.index(wanted, self._unread) + len(wanted)
+
+    def press(self, keys: str, wanted: str) -> None:
+        """Press keys until something is shown. A key at the very moment a prompt appears may wait for the next one."""
+        again_s = 0.0
+        until_s = monotonic() + PATIENCE_S
+        while wanted not in self.seen[self._unread :]:
+            assert monotonic() < until_s, f"{wanted!r} is not in {self.seen[self._unread :]!r}"
+            if monotonic() >= again_s:
+                self.type(keys)
+                again_s = monotonic() + PRESS_AGAIN_S
             assert self._read(), f"it ended without {wanted!r}: {self.seen[self._unread :]!r}"
         self._unread = self.seen.index(wanted, self._unread) + len(wanted)
 

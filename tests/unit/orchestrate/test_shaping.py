@@ -22,8 +22,10 @@ from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinitio
 from remit.core.usage import TokenUsage
 from remit.orchestrate.conversation import rendered
 from remit.orchestrate.shaping import (
+    TOLD_TOKENS_MAX,
     TOOLS_BY_GRAMMAR_MAX,
     TOOLS_OFFERED_MAX,
+    WORDS_TOKENS_MAX,
     Circumstances,
     Hearing,
     Shaped,
@@ -146,6 +148,15 @@ def test_another_attempt_is_not_held_to_the_likeliest_words() -> None:
     assert shaped(again, given()).request.temperature is None
     warm = ModelRequest(REQUEST.messages, REQUEST.tools, temperature=0.7)
     assert shaped(warm, given()).request.temperature == 0.7
+
+
+@pytest.mark.parametrize(("wished", "words", "told"), [(2048, WORDS_TOKENS_MAX, TOLD_TOKENS_MAX), (3000, 3000, 3000)])
+def test_words_that_nobody_limited_have_a_limit(wished: int, words: int, told: int) -> None:
+    request = ModelRequest(REQUEST.messages, max_tokens=wished)
+    assert shaped(request, given(words="hello")).request.max_tokens == words
+    said = (*REQUEST.messages, assistant_message("", (ToolCall("c", "look"),)), tool_message("c", "look", "found it"))
+    after = shaped(ModelRequest(said, max_tokens=wished), given(called=frozenset({"look"})))
+    assert after.request.max_tokens == told
 
 
 def test_what_a_result_says_is_told_in_the_likeliest_words() -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import STDIN, InputUnusable, grammar_in, schema_in, text_in
+from remit.adapters.cli.inputs import STDIN, InputUnusable, grammar_in, schema_in, text_in, wrong_usage
 from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
@@ -22,10 +22,14 @@ from remit.core.record import JsonObject
 TEXT_UNREADABLE = "TEXT_UNREADABLE"
 # A megabyte of text, escaped, with the largest schema and its resources.
 LINE_BYTES_MAX = 4 * 1024 * 1024
+_SHOWN_CHARS_MAX = 80
 
 
 def constrain(
-    file: Annotated[Path, Parameter(name="FILE", help="A file with the text; without it, or as `-`, stdin.")] = STDIN,
+    file: Annotated[
+        Path,
+        Parameter(name="FILE", help="A file with the text; without it, or as `-`, stdin.", allow_leading_hyphen=True),
+    ] = STDIN,
     /,
     *,
     schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the value must fit.")] = None,
@@ -41,6 +45,8 @@ def constrain(
     """Make what a model said into a value that fits a schema: parse, repair, match enums, validate."""
     from remit.orchestrate.facade import constrainer
 
+    if str(file).startswith("-") and file != STDIN:
+        raise wrong_usage(f"{str(file)[:_SHOWN_CHARS_MAX]} is no option; see `remit constrain --help`")
     try:
         stack = constrainer(schema_in(schema), grammar_in(grammar), repair=not no_repair, strict=strict)
     except RequestRejected as error:

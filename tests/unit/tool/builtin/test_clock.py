@@ -1,5 +1,6 @@
 """The clock tells the time in any zone that the database knows, and says so when there is none."""
 
+import re
 import sys
 import zoneinfo
 from collections.abc import Iterator
@@ -79,3 +80,19 @@ def test_a_machine_without_zones_says_what_is_missing_and_still_knows_utc() -> N
         moment(NOON, "Europe/Berlin")
     assert caught.value.code == CLOCK_ZONES_MISSING
     assert "tzdata" in caught.value.message
+
+
+@pytest.mark.parametrize(("city", "zone"), [("Tokyo", "Asia/Tokyo"), ("new york", "America/New_York"), ("UTC", "UTC")])
+def test_a_city_stands_for_the_zone_that_is_named_after_it(city: str, zone: str) -> None:
+    assert moment(NOON, city).zone == zone
+
+
+def test_a_name_that_two_zones_end_with_stands_for_neither() -> None:
+    with pytest.raises(ToolRefused):
+        moment(NOON, "Louisville")
+
+
+def test_a_number_is_no_zone_that_a_model_could_write() -> None:
+    zone = clock_tool().definition.parameters["properties"]["zone"]
+    assert re.match(zone["pattern"], "Europe/Berlin")
+    assert not re.match(zone["pattern"], "23.00")

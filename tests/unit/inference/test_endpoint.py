@@ -1,0 +1,418 @@
+"""A server gets so many calls at once and in a minute, and is left alone when it fails or asks for it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from remit.core.failure import ErrorCode
+from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.messages import user_message
+from remit.inference import endpoint
+from remit.inference.endpoint import Breaker, Endpoints, Gate, LimitedEngine
+from remit.inference.engine import EngineFault, StreamHandler
+from remit.inference.limits import Limits
+from remit.inference.specs import EngineSettings, engine_spec, open_engine
+
+HELLO = ModelRequest((user_message("hello"),))
+UNAVAILABLE, BROKEN = ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR
+SPEC = "openai:m?url=http://127.0.0.1:1/v1"
+
+
+class Time:
+    """A clock that goes forward when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now_s += seconds
+
+
+class Server:
+    """An engine that does what it is told, one call after another, and counts who is inside."""
+
+    def __init__(self, *outcomes: EngineFault | BaseException | None) -> None:
+        self._outcomes = list(outcomes)
+        self.asked = 0
+        self.inside = 0
+        self.inside_most = 0
+        self.go = asyncio.Event()
+        self.go.set()
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        self.asked += 1
+        self.inside += 1
+        self.inside_most = max(self.inside, self.inside_most)
+        try:
+            await self.go.wait()
+            await asyncio.sleep(0)
+        finally:
+            self.inside -= 1
+        outcome = self._outcomes.pop(0) if self._outcomes else None
+        if outcome is not None:
+            raise outcome
+        return ModelResult("hello", model="m")
+
+    def model_info(self) -> ModelInfo:
+        return ModelInfo("m", 100)
+
+
+def failing(code: ErrorCode = UNAVAILABLE, retry_after_s: int = 0) -> EngineFault:
+    return EngineFault(code, "no", retry_after_s=retry_after_s)
+
+
+def limited(server: Server, limits: Limits, clock: Time) -> LimitedEngine:
+    return LimitedEngine(server, SPEC, limits, Endpoints(clock))
+
+
+async def outcomes_of(engine: LimitedEngine, count: int) -> Sequence[str]:
+    """What came of calls one after another: the answer, or the message of the fault."""
+    told: list[str] = []
+    for _ in range(count):
+        try:
+            told.append((await engine.infer(HELLO)).content)
+        except EngineFault as fault:
+            told.append(fault.message)
+    return told
+
+
+async def settled() -> None:
+    """Let everybody go on for as long as they can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_no_more_calls_than_allowed_are_made_at_once_and_each_gets_its_turn() -> None:
+    async def scenario() -> None:
+        server = Server()
+        engine = limited(server, Limits(concurrency=2), Time())
+        results = await asyncio.gather(*(engine.infer(HELLO) for _ in range(9)))
+        assert [result.content for result in results] == ["hello"] * 9
+        assert (server.inside_most, server.asked) == (2, 9)
+
+    asyncio.run(scenario())
+
+
+def test_without_a_limit_all_calls_are_made_at_once() -> None:
+    async def scenario() -> None:
+        server = Server()
+        engine = limited(server, Limits(), Time())
+        await asyncio.gather(*(engine.infer(HELLO) for _ in range(9)))
+        assert server.inside_most == 9
+
+    asyncio.run(scenario())
+
+
+def test_who_waits_in_line_can_be_cancelled_and_leaves_no_gap() -> None:
+    async def scenario() -> None:
+        server = Server()
+        server.go.clear()
+        engine = limited(server, Limits(concurrency=1), Time())
+        calls = [asyncio.create_task(engine.infer(HELLO)) for _ in range(4)]
+        await settled()
+        assert server.inside == 1
+        calls[1].cancel()
+        await settled()
+        assert calls[1].cancelled()
+        # The one inside is cancelled and, with it, the one whose turn has just come.
+        calls[0].cancel()
+        await asyncio.sleep(0)
+        calls[2].cancel()
+        server.go.set()
+        assert (await calls[3]).content == "hello"
+        assert (await engine.infer(HELLO)).content == "hello"
+        assert server.inside_most == 1
+
+    asyncio.run(scenario())
+
+
+def test_nobody_waits_in_line_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        gate = Gate("http://h", wait_s=0.01)
+        gate.tighten(Limits(concurrency=1))
+        async with gate.passing():
+            with pytest.raises(EngineFault) as raised:
+                async with gate.passing():
+                    pass
+        assert raised.value.code is UNAVAILABLE
+        assert "concurrency=1 are allowed at once" in raised.value.message
+        async with gate.passing():
+            pass
+        monkeypatch.setattr(endpoint, "WAITING_MAX", 0)
+        async with gate.passing():
+            with pytest.raises(EngineFault, match="0 calls already wait for http://h, as many as may wait"):
+                async with gate.passing():
+                    pass
+
+    asyncio.run(scenario())
+
+
+def test_a_place_passes_from_one_loop_to_another_and_over_those_that_are_gone() -> None:
+    gate = Gate("http://h")
+    gate.tighten(Limits(concurrency=1))
+    passed: list[str] = []
+
+    async def pass_through(name: str) -> None:
+        async with gate.passing():
+            passed.append(name)
+
+    async def scenario() -> None:
+        async with gate.passing():
+            gone = asyncio.new_event_loop()
+            waiting = gone.create_task(pass_through("gone"))
+            await asyncio.to_thread(gone.run_until_complete, asyncio.sleep(0))
+            other = Thread(target=asyncio.run, args=(pass_through("other"),))
+            other.start()
+            while len(gate._line) < 2:
+                await asyncio.sleep(0.001)
+            # Closed without being told: its task never runs again.
+            waiting.get_coro().close()  # type: ignore[union-attr]
+            waiting._log_destroy_pending = False  # type: ignore[attr-defined]
+            gone.close()
+        await asyncio.to_thread(other.join)
+        await pass_through("here")
+
+    asyncio.run(scenario())
+    assert passed == ["other", "here"]
+
+
+def test_calls_are_spread_over_the_minute() -> None:
+    async def scenario() -> None:
+        time = Time()
+        gate = Gate("http://h", time, time.sleep)
+        gate.tighten(Limits(rpm=30))
+        began_s = time.now_s
+        for _ in range(4):
+            async with gate.passing():
+                pass
+        assert time.now_s - began_s == pytest.approx(6.0)
+
+    asyncio.run(scenario())
+
+
+def test_a_second_s_worth_may_pass_at_once_and_no_more_is_saved_up() -> None:
+    async def scenario() -> None:
+        time = Time()
+        gate = Gate("http://h", time, time.sleep)
+        gate.tighten(Limits(rpm=180))
+        time.now_s += 3600
+        for _ in range(5):
+            async with gate.passing():
+                pass
+        assert len(time.slept) == 2
+
+    asyncio.run(scenario())
+
+
+def test_who_would_wait_too_long_is_told_when_to_come_back_and_takes_nothing() -> None:
+    async def scenario() -> None:
+        time = Time()
+        gate = Gate("http://h", time, time.sleep, wait_s=5)
+        gate.tighten(Limits(rpm=6))
+        async with gate.passing():
+            pass
+        for _ in range(3):
+            with pytest.raises(EngineFault, match="is not asked before 10 s have passed") as raised:
+                async with gate.passing():
+                    pass
+        assert (raised.value.code, raised.value.retry_after_s, raised.value.was_cut) == (UNAVAILABLE, 10, False)
+        time.now_s += 10
+        async with gate.passing():
+            pass
+        assert time.slept == []
+
+    asyncio.run(scenario())
+
+
+def test_a_cancelled_wait_gives_its_token_back() -> None:
+    async def scenario() -> None:
+        time = Time()
+
+        async def never(seconds: float) -> None:
+            await asyncio.Event().wait()
+
+        gate = Gate("http://h", time, never)
+        gate.tighten(Limits(rpm=60))
+        async with gate.passing():
+            pass
+
+        async def pass_through() -> None:
+            async with gate.passing():
+                pass
+
+        waiting = asyncio.create_task(pass_through())
+        await settled()
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+        time.now_s += 1
+        async with gate.passing():
+            pass
+
+    asyncio.run(scenario())
+
+
+def test_of_several_limits_for_one_url_the_strictest_holds() -> None:
+    async def scenario() -> None:
+        time = Time()
+        gate = Gate("http://h", time, time.sleep)
+        for limits in (Limits(2), Limits(0, 600), Limits(5, 6), Limits(1, 60), Limits(3)):
+            gate.tighten(limits)
+        async with gate.passing():
+            assert gate._running == gate._concurrency == 1
+        async with gate.passing():
+            pass
+        assert time.slept == [pytest.approx(10.0)]
+
+    asyncio.run(scenario())
+
+
+def test_a_server_that_asks_to_be_left_alone_is_and_its_model_is_not_blamed() -> None:
+    async def scenario() -> None:
+        time = Time()
+        endpoints = Endpoints(time)
+        server = Server(failing(BROKEN, 120))
+        engine = LimitedEngine(server, SPEC, Limits(failures_max=1), endpoints)
+        other = LimitedEngine(Server(), SPEC.replace(":m?", ":n?"), Limits(), endpoints)
+        assert await outcomes_of(engine, 1) == ["no"]
+        told = "http://127.0.0.1:1/v1 is not asked before 120 s have passed; come back then"
+        assert [*await outcomes_of(engine, 2), *await outcomes_of(other, 1)] == [told] * 3
+        assert server.asked == 1
+        time.now_s += 121
+        assert await outcomes_of(engine, 1) == ["hello"]
+
+    asyncio.run(scenario())
+
+
+def test_who_waits_while_the_server_asks_for_quiet_waits_for_that_too() -> None:
+    async def scenario() -> None:
+        time = Time()
+
+        async def sleep(seconds: float) -> None:
+            await time.sleep(seconds)
+            if len(time.slept) == 1:
+                gate.hold(20)
+
+        gate = Gate("http://h", time, sleep)
+        gate.hold(5)
+        async with gate.passing():
+            pass
+        assert time.slept == [5.0, 20.0]
+
+    asyncio.run(scenario())
+
+
+def test_after_failures_in_a_row_a_model_is_left_alone_and_then_probed_by_one_call() -> None:
+    async def scenario() -> None:
+        time = Time()
+        server = Server(failing(), failing(BROKEN), failing())
+        engine = limited(server, Limits(failures_max=2, pause_s=30), time)
+        rests = "model 'm' failed 2 times in a row and is left alone; it is tried again in 30 s"
+        assert await outcomes_of(engine, 3) == ["no", "no", rests]
+        assert server.asked == 2
+        time.now_s += 30
+        # The probe fails, and the pause begins anew.
+        rests = "model 'm' failed 3 times in a row and is left alone; it is tried again in 30 s"
+        assert await outcomes_of(engine, 2) == ["no", rests]
+        time.now_s += 31
+        server.go.clear()
+        probe = asyncio.create_task(engine.infer(HELLO))
+        await settled()
+        assert "one call is finding out whether it is back" in (await outcomes_of(engine, 1))[0]
+        server.go.set()
+        assert (await probe).content == "hello"
+        assert await outcomes_of(engine, 3) == ["hello"] * 3
+
+    asyncio.run(scenario())
+
+
+def test_a_probe_that_is_cancelled_leaves_the_place_to_another() -> None:
+    async def scenario() -> None:
+        time = Time()
+        server = Server(failing())
+        engine = limited(server, Limits(failures_max=1, pause_s=1), time)
+        await outcomes_of(engine, 1)
+        time.now_s += 2
+        server.go.clear()
+        probe = asyncio.create_task(engine.infer(HELLO))
+        await settled()
+        probe.cancel()
+        with suppress(asyncio.CancelledError):
+            await probe
+        server.go.set()
+        assert await outcomes_of(engine, 1) == ["hello"]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.INFERENCE_CONTEXT_EXCEEDED, ErrorCode.INFERENCE_MALFORMED_RESPONSE], ids=lambda code: code.value
+)
+def test_a_server_that_is_there_is_not_left_alone(code: ErrorCode) -> None:
+    async def scenario() -> None:
+        server = Server(failing(), failing(code), failing(), failing(code))
+        assert await outcomes_of(limited(server, Limits(failures_max=2), Time()), 5) == ["no"] * 4 + ["hello"]
+
+    asyncio.run(scenario())
+
+
+def test_a_bug_of_the_engine_passes_as_it_is() -> None:
+    async def scenario() -> None:
+        engine = limited(Server(ZeroDivisionError()), Limits(1, failures_max=1), Time())
+        with pytest.raises(ZeroDivisionError):
+            await engine.infer(HELLO)
+        assert await outcomes_of(engine, 1) == ["hello"]
+
+    asyncio.run(scenario())
+
+
+def test_engines_of_one_url_share_its_gate_and_models_have_breakers_of_their_own() -> None:
+    endpoints = Endpoints(Time())
+    assert endpoints.gate("a", Limits(1)) is endpoints.gate("a", Limits(2))
+    assert endpoints.gate("a", Limits()) is not endpoints.gate("b", Limits())
+    assert endpoints.breaker("a", Limits()) is endpoints.breaker("a", Limits())
+    assert endpoints.breaker("a", Limits()) is not endpoints.breaker("b", Limits())
+
+
+@pytest.mark.parametrize("kind", ["gate", "breaker"])
+def test_the_endpoint_that_was_not_asked_for_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(endpoint, "ENDPOINTS_MAX", 2)
+    endpoints = Endpoints(Time())
+    find: Callable[[str, Limits], Gate | Breaker] = getattr(endpoints, kind)
+    a, b = find("a", Limits()), find("b", Limits())
+    assert find("a", Limits()) is a
+    find("c", Limits())
+    assert find("a", Limits()) is a
+    assert find("b", Limits()) is not b
+
+
+def test_a_spec_with_limits_opens_a_limited_engine_and_its_spec_the_same_again(tmp_path: Path) -> None:
+    engine = open_engine("openai:m?concurrency=4&url=http://127.0.0.1:1/v1&rpm=60", base=tmp_path)
+    assert isinstance(engine, LimitedEngine)
+    assert engine_spec(engine) == f"{SPEC}&concurrency=4&rpm=60&breaker=5/30"
+    assert repr(engine) == f"LimitedEngine({engine.spec!r})"
+    again = open_engine(engine.spec, base=tmp_path, settings=EngineSettings())
+    assert (engine_spec(again), again.model_info()) == (engine.spec, engine.model_info())
+
+
+def test_all_engines_of_a_process_share_the_limits_of_a_url(tmp_path: Path) -> None:
+    async def scenario(ask: Callable[[str], Awaitable[object]]) -> None:
+        url = "http://127.0.0.1:9"
+        with pytest.raises(EngineFault, match="nobody answers"):
+            await ask(f"openai:a?breaker=1/60&url={url}/v1")
+        with pytest.raises(EngineFault, match="is left alone"):
+            await ask(f"openai:a?breaker=1/60&url={url}/v1")
+
+    async def ask(spec: str) -> object:
+        return await open_engine(spec, base=tmp_path).infer(HELLO)
+
+    asyncio.run(scenario(ask))
