@@ -17,6 +17,7 @@ from typing import Any
 from remit.constraint.numerals import read_numeral
 from remit.constraint.quoting import CLOSERS, KEY_CHARS_MAX, Place, read_quoted
 from remit.constraint.repairs import NO_VALUE, Ledger, Reason, RepairCode, Unreadable
+from remit.constraint.skipping import elided, skip
 from remit.core.canonical import DEPTH_MAX
 
 _LITERALS = {"true": True, "false": False, "null": None}
@@ -27,9 +28,6 @@ _NO_VALUES = frozenset({"NaN", "nan", "NAN", "Infinity", "infinity", "inf", "und
 # Of a literal that was cut, as much as tells it from everything else.
 _LITERAL_CHARS_MIN = 2
 
-_space = re.compile(r"[ \t\n\r]*+").match
-_line_comment = re.compile(r"(?://|\#)[^\n]*+").match
-_block_comment = re.compile(r"/\*(?:[^*]++|\*(?!/))*+\*/").match
 _numeral = re.compile(r"[+-]?[0-9A-Za-z_.]++(?:(?<=[eE])[+-][0-9]*+)?").match
 _word = re.compile(r"[^\W\d][\w$]*+").match
 _phrase = re.compile(r"[^\W\d][\w$ \t.-]*+").match
@@ -39,7 +37,6 @@ _member_ahead = re.compile(
     rf"""(?:"[^"\n]{{0,{KEY_CHARS_MAX}}}"|'[^'\n]{{0,{KEY_CHARS_MAX}}}'|[^\W\d][\w$-]{{0,{KEY_CHARS_MAX}}})\s*+[:=]"""
 ).match
 _only_closers_ahead = re.compile(r"[\s\]}]*+(?:\Z|```)").match
-_structural = re.compile(r"[\"{}\[\]]").search
 _CLOSES = {"}": dict, "]": list}
 
 
@@ -110,7 +107,7 @@ class Reader:
         if not character:
             raise Unreadable(Reason.CUT_OFF, self.at, "the text ends where a value should stand")
         if character == "\u2026":
-            raise self._elided()
+            raise elided(self.at)
         raise self._unexpected("a value")
 
     def _object(self) -> dict[str, Any]:
@@ -149,7 +146,7 @@ class Reader:
             key, self.at = read_quoted(self._text, self.at, Place.KEY, self._ledger)
             return key
         if character == "." or character == "\u2026":
-            raise self._elided()
+            raise elided(self.at)
         found = _name(self._text, self.at)
         if found is None or not _colon(self._text, found.end()):
             if found is not None and found.end() == len(self._text):
@@ -246,7 +243,7 @@ class Reader:
 
     def _number(self) -> int | float:
         if self._text.startswith("...", self.at):
-            raise self._elided()
+            raise elided(self.at)
         found = _numeral(self._text, self.at)
         token = found[0] if found is not None else self._text[self.at]
         number = read_numeral(token, self.at, self._ledger, is_last=self.at + len(token) == len(self._text))
@@ -292,40 +289,8 @@ class Reader:
 
     def _skip(self) -> str:
         """Pass whatever says nothing; the character that follows, or nothing at the end."""
-        text = self._text
-        while True:
-            found = _space(text, self.at)
-            assert found is not None, "nothing is space as well"
-            self.at = found.end()
-            character = text[self.at : self.at + 1]
-            if character in ("/", "#"):
-                self._comment()
-            elif character and (character.isspace() or character in "\u200b\u2060\ufeff"):
-                self._ledger.note(RepairCode.SPACE_REPLACED, self.at, character, " ")
-                self.at += 1
-            else:
-                return character
-
-    def _comment(self) -> None:
-        text, at = self._text, self.at
-        if text.startswith("/*", at):
-            found = _block_comment(text, at)
-            if found is None:
-                raise Unreadable(Reason.CUT_OFF, at, "a comment has no end")
-        else:
-            found = _line_comment(text, at)
-            if found is None:
-                raise self._unexpected("a comment")
-            # In a text of one line, what belongs to the comment and what to the value is anybody's guess.
-            if found.end() == len(text) and _structural(found[0]):
-                raise Unreadable(Reason.COMMENT_UNCLEAR, at, "a comment may end within the last line")
-        if "..." in found[0] or "\u2026" in found[0]:
-            raise self._elided()
-        self._ledger.note(RepairCode.COMMENT_REMOVED, at, found[0])
-        self.at = found.end()
-
-    def _elided(self) -> Unreadable:
-        return Unreadable(Reason.ELIDED, self.at, "something was left out here, and nobody knows what")
+        self.at = skip(self._text, self.at, self._ledger)
+        return self._text[self.at : self.at + 1]
 
     def _unexpected(self, wanted: str) -> Unreadable:
         there = repr(self._text[self.at : self.at + 10])

@@ -17,8 +17,8 @@ from typing import NoReturn
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.manifest import Source
-from remit.inference.endpoint import FAILURES, Breaker, MonotonicClock
-from remit.inference.engine import Engine, EngineFault, StreamHandler
+from remit.inference.breaker import FAILURES, Breaker, MonotonicClock
+from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
 from remit.inference.limits import Limits
 from remit.inference.specs import engine_source, engine_spec
 
@@ -63,16 +63,17 @@ class ChainEngine:
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the first member that serves."""
         faults: list[tuple[str, EngineFault]] = []
+        ear = None if on_chunk is None else _Ear(on_chunk)
         # Sorting keeps the order of equals: those who rest stand behind those who do not.
         for member, breaker in sorted(zip(self._members, self._breakers, strict=True), key=_rests):
             name = member.model_info().name
             try:
-                result = await member.infer(request, on_chunk)
+                result = await member.infer(request, ear)
             except EngineFault as fault:
                 if fault.code not in FAILURES:
                     raise
                 breaker.fail()
-                if fault.was_cut or fault.usage.total_tokens:
+                if fault.was_cut or fault.usage.total_tokens or (ear is not None and ear.has_heard):
                     raise
                 faults.append((name, fault))
                 _log.warning("model %s cannot serve; the next of the chain is asked", name)
@@ -80,6 +81,20 @@ class ChainEngine:
             breaker.succeed()
             return result
         raise _nobody(faults)
+
+
+class _Ear:
+    """Passes pieces on, and remembers that there were some."""
+
+    __slots__ = ("_handler", "has_heard")
+
+    def __init__(self, handler: StreamHandler) -> None:
+        self._handler = handler
+        self.has_heard = False
+
+    def __call__(self, chunk: StreamChunk) -> None:
+        self.has_heard = True
+        self._handler(chunk)
 
 
 def _rests(member: tuple[Engine, Breaker]) -> bool:

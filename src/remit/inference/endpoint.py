@@ -2,12 +2,10 @@
 
 Rule 1: all engines of a process that ask one url share its gate: so many calls at once, so many in a minute, none while
         the server asks to be left alone. Of several limits for one url, the strictest holds.
-Rule 2: a model that fails several times in a row is left alone for a while; then one call probes whether it is back.
-        Another model at the same url is not to blame.
+Rule 2: each model at a url has a breaker of its own: another model is not to blame.
 Rule 3: who has to wait waits in line, can be cancelled, and never waits for longer than WAIT_S_MAX: a call that would,
         fails at once and says when to come back. A call that was not let in costs nothing.
-Rule 4: only failures to serve count. An answer nobody can read, or a conversation too long, shows that a server is there.
-Rule 5: nothing is tried twice here; the run decides about that.
+Rule 4: nothing is tried twice here; the run decides about that.
 """
 
 import asyncio
@@ -19,8 +17,8 @@ from math import ceil
 from threading import Lock
 from typing import TypeAlias
 
-from remit.core.failure import ErrorCode
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.inference.breaker import FAILURES, Breaker, MonotonicClock, unavailable
 from remit.inference.engine import Engine, EngineFault, StreamHandler
 from remit.inference.limits import Limits, url_in
 
@@ -32,65 +30,23 @@ WAITING_MAX = 1_000
 ENDPOINTS_MAX = 1_000
 SECONDS_PER_MINUTE = 60
 
-FAILURES = frozenset({ErrorCode.INFERENCE_MODEL_UNAVAILABLE, ErrorCode.INFERENCE_ENGINE_ERROR})
-
-# Seconds that only go forward.
-MonotonicClock: TypeAlias = Callable[[], float]
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 
-class Breaker:
-    """Whether a model may be asked: not for a while after several failures in a row, and then by one call first."""
+class _Waiter:
+    """Somebody in line: the loop it waits in, its turn, and whether it was given a place."""
 
-    def __init__(self, limits: Limits, clock: MonotonicClock = time.monotonic) -> None:
-        self._limits = limits
-        self._clock = clock
-        self._lock = Lock()
-        self._failures = 0
-        self._closed_until_s = 0.0
-        self._is_probed = False
+    __slots__ = ("has_place", "loop", "turn")
 
-    def rests_s(self) -> float:
-        """How long the model is still left alone; 0 when it may be asked."""
-        if self._failures < self._limits.failures_max:
-            return 0.0
-        return max(0.0, self._closed_until_s - self._clock())
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.turn: asyncio.Future[None] = loop.create_future()
+        self.has_place = False
 
-    def check(self, name: str) -> None:
-        """Fail a call at once while the model is left alone."""
-        if rests_s := self.rests_s():
-            raise self._refusal(name, f"it is tried again in {ceil(rests_s)} s", rests_s)
-
-    def admit(self, name: str) -> None:
-        """Let a call pass, or fail it at once; whoever passes says what came of it."""
-        self.check(name)
-        with self._lock:
-            if self._failures < self._limits.failures_max:
-                return
-            if self._is_probed:
-                raise self._refusal(name, "one call is finding out whether it is back", 0.0)
-            self._is_probed = True
-
-    def succeed(self) -> None:
-        """The server was there."""
-        with self._lock:
-            self._failures, self._is_probed = 0, False
-
-    def fail(self) -> None:
-        """The server did not serve."""
-        with self._lock:
-            self._failures, self._is_probed = self._failures + 1, False
-            self._closed_until_s = self._clock() + self._limits.pause_s
-
-    def forget(self) -> None:
-        """Nobody knows whether the server would have served."""
-        with self._lock:
-            self._is_probed = False
-
-    def _refusal(self, name: str, again: str, again_s: float) -> EngineFault:
-        return _unavailable(
-            f"model {name!r} failed {self._failures} times in a row and is left alone; {again}", again_s
-        )
+    def wake(self) -> None:
+        """Tell that the turn has come, unless nobody waits for it any more."""
+        if not self.turn.done():
+            self.turn.set_result(None)
 
 
 class Gate:
@@ -113,7 +69,7 @@ class Gate:
         self._rpm = 0
         self._running = 0
         # Each waits in a loop of its own: engines are asked from one loop after another, or from several.
-        self._line: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self._line: deque[_Waiter] = deque()
         # When the bucket was last looked at, and what it held then. Below 0, that many calls have been promised one.
         self._looked_at_s = clock()
         self._tokens = 0.0
@@ -149,35 +105,35 @@ class Gate:
                 self._running += 1
                 return
             if len(self._line) >= WAITING_MAX:
-                raise _unavailable(f"{len(self._line)} calls already wait for {self._url}, as many as may wait", 0)
-            loop = asyncio.get_running_loop()
-            turn = loop.create_future()
-            self._line.append((loop, turn))
+                raise unavailable(f"{len(self._line)} calls already wait for {self._url}, as many as may wait", 0)
+            waiter = _Waiter(asyncio.get_running_loop())
+            self._line.append(waiter)
         try:
             async with asyncio.timeout(self._wait_s):
-                await turn
+                await waiter.turn
         except BaseException as error:
-            self._give_up(loop, turn)
+            self._give_up(waiter)
             if not isinstance(error, TimeoutError):
                 raise
             message = f"no call to {self._url} ended within {self._wait_s:.0f} s, and concurrency={self._concurrency}"
-            raise _unavailable(f"{message} are allowed at once; come back later", 0) from None
+            raise unavailable(f"{message} are allowed at once; come back later", 0) from None
 
-    def _give_up(self, loop: asyncio.AbstractEventLoop, turn: "asyncio.Future[None]") -> None:
+    def _give_up(self, waiter: "_Waiter") -> None:
         with self._lock:
-            if (loop, turn) in self._line:
-                self._line.remove((loop, turn))
-                return
-        # The place came too late; it is the next one's.
-        self._leave()
+            if waiter in self._line:
+                self._line.remove(waiter)
+        if waiter.has_place:
+            # It came too late, and is the next one's.
+            self._leave()
 
     def _leave(self) -> None:
         with self._lock:
             while self._line:
-                loop, turn = self._line.popleft()
-                if not loop.is_closed():
+                waiter = self._line.popleft()
+                if not waiter.loop.is_closed():
                     # The place passes from one to the other, so nobody can slip in between.
-                    loop.call_soon_threadsafe(_wake, turn)
+                    waiter.has_place = True
+                    waiter.loop.call_soon_threadsafe(waiter.wake)
                     return
             self._running -= 1
 
@@ -191,7 +147,7 @@ class Gate:
             while (wait_s := max(due_s, self._held_until_s) - self._clock()) > 0:
                 if max(due_s, self._held_until_s) > deadline_s:
                     message = f"{self._url} is not asked before {ceil(wait_s)} s have passed; come back then"
-                    raise _unavailable(message, wait_s)
+                    raise unavailable(message, wait_s)
                 await self._sleep(wait_s)
         except BaseException:
             with self._lock:
@@ -295,15 +251,6 @@ class LimitedEngine:
             self._breaker.fail()
 
 
-def _wake(turn: "asyncio.Future[None]") -> None:
-    if not turn.done():
-        turn.set_result(None)
-
-
 def _stricter(kept: int, asked: int) -> int:
     """The smaller of two limits, of which 0 is none."""
     return min(kept, asked) if kept and asked else kept or asked
-
-
-def _unavailable(message: str, again_s: float) -> EngineFault:
-    return EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, message, retry_after_s=ceil(again_s))

@@ -9,7 +9,6 @@ Rule 3: models behind such servers often think aloud; what they think is heard a
 from collections.abc import Mapping
 from dataclasses import replace as with_changes
 from types import MappingProxyType
-from urllib.parse import parse_qsl
 
 from remit.core.failure import RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
@@ -47,8 +46,7 @@ class PresetEngine:
 
 def open_preset(kind: str, rest: str, settings: EngineSettings) -> Engine:
     """The engine that the part of a spec behind the name of a preset names."""
-    if "url" not in dict(parse_qsl(rest.partition("?")[2], keep_blank_values=True)):
-        rest = f"{rest}{'&' if '?' in rest else '?'}url={URLS[kind]}"
+    settings = with_changes(settings, openai_base_url=URLS[kind])
     try:
         endpoint = read_endpoint(rest, url_default=URLS[kind])
         if endpoint.is_loopback:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from remit.adapters.cli import constraining
+from remit.adapters.cli.main import main
 from remit.core.failure import ErrorCode
 from tests.unit.adapters.desk import Desk
 
@@ -114,3 +115,10 @@ def test_a_schema_or_grammar_that_is_none_is_wrong_usage(desk: Desk) -> None:
 def test_an_option_that_is_none_is_wrong_usage(desk: Desk) -> None:
     said = desk.say("constrain", "--shcema")
     assert (said.code, "--shcema is no option" in said.err) == (2, True)
+
+
+def test_a_stream_is_left_unread_when_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    given(monkeypatch, b'{"text": "1"}\n{"text": "2"}\n')
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["constrain", "--jsonl"]) == 0
+    assert sys.stdin.buffer.read() == b'{"text": "2"}\n'

@@ -102,7 +102,13 @@ def test_the_code_says_enum_only_where_nothing_else_is_wrong() -> None:
 @pytest.mark.req("0.11")
 @pytest.mark.parametrize(
     ("text", "keyword"),
-    [("y", "grammar_cut"), ("maybe", "grammar_broken"), ("", "grammar_cut"), ("yes no", "grammar_broken")],
+    [
+        ("y", "grammar_cut"),
+        ("maybe", "grammar_broken"),
+        ("", "grammar_cut"),
+        (" maybe ", "grammar_broken"),
+        ("yes no", "grammar_broken"),
+    ],
 )
 def test_a_text_that_breaks_its_grammar_is_refused(text: str, keyword: str) -> None:
     result = constrain(text, VERDICT)
@@ -152,7 +158,14 @@ def test_a_text_that_is_too_long_to_repair_is_still_parsed(monkeypatch: pytest.M
     monkeypatch.setattr(finding, "REPAIR_CHARS_MAX", 10)
     assert reason(constrain("[1, 2, 3, 4,]", ANYTHING)) == Reason.TOO_LONG
     assert constrain("[1, 2, 3, 4]", ANYTHING).ok
-    assert reason(constrain("[" + "1" * 2000 + ",", Demand())) == Reason.TOO_LONG
+
+
+def test_a_number_that_nobody_could_mean_is_too_long() -> None:
+    assert reason(constrain("[" + "1" * 2000 + ",]", ANYTHING)) == Reason.TOO_LONG
+
+
+def test_a_root_that_refers_to_itself_says_nothing_about_its_type() -> None:
+    assert constrain("{'a': 1}", Demand({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})).value == {"a": 1}
 
 
 def test_of_many_repairs_the_first_are_listed_and_the_rest_is_counted() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from remit.assemble import settings_of
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import ModelRequest, ModelResult, Price
 from remit.core.messages import user_message
@@ -170,6 +171,11 @@ def test_a_refusal_is_a_fault_that_never_holds_the_key(status: int, code: ErrorC
 def test_how_long_to_wait_is_told() -> None:
     fault = fault_of(refuses(429))
     assert (fault.retry_after_s, "it asks to wait 20 s" in fault.message) == (20, True)
+
+
+def test_the_environment_says_where_the_vendor_is_and_holds_its_key() -> None:
+    settings = settings_of({"ANTHROPIC_BASE_URL": "http://localhost:1", "ANTHROPIC_API_KEY": KEY}).engines
+    assert (settings.anthropic_base_url, settings.anthropic_api_key) == ("http://localhost:1", KEY)
 
 
 def test_an_engine_and_its_settings_never_show_the_key() -> None:

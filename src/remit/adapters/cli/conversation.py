@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from remit.adapters.cli.asking import Asked, Reply
 from remit.adapters.cli.inputs import prompt_from
+from remit.adapters.cli.loading import shown_while_loading
 from remit.adapters.cli.narrating import Narrator
 from remit.adapters.cli.telling import at_rest, signal_from
 from remit.core.contract import SystemRequest, SystemResponse
@@ -161,6 +162,7 @@ class Conversation:
         """What becomes of some work, while how far it is hangs below the text."""
         self.narrator.progress.begin()
         try:
-            return await work
+            with shown_while_loading(self.narrator.progress.loading):
+                return await work
         finally:
             self.narrator.progress.end()

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from remit.adapters.cli.calls import CallTeller
+from remit.adapters.cli.loading import shown_while_loading
 from remit.adapters.cli.looping import Interrupted, in_loop
 from remit.adapters.cli.painting import Line
 from remit.adapters.cli.progress import Progress
@@ -127,7 +128,8 @@ def narrated(narrator: Narrator, work: Coroutine[Any, Any, int]) -> int:
 async def _shown(narrator: Narrator, work: Coroutine[Any, Any, int]) -> int:
     narrator.progress.begin()
     try:
-        return await work
+        with shown_while_loading(narrator.progress.loading):
+            return await work
     finally:
         narrator.progress.end()
 
