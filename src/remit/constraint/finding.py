@@ -34,7 +34,7 @@ _only_closers = re.compile(r"[\s\]}]+").fullmatch
 _footnote = re.compile(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]").match
 _VALUE_FIRST = "\"'{[0123456789-"
 
-_KINDS = {dict: "object", list: "array"}
+_KINDS: dict[type, str] = {dict: "object", list: "array"}
 
 
 class Found(NamedTuple):

@@ -30,6 +30,9 @@ _COSTLY = frozenset({"cache_control", "speed", "service_tier", "container", "mcp
 _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 _WITHHELD = _COSTLY | _SAMPLING
 
+# What stands for a result that the conversation does not hold.
+NO_RESULT = "no result"
+
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 _MODES = {ToolChoiceMode.REQUIRED: "any", ToolChoiceMode.NONE: "none"}
@@ -51,6 +54,8 @@ def body_of(model: str, request: ModelRequest, fit_schema: FitSchema) -> JsonObj
         body["tools"] = [wire_tool(tool) for tool in request.tools]
         if request.tool_choice.mode is not ToolChoiceMode.AUTO:
             body["tool_choice"] = _wire_choice(request.tool_choice)
+    elif called := _tools_called(request.messages):
+        body["tools"], body["tool_choice"] = called, {"type": "none"}
     if request.grammar:
         raise _unkept("a grammar", "ask for a schema instead")
     if request.schema is not None:
@@ -81,14 +86,7 @@ def wire_messages(messages: Iterable[Message]) -> list[JsonObject]:
             turns[-1]["content"] += blocks
         else:
             turns.append({"role": role, "content": blocks})
-    for turn in turns:
-        # Words that were put in between stand behind the results: those are looked for first.
-        turn["content"].sort(key=_is_no_result)
-    return turns
-
-
-def _is_no_result(block: JsonObject) -> bool:
-    return bool(block["type"] != "tool_result")
+    return _paired(turns)
 
 
 def wire_tool(tool: ToolDefinition) -> JsonObject:
@@ -117,6 +115,45 @@ class _CallIds:
     def find(self, call_id: str) -> str:
         """The name of the call that was made last under this id."""
         return self._latest.get(call_id, call_id)
+
+
+def _paired(turns: Iterable[JsonObject]) -> list[JsonObject]:
+    """The turns with one result for every call, right behind it: the API takes neither alone."""
+    paired: list[JsonObject] = []
+    open_ids: list[str] = []
+    for turn in turns:
+        if turn["role"] == "user":
+            paired.append({"role": "user", "content": _answering(open_ids, turn["content"])})
+        else:
+            paired.append(turn)
+        open_ids = [block["id"] for block in turn["content"] if block["type"] == "tool_use"]
+    if open_ids:
+        paired.append({"role": "user", "content": _answering(open_ids, ())})
+    return paired
+
+
+def _answering(call_ids: Iterable[str], blocks: Iterable[JsonObject]) -> list[JsonObject]:
+    results: dict[str, JsonObject | None] = dict.fromkeys(call_ids)
+    others: list[JsonObject] = []
+    for block in blocks:
+        if block["type"] != "tool_result":
+            others.append(block)
+        elif results.get(block["tool_use_id"], block) is None:
+            results[block["tool_use_id"]] = block
+        else:
+            others.append({"type": "text", "text": block["content"]})
+    # Words that were put in between stand behind the results: those are looked for first.
+    return [found or _lost(call_id) for call_id, found in results.items()] + others
+
+
+def _lost(call_id: str) -> JsonObject:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT, "is_error": True}
+
+
+def _tools_called(messages: Iterable[Message]) -> list[JsonObject]:
+    """Tools that were called, for a request that offers none: the API wants to know what was called."""
+    names = dict.fromkeys(call.name for message in messages for call in message.tool_calls)
+    return [{"name": name, "description": "", "input_schema": {"type": "object"}} for name in names]
 
 
 def _blocks(message: Message, ids: _CallIds) -> list[JsonObject]:

@@ -73,8 +73,10 @@ def url_in(spec: str) -> str:
 
 def _whole(named: str, option: str, text: str, most: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > len(str(most)) or not 1 <= int(text) <= most:
-        form = f"failures/seconds such as {FAILURES_DEFAULT}/{PAUSE_S_DEFAULT}" if option == "breaker" else "such as 4"
-        _reject(named, f"{option}={text!r:.40} is no whole number from 1 to {most}; write {option}= {form}")
+        example = f"{FAILURES_DEFAULT}/{PAUSE_S_DEFAULT}" if option == "breaker" else "4"
+        _reject(
+            named, f"{option}: {text!r:.40} is no whole number from 1 to {most}; write for example {option}={example}"
+        )
     return int(text)
 
 

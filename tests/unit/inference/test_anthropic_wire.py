@@ -10,7 +10,7 @@ from remit.core.inference import ModelRequest
 from remit.core.messages import Message, Role, assistant_message, system_message, tool_message, user_message
 from remit.core.record import JsonObject, replace
 from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.inference.anthropic_wire import body_of, sampling_of, wire_messages
+from remit.inference.anthropic_wire import NO_RESULT, body_of, sampling_of, wire_messages
 from remit.inference.engine import EngineFault
 
 HELLO = ModelRequest((user_message("hello"),))
@@ -134,8 +134,30 @@ def test_ids_that_repeat_or_that_the_api_does_not_take_are_replaced_in_call_and_
     assert called == found == ["same", "call_0", "call_1", "call_2"]
 
 
-def test_a_result_without_a_call_keeps_its_id() -> None:
-    assert wire_messages([tool_message("lost", "look_up", "A")])[0]["content"][0]["tool_use_id"] == "lost"
+def test_a_result_without_a_call_right_before_it_is_text() -> None:
+    calls = assistant_message("", (ToolCall("a", "look_up"),))
+    result = tool_message("a", "look_up", "A")
+    assert wire_messages([result])[0]["content"] == [{"type": "text", "text": "A"}]
+    turns = wire_messages([calls, result, result, assistant_message("So."), result])
+    assert [block["type"] for block in turns[1]["content"]] == ["tool_result", "text"]
+    assert turns[3]["content"] == [{"type": "text", "text": "A"}]
+
+
+def test_a_call_without_a_result_gets_one_that_says_so() -> None:
+    calls = assistant_message("", (ToolCall("a", "look_up"), ToolCall("b", "look_up")))
+    lost = {"type": "tool_result", "tool_use_id": "a", "content": NO_RESULT, "is_error": True}
+    [_, turn] = wire_messages([calls, tool_message("b", "look_up", "B"), user_message("and?")])
+    found = {"type": "tool_result", "tool_use_id": "b", "content": "B"}
+    assert turn["content"] == [lost, found, {"type": "text", "text": "and?"}]
+    [_, turn] = wire_messages([calls])
+    assert turn == {"role": "user", "content": [lost, {**lost, "tool_use_id": "b"}]}
+
+
+def test_tools_that_were_called_and_are_offered_no_more_are_named_and_cannot_be_called() -> None:
+    calls = assistant_message("", (ToolCall("a", "look_up"), ToolCall("b", "look_up")))
+    sent = body(ModelRequest((*HELLO.messages, calls, tool_message("a", "look_up", "A"))))
+    assert sent["tools"] == [{"name": "look_up", "description": "", "input_schema": {"type": "object"}}]
+    assert sent["tool_choice"] == {"type": "none"}
 
 
 def test_what_was_only_thought_or_is_blank_is_not_sent_back() -> None:
