@@ -13,13 +13,11 @@ from remit.core.codec import read_json
 from remit.core.failure import ErrorCode
 from remit.inference.anthropic_spec import KEY_VARIABLE
 from remit.inference.engine import EngineFault
-from remit.inference.openai_faults import RETRY_AFTER_CHARS_MAX, Place
+from remit.inference.openai_faults import RETRY_AFTER_CHARS_MAX, Place, retry_after_s
 
 _ENGINE_ERROR, _UNAVAILABLE = ErrorCode.INFERENCE_ENGINE_ERROR, ErrorCode.INFERENCE_MODEL_UNAVAILABLE
 _EXCEEDED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED
 
-# A pause of more than a day is no pause.
-RETRY_AFTER_S_MAX = 86_400
 
 _TOO_LARGE = 413
 _MAY_BE_TOO_LONG = frozenset({400, 422, 500})
@@ -75,12 +73,6 @@ def fault_of_event(place: Place, error: Any) -> EngineFault:
         return EngineFault(_UNAVAILABLE, message, was_cut=True)
     message = f"{place.url} failed while model {place.model!r} answered{said}"
     return EngineFault(_ENGINE_ERROR, message, was_cut=True)
-
-
-def retry_after_s(headers: Mapping[str, str]) -> int:
-    """How long a server asks to be left alone, in whole seconds; 0 when it does not, or names a date."""
-    wanted = headers.get("retry-after", "").strip()[:RETRY_AFTER_CHARS_MAX]
-    return min(int(wanted), RETRY_AFTER_S_MAX) if wanted.isascii() and wanted.isdigit() else 0
 
 
 def _too_long(place: Place, told: str, *, was_cut: bool = False) -> EngineFault:

@@ -28,6 +28,7 @@ from remit.inference.openai_faults import (
 )
 from remit.inference.openai_spec import ALLOWED, OPENAI, PLAIN_HTTP, VENDOR_HOST, Endpoint, read_endpoint
 from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of
+from remit.inference.prices import price_of
 from remit.inference.specs import EngineSettings
 
 if TYPE_CHECKING:
@@ -59,7 +60,10 @@ class OpenAIEngine:
     def __init__(self, endpoint: Endpoint, *, key: str) -> None:
         self._endpoint = endpoint
         self._info = ModelInfo(
-            f"{OPENAI}:{endpoint.model}", endpoint.window, endpoint.price, template_tokens=TEMPLATE_TOKENS_MAX
+            f"{OPENAI}:{endpoint.model}",
+            endpoint.window,
+            endpoint.price or price_of(OPENAI, endpoint.model, endpoint.host),
+            template_tokens=TEMPLATE_TOKENS_MAX,
         )
         self._place = Place(endpoint.model, endpoint.url, _sendable(key))
         self._client = _client(endpoint, key or NO_KEY, (self._restrict, self._refuse))

@@ -23,6 +23,8 @@ SAID_CHARS_MAX = 300
 REFUSAL_BYTES_MAX = 64 * 1024
 # Seconds or a date.
 RETRY_AFTER_CHARS_MAX = 40
+# A pause of more than a day is no pause.
+RETRY_AFTER_S_MAX = 86_400
 # How deep the causes of an exception are looked at.
 CAUSES_MAX = 16
 
@@ -99,7 +101,13 @@ def fault_of_status(place: Place, status: int, headers: Mapping[str, str], body:
         case _ if 300 <= status < 400:
             moved = place.said(headers.get("location", "")) or "somewhere else"
             code, message = _UNAVAILABLE, f"{url} has moved to {moved}; name that url if you trust it"
-    return EngineFault(code, message)
+    return EngineFault(code, message, retry_after_s=retry_after_s(headers))
+
+
+def retry_after_s(headers: Mapping[str, str]) -> int:
+    """How long a server asks to be left alone, in whole seconds; 0 when it does not, or names a date."""
+    wanted = headers.get("retry-after", "").strip()[:RETRY_AFTER_CHARS_MAX]
+    return min(int(wanted), RETRY_AFTER_S_MAX) if wanted.isascii() and wanted.isdigit() else 0
 
 
 def fault_of_event(place: Place, error: Any) -> EngineFault:

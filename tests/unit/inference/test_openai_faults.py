@@ -106,6 +106,8 @@ def test_a_key_without_money_is_told_apart_from_one_that_calls_too_often() -> No
 
 def test_how_long_to_wait_is_told() -> None:
     assert "it asks to wait 20 s" in status(429, retry_after="20").message
+    assert status(429, retry_after="20").retry_after_s == 20
+    assert status(503, retry_after="tomorrow").retry_after_s == 0
     assert "it asks to wait until Wed, 21 Oct 2026" in status(503, retry_after="Wed, 21 Oct 2026 07:28:00 GMT").message
     assert "x" * (RETRY_AFTER_CHARS_MAX + 1) not in status(429, retry_after="x" * 1000).message
 
