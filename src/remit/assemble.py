@@ -266,22 +266,31 @@ def examine(settings: Settings) -> "list[Check]":
 def _check_models(settings: Settings) -> "list[Check]":
     from remit.observe.checkup import Check, CheckState, check_package
 
-    local, openai = "pip install 'remit[local]'", "pip install 'remit[openai]'"
-    has_key = bool(settings.engines.openai_api_key)
-    keyed = CheckState.OK if has_key else CheckState.MISSING
+    local = "pip install 'remit[local]'"
     kept = [f"{model.name}, {model.size_bytes / 1e6:.0f} MB, at {model.path}" for model in list_models(settings)]
     weighed = Check("local.model", CheckState.MISSING, "no weights on this machine", "remit models add smollm2")
     if kept:
         weighed = Check("local.model", CheckState.OK, "; ".join(kept[:_MODELS_NAMED_MAX]))
-    way_out = "" if has_key else "set OPENAI_API_KEY to use that vendor"
+    engines = settings.engines
     return [
         check_package("local.engine", "xllamacpp", needed_for="it runs models on this machine", way_out=local),
         weighed,
         check_package("local.grammar", "llguidance", needed_for="it holds models to a schema", way_out=local),
         check_package("local.router", "wordllama", needed_for="it finds evidence and tools by meaning", way_out=local),
-        check_package("openai", "openai", needed_for="it asks models of that vendor", way_out=openai),
-        Check("openai.key", keyed, "OPENAI_API_KEY is set" if has_key else "OPENAI_API_KEY is not set", way_out),
+        *_check_vendor("openai", "OPENAI_API_KEY", engines.openai_api_key),
+        *_check_vendor("anthropic", "ANTHROPIC_API_KEY", engines.anthropic_api_key),
     ]
+
+
+def _check_vendor(name: str, variable: str, key: str) -> "list[Check]":
+    """Whether a vendor's package is there, and a key; the key itself is never shown."""
+    from remit.observe.checkup import Check, CheckState, check_package
+
+    way_out = f"pip install 'remit[{name}]'"
+    keyed = Check(f"{name}.key", CheckState.OK, f"{variable} is set")
+    if not key:
+        keyed = Check(f"{name}.key", CheckState.MISSING, f"{variable} is not set", f"set {variable} to use that vendor")
+    return [check_package(name, name, needed_for="it asks models of that vendor", way_out=way_out), keyed]
 
 
 async def measure_model(settings: Settings) -> "Check":
