@@ -21,6 +21,8 @@ SEEDS_TEST := 1000
 SEEDS_SOAK := 10000
 KILLS_SOAK := 1000
 
+# Rewriting the asserts of some four hundred test files takes longer than running most of them; once is enough.
+export PYTHONDONTWRITEBYTECODE :=
 # The interpreter is the one that called; nothing fetches another.
 export UV_PYTHON_DOWNLOADS := never
 # Where the machine keeps certificates of its own, a company's proxy is among them; uv alone would not know it.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.adapters.cli.below import Below
+from remit.adapters.cli.below import Below, clear_remains
 from remit.adapters.cli.terminal import Aside, Terminal
 from tests.unit.adapters.emulator import Emulator
 
@@ -170,3 +170,19 @@ def test_the_sign_of_an_interrupt_is_wiped_unless_text_stands_before_it() -> Non
     screen.write("^C")
     below.clear_line()
     assert screen.lines == ["text^C"]
+
+
+def test_what_a_killed_process_left_hanging_is_taken_away() -> None:
+    killed, below = on(screen := Emulator())
+    killed.piece("One")
+    below.show(STATUS)
+    terminal = Sized(screen)
+    clear_remains(terminal)
+    terminal.line("It was killed.")
+    assert screen.lines == ["One", "It was killed."]
+
+
+def test_on_a_terminal_that_cannot_move_nothing_is_left_and_nothing_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    clear_remains(Sized(screen := Emulator()))
+    assert screen.lines == []

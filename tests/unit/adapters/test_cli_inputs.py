@@ -117,3 +117,19 @@ def test_a_timeout_that_no_run_could_have_is_wrong_usage(seconds: float) -> None
 def test_an_age_that_no_run_could_have_is_wrong_usage(days: int) -> None:
     with pytest.raises(InputUnusable, match=r"USAGE: --older-than -?\d{1,80} is outside 0 to 36525 days"):
         inputs.age_ms_from(days)
+
+
+@pytest.mark.parametrize("said", ["", " \n\t"])
+def test_a_prompt_that_says_nothing_is_wrong_usage(tmp_path: Path, said: str) -> None:
+    file = tmp_path / "prompt"
+    file.write_text(said)
+    with pytest.raises(InputUnusable, match=r"USAGE: .*prompt' says nothing"):
+        inputs.prompt_from("", file)
+    with pytest.raises(InputUnusable, match="USAGE"):
+        inputs.prompt_from(said, None)
+
+
+def test_a_stdin_that_is_closed_is_refused_with_the_code_of_its_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputUnusable, match="PROMPT_UNREADABLE: stdin is closed"):
+        inputs.prompt_from("", inputs.STDIN)

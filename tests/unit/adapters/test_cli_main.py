@@ -140,3 +140,30 @@ def test_the_package_is_the_command_too(monkeypatch: pytest.MonkeyPatch, capsys:
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("remit", run_name="__main__")
     assert (ended.value.code, capsys.readouterr().out) == (0, f"remit {version('remit')}\n")
+
+
+@pytest.mark.parametrize("words", [["chat", "--engine", "SCRIPT"], ["constrain"], ["constrain", "--jsonl"]])
+def test_a_closed_stdin_is_wrong_usage_and_no_fault(
+    words: list[str], desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = desk.script("Hello.")
+    monkeypatch.setattr(sys, "stdin", None)
+    said = desk.say(*[engine if word == "SCRIPT" else word for word in words])
+    assert (said.code, "stdin is closed" in said.err) == (2, True)
+
+
+@pytest.mark.parametrize(("group", "line"), [("models", "about models."), ("graph", "about graphs.")])
+def test_the_help_of_a_group_says_what_its_commands_are_about(
+    group: str, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([group, "--help"]) == 0
+    assert line in capsys.readouterr().out
+
+
+def test_a_word_too_many_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "What", "is"]) == 2
+    assert "USAGE: 'is' is one word too many; put quotes around" in capsys.readouterr().err
+
+
+def test_the_help_fits_a_hundred_columns() -> None:
+    assert max(map(len, overview().splitlines())) <= 100

@@ -184,3 +184,9 @@ def test_a_lost_key_is_not_replaced_unless_a_person_does_so(desk: Desk) -> None:
     assert desk.say("verify", desk.ended()).code == 0
     assert desk.say("verify", first).code == 1
     assert desk.say("verify", first, "--key", signer).code == 0
+
+
+def test_a_key_that_is_none_is_wrong_usage_and_no_verdict(desk: Desk) -> None:
+    desk.ended()
+    said = desk.say("verify", "last", "--key", "mine")
+    assert (said.code, "--key 'mine' is no key" in said.err, said.out) == (2, True, "")

@@ -7,6 +7,7 @@ import pytest
 
 from remit.adapters.cli.glance import LISTED_MAX
 from remit.adapters.cli.single_turn import turn_values
+from remit.adapters.cli.terminal import Terminal
 from remit.core.arrivals import ModelAnswered
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef, Text
@@ -168,3 +169,19 @@ def test_a_beginning_that_two_runs_share_is_refused_with_both(desk: Desk) -> Non
     said = desk.say("show", "1", "--json")
     assert (said.code, said.error) == (1, "RUN_AMBIGUOUS")
     assert set(said.values["error"]["details"]["candidates"]) == runs
+
+
+def test_a_limit_below_zero_is_wrong_usage(desk: Desk) -> None:
+    desk.ended()
+    said = desk.say("runs", "--limit", "-1")
+    assert (said.code, "--limit -1 is less than 0" in said.err) == (2, True)
+
+
+def test_at_a_terminal_a_sentence_is_broken_between_words(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.ended()
+    whole = desk.say("explain", "last").out
+    monkeypatch.setattr(Terminal, "is_a_terminal", True)
+    monkeypatch.setattr(Terminal, "columns", 40)
+    lines = desk.say("explain", "last").out.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert " ".join(lines) + "\n" == whole

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remit.adapters.cli.amounts import charges, duration, money, size
-from remit.adapters.cli.bars import BAR_CHARS, budget_lines
+from remit.adapters.cli.bars import BAR_CHARS, COLUMNS_MIN, budget_lines
 from remit.adapters.cli.main import main
 from remit.adapters.cli.painting import COLUMNS_DEFAULT, Ink, columns_of
 from remit.adapters.cli.terminal import Terminal
@@ -255,3 +255,12 @@ def test_charges_name_what_was_counted_even_what_nobody_here_knows() -> None:
 def test_a_terminal_that_does_not_say_how_wide_it_is_has_a_usual_width(tmp_path: Path) -> None:
     assert columns_of(Terminal(None, None)) == COLUMNS_DEFAULT
     assert columns_of(Terminal(io.StringIO(), None)) == COLUMNS_DEFAULT
+
+
+def test_a_narrow_terminal_shows_the_numbers_without_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent = [Spent("steps", 5, 100)]
+    monkeypatch.setattr(Terminal, "columns", COLUMNS_MIN)
+    assert "█" in "".join(text for line in budget_lines(Terminal(Bright(), None), spent) for text, _ in line)
+    monkeypatch.setattr(Terminal, "columns", COLUMNS_MIN - 1)
+    (line,) = budget_lines(Terminal(Bright(), None), spent)
+    assert "".join(text for text, _ in line).split() == ["steps", "5", "of", "100"]

@@ -1,11 +1,13 @@
 """The demo tells its story with real commands, and fails when one of them does."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 
 from remit.adapters.cli.demo import story
+from remit.adapters.cli.terminal import Terminal
 from remit.core.failure import RequestRejected
 from tests.unit.adapters.desk import Desk
 
@@ -88,3 +90,17 @@ def test_silence_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("builtins.input", close)
     assert story.is_approved() is False
+
+
+def test_whoever_interrupts_the_question_is_told_how_to_answer_it_later(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupt(prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.input", interrupt)
+    monkeypatch.setattr(story.Desk, "is_attended", True)
+    desk = story.Desk(Terminal(out := io.StringIO(), None), tmp_path, None, shown="play")
+    with pytest.raises(KeyboardInterrupt):
+        story.decide(desk)
+    assert "The run waits. In play: remit approve last  or: remit reject last\n" in out.getvalue()

@@ -6,11 +6,13 @@ Rule 2: something used is never an empty bar, and a bar is full only where nothi
 
 from collections.abc import Iterable, Iterator
 
-from remit.adapters.cli.painting import Ink, Line
+from remit.adapters.cli.painting import Ink, Line, columns_of
 from remit.adapters.cli.terminal import Terminal
 from remit.observe.explain import Spent
 
 BAR_CHARS = 20
+# A name, a bar and two numbers in the millions; where less fits on a line, the numbers alone are read more easily.
+COLUMNS_MIN = 72
 _FULL, _EMPTY = "█", "░"
 _FULL_ASCII, _EMPTY_ASCII = "#", "."
 # From here on a budget is nearly used up.
@@ -20,9 +22,10 @@ _NEARLY = 0.8
 def budget_lines(terminal: Terminal, spent: Iterable[Spent]) -> Iterator[Line]:
     """A line for every dimension that a run has touched: what is used of its cap, and what open calls have reserved."""
     marks = (_FULL, _EMPTY) if terminal.has_unicode else (_FULL_ASCII, _EMPTY_ASCII)
+    has_room = terminal.is_a_terminal and columns_of(terminal) >= COLUMNS_MIN
     for entry in spent:
         ink = _ink(entry)
-        bar = f"{_bar(entry, marks)}  " if terminal.is_a_terminal else ""
+        bar = f"{_bar(entry, marks)}  " if has_room else ""
         reserved = f", {entry.reserved:,} reserved" if entry.reserved else ""
         yield (
             (f"  {entry.dimension:<24}", Ink.PLAIN),

@@ -22,6 +22,14 @@ _DOWN, _UP, _KEEP, _BACK = "\x1bD", "\x1b[{count}A", "\x1b7", "\x1b8"
 _NEXT_LINE, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[1B\r", "\x1b[K", "\x1b[J"
 
 
+def clear_remains(terminal: Terminal) -> None:
+    """Take away what a process left hanging that was killed, and end the line in which it was writing."""
+    from remit.assemble import moves_cursor
+
+    if terminal.is_watched and moves_cursor():
+        terminal.control(f"{_REST_OF_SCREEN}\n")
+
+
 class Below:
     """What hangs below the text of a terminal."""
 

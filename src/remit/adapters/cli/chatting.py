@@ -32,7 +32,7 @@ def chat(
     *,
     engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
     tools: Annotated[
-        list[str] | None, Parameter(help="A file with tools, FILE.py, or module:NAME. May be said several times.")
+        list[str] | None, Parameter(help="FILE.py, module:NAME or builtin:clock,calculator. May be said several times.")
     ] = None,
     boundary: Annotated[
         str, Parameter(help="What each exchange may do: the name of a boundary, `standard` unless said.")

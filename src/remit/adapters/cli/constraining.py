@@ -4,7 +4,6 @@ Rule 1: one JSON result for each text, written as soon as it is known, so that a
 Rule 2: a stream is read line by line and nothing of it is kept; a line that is too long is passed over and answered.
 """
 
-import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from typing import Annotated, BinaryIO
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import STDIN, InputUnusable, grammar_in, schema_in, text_in, wrong_usage
+from remit.adapters.cli.inputs import STDIN, InputUnusable, grammar_in, schema_in, stdin_bytes, text_in, wrong_usage
 from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
@@ -42,7 +41,7 @@ def constrain(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Make what a model said into a value that fits a schema: parse, repair, match enums, validate."""
+    """Make what a model said fit a schema: parse, repair, match enums, validate."""
     from remit.orchestrate.facade import constrainer
 
     if str(file).startswith("-") and file != STDIN:
@@ -85,7 +84,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
 def _opened(file: Path) -> Iterator[BinaryIO]:
     try:
         if file == STDIN:
-            yield sys.stdin.buffer
+            yield stdin_bytes(TEXT_UNREADABLE)
         else:
             with file.open("rb") as stream:
                 yield stream

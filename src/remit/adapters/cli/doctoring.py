@@ -37,7 +37,7 @@ def doctor(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Look whether everything is in place: the store, the disk, the key, the models; and say what to do."""
+    """Look whether store, disk, key and models are in place, and say what to do."""
     from remit.assemble import examine, measure_model
 
     settings = common.settings()

@@ -7,6 +7,7 @@ Rule 2: every file is read up to a limit, so that a device or a mistake cannot f
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from remit.core import boundary
 from remit.core.boundary import Boundary
@@ -47,8 +48,10 @@ def prompt_from(words: str, file: Path | None) -> str:
     """The prompt, given on the command line or in a file."""
     if (file is None) == (not words):
         raise wrong_usage("give a prompt, or a file with --file, and not both")
+    if not (prompt := text_in(file, PROMPT_UNREADABLE) if file is not None else words).strip():
+        raise wrong_usage(f"{'the prompt' if file is None else repr(str(file))} says nothing; say what is wanted")
     if file is not None:
-        return text_in(file, PROMPT_UNREADABLE)
+        return prompt
     try:
         words.encode()
     except UnicodeEncodeError as error:
@@ -95,7 +98,7 @@ def text_in(file: Path, code: str) -> str:
     """The text in a file, `-` being stdin."""
     try:
         if file == STDIN:
-            data = sys.stdin.buffer.read(REQUEST_BYTES_MAX + 1)
+            data = stdin_bytes(code).read(REQUEST_BYTES_MAX + 1)
         else:
             with file.open("rb") as stream:
                 data = stream.read(REQUEST_BYTES_MAX + 1)
@@ -107,6 +110,13 @@ def text_in(file: Path, code: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _unusable(code, file, f"is not UTF-8 text: byte {error.start} is wrong") from error
+
+
+def stdin_bytes(code: str) -> BinaryIO:
+    """What stdin holds; whoever started the process may have closed it."""
+    if sys.stdin is None:
+        raise InputUnusable(code, "stdin is closed, so nothing can be read from it; name a file, or pipe something in")
+    return sys.stdin.buffer
 
 
 def boundary_named(name: str) -> Boundary:

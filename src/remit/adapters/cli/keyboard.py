@@ -15,7 +15,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from types import ModuleType
 
-from remit.adapters.cli.inputs import PROMPT_UNREADABLE, InputUnusable
+from remit.adapters.cli.inputs import PROMPT_UNREADABLE, InputUnusable, stdin_bytes
 from remit.adapters.cli.terminal import Aside, Terminal
 from remit.core.envelope import REQUEST_BYTES_MAX
 
@@ -113,7 +113,7 @@ class Pipe:
 
     def message(self) -> str | None:
         """The next line that says something; None at the end."""
-        while data := sys.stdin.buffer.readline(REQUEST_BYTES_MAX + 1):
+        while data := stdin_bytes(PROMPT_UNREADABLE).readline(REQUEST_BYTES_MAX + 1):
             if len(data) > REQUEST_BYTES_MAX:
                 message = f"a line of the input has more than line_bytes_max={REQUEST_BYTES_MAX}; put it into a file"
                 raise InputUnusable(PROMPT_UNREADABLE, f"{message} and use `remit run --file`")

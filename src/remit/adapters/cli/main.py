@@ -78,7 +78,7 @@ def build_app() -> "App":
         home = app
         for word in group:
             if word not in groups:
-                groups[word] = App(name=word, version_flags=(), help=f"Commands about {word}s.")
+                groups[word] = App(name=word, version_flags=(), help=f"Commands about {word.removesuffix('s')}s.")
                 app.command(groups[word])
             home = groups[word]
         home.command(f"remit.adapters.cli.{entry.home}", name=name)
@@ -138,8 +138,12 @@ def _complaint(error: "CycloptsError", first: str) -> str:
     """What is wrong with a command line, in as few words as it takes."""
     if first.startswith("-"):
         return f"{first[:_SHOWN_CHARS_MAX]} has no command behind it, or is no option"
+    from cyclopts.exceptions import UnusedCliTokensError
+
     # The help lists the commands in full; here they would be cut.
     said = str(error).partition(" Available commands:")[0]
+    if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
+        said = f"{error.unused_tokens[0]!r} is one word too many; put quotes around a text of several words"
     return said.rstrip(".")[:_SHOWN_CHARS_MAX]
 
 

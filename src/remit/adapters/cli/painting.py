@@ -6,9 +6,10 @@ Rule 2: none goes where no terminal is, nor where NO_COLOR or a dumb terminal as
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from textwrap import wrap
 from typing import TypeAlias
 
-from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.terminal import Terminal, printable
 
 # A line of a terminal that does not say how wide it is, and the most that anyone reads at once.
 COLUMNS_DEFAULT = 160
@@ -39,6 +40,13 @@ def print_lines(terminal: Terminal, lines: Iterable[Line]) -> None:
         terminal.painted(lines)
     else:
         terminal.painted([(text, "") for text, _ in line] for line in lines)
+
+
+def print_prose(terminal: Terminal, text: str) -> None:
+    """Answer with sentences: one line for programs, and at a terminal as many as it takes, broken between words."""
+    shown = printable(text)
+    for line in wrap(shown, columns_of(terminal), break_on_hyphens=False) if terminal.is_a_terminal else [shown]:
+        terminal.line(line)
 
 
 def columns_of(terminal: Terminal) -> int:

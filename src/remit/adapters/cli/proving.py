@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from remit.adapters.cli.inputs import InputUnusable, wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.painting import print_prose
 from remit.adapters.cli.terminal import Terminal, plain_values
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 from remit.core.record import JsonObject, Record
@@ -23,6 +24,9 @@ from remit.observe.findings import Verification
 
 EXPORT_FILE_UNUSABLE = "EXPORT_FILE_UNUSABLE"
 SAME = "same"
+# How the name of every signer begins.
+DID = "did:key:z"
+_SHOWN_CHARS_MAX = 80
 
 RunOrFile: TypeAlias = Annotated[
     str, Parameter(name="RUN", help="A run: its id, the beginning of it, or `last`; or a file made by `remit export`.")
@@ -72,6 +76,8 @@ def verify(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Check that a run, or an export of one, is as it was written."""
+    if key and not key.startswith(DID):
+        raise wrong_usage(f"--key {key[:_SHOWN_CHARS_MAX]!r} is no key; one begins with {DID}, as `remit show` has it")
     path = Path(run)
     if _is_file(path):
         found, is_trusted = _verified_file(path, key, common, terminal), bool(key)
@@ -90,8 +96,9 @@ def verify(
         terminal.line(f"and {found.findings_left_out} more findings")
     how = f"ended as {found.ending}" if found.ending else "is open"
     signed = f"{found.signed_turns} of {found.turns} turns are vouched for by {found.signer or 'nobody'}"
-    terminal.line(
-        f"run {found.run_id} {'is as it was written' if found.ok else 'FAILED verification'}: it {how}; {signed}"
+    print_prose(
+        terminal,
+        f"run {found.run_id} {'is as it was written' if found.ok else 'FAILED verification'}: it {how}; {signed}",
     )
     return EXIT_OK if found.ok else EXIT_FAILED
 
@@ -125,7 +132,7 @@ def replay(run: RunOrFile, /, *, common: Common = COMMON, terminal: Annotated[Te
                     f"{len(turns)} turns {what}, so not all of them could be compared: from turn {turns[0]} on"
                 )
         compared = f"{found.same} of {found.turns} turns came out the same, with no model and no tool called"
-        terminal.line(f"run {run_id} replayed as {found.verdict.value}: {compared}")
+        print_prose(terminal, f"run {run_id} replayed as {found.verdict.value}: {compared}")
         return EXIT_OK if is_same else EXIT_FAILED
 
     return in_loop(decide_again())

@@ -9,7 +9,7 @@ from remit.adapters.cli.glance import glance_at, glance_lines, glance_values
 from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common, RunName
-from remit.adapters.cli.painting import Ink, columns_of, print_lines
+from remit.adapters.cli.painting import Ink, columns_of, print_lines, print_prose
 from remit.adapters.cli.responses import LINE_CHARS_MAX, moment
 from remit.adapters.cli.single_turn import folded, turn_lines, turn_values
 from remit.adapters.cli.terminal import Terminal
@@ -37,14 +37,14 @@ def runs(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """List the runs, newest first."""
+    if limit < 0:
+        raise wrong_usage(f"--limit {limit} is less than 0; 0 lists all")
 
     async def look() -> None:
         from remit.assemble import opened_to_read
 
         async with opened_to_read(common.settings()) as system:
-            found = await system.archive.runs(
-                open_only=open, waiting_only=waiting, with_children=children, limit=max(limit, 0)
-            )
+            found = await system.archive.runs(open_only=open, waiting_only=waiting, with_children=children, limit=limit)
         for entry in found:
             if terminal.is_json:
                 terminal.values(entry)
@@ -63,7 +63,7 @@ def show(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Show one run: how it stands and what to do next, what it called and spent, and its answer."""
+    """Show one run: how it stands, what to do next, what it called and spent, its answer."""
 
     async def look() -> None:
         from remit.assemble import opened_to_read
@@ -108,7 +108,7 @@ def explain(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Ter
         if terminal.is_json:
             terminal.values({"run_id": explained.run_id, "sentence": said, "explanation": explained})
         else:
-            terminal.line(said)
+            print_prose(terminal, said)
 
     in_loop(look())
     return EXIT_OK
@@ -122,7 +122,7 @@ def _entry_line(entry: RunEntry) -> str:
         [
             plain(entry.run_id, NAME_CHARS_MAX),
             moment(listing.started_at_ms),
-            f"{entry.turns:>4} turns",
+            f"{entry.turns:>4} turn{'s' if entry.turns != 1 else ' '}",
             _standing(entry),
             *more,
         ]

@@ -50,13 +50,13 @@ def run(
         Path | None, Parameter(allow_leading_hyphen=True, help="A file with the prompt; `-` reads it from stdin.")
     ] = None,
     mode: Annotated[
-        ModeName, Parameter(help="Which pattern runs; `chat` unless said, the only one of this version.")
+        ModeName, Parameter(help="Which pattern runs: `chat` unless said, or `structured`, which needs --schema.")
     ] = "chat",
     engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
     schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the answer must fit.")] = None,
     grammar: Annotated[Path | None, Parameter(help="A file with the grammar that the answer must follow.")] = None,
     tools: Annotated[
-        list[str] | None, Parameter(help="A file with tools, FILE.py, or module:NAME. May be said several times.")
+        list[str] | None, Parameter(help="FILE.py, module:NAME or builtin:clock,calculator. May be said several times.")
     ] = None,
     boundary: Annotated[
         str, Parameter(help="What the run may do: the name of a boundary, `standard` unless said.")

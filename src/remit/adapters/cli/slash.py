@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from remit.adapters.cli.bars import budget_lines
-from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines
+from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines, print_prose
 from remit.adapters.cli.responses import moment
 from remit.adapters.cli.tree import BRANCHES, BRANCHES_ASCII, Canvas, tree_lines
 from remit.core.arrivals import RunStarted
@@ -114,7 +114,7 @@ def _trace(sitting: "Sitting", rest: str) -> None:
 
 
 def _explain(sitting: "Sitting", rest: str) -> None:
-    sitting.terminal.line(sentence(sitting.run(sitting.conversation.explanation(rest))))
+    print_prose(sitting.terminal, sentence(sitting.run(sitting.conversation.explanation(rest))))
 
 
 def _runs(sitting: "Sitting", rest: str) -> None:

@@ -34,7 +34,7 @@ def trace(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Show a run as a tree of its steps, with what each took and cost, and what is left of the budget."""
+    """Show a run as a tree of its steps: what each took and cost, and the budget."""
     if last < 0:
         raise wrong_usage(f"--last {last} is less than 0; 0 shows every turn")
 

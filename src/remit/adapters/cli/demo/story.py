@@ -17,6 +17,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remit.adapters.cli.below import clear_remains
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.terminal import Terminal
@@ -47,7 +48,7 @@ ABOUT_RUN = ("It may look orders up by itself, and pay money back only when a pe
 
 # What to try next, and what it shows.
 NEXT = (
-    ("remit demo --kill", "kill it while it asks the model, and see it resumed"),
+    ("remit demo --kill", "kill it while it works, and see it resumed"),
     ("remit chat --tools builtin:clock,calculator", "talk to the model; /help lists what can be said"),
     ("remit graph draw {folder}/desk.graph.yaml", "the way the ticket took, as a picture"),
 )
@@ -97,7 +98,13 @@ def set_up(folder: Path) -> Path:
 def decide(desk: "Desk") -> None:
     """Let the person at the terminal decide; without one, approve in their place."""
     if desk.is_attended:
-        if is_approved():
+        try:
+            is_yes = is_approved()
+        except KeyboardInterrupt:
+            desk.say("")
+            desk.say(f"The run waits. In {desk.folder}: remit approve last  or: remit reject last")
+            raise
+        if is_yes:
             desk.type("approve", "last")
         else:
             # A refused effect is no success: the agent was stopped by a person.
@@ -170,6 +177,7 @@ class Desk:
             finally:
                 process.kill()
         self._typed.append({"command": shlex.join(["remit", *words]), "exit_code": process.returncode})
+        clear_remains(self._terminal)
         self.say("The process was killed with SIGKILL in the middle of its work. Whatever it knew is in the store.")
 
     def report(self) -> None:
