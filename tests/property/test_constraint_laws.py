@@ -17,6 +17,9 @@ from remit.constraint.strict_mode import StrictMode
 from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 ANYTHING = Demand()
 # A megabyte takes up to two seconds on a machine that does nothing else.
 SECONDS_MAX = 20

@@ -35,6 +35,9 @@ from remit.rerank.router import Scored
 from remit.tool.declare import Tool, tool
 from remit.tool.registry import Registry
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 INFO = ModelInfo("small", 8192, Price(0, 0), calls_by_grammar=True, template_tokens=TEMPLATE_TOKENS_MAX)
 # A failed call is not repeated, so that nobody waits.
 AT_ONCE = Budget(retries=0)

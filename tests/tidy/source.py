@@ -4,7 +4,7 @@ import ast
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -18,11 +18,15 @@ FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True)
 class Source:
-    """One Python file: its path from the root, its text and its tree."""
+    """One Python file: its path from the root, its text and its tree, which is made when it is first asked for."""
 
     path: str
     text: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The file, parsed."""
+        return ast.parse(self.text)
 
     @property
     def place(self) -> str:
@@ -41,17 +45,23 @@ class Source:
 
 def source(path: str, text: str) -> Source:
     """A file as it would be; bad examples are made with this."""
-    return Source(path, text, ast.parse(text))
+    return Source(path, text)
+
+
+def sources(*folders: str) -> tuple[Source, ...]:
+    """Every Python file below the given folders of the project; a folder may be absent."""
+    return tuple(file for folder in folders for file in _below(folder))
 
 
 @cache
-def sources(*folders: str) -> tuple[Source, ...]:
-    """Every Python file below the given folders of the project; a folder may be absent."""
-    return tuple(
-        source(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
-        for folder in folders
-        for path in sorted((ROOT / folder).rglob("*.py"))
-    )
+def _below(folder: str) -> tuple[Source, ...]:
+    return tuple(_kept(path) for path in sorted((ROOT / folder).rglob("*.py")))
+
+
+@cache
+def _kept(path: Path) -> Source:
+    """A file of the project, read and parsed once, whichever folder it is asked for with."""
+    return source(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
 
 
 def expect_none(complaints: Iterable[str]) -> None:

@@ -156,6 +156,7 @@ def test_what_is_no_model_is_refused_with_a_code(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.slow
 def test_every_shell_learns_every_command(shell: str, desk: Desk) -> None:
     said = desk.say("completion", shell)
     assert said.code == 0

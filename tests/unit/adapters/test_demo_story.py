@@ -56,6 +56,7 @@ def test_a_killed_demo_is_resumed_and_plays_to_its_end(desk: Desk, tmp_path: Pat
     assert typed_in(said.values) == [("run", -9), ("resume", 3), *((proof, 0) for proof in PROOFS)]
 
 
+@pytest.mark.slow
 def test_a_demo_whose_run_fails_says_so_and_proves_nothing(desk: Desk, tmp_path: Path) -> None:
     said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", "scripted:nowhere.yaml", "--json")
     assert (said.code, said.values["ok"]) == (1, False)

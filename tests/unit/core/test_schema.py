@@ -224,6 +224,7 @@ class CountingServer(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$recursiveRef", "$schema"])
+@pytest.mark.slow
 def test_nothing_is_ever_fetched(keyword: str) -> None:
     server = HTTPServer(("127.0.0.1", 0), CountingServer)
     thread = Thread(target=server.serve_forever, daemon=True)

@@ -158,6 +158,7 @@ def test_nobody_waits_in_line_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_a_place_passes_from_one_loop_to_another_and_over_those_that_are_gone() -> None:
     gate = Gate("http://h")
     gate.tighten(Limits(concurrency=1))

@@ -122,6 +122,7 @@ def test_whoever_asks_for_a_run_whose_driver_broke_is_told_why_until_it_is_resum
     play(story())
 
 
+@pytest.mark.slow
 def test_watching_a_run_that_was_paused_and_left_ends() -> None:
     async def story() -> None:
         async with in_memory() as system:

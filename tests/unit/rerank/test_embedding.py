@@ -148,6 +148,7 @@ def test_it_can_be_asked_beside_an_event_loop() -> None:
     assert asyncio.run(scene()) == ["lookup_order"]
 
 
+@pytest.mark.slow
 def test_loading_it_leaves_the_logging_of_the_process_alone() -> None:
     # In a process of its own: here it may have been loaded before.
     program = (

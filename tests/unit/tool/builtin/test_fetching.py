@@ -38,6 +38,9 @@ from remit.tool.cancelling import CancelToken, ToolCancelled
 from remit.tool.threads import THREADS_MAX, Threads, threads
 from tests.unit.tool.builtin.answering import HERE, Server, reply, serving
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 NAME = "pages.example.org"
 # For servers that never end; long enough for everything that ends at once.
 SHORT_MS = 600

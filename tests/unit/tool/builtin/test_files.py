@@ -135,6 +135,7 @@ def test_lines_are_cut_where_they_end_whatever_the_text(text: str, desk: Desk, m
     assert "beyond" in desk.fail("read_file", path="lines", first_line=max(len(lines), 1) + 1)
 
 
+@pytest.mark.slow
 def test_millions_of_short_lines_take_no_more_memory_than_their_text(desk: Desk) -> None:
     (desk.root / "short").write_text("ab\n" * 300_000)
     size = 900_000

@@ -36,6 +36,9 @@ from remit.tool.builtin.sqlite_child import (
     tables,
 )
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 SCHEMA = """
 CREATE TABLE ware (id INTEGER PRIMARY KEY, name TEXT, price REAL, picture BLOB);
 INSERT INTO ware VALUES (1, 'lamp', 49.5, x'00ff'), (2, 'bell', 15.0, NULL);

@@ -25,6 +25,9 @@ from remit.tool.builtin.sqlite_query import CHILD, CHILD_MS_MAX, QUERIES_MAX, TI
 from remit.tool.cancelling import CancelToken, ToolCancelled
 from tests.unit.tool.watching import content, fault
 
+# Together they take seconds.
+pytestmark = pytest.mark.slow
+
 ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) "
 
 
