@@ -46,8 +46,19 @@ def shown(record: str) -> str:
     """As much of a record as the README shows, its long lines cut."""
     _, *commands = record.partition("\nThe run was stopped")[0].split("\n$ ")
     kept = [command for command in commands if command.split()[1] not in LEFT_OUT]
-    lines = "\n$ ".join(["", *kept]).strip("\n").splitlines()
+    lines = _without_budget("\n$ ".join(["", *kept]).strip("\n").splitlines())
     return "\n".join(line if len(line) <= COLUMNS_MAX else line[: COLUMNS_MAX - 1] + "…" for line in lines) + "\n"
+
+
+def _without_budget(lines: list[str]) -> list[str]:
+    """The lines without the list of what was spent of what, which ends with the command that showed it."""
+    kept: list[str] = []
+    is_budget = False
+    for line in lines:
+        is_budget = line == "budget" or (is_budget and line.startswith("  "))
+        if not is_budget:
+            kept.append(line)
+    return kept
 
 
 def comparable(text: str) -> str:

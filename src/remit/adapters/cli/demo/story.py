@@ -49,7 +49,7 @@ ABOUT_RUN = ("It may look orders up by itself, and pay money back only when a pe
 # What to try next, and what it shows.
 NEXT = (
     ("remit demo --kill", "kill it while it works, and see it resumed"),
-    ("remit chat --tools builtin:clock,calculator", "talk to the model; /help lists what can be said"),
+    ("remit chat --tools builtin:calculator,files=.", "talk to the model; /help lists what can be said"),
     ("remit graph draw {folder}/desk.graph.yaml", "the way the ticket took, as a picture"),
 )
 
