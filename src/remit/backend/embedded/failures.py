@@ -26,7 +26,7 @@ _WAY_OUT = {
     DAMAGED: "put back a backup, or move the folder away and start a new one",
     BUSY: "another process writes to it; try again, or end that process",
     CLOSED: "open it again",
-    NOT_FOUND: "check the path, or start a run to make a new store",
+    NOT_FOUND: "check the path; a run makes a new store wherever its folder can be made",
     KEY_MISSING: "put back a backup of it; docs/store.md says how to go on with a new key on purpose",
 }
 
