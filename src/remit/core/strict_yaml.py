@@ -63,7 +63,7 @@ def read_yaml(path: Path) -> Document:
         with path.open("rb") as file:
             data = file.read(YAML_BYTES_MAX + 1)
     except OSError as error:
-        _reject(name, YamlFault.UNREADABLE, f"cannot be read: {error.strerror}")
+        _reject(name, YamlFault.UNREADABLE, f"cannot be read: {error.strerror}; check its path and its permissions")
     return parse_yaml(text_of(data, name), name)
 
 

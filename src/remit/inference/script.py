@@ -136,7 +136,9 @@ def _bytes_in(path: Path, bytes_max: int) -> tuple[bytes, str]:
     except (OSError, ValueError) as error:
         # A ValueError is a path that no file can have, for instance one with a zero byte.
         reason = getattr(error, "strerror", None) or str(error)
-        raise RequestRejected(SCRIPT_UNREADABLE, f"script {str(path)!r} cannot be read: {reason}") from error
+        raise RequestRejected(
+            SCRIPT_UNREADABLE, f"script {str(path)!r} cannot be read: {reason}; check its path and its permissions"
+        ) from error
 
 
 def _json_in(text: str, name: str) -> Any:

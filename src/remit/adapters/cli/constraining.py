@@ -89,5 +89,5 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
             with file.open("rb") as stream:
                 yield stream
     except OSError as error:
-        message = f"{str(file)!r} cannot be read: {error.strerror or error}"
+        message = f"{str(file)!r} cannot be read: {error.strerror or error}; check its path and its permissions"
         raise InputUnusable(TEXT_UNREADABLE, message, {"file": str(file)}) from error

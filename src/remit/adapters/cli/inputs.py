@@ -103,7 +103,9 @@ def text_in(file: Path, code: str) -> str:
             with file.open("rb") as stream:
                 data = stream.read(REQUEST_BYTES_MAX + 1)
     except (OSError, ValueError) as error:
-        raise _unusable(code, file, f"cannot be read: {getattr(error, 'strerror', '') or error}") from error
+        raise _unusable(
+            code, file, f"cannot be read: {getattr(error, 'strerror', '') or error}; check its path and its permissions"
+        ) from error
     if len(data) > REQUEST_BYTES_MAX:
         raise _unusable(code, file, f"has more than file_bytes_max={REQUEST_BYTES_MAX}")
     try:
