@@ -10,38 +10,39 @@ Rule 5: what is sent is what stands here: headers, credentials and traces that t
 """
 
 import ssl
-import time
 from contextlib import aclosing
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.record import JsonObject
 from remit.inference.anthropic_answer import Answer
 from remit.inference.anthropic_faults import fault_of_event, fault_of_status
 from remit.inference.anthropic_spec import ANTHROPIC, KEY_VARIABLE, VENDOR_HOST, read_place, spec_of
 from remit.inference.anthropic_wire import body_of, sampling_of
-from remit.inference.engine import Engine, EngineFault, StreamHandler
-from remit.inference.openai_answer import ServerFailed
-from remit.inference.openai_events import EventReader, StreamTooLong
-from remit.inference.openai_faults import REFUSAL_BYTES_MAX, Place, fault_of_exception
-from remit.inference.openai_spec import ALLOWED, PLAIN_HTTP, Endpoint
+from remit.inference.engine import Engine, StreamHandler
+from remit.inference.openai_events import EventReader
+from remit.inference.openai_faults import Place
+from remit.inference.openai_spec import Endpoint
 from remit.inference.prices import price_of
+from remit.inference.serving import (
+    CONNECT_TIMEOUT_S,
+    NO_KEY,
+    SILENCE_TIMEOUT_S,
+    Looks,
+    Request,
+    Response,
+    answered,
+    check_reach,
+    pass_on,
+    refuse_unanswered,
+    sendable,
+)
 from remit.inference.specs import EngineSettings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
-
     from anthropic import AsyncAnthropic
-
-# Whoever does not pick up by then is not there.
-CONNECT_TIMEOUT_S = 10.0
-# The run has a deadline of its own; without one, no silence is waited out for longer than this.
-SILENCE_TIMEOUT_S = 600.0
-
-# Servers on one's own machine ask for no key, and the package insists on one.
-NO_KEY = "none"
 
 # What a server has to be told, in small letters. The package would add what the environment holds.
 HEADERS = frozenset(
@@ -58,8 +59,10 @@ class AnthropicEngine:
     def __init__(self, endpoint: Endpoint, *, key: str) -> None:
         self._package = _package()
         self._endpoint = endpoint
-        self._info = ModelInfo(f"{ANTHROPIC}:{endpoint.model}", endpoint.window, _price(endpoint))
-        self._place = Place(endpoint.model, endpoint.url, _sendable(key))
+        self._info = ModelInfo(
+            f"{ANTHROPIC}:{endpoint.model}", endpoint.window, _price(endpoint), template_tokens=TEMPLATE_TOKENS_MAX
+        )
+        self._place = Place(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE))
         self._client = _client(self._package, endpoint, key or NO_KEY, (self._restrict, self._refuse))
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
@@ -76,22 +79,8 @@ class AnthropicEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
-        began_s = time.monotonic()
         answer = Answer(request, self._info, self._place)
-        try:
-            await self._listen(request, answer, on_chunk)
-        except StreamTooLong as error:
-            answer.reject(str(error))
-        except ServerFailed as error:
-            raise fault_of_event(self._place, error.error) from error
-        except EngineFault:
-            raise
-        except Exception as error:
-            fault = fault_of_exception(self._place, error)
-            if fault is None:
-                raise
-            raise fault from error
-        return answer.result(int((time.monotonic() - began_s) * 1000))
+        return await answered(self._listen(request, answer, on_chunk), answer, self._place, fault_of_event)
 
     async def _listen(self, request: ModelRequest, answer: Answer, on_chunk: StreamHandler | None) -> None:
         reader, kind = EventReader(), ""
@@ -103,11 +92,11 @@ class AnthropicEngine:
             kind = response.headers.get("content-type", "")
             async for data in stream:
                 for event in reader.feed(data):
-                    _pass_on(answer, event, on_chunk)
+                    pass_on(answer, event, on_chunk)
                     if answer.is_over:
                         return
         for event in reader.end():
-            _pass_on(answer, event, on_chunk)
+            pass_on(answer, event, on_chunk)
         if reader.events == 0:
             answer.reject(f"it holds no event, and is said to be {self._place.said(kind)!r}; check the url")
 
@@ -115,7 +104,7 @@ class AnthropicEngine:
         body = body_of(self._endpoint.model, request, self._package.transform_schema)
         return body if self._endpoint.host == VENDOR_HOST else body | sampling_of(request)
 
-    async def _restrict(self, request: "_Request") -> None:
+    async def _restrict(self, request: Request) -> None:
         """Send what is needed and nothing else, with the key that was given and no other."""
         for name in [name for name in request.headers if name.lower() not in HEADERS]:
             del request.headers[name]
@@ -127,40 +116,17 @@ class AnthropicEngine:
             # Where servers that speak like the vendor have looked for it longer.
             request.headers["x-api-key"] = key
 
-    async def _refuse(self, response: "_Response") -> None:
+    async def _refuse(self, response: Response) -> None:
         """Turn whatever is no answer into a fault, before the package reads it to an end that may never come."""
-        if 200 <= response.status_code < 300:
-            if (packing := response.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
-                url, said = self._place.url, self._place.said(packing)
-                message = f"{url} packed its answer as {said!r}, though nobody asked for it; it is not unpacked"
-                raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, was_cut=True)
-            return
-        body = bytearray()
-        async with aclosing(response.aiter_raw()) as stream:
-            async for data in stream:
-                body += data
-                if len(body) > REFUSAL_BYTES_MAX:
-                    break
-        raise fault_of_status(self._place, response.status_code, response.headers, bytes(body))
+        await refuse_unanswered(response, self._place, fault_of_status)
 
 
 def open_anthropic(rest: str, settings: EngineSettings) -> Engine:
     """The engine that the part of a spec behind `anthropic:` names."""
     endpoint = read_place(rest, url_default=settings.anthropic_base_url)
-    name = f"{ANTHROPIC}:{endpoint.model}"
-    if not settings.anthropic_api_key and not endpoint.is_loopback:
-        message = (
-            f"engine {name!r} asks {endpoint.url}, which needs a key; set {KEY_VARIABLE}, or name a server of your own "
-            "as ?url=http://127.0.0.1:8080"
-        )
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    if not endpoint.is_private:
-        message = (
-            f"engine {name!r} asks {endpoint.url}, where anybody on the way reads the key and the conversation; name an "
-            f"https url, or add {PLAIN_HTTP}={ALLOWED} to the spec if you trust the network"
-        )
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    return AnthropicEngine(endpoint, key=settings.anthropic_api_key)
+    name, key = f"{ANTHROPIC}:{endpoint.model}", settings.anthropic_api_key
+    check_reach(name, endpoint, key, variable=KEY_VARIABLE, own_url="http://127.0.0.1:8080")
+    return AnthropicEngine(endpoint, key=key)
 
 
 def _price(endpoint: Endpoint) -> Price | None:
@@ -168,41 +134,7 @@ def _price(endpoint: Endpoint) -> Price | None:
     return endpoint.price or price_of(ANTHROPIC, endpoint.model, endpoint.host)
 
 
-def _sendable(key: str) -> str:
-    """The key, if it can stand in a header; a line end that came along with it would be told in errors of the package."""
-    if key.isascii() and key.isprintable() and " " not in key:
-        return key
-    message = f"{KEY_VARIABLE} holds a space, a line end or a letter that no key has; set it again, without them"
-    raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-
-
-class _Request(Protocol):
-    """What is needed of a request before it is sent."""
-
-    @property
-    def headers(self) -> "MutableMapping[str, str]": ...
-
-
-class _Response(Protocol):
-    """What is needed of a response before the package has read it."""
-
-    @property
-    def status_code(self) -> int: ...
-    @property
-    def headers(self) -> "Mapping[str, str]": ...
-    def aiter_raw(self) -> "AsyncGenerator[bytes]": ...
-
-
-def _pass_on(answer: Answer, event: bytes, on_chunk: StreamHandler | None) -> None:
-    chunk = answer.take(event)
-    if chunk is not None and on_chunk is not None:
-        on_chunk(chunk)
-
-
-_Looks: TypeAlias = "tuple[Callable[[_Request], Awaitable[None]], Callable[[_Response], Awaitable[None]]]"
-
-
-def _client(package: ModuleType, endpoint: Endpoint, key: str, looks: _Looks) -> "AsyncAnthropic":
+def _client(package: ModuleType, endpoint: Endpoint, key: str, looks: Looks) -> "AsyncAnthropic":
     """The package's client, which neither repeats a call nor follows where another server sends it."""
     # This machine is reached directly, and nobody has to be trusted for it.
     is_plain = endpoint.is_loopback and endpoint.url.startswith("http:")

@@ -9,11 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from remit.core.codec import read_json
 from remit.core.failure import ErrorCode
 from remit.inference.anthropic_spec import KEY_VARIABLE
 from remit.inference.engine import EngineFault
-from remit.inference.openai_faults import RETRY_AFTER_CHARS_MAX, Place, retry_after_s
+from remit.inference.openai_faults import Place, error_in, message_of, retry_after_s, too_long, waiting
 
 _ENGINE_ERROR, _UNAVAILABLE = ErrorCode.INFERENCE_ENGINE_ERROR, ErrorCode.INFERENCE_MODEL_UNAVAILABLE
 _EXCEEDED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED
@@ -35,12 +34,12 @@ _TOO_LARGE_TYPE, _OVERLOADED_TYPE, _BILLING_TYPE = "request_too_large", "overloa
 
 def fault_of_status(place: Place, status: int, headers: Mapping[str, str], body: bytes) -> EngineFault:
     """Why a server turned a call away, told from its status and what it says about it."""
-    error = _error_in(body)
-    told = place.said(_message_of(error))
+    error = error_in(body)
+    told = place.said(message_of(error))
     said = f": {told}" if told else ""
     if status == _TOO_LARGE or (status in _MAY_BE_TOO_LONG and _is_too_long(error)):
-        return _too_long(place, told)
-    model, url, wait = repr(place.model), place.url, _waiting(place, headers)
+        return too_long(place, told)
+    model, url, wait = repr(place.model), place.url, waiting(place, headers)
     code, message = _ENGINE_ERROR, f"{url} answered with status {status}{wait}{said}"
     match status:
         case 401:
@@ -64,42 +63,15 @@ def fault_of_status(place: Place, status: int, headers: Mapping[str, str], body:
 
 def fault_of_event(place: Place, error: Any) -> EngineFault:
     """Why a server broke off in the middle of an answer, as it says itself."""
-    told = place.said(_message_of(error))
+    told = place.said(message_of(error))
     said = f": {told}" if told else ""
     if _is_too_long(error):
-        return _too_long(place, told, was_cut=True)
+        return too_long(place, told, was_cut=True)
     if _type_of(error) == _OVERLOADED_TYPE:
         message = f"{place.url} cannot serve model {place.model!r} now{said}"
         return EngineFault(_UNAVAILABLE, message, was_cut=True)
     message = f"{place.url} failed while model {place.model!r} answered{said}"
     return EngineFault(_ENGINE_ERROR, message, was_cut=True)
-
-
-def _too_long(place: Place, told: str, *, was_cut: bool = False) -> EngineFault:
-    message = f"the conversation does not fit into model {place.model!r}" + (f": {told}" if told else "")
-    return EngineFault(_EXCEEDED, message, was_cut=was_cut)
-
-
-def _waiting(place: Place, headers: Mapping[str, str]) -> str:
-    wanted = place.said(headers.get("retry-after", ""))[:RETRY_AFTER_CHARS_MAX]
-    if not wanted:
-        return ""
-    return f"; it asks to wait {wanted} s" if wanted.isdigit() else f"; it asks to wait until {wanted}"
-
-
-def _error_in(body: bytes) -> Any:
-    """What a refusal says: an object under `error`, or whatever stands there instead."""
-    try:
-        value = read_json(body)
-    except (ValueError, RecursionError):
-        return None
-    return value.get("error", value) if isinstance(value, dict) else None
-
-
-def _message_of(error: Any) -> str:
-    if isinstance(error, dict):
-        error = error.get("message") or error.get("detail")
-    return error if isinstance(error, str) else ""
 
 
 def _type_of(error: Any) -> str:
@@ -108,5 +80,5 @@ def _type_of(error: Any) -> str:
 
 
 def _is_too_long(error: Any) -> bool:
-    told = _message_of(error)[:_LOOKED_AT_CHARS_MAX]
+    told = message_of(error)[:_LOOKED_AT_CHARS_MAX]
     return _type_of(error) == _TOO_LARGE_TYPE or bool(_TOO_LONG_WORDS.search(told))

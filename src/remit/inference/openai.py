@@ -9,40 +9,42 @@ Rule 5: what is sent is what stands here: headers that the package finds in the 
 """
 
 import ssl
-import time
 from contextlib import aclosing
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult
-from remit.inference.engine import Engine, EngineFault, StreamHandler
-from remit.inference.openai_answer import Answer, ServerFailed
-from remit.inference.openai_events import DONE, EventReader, StreamTooLong
+from remit.inference.engine import Engine, StreamHandler
+from remit.inference.openai_answer import Answer
+from remit.inference.openai_events import DONE, EventReader
 from remit.inference.openai_faults import (
-    REFUSAL_BYTES_MAX,
     Place,
     fault_of_event,
-    fault_of_exception,
     fault_of_status,
 )
-from remit.inference.openai_spec import ALLOWED, OPENAI, PLAIN_HTTP, VENDOR_HOST, Endpoint, read_endpoint
+from remit.inference.openai_spec import OPENAI, VENDOR_HOST, Endpoint, read_endpoint
 from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of
 from remit.inference.prices import price_of
+from remit.inference.serving import (
+    CONNECT_TIMEOUT_S,
+    NO_KEY,
+    SILENCE_TIMEOUT_S,
+    Looks,
+    Request,
+    Response,
+    answered,
+    check_reach,
+    pass_on,
+    refuse_unanswered,
+    sendable,
+)
 from remit.inference.specs import EngineSettings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
-
     from openai import AsyncOpenAI
 
-# Whoever does not pick up by then is not there.
-CONNECT_TIMEOUT_S = 10.0
-# The run has a deadline of its own; without one, no silence is waited out for longer than this.
-SILENCE_TIMEOUT_S = 600.0
-
-# Servers on one's own machine ask for no key, and the package insists on one.
-NO_KEY = "none"
+KEY_VARIABLE = "OPENAI_API_KEY"
 
 # What a server has to be told, in small letters. The package would add more: names of accounts, and whatever else the
 # environment holds for servers of its vendor.
@@ -65,7 +67,7 @@ class OpenAIEngine:
             endpoint.price or price_of(OPENAI, endpoint.model, endpoint.host),
             template_tokens=TEMPLATE_TOKENS_MAX,
         )
-        self._place = Place(endpoint.model, endpoint.url, _sendable(key))
+        self._place = Place(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE))
         self._client = _client(endpoint, key or NO_KEY, (self._restrict, self._refuse))
         self._limit = LIMIT_OF_VENDOR if endpoint.host == VENDOR_HOST else LIMIT
 
@@ -83,22 +85,8 @@ class OpenAIEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
-        began_s = time.monotonic()
         answer = Answer(request, self._info, self._place)
-        try:
-            await self._listen(request, answer, on_chunk)
-        except StreamTooLong as error:
-            answer.reject(str(error))
-        except ServerFailed as error:
-            raise fault_of_event(self._place, error.error) from error
-        except EngineFault:
-            raise
-        except Exception as error:
-            fault = fault_of_exception(self._place, error)
-            if fault is None:
-                raise
-            raise fault from error
-        return answer.result(int((time.monotonic() - began_s) * 1000))
+        return await answered(self._listen(request, answer, on_chunk), answer, self._place, fault_of_event)
 
     async def _listen(self, request: ModelRequest, answer: Answer, on_chunk: StreamHandler | None) -> None:
         reader, kind = EventReader(), ""
@@ -112,92 +100,34 @@ class OpenAIEngine:
                 for event in reader.feed(data):
                     if event == DONE:
                         return
-                    _pass_on(answer, event, on_chunk)
+                    pass_on(answer, event, on_chunk)
         for event in reader.end():
             if event != DONE:
-                _pass_on(answer, event, on_chunk)
+                pass_on(answer, event, on_chunk)
         if reader.events == 0:
             answer.reject(f"it holds no event, and is said to be {self._place.said(kind)!r}; check the url")
 
-    async def _restrict(self, request: "_Request") -> None:
+    async def _restrict(self, request: Request) -> None:
         """Send what is needed and nothing else, with the key that was given and no other."""
         sent = HEADERS_OF_VENDOR if self._endpoint.host == VENDOR_HOST else HEADERS
         for name in [name for name in request.headers if name.lower() not in sent]:
             del request.headers[name]
         request.headers["authorization"] = f"Bearer {self._place.key or NO_KEY}"
 
-    async def _refuse(self, response: "_Response") -> None:
+    async def _refuse(self, response: Response) -> None:
         """Turn whatever is no answer into a fault, before the package reads it to an end that may never come."""
-        if 200 <= response.status_code < 300:
-            if (packing := response.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
-                said = self._place.said(packing)
-                message = (
-                    f"{self._place.url} packed its answer as {said!r}, though nobody asked for it; it is not unpacked"
-                )
-                raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, was_cut=True)
-            return
-        body = bytearray()
-        async with aclosing(response.aiter_raw()) as stream:
-            async for data in stream:
-                body += data
-                if len(body) > REFUSAL_BYTES_MAX:
-                    break
-        raise fault_of_status(self._place, response.status_code, response.headers, bytes(body))
+        await refuse_unanswered(response, self._place, fault_of_status)
 
 
 def open_openai(rest: str, settings: EngineSettings) -> Engine:
     """The engine that the part of a spec behind `openai:` names."""
     endpoint = read_endpoint(rest, url_default=settings.openai_base_url)
-    if not settings.openai_api_key and not endpoint.is_loopback:
-        message = (
-            f"engine {f'{OPENAI}:{endpoint.model}'!r} asks {endpoint.url}, which needs a key; set OPENAI_API_KEY, or name "
-            "a server of your own as ?url=http://127.0.0.1:8080/v1"
-        )
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-    if not endpoint.is_private:
-        message = (
-            f"engine {f'{OPENAI}:{endpoint.model}'!r} asks {endpoint.url}, where anybody on the way reads the key and the "
-            f"conversation; name an https url, or add {PLAIN_HTTP}={ALLOWED} to the spec if you trust the network"
-        )
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    name, own_url = f"{OPENAI}:{endpoint.model}", "http://127.0.0.1:8080/v1"
+    check_reach(name, endpoint, settings.openai_api_key, variable=KEY_VARIABLE, own_url=own_url)
     return OpenAIEngine(endpoint, key=settings.openai_api_key)
 
 
-def _sendable(key: str) -> str:
-    """The key, if it can stand in a header; a line end that came along with it would be told in errors of the package."""
-    if key.isascii() and key.isprintable() and " " not in key:
-        return key
-    message = "OPENAI_API_KEY holds a space, a line end or a letter that no key has; set it again, without them"
-    raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
-
-
-class _Request(Protocol):
-    """What is needed of a request before it is sent."""
-
-    @property
-    def headers(self) -> "MutableMapping[str, str]": ...
-
-
-class _Response(Protocol):
-    """What is needed of a response before the package has read it."""
-
-    @property
-    def status_code(self) -> int: ...
-    @property
-    def headers(self) -> "Mapping[str, str]": ...
-    def aiter_raw(self) -> "AsyncGenerator[bytes]": ...
-
-
-def _pass_on(answer: Answer, event: bytes, on_chunk: StreamHandler | None) -> None:
-    chunk = answer.take(event)
-    if chunk is not None and on_chunk is not None:
-        on_chunk(chunk)
-
-
-_Looks: TypeAlias = "tuple[Callable[[_Request], Awaitable[None]], Callable[[_Response], Awaitable[None]]]"
-
-
-def _client(endpoint: Endpoint, key: str, looks: _Looks) -> "AsyncOpenAI":
+def _client(endpoint: Endpoint, key: str, looks: Looks) -> "AsyncOpenAI":
     """The package's client, which neither repeats a call nor follows where another server sends it."""
     package = _package()
     # This machine is reached directly, and nobody has to be trusted for it.

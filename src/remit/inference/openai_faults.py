@@ -77,11 +77,11 @@ class Place:
 
 def fault_of_status(place: Place, status: int, headers: Mapping[str, str], body: bytes) -> EngineFault:
     """Why a server turned a call away, told from its status and what it says about it."""
-    error = _error_in(body)
-    told = place.said(_message_of(error))
+    error = error_in(body)
+    told = place.said(message_of(error))
     said = f": {told}" if told else ""
     if status == _TOO_LARGE or (status in _MAY_BE_TOO_LONG and _is_too_long(error)):
-        return _too_long(place, told)
+        return too_long(place, told)
     model, url = repr(place.model), place.url
     code, message = _ENGINE_ERROR, f"{url} answered with status {status}{said}"
     match status:
@@ -95,9 +95,9 @@ def fault_of_status(place: Place, status: int, headers: Mapping[str, str], body:
         case 429 if _codes_of(error) & _NO_MONEY_CODES:
             code, message = _UNAVAILABLE, f"{url} has nothing left to spend for this key; top it up{said}"
         case 429:
-            message = f"{url} gets too many calls{_waiting(place, headers)}{said}"
+            message = f"{url} gets too many calls{waiting(place, headers)}{said}"
         case 503:
-            code, message = _UNAVAILABLE, f"{url} cannot serve model {model} now{_waiting(place, headers)}{said}"
+            code, message = _UNAVAILABLE, f"{url} cannot serve model {model} now{waiting(place, headers)}{said}"
         case _ if 300 <= status < 400:
             moved = place.said(headers.get("location", "")) or "somewhere else"
             code, message = _UNAVAILABLE, f"{url} has moved to {moved}; name that url if you trust it"
@@ -112,9 +112,9 @@ def retry_after_s(headers: Mapping[str, str]) -> int:
 
 def fault_of_event(place: Place, error: Any) -> EngineFault:
     """Why a server broke off in the middle of an answer, as it says itself."""
-    told = place.said(_message_of(error))
+    told = place.said(message_of(error))
     if _is_too_long(error):
-        return _too_long(place, told, was_cut=True)
+        return too_long(place, told, was_cut=True)
     message = f"{place.url} failed while model {place.model!r} answered" + (f": {told}" if told else "")
     return EngineFault(_ENGINE_ERROR, message, was_cut=True)
 
@@ -143,12 +143,13 @@ def fault_of_exception(place: Place, error: BaseException) -> EngineFault | None
     return None
 
 
-def _too_long(place: Place, told: str, *, was_cut: bool = False) -> EngineFault:
+def too_long(place: Place, told: str, *, was_cut: bool = False) -> EngineFault:
+    """A conversation does not fit."""
     message = f"the conversation does not fit into model {place.model!r}" + (f": {told}" if told else "")
     return EngineFault(_EXCEEDED, message, was_cut=was_cut)
 
 
-def _error_in(body: bytes) -> Any:
+def error_in(body: bytes) -> Any:
     """What a refusal says: an object under `error`, or whatever stands there instead."""
     try:
         value = read_json(body)
@@ -157,7 +158,8 @@ def _error_in(body: bytes) -> Any:
     return value.get("error", value) if isinstance(value, dict) else None
 
 
-def _message_of(error: Any) -> str:
+def message_of(error: Any) -> str:
+    """The words of a failure, wherever a server puts them."""
     if isinstance(error, dict):
         error = error.get("message") or error.get("detail")
     return error if isinstance(error, str) else ""
@@ -170,10 +172,11 @@ def _codes_of(error: Any) -> set[str]:
 
 
 def _is_too_long(error: Any) -> bool:
-    return bool(_codes_of(error) & _TOO_LONG_CODES) or bool(_TOO_LONG_WORDS.search(_message_of(error)[:10_000]))
+    return bool(_codes_of(error) & _TOO_LONG_CODES) or bool(_TOO_LONG_WORDS.search(message_of(error)[:10_000]))
 
 
-def _waiting(place: Place, headers: Mapping[str, str]) -> str:
+def waiting(place: Place, headers: Mapping[str, str]) -> str:
+    """How long a server asks to be left alone, as the end of a sentence."""
     wanted = place.said(headers.get("retry-after", ""))[:RETRY_AFTER_CHARS_MAX]
     if not wanted:
         return ""

@@ -54,6 +54,9 @@ CALLS_MAX = 128
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
 
+# Of an answer that has no words, as one with calls has none; made once, since most turns of a model are such.
+_UNSAID = Mended("")
+
 # How the canonical form of an object begins.
 _OBJECT = ord("{")
 
@@ -145,7 +148,7 @@ class Facts:
         text: Text = ""
         reasoning: Text = ""
         raw: Text = ""
-        mended = Mended("")
+        mended = _UNSAID
         if result.content or result.reasoning:
             said, thought = clean(result.content or ""), clean(result.reasoning or "")
             mended = Mended(said) if proposed or not said else self._held_to_shape(state, said)
@@ -166,7 +169,7 @@ class Facts:
             bound,
             mended.violations,
             report.offered,
-            tuple([note(repair) for repair in mended.repairs]),
+            tuple([note(repair) for repair in mended.repairs]) if mended.repairs else (),
             raw,
         )
 

@@ -11,7 +11,7 @@ import pytest
 
 from remit.assemble import settings_of
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelRequest, ModelResult, Price
+from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelRequest, ModelResult, Price
 from remit.core.messages import user_message
 from remit.core.record import replace
 from remit.inference import anthropic as engine_module
@@ -392,3 +392,8 @@ def test_ones_own_machine_is_reached_without_a_proxy(monkeypatch: pytest.MonkeyP
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{asyncio.run(free_port())}")
     assert asked(says_hello)[0].content == "Hello"
+
+
+def test_what_the_template_adds_to_a_prompt_is_reserved_as_well() -> None:
+    engine = open_anthropic("tiny?url=http://127.0.0.1:1", EngineSettings())
+    assert engine.model_info().template_tokens == TEMPLATE_TOKENS_MAX
