@@ -9,12 +9,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from remit.agents import AgentLoop, SpecializedLoop
+    from remit.agents.conversation import AgentLoop
+    from remit.agents.plan import PlanExecutor
+    from remit.agents.redundant import RedundantLoop
+    from remit.agents.single import SpecializedLoop
     from remit.core.boundary import Boundary
     from remit.core.budget import Budget
     from remit.core.contract import SystemRequest, SystemResponse
     from remit.core.graph import Graph
+    from remit.core.plan import ExecutionPlan, PlanPolicy, Step
     from remit.orchestrate.facade import System
+    from remit.orchestrate.handlers import InferHandler, RerankHandler, RetrieveHandler, ToolHandler, ValidateHandler
     from remit.tool.declare import tool
 
     __version__: str
@@ -23,24 +28,44 @@ __all__ = [
     "AgentLoop",
     "Boundary",
     "Budget",
+    "ExecutionPlan",
     "Graph",
+    "InferHandler",
+    "PlanExecutor",
+    "PlanPolicy",
+    "RedundantLoop",
+    "RerankHandler",
+    "RetrieveHandler",
     "SpecializedLoop",
+    "Step",
     "System",
     "SystemRequest",
     "SystemResponse",
+    "ToolHandler",
+    "ValidateHandler",
     "__version__",
     "tool",
 ]
 
 _HOMES = {
-    "AgentLoop": "remit.agents",
+    "AgentLoop": "remit.agents.conversation",
     "Boundary": "remit.core.boundary",
     "Budget": "remit.core.budget",
+    "ExecutionPlan": "remit.core.plan",
     "Graph": "remit.core.graph",
-    "SpecializedLoop": "remit.agents",
+    "InferHandler": "remit.orchestrate.handlers",
+    "PlanExecutor": "remit.agents.plan",
+    "PlanPolicy": "remit.core.plan",
+    "RedundantLoop": "remit.agents.redundant",
+    "RerankHandler": "remit.orchestrate.handlers",
+    "RetrieveHandler": "remit.orchestrate.handlers",
+    "SpecializedLoop": "remit.agents.single",
+    "Step": "remit.core.plan",
     "System": "remit.orchestrate.facade",
     "SystemRequest": "remit.core.contract",
     "SystemResponse": "remit.core.contract",
+    "ToolHandler": "remit.orchestrate.handlers",
+    "ValidateHandler": "remit.orchestrate.handlers",
     "tool": "remit.tool.declare",
 }
 

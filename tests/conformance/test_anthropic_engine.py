@@ -11,7 +11,7 @@ from remit.core.messages import user_message
 from remit.inference.anthropic import open_anthropic
 from remit.inference.engine import Engine, StreamChunk
 from remit.inference.specs import EngineSettings
-from remit.testing.conformance.engine import ENGINE_CHECKS, EngineCheck, Situation
+from remit.testing.conformance.engine import ENGINE_CHECKS, EngineCheck, OpenEngine, Situation
 from tests.conformance.chat_server import Call, Peer, Play, free_port, serving
 from tests.conformance.messages_server import Messages, base_of, last_text, refusal, result_texts, says
 
@@ -79,6 +79,43 @@ async def drops(call: Call, peer: Peer) -> None:
     peer.drop()
 
 
+async def breaks_off(call: Call, peer: Peer) -> None:
+    speech = Messages(peer)
+    await speech.begin()
+    await speech.text("half an ans")
+    await speech.event("message_stop")
+    await peer.end()
+
+
+async def counts_nothing(call: Call, peer: Peer) -> None:
+    await peer.begin()
+    speech = Messages(peer)
+    await speech.event("message_start", message={"role": "assistant", "content": []})
+    await speech.text("first ", "word")
+    await speech.event("message_delta", delta={"stop_reason": "end_turn"})
+    await speech.event("message_stop")
+    await peer.end()
+
+
+async def thinks(call: Call, peer: Peer) -> None:
+    speech = Messages(peer)
+    await speech.begin()
+    await speech.thought("h", "m")
+    await speech.text("hel", "lo")
+    await speech.stop("end_turn", 3)
+
+
+async def thinks_aloud(call: Call, peer: Peer) -> None:
+    await says(peer, "<th", "ink>h", "m</thi", "nk>\nhel", "lo")
+
+
+async def writes_a_call(call: Call, peer: Peer) -> None:
+    if call.answers:
+        return await says(peer, *result_texts(call))
+    await says(peer, "Let me see.\n<tool", '_call>{"name": "look_up", ', '"arguments": {"word": "a"}}</tool_call>')
+    return None
+
+
 PLAYS: dict[Situation, Play] = {
     Situation.ANSWERS: answers,
     Situation.REPEATS: repeats,
@@ -89,22 +126,33 @@ PLAYS: dict[Situation, Play] = {
     Situation.OVERFLOWS: overflows,
     Situation.GARBLES: garbles,
     Situation.DROPS: drops,
+    Situation.BREAKS_OFF: breaks_off,
+    Situation.UNCOUNTED: counts_nothing,
+    Situation.THINKS: thinks,
 }
+# What a server does whose model knows nothing of the API that it is served behind.
+PLAYS_ALOUD: dict[Situation, Play] = {**PLAYS, Situation.THINKS: thinks_aloud, Situation.PROPOSES: writes_a_call}
 
 
-@asynccontextmanager
-async def opened(situation: Situation) -> AsyncIterator[Engine]:
-    if situation is Situation.FAILS:
-        yield open_anthropic(f"tiny?url=http://127.0.0.1:{await free_port()}", EngineSettings())
-        return
-    async with serving(PLAYS[situation]) as server:
-        yield open_anthropic(f"tiny?url={base_of(server.url)}", EngineSettings())
+def opener(plays: dict[Situation, Play]) -> OpenEngine:
+    @asynccontextmanager
+    async def opened(situation: Situation) -> AsyncIterator[Engine]:
+        if situation is Situation.FAILS:
+            yield open_anthropic(f"tiny?url=http://127.0.0.1:{await free_port()}", EngineSettings())
+            return
+        async with serving(plays[situation]) as server:
+            yield open_anthropic(f"tiny?url={base_of(server.url)}", EngineSettings())
+
+    return opened
 
 
 @pytest.mark.req("1.11")
 @pytest.mark.parametrize("check", ENGINE_CHECKS, ids=lambda check: check.__name__)
-def test_an_engine_for_the_messages_api_does_what_every_engine_must(check: EngineCheck) -> None:
-    asyncio.run(check(opened))
+@pytest.mark.parametrize("plays", [PLAYS, PLAYS_ALOUD], ids=["in blocks", "aloud"])
+def test_an_engine_for_the_messages_api_does_what_every_engine_must(
+    check: EngineCheck, plays: dict[Situation, Play]
+) -> None:
+    asyncio.run(check(opener(plays)))
 
 
 @pytest.mark.parametrize("play", [hangs, drawls], ids=lambda play: play.__name__)

@@ -12,24 +12,20 @@ from remit.core.inference import ModelRequest
 from remit.core.messages import user_message
 from remit.inference.chain import ChainEngine
 from remit.inference.engine import Engine, EngineFault
+from remit.inference.local import LocalEngine
+from remit.inference.local_server import WINDOW_MAX, LoadedModels
 from remit.inference.specs import open_engine
-from remit.testing.conformance.engine import (
-    ENGINE_CHECKS,
-    EngineCheck,
-    Situation,
-    a_message_is_answered,
-    a_server_that_failed_is_an_engine_error,
-    checks_without,
-)
+from remit.testing.conformance.engine import ENGINE_CHECKS, EngineCheck, OpenEngine, Situation
 from tests.conformance.chat_server import free_port, serving
+from tests.conformance.test_local_engine import CHECKS, opener
 from tests.conformance.test_openai_engine import PLAYS
+from tests.unit.inference.tiny_model import write_tiny_model
 
-OF_A_CHAIN = checks_without(
-    {
-        a_message_is_answered: "an answer of a chain is signed by the member that gave it",
-        a_server_that_failed_is_an_engine_error: "with a member that is not there, the failures are told together",
-    }
-)
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> OpenEngine:
+    path = tmp_path_factory.mktemp("models") / "tiny.gguf"
+    return opener(write_tiny_model(path, llama__context_length=WINDOW_MAX), LoadedModels())
 
 
 @asynccontextmanager
@@ -42,12 +38,19 @@ async def limited(situation: Situation) -> AsyncIterator[Engine]:
         yield open_engine(f"vllm:tiny?url={server.url}&{options}", base=Path("/"))
 
 
-@asynccontextmanager
-async def chained(situation: Situation) -> AsyncIterator[Engine]:
-    """A chain whose first member is never there."""
-    nobody = open_engine(f"openai:gone?url=http://127.0.0.1:{await free_port()}/v1", base=Path("/"))
-    async with limited(situation) as engine:
-        yield ChainEngine([nobody, engine])
+def with_nobody_before(open_last: OpenEngine) -> OpenEngine:
+    """Opens chains whose first member is never there."""
+
+    @asynccontextmanager
+    async def opened(situation: Situation) -> AsyncIterator[Engine]:
+        nobody = open_engine(f"openai:gone?url=http://127.0.0.1:{await free_port()}/v1", base=Path("/"))
+        async with open_last(situation) as engine:
+            yield ChainEngine([nobody, engine])
+
+    return opened
+
+
+chained = with_nobody_before(limited)
 
 
 @pytest.mark.parametrize("check", ENGINE_CHECKS, ids=lambda check: check.__name__)
@@ -55,9 +58,33 @@ def test_an_engine_within_limits_does_what_every_engine_must(check: EngineCheck)
     asyncio.run(check(limited))
 
 
-@pytest.mark.parametrize("check", OF_A_CHAIN, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", ENGINE_CHECKS, ids=lambda check: check.__name__)
 def test_a_chain_does_what_every_engine_must(check: EngineCheck) -> None:
     asyncio.run(check(chained))
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_a_chain_that_ends_on_this_machine_does_what_every_local_engine_must(
+    check: EngineCheck, tiny: OpenEngine
+) -> None:
+    asyncio.run(check(with_nobody_before(tiny)))
+
+
+@pytest.mark.parametrize("check", ENGINE_CHECKS, ids=lambda check: check.__name__)
+def test_a_chain_that_begins_with_a_model_that_is_gone_does_what_every_engine_must(
+    check: EngineCheck, tmp_path: Path
+) -> None:
+    path = write_tiny_model(tmp_path / "gone.gguf")
+
+    @asynccontextmanager
+    async def opened(situation: Situation) -> AsyncIterator[Engine]:
+        gone = LocalEngine(path, loaded=LoadedModels())
+        async with limited(situation) as engine:
+            path.unlink(missing_ok=True)
+            yield ChainEngine([gone, engine])
+            write_tiny_model(path)
+
+    asyncio.run(check(opened))
 
 
 def test_the_failures_of_all_members_are_told_together() -> None:

@@ -35,6 +35,9 @@ LEFT_OUT: dict[EngineCheck, str] = {
     conformance.streaming_changes_no_proposal: "it knows no tools: calls are read from its text",
     conformance.a_conversation_goes_on_after_its_calls: "it proposes none; shown calls are in tests/unit/inference",
     conformance.a_dropped_connection_is_a_fault_that_costs: "it runs in this process: there is no connection",
+    conformance.an_answer_that_breaks_off_is_malformed: "it runs in this process; events are in tests/unit/inference",
+    conformance.an_answer_that_nobody_counted_is_not_free: "its runtime counts every answer, or the answer is refused",
+    conformance.a_thought_is_no_part_of_the_answer: "no model here thinks when it is told to; see tests/unit/inference",
 }
 CHECKS = checks_without(LEFT_OUT)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remit.agents import AgentLoop
+from remit.agents.conversation import AgentLoop
 from remit.core.failure import Ending
 from remit.tool.declare import tool
 from tests.conformance.chat_server import Call, Peer, served

@@ -1,18 +1,36 @@
 """The engine for OpenAI-compatible servers does what every engine must, through real sockets and whatever a server does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
 from remit.core.inference import ModelRequest
 from remit.core.messages import user_message
 from remit.inference.engine import Engine, StreamChunk
-from remit.inference.openai import open_openai
-from remit.inference.specs import EngineSettings
-from remit.testing.conformance.engine import ENGINE_CHECKS, EngineCheck, Situation
+from remit.inference.presets import URLS
+from remit.inference.specs import open_engine
+from remit.testing.conformance.engine import (
+    ENGINE_CHECKS,
+    EngineCheck,
+    OpenEngine,
+    Situation,
+    a_conversation_goes_on_after_its_calls,
+    a_proposed_call_can_be_answered,
+    a_thought_is_no_part_of_the_answer,
+    streaming_changes_no_proposal,
+)
 from tests.conformance.chat_server import Call, Peer, Play, free_port, serving
+
+PROPOSING = (
+    a_proposed_call_can_be_answered,
+    streaming_changes_no_proposal,
+    a_conversation_goes_on_after_its_calls,
+)
 
 
 async def answers(call: Call, peer: Peer) -> None:
@@ -77,6 +95,72 @@ async def drops(call: Call, peer: Peer) -> None:
     peer.drop()
 
 
+async def breaks_off(call: Call, peer: Peer) -> None:
+    await peer.begin()
+    await peer.delta({"content": "half an ans"})
+    await peer.done()
+
+
+async def counts_nothing(call: Call, peer: Peer) -> None:
+    await peer.begin()
+    for piece in ("fir", "st ", "word"):
+        await peer.delta({"content": piece})
+    await peer.delta({}, "stop")
+    await peer.done()
+
+
+def thinking(*deltas: dict[str, Any]) -> Play:
+    """Says `hello` and thinks `hm`, in one of the ways in which servers tell that."""
+
+    async def play(call: Call, peer: Peer) -> None:
+        await peer.begin()
+        for delta in deltas:
+            await peer.delta(delta)
+        await peer.delta({}, "stop")
+        await peer.usage(7, 3)
+        await peer.done()
+
+    return play
+
+
+THOUGHTS: dict[str, Play] = {
+    "reasoning_content": thinking({"reasoning_content": "h"}, {"reasoning_content": "m"}, {"content": "hello"}),
+    "reasoning": thinking({"reasoning": "h", "content": ""}, {"reasoning": "m"}, {"content": "hello"}),
+    "both": thinking({"reasoning": "x", "reasoning_content": "h"}, {"reasoning_content": "m"}, {"content": "hello"}),
+    "tags": thinking({"content": "<think>hm</think>hello"}),
+    "tags in pieces": thinking(*({"content": letter} for letter in "<think>hm</think>\n\nhello")),
+    "parts": thinking(
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+        {"content": [{"type": "text", "text": "hello"}]},
+    ),
+}
+
+CALL = '{"name": "look_up", "arguments": {"word": "a"}}'
+
+# How models write calls that their server does not know.
+NOTATIONS = {
+    "tool_call": f"<tool_call>\n{CALL}\n</tool_call>",
+    "behind words": f"Let me see.\n<tool_call>{CALL}</tool_call>",
+    "behind a thought": f"<think>hm</think>\n<tool_call>{CALL}</tool_call>",
+    "mistral": f"[TOOL_CALLS][{CALL}, {CALL}]",
+    "llama": '<|python_tag|>{"name": "look_up", "parameters": {"word": "a"}}',
+    "bare": '{"name": "look_up", "parameters": {"word": "a"}}',
+    "fenced": f"```json\n{CALL}\n```",
+}
+
+
+def writing(notation: str) -> Play:
+    """Proposes in a text, in pieces of three letters."""
+
+    async def play(call: Call, peer: Peer) -> None:
+        if call.answers:
+            return await peer.says(call.last)
+        await peer.says(*(notation[start : start + 3] for start in range(0, len(notation), 3)))
+        return None
+
+    return play
+
+
 PLAYS: dict[Situation, Play] = {
     Situation.ANSWERS: answers,
     Situation.REPEATS: repeats,
@@ -87,22 +171,42 @@ PLAYS: dict[Situation, Play] = {
     Situation.OVERFLOWS: overflows,
     Situation.GARBLES: garbles,
     Situation.DROPS: drops,
+    Situation.BREAKS_OFF: breaks_off,
+    Situation.UNCOUNTED: counts_nothing,
+    Situation.THINKS: THOUGHTS["tags in pieces"],
 }
 
 
-@asynccontextmanager
-async def opened(situation: Situation) -> AsyncIterator[Engine]:
-    if situation is Situation.FAILS:
-        yield open_openai(f"tiny?url=http://127.0.0.1:{await free_port()}/v1", EngineSettings())
-        return
-    async with serving(PLAYS[situation]) as server:
-        yield open_openai(f"tiny?url={server.url}", EngineSettings())
+def opener(kind: str, plays: Mapping[Situation, Play] = MappingProxyType(PLAYS)) -> OpenEngine:
+    """Opens an engine of a kind in front of a server that plays a situation."""
+
+    @asynccontextmanager
+    async def opened(situation: Situation) -> AsyncIterator[Engine]:
+        if situation is Situation.FAILS:
+            yield open_engine(f"{kind}:tiny?url=http://127.0.0.1:{await free_port()}/v1", base=Path("/"))
+            return
+        async with serving(plays[situation]) as server:
+            yield open_engine(f"{kind}:tiny?url={server.url}", base=Path("/"))
+
+    return opened
 
 
 @pytest.mark.req("1.11")
+@pytest.mark.parametrize("kind", ["openai", *URLS])
 @pytest.mark.parametrize("check", ENGINE_CHECKS, ids=lambda check: check.__name__)
-def test_an_engine_for_a_server_does_what_every_engine_must(check: EngineCheck) -> None:
-    asyncio.run(check(opened))
+def test_an_engine_for_a_server_does_what_every_engine_must(check: EngineCheck, kind: str) -> None:
+    asyncio.run(check(opener(kind)))
+
+
+@pytest.mark.parametrize("way", THOUGHTS)
+def test_a_thought_is_heard_as_one_however_a_server_tells_it(way: str) -> None:
+    asyncio.run(a_thought_is_no_part_of_the_answer(opener("openai", {Situation.THINKS: THOUGHTS[way]})))
+
+
+@pytest.mark.parametrize("notation", NOTATIONS)
+@pytest.mark.parametrize("check", PROPOSING, ids=lambda check: check.__name__)
+def test_a_call_that_is_written_as_text_is_a_proposal_like_any_other(check: EngineCheck, notation: str) -> None:
+    asyncio.run(check(opener("openai", {Situation.PROPOSES: writing(NOTATIONS[notation])})))
 
 
 @pytest.mark.parametrize("play", [hangs, drawls], ids=lambda play: play.__name__)
@@ -119,7 +223,7 @@ def test_a_cancelled_call_hangs_up_on_the_server(play: Play) -> None:
             hung_up.set_result(await peer.wait_for_hanging_up())
 
         async with serving(watched) as server:
-            engine = open_openai(f"tiny?url={server.url}", EngineSettings())
+            engine = open_engine(f"openai:tiny?url={server.url}", base=Path("/"))
             heard: list[StreamChunk] = []
             task = asyncio.create_task(engine.infer(ModelRequest((user_message("hello"),)), heard.append))
             await asked.wait()

@@ -28,6 +28,11 @@ SCRIPTS: dict[Situation, list[dict[str, Any]]] = {
     Situation.OVERFLOWS: [{"error": "INFERENCE_CONTEXT_EXCEEDED"}],
     Situation.GARBLES: [{"error": "INFERENCE_MALFORMED_RESPONSE", "usage": {"prompt_tokens": 5, "output_tokens": 2}}],
     Situation.DROPS: [{"error": "INFERENCE_ENGINE_ERROR", "chunks": ["half an ", "ans"]}],
+    Situation.BREAKS_OFF: [
+        {"error": "INFERENCE_MALFORMED_RESPONSE", "chunks": ["half an ans"], "usage": {"prompt_tokens": 5}}
+    ],
+    Situation.UNCOUNTED: [{"text": "first"}],
+    Situation.THINKS: [{"text": "hello", "reasoning": "hm"}],
 }
 
 

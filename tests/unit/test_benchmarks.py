@@ -23,6 +23,7 @@ from benchmarks.report import Report, as_text, as_values, measure, verdict
 from benchmarks.runs import Runs, at_least, at_most, others, per_second, run_lines, run_values
 from benchmarks.stage import Stage, fold, read_turns
 from benchmarks.turns import measure_turns, picked, report_of
+from benchmarks.vote import COUNTS, candidates_of, vote_lines, votes_in_rounds
 from remit.core.arrivals import ModelAnswered, ToolReturned
 from remit.core.failure import Ending
 from remit.kernel.decide import decide
@@ -265,6 +266,14 @@ def test_the_report_becomes_one_json_object() -> None:
     assert values["loop_around_turns_micros"] == 20.0 - 2 * (3.0 + 3.0)
     assert values["growth"]["loops"] == list(TINY.sizes)
     assert values["measured_elsewhere_micros"]["Agno"] == 214
+
+
+def test_votes_among_few_and_many_are_measured_against_reading_the_candidates() -> None:
+    figures = votes_in_rounds(replace(TINY, rounds=2))
+    assert len({figure.name for figure in figures}) == len(figures) == 5 * len(COUNTS)
+    assert all(is_complete(figure, 2 * TINY.repeats) for figure in figures)
+    assert all(450 < len(text) < 550 for text in candidates_of(50))
+    assert "candidates of 4" in next(vote_lines(figures))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ class ModelAnswered(Record, tag=True):
     """A model answered, with a text, with proposed calls, or both. `violations` are those of the shape asked for.
 
     `offered` are the tools it was offered, where a router had shortlisted them. Where the text had to be repaired to
-    have the shape asked for, `repairs` say what was changed and `raw` holds the words as the model said them.
+    have the shape asked for, `repairs` say what was changed and `raw` holds the words as the model said them. `model`
+    names who answered where that was not the one that was asked.
     """
 
     command_id: str
@@ -67,6 +68,7 @@ class ModelAnswered(Record, tag=True):
     offered: tuple[str, ...] = ()
     repairs: tuple[str, ...] = ()
     raw: Text = ""
+    model: str = ""
 
 
 class ModelFailed(Record, tag=True):
@@ -125,12 +127,35 @@ class ToolReconciled(Record, tag=True):
     whole: BlobRef | None = None
 
 
+class Election(Record):
+    """What a vote came to: the place of the winner among the candidates, how many agree with it, and how surely.
+
+    One that is not settled may still be changed by candidates to come.
+    """
+
+    winner: int
+    votes: int
+    confidence_ppm: int
+    is_settled: bool = True
+
+
 class CodeReturned(Record, tag=True):
-    """Named code of the user returned. For a validator, `problems` is empty when it was satisfied."""
+    """Named code of the user returned. For a validator, `problems` is empty when it was satisfied.
+
+    `kind` says how to read the value of a step. A validator that counts says how many of its checks passed and failed.
+    """
 
     command_id: str
     value: Text = ""
     problems: tuple[str, ...] = ()
+    kind: str = ""
+    calls: tuple[ProposedCall, ...] = ()
+    election: Election | None = None
+    checks_passed: int = 0
+    checks_failed: int = 0
+    warnings: tuple[str, ...] = ()
+    # What is wrong is not worth another attempt.
+    is_final: bool = False
 
 
 class CodeFailed(Record, tag=True):
@@ -138,6 +163,7 @@ class CodeFailed(Record, tag=True):
 
     command_id: str
     error: str = ""
+    code: ErrorCode = ErrorCode.TOOL_EXECUTION_FAILED
 
 
 class ContextFound(Record, tag=True):
@@ -146,6 +172,8 @@ class ContextFound(Record, tag=True):
     command_id: str
     text: Text = ""
     tokens_bound: int = 0
+    # How much of the question the best of it answers to, in millionths; -1 where the provider does not say.
+    relevance_ppm: int = -1
 
 
 class ContextFailed(Record, tag=True):
@@ -195,13 +223,18 @@ class TimerFired(Record, tag=True):
 
 
 class ChildEnded(Record, tag=True):
-    """A child run ended; what it spent settles its lease."""
+    """A child run ended; what it spent settles its lease, what it used of its models is reported beside that."""
 
     command_id: str
     ending: Ending
     text: Text = ""
     spent: Charges = ()
     tokens_bound: int = 0
+    error: ErrorCode | None = None
+    message: str = ""
+    usage: TokenUsage = TokenUsage()
+    # What a judge objects to.
+    problems: tuple[str, ...] = ()
 
 
 class ChildSuspended(Record, tag=True):

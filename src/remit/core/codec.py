@@ -8,7 +8,7 @@ Rule 3: the chain hashes bytes as they are stored, so reading a record never cha
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
 from remit.core.record import JsonObject, Text
 from remit.core.signals import UserSignal
+
+T = TypeVar("T")
 
 FORMAT = 1
 _PREFIX = bytes([FORMAT])
@@ -101,6 +103,34 @@ def read_members(data: bytes) -> dict[str, bytes]:
 def to_json(value: Any) -> str:
     """The JSON text of a value, without spaces, its keys in their order."""
     return msgspec.json.encode(value).decode()
+
+
+def from_json(text: str | bytes, kind: type[T]) -> T:
+    """The record of this kind in a JSON text; raises ValueError when there is none."""
+    return msgspec.json.decode(text, type=kind)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: records as objects. Raises TypeError for what JSON cannot have."""
+    return msgspec.to_builtins(value)
+
+
+def bare(value: Any) -> Any:
+    """A value of somebody else's as JSON has it: dataclasses and models as objects, dates as texts, arrays as lists.
+
+    Raises TypeError for what JSON cannot have. Bytes are left as they are, since no text says that it was bytes.
+    """
+    return msgspec.to_builtins(value, builtin_types=(bytes, bytearray, memoryview), enc_hook=_dumped)
+
+
+def _dumped(value: Any) -> Any:
+    """What a pydantic model or an array of numpy says of itself, wherever it stands in a value."""
+    if not isinstance(value, type):
+        if callable(dump := getattr(value, "model_dump", None)):
+            return dump(mode="json")
+        if callable(listed := getattr(value, "tolist", None)):
+            return listed()
+    raise TypeError(f"a {type(value).__name__} has no form in JSON")
 
 
 def arguments_in(text: Text) -> JsonObject:

@@ -70,13 +70,15 @@ class ReconcileTool(Record, tag=True):
 
 
 class CallCode(Record, tag=True):
-    """Run named code of the user on an input."""
+    """Run named code of the user on an input: of a step of a plan, with its kind and the kind that the step takes."""
 
     id: str
     name: str
     input: Text
     timeout_ms: int
     reserved: Charges = ()
+    kind: str = ""
+    takes: str = ""
 
 
 class Retrieve(Record, tag=True):
@@ -121,7 +123,11 @@ class SetTimer(Record, tag=True):
 
 
 class StartChild(Record, tag=True):
-    """Start a run beneath this one. Its lease is reserved here and is all it may spend."""
+    """Start a run beneath this one. Its lease is reserved here and is all it may spend.
+
+    A node of the graph that declares its child is named, with the kind of the prompt where that is a value of a plan,
+    and what a validator found wrong with the child's last answer.
+    """
 
     id: str
     run_id: str
@@ -133,6 +139,9 @@ class StartChild(Record, tag=True):
     call_id: str = ""
     tool: str = ""
     arguments_hash: bytes = b""
+    node: str = ""
+    kind: str = ""
+    problems: tuple[str, ...] = ()
 
 
 class CancelCommand(Record, tag=True):

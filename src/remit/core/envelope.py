@@ -149,7 +149,6 @@ def _check_tools(request: SystemRequest) -> None:
 
 
 def _check_output(request: SystemRequest) -> None:
-    if request.mode is Mode.STRUCTURED and request.output.schema is None:
-        raise RequestRejected(
-            ErrorCode.CONFIG_SCHEMA_REQUIRED, "mode 'structured' needs output.schema, which is missing; give a schema"
-        )
+    if request.mode in (Mode.STRUCTURED, Mode.REDUNDANT) and request.output.schema is None:
+        message = f"mode {request.mode.value!r} needs output.schema, which is missing; give a schema"
+        raise RequestRejected(ErrorCode.CONFIG_SCHEMA_REQUIRED, message)

@@ -1,6 +1,7 @@
 """The goal object: what a run must have done, beyond having answered, to end as SUCCESS.
 
-Rule 1: every criterion is verified by code, a guard or a named validator, never by the model's word.
+Rule 1: every criterion is verified by code, a guard or a named validator, or by a judge; never by the word of the model
+        that answers.
 Rule 2: a required action counts when its observation was committed, not when it was proposed.
 Rule 3: a fact of the world is never SUCCESS from reasoning alone; the task class says which those are.
 """
@@ -36,12 +37,22 @@ NEEDS_OBSERVATION: dict[TaskClass, bool] = {
 }
 
 
+# Before the name of a criterion, it says that a child run is its judge.
+JUDGE_MARK = "judge:"
+
+
 class Criterion(Record):
-    """One thing that must hold at the end: a guard over the run, or the name of a validator. Exactly one of them."""
+    """One thing that must hold at the end: a guard over the run, the name of a validator, or a question for a judge.
+
+    Exactly one of them. A judge is a model in a run of its own, and a yes means that all is well; where it only warns,
+    the answer stands all the same.
+    """
 
     name: str
     guard: str = ""
     validator: str = ""
+    judge: str = ""
+    only_warns: bool = False
 
 
 class RequiredAction(Record):
@@ -58,3 +69,5 @@ class Goal(Record):
     criteria: tuple[Criterion, ...] = ()
     required_actions: tuple[RequiredAction, ...] = ()
     task_class: TaskClass | None = None
+    # The model that judges; empty for the one that answers.
+    judge_model: str = ""

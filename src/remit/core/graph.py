@@ -100,6 +100,7 @@ class NodeOutcome(StrEnum):
     REJECTED = "rejected"
     EXPIRED = "expired"
     JOINED = "joined"
+    UNDECIDED = "undecided"
     FAILED = "failed"
     CANCELLED = "cancelled"
     ESCALATED = "escalated"
@@ -133,7 +134,8 @@ OWN_OUTCOMES: Mapping[NodeKind, tuple[NodeOutcome, ...]] = MappingProxyType(
         NodeKind.HUMAN: (NodeOutcome.ANSWERED, NodeOutcome.APPROVED, NodeOutcome.REJECTED, NodeOutcome.EXPIRED),
         NodeKind.CHILD: (NodeOutcome.JOINED,),
         NodeKind.MAP: (NodeOutcome.JOINED,),
-        NodeKind.DECIDE: (NodeOutcome.RETURNED,),
+        # undecided: a vote that may stop early is not settled yet.
+        NodeKind.DECIDE: (NodeOutcome.RETURNED, NodeOutcome.UNDECIDED),
         NodeKind.TERMINAL: (),
     }
 )
@@ -216,6 +218,29 @@ class Ask(Record, frozen=True):
     sees: Sees = Sees.EVERYTHING
 
 
+class Feed(Record, frozen=True):
+    """What a step of a plan works on: a value written in the plan, or the output of an earlier node.
+
+    `takes` is the kind that the step needs, empty for whatever comes; `gives` is the kind of its output where that is
+    known before it runs; `kind` is that of the value. The type of the step is for people.
+    """
+
+    takes: str = ""
+    gives: str = ""
+    kind: str = ""
+    value: Shape = ""
+    source: str = ""
+    step_type: str = ""
+
+
+class Ballot(Record, frozen=True):
+    """A vote among the children of another node: how many there are to be, and whether a settled vote ends early."""
+
+    source: Name
+    replicas: Count
+    early_stop: bool = False
+
+
 class Node(Record, frozen=True):
     """One place of a graph. Labels nobody gives follow from the kind, the ending and the lifecycle."""
 
@@ -236,8 +261,16 @@ class Node(Record, frozen=True):
     rules: ToolRules | None = None
     ending: EndingClass | None = None
     writes: tuple[TerminalWrite, ...] = ()
-    # For a model node: what it asks of its model.
+    # For a model node: what it asks of its model. For a child: what its request is to say beyond the task.
     ask: Ask | None = None
+    # For a child or a map: the graph that each child runs, a chat when nobody says; and the model it asks.
+    inner: "Graph | None" = None
+    model: str = ""
+    # What no command of this node may take longer than; 0 leaves the standard limits.
+    timeout_ms: Count = 0
+    feed: Feed | None = None
+    # For a decide node whose code counts a vote.
+    ballot: Ballot | None = None
 
     def __post_init__(self) -> None:
         """Fill in the labels that nobody gave."""

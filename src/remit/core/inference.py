@@ -36,8 +36,15 @@ CALL_HINT_BYTES_MAX = 1024
 TEMPLATE_TOKENS_MAX = 512
 
 
+# What a served model is asked at the same time when its spec sets no limit: more would only meet the vendor's own.
+SERVED_CALLS_AT_ONCE = 8
+
+
 class ModelRequest(Record):
-    """One inference call. `options` reach the engine unchanged; `attempt` counts how often this answer was asked for."""
+    """One inference call. `options` reach the engine unchanged; `attempt` counts how often this answer was asked for.
+
+    `replica` tells those apart who are asked the same to be compared, so that an engine with a seed gives each its own.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[ToolDefinition, ...] = ()
@@ -49,6 +56,7 @@ class ModelRequest(Record):
     tool_choice: ToolChoice = ToolChoice()
     options: JsonObject = {}
     attempt: int = 1
+    replica: int = 0
 
 
 class ModelResult(Record):
@@ -81,3 +89,5 @@ class ModelInfo(Record):
     price: Price | None = None
     calls_by_grammar: bool = False
     template_tokens: int = 0
+    # How many calls it takes at the same time without the one having to wait for the other.
+    calls_at_once: int = 1

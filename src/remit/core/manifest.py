@@ -10,9 +10,10 @@ from remit.core.canonical import canonical_hash
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.goal import Goal
-from remit.core.graph import Graph, graph_version
+from remit.core.graph import Graph, NodeKind, graph_version
 from remit.core.inference import ModelInfo, Routing
 from remit.core.lifecycle import AgentRole
+from remit.core.plan import PlanTrace
 from remit.core.record import Record, replace
 from remit.core.tools import ToolDefinition, check_definition, tool_version
 
@@ -25,6 +26,9 @@ CODE_TIMEOUT_MS = 30_000
 
 
 MANIFEST_INVALID = "MANIFEST_INVALID"
+
+# Kinds of nodes that need a model. A plan of code and tools alone needs none.
+_ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
 
 
 class Versions(Record):
@@ -93,6 +97,10 @@ class Manifest(Record):
     deadline_at_ms: int = 0
     parent: Origin | None = None
     forked_from: Origin | None = None
+    # Where the plan of a run of mode plan comes from.
+    plan: PlanTrace | None = None
+    # Which of several runs that are asked the same this one is, from 1; 0 where there is one alone.
+    replica: int = 0
 
 
 def make_manifest(
@@ -111,9 +119,13 @@ def make_manifest(
     engines: tuple[str, ...] = (),
     sources: tuple[Source, ...] = (),
     session: SessionLink | None = None,
+    plan: PlanTrace | None = None,
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
-    _check_parts(run_id, models, tools, boundary.budget, budget)
+    _check_parts(run_id, tools, boundary.budget, budget)
+    if not models and any(node.kind in _ASKING for node in graph.nodes):
+        message = f"run {run_id!r} has no model; give it at least one engine"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     pinned = tuple([_versioned(tool) for tool in tools])
     wanted = Budget(wall_clock_ms=request.hints.timeout_ms or None)
     return Manifest(
@@ -136,6 +148,7 @@ def make_manifest(
         engines=engines,
         sources=sources,
         session=session,
+        plan=plan,
     )
 
 
@@ -144,14 +157,9 @@ def _versioned(tool: ToolDefinition) -> ToolDefinition:
     return tool if tool.version == version else replace(tool, version=version)
 
 
-def _check_parts(
-    run_id: str, models: tuple[ModelInfo, ...], tools: tuple[ToolDefinition, ...], *budgets: Budget
-) -> None:
+def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budget) -> None:
     if not run_id:
         raise RequestRejected(MANIFEST_INVALID, "run_id is empty; give the run an id of its own")
-    if not models:
-        message = f"run {run_id!r} has no model; give it at least one engine"
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
     for tool in tools:
         check_definition(tool)
     names = [tool.name for tool in tools]

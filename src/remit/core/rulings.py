@@ -12,6 +12,7 @@ from remit.core.budget import Charges
 from remit.core.failure import Ending, ErrorCode
 from remit.core.manifest import Source
 from remit.core.record import Record
+from remit.core.values import ValueKind
 
 
 class Rung(StrEnum):
@@ -123,11 +124,33 @@ class CheckFailed(Record, tag=True):
 
 
 class ValidatorHeard(Record, tag=True):
-    """A named validator gave its opinion of the answer."""
+    """A named validator or a judge gave its opinion of the answer."""
 
     command_id: str
     name: str
     problems: tuple[str, ...] = ()
+    checks_passed: int = 0
+    checks_failed: int = 0
+    warnings: tuple[str, ...] = ()
+    is_final: bool = False
+
+
+class StepFinished(Record, tag=True):
+    """A step of a plan has its output: the outcome of this command, or what it was fed, where it only looked at it."""
+
+    step: str
+    kind: ValueKind
+    command_id: str = ""
+    is_passed_on: bool = False
+
+
+class VoteCounted(Record, tag=True):
+    """The replicas were counted: this child's answer is the run's, so many of those that answered agree with it."""
+
+    winner: str
+    votes: int
+    answered: int
+    confidence_ppm: int
 
 
 class GroundingViolated(Record, tag=True):
@@ -204,6 +227,8 @@ Ruling: TypeAlias = (
     | UsageExceeded
     | CheckFailed
     | ValidatorHeard
+    | StepFinished
+    | VoteCounted
     | GroundingViolated
     | OutcomeParked
     | RunPaused

@@ -6,7 +6,9 @@ Rule 3: a value that cannot be checked is invalid, never valid by accident.
 Rule 4: schemas come from strangers and values from models, so size, depth and work of both are bounded.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from heapq import nsmallest
 from math import isfinite
 from types import NoneType
@@ -16,6 +18,7 @@ import msgspec
 
 from remit.core.canonical import DEPTH_MAX
 from remit.core.failure import RequestRejected
+from remit.core.pattern_work import PATTERN_BACKTRACKS_MAX, PatternWeight, PatternWork, patterns_in
 from remit.core.record import JsonObject, Record
 from remit.core.schema_work import (
     CONTAINERS,
@@ -46,8 +49,14 @@ VISITS_MAX = 50_000
 # A value of DEPTH_MAX levels whose every level passes three schemas on its way down; one frame of stack each.
 LISTING_LEVELS_MAX = 3 * DEPTH_MAX
 
-# Look-around and back references may backtrack; this many steps take about a millisecond. Then the text does not match.
-PATTERN_BACKTRACKS_MAX = 100_000
+# Work of all patterns on one value: bytes of the compiled pattern times characters. So much took ten seconds at the
+# worst, with patterns and texts that are made to be slow; others take a hundredth. A value that needs more is invalid.
+PATTERN_WORK_MAX = 40_000_000_000
+# Different patterns of one schema; finding out how large each is takes a fifth of a millisecond.
+PATTERNS_MAX = 1_000
+# How large a compiled pattern may be, in steps; the library refuses what is larger than the last.
+PATTERN_BYTES_STEPS = (*(1024 * 4**step for step in range(7)), 10 * 1024 * 1024)
+WEIGHTS_KEPT_MAX = 1_000
 
 # Enough for a model to correct itself, little enough to stand in a turn.
 VIOLATIONS_MAX = 10
@@ -94,20 +103,27 @@ class Violation(Record):
 class Checker:
     """A compiled schema. It may be kept and used from any thread."""
 
-    __slots__ = ("_references", "_schema", "_validator", "fits")
+    __slots__ = ("_patterns", "_references", "_schema", "_validator", "fits")
 
-    def __init__(self, schema: JsonSchema, references: References, validator: "jsonschema_rs.Validator") -> None:
+    def __init__(
+        self,
+        schema: JsonSchema,
+        references: References,
+        validator: "jsonschema_rs.Validator",
+        patterns: PatternWork | None = None,
+    ) -> None:
         self._schema = schema
         self._references = references
         self._validator = validator
+        self._patterns = patterns
         # The same as is_valid() for a value that is known to be JSON, as one that has a canonical form is; the library's
         # own function, since every tool call passes it. It may raise ValueError, which means no.
-        self.fits: Callable[[Any], bool] = validator.is_valid
+        self.fits: Callable[[Any], bool] = validator.is_valid if patterns is None else self._fits
 
     def is_valid(self, value: Any) -> bool:
         """Whether the value fits; stops at the first violation."""
         try:
-            return not _json_fault(value, DEPTH_MAX) and self._validator.is_valid(value)
+            return not _json_fault(value, DEPTH_MAX) and self._fits(value)
         except ValueError:
             return False
 
@@ -118,6 +134,8 @@ class Checker:
         """
         if fault := _json_fault(value, DEPTH_MAX):
             return (_whole(f"value is not JSON: {fault}"),)
+        if self._is_slow(value):
+            return (_whole(f"its texts are too long for the patterns: over pattern_work_max={PATTERN_WORK_MAX}"),)
         try:
             # Most values fit, and finding that out costs a fraction of listing what does not.
             if self._validator.is_valid(value):
@@ -128,6 +146,12 @@ class Checker:
         except ValueError as error:
             return (_whole(f"value is not JSON: {error}"),)
         return tuple(nsmallest(limit, found, key=_place))
+
+    def _fits(self, value: Any) -> bool:
+        return not self._is_slow(value) and self._validator.is_valid(value)
+
+    def _is_slow(self, value: Any) -> bool:
+        return self._patterns is not None and self._patterns.is_over(value, PATTERN_WORK_MAX, LISTING_LEVELS_MAX)
 
     def _is_much_work(self, value: Any) -> bool:
         listing = Listing(self._references, VISITS_MAX)
@@ -156,7 +180,7 @@ def compile_schema(schema: JsonSchema, *, registry: Mapping[str, JsonObject] | N
         raise _rejected(pointer(error.instance_path), error.message) from error
     except (ValueError, TypeError) as error:
         raise _rejected("", str(error)) from error
-    return Checker(schema, references, validator)
+    return Checker(schema, references, validator, _pattern_work(schema, known, references))
 
 
 def _bounded(schema: JsonSchema, registry: Mapping[str, JsonObject]) -> tuple[JsonSchema, dict[str, JsonObject]]:
@@ -178,6 +202,33 @@ def _followed(schema: JsonSchema, registry: Mapping[str, JsonObject]) -> Referen
             f"one value would meet more than visits_max={VISITS_MAX} subschemas; refer to definitions from fewer places"
         )
     return references
+
+
+def _pattern_work(schema: JsonSchema, registry: Mapping[str, JsonObject], references: References) -> PatternWork | None:
+    patterns = patterns_in((schema, *registry.values()))
+    if len(patterns) > PATTERNS_MAX:
+        raise _rejected("", f"it has {len(patterns)} different patterns, patterns_max={PATTERNS_MAX}; split it")
+    if not patterns:
+        return None
+    return PatternWork(schema, references, {pattern: _weight_of(pattern) for pattern in patterns})
+
+
+@lru_cache(maxsize=WEIGHTS_KEPT_MAX)
+def _weight_of(pattern: str) -> PatternWeight:
+    """What a pattern weighs: the library does not say, so it is asked with one limit after the other."""
+    import jsonschema_rs
+
+    def fits(options: "jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions") -> bool:
+        try:
+            jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options)
+        except jsonschema_rs.ValidationError:
+            return False
+        return True
+
+    steps = PATTERN_BYTES_STEPS
+    size = bisect_left(steps[:-1], x=True, key=lambda step: fits(jsonschema_rs.FancyRegexOptions(size_limit=step)))
+    # Only the engine with linear time refuses look-around and back references.
+    return PatternWeight(steps[size], backtracks=not fits(jsonschema_rs.RegexOptions()))
 
 
 def _json_fault(value: Any, levels_left: int) -> str:

@@ -10,7 +10,7 @@ Rule 3: counting itself is bounded: a schema is met once per value, however many
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -20,6 +20,9 @@ CONTAINERS = (dict, list, tuple)
 
 # Resources share the name of a dynamic anchor on purpose, some dozens at the most. A reference counts them all.
 NAMESAKES_MAX = 64
+
+# Pairs of a schema and a part of a value that are looked at for one count; so many take half a second.
+PAIRS_MAX = 200_000
 
 
 class ReferenceLost(ValueError):
@@ -111,8 +114,12 @@ class References:
         return found + self._named.get(f"*#{fragment}", []) if keyword in _DYNAMIC else found
 
 
-def visits_of(root: Any, references: References, most: int) -> int:
-    """How many subschemas one value can meet below this one, or one more than `most`.
+def _one(_: Any) -> int:
+    return 1
+
+
+def visits_of(root: Any, references: References, most: int, weight: Callable[[Any], int] = _one) -> int:
+    """How many subschemas one value can meet below this one, or what they weigh together; or one more than `most`.
 
     Where a schema contains itself the count stops: how often that one is met is up to the value. Walked without
     recursion, so that a long chain of references cannot exhaust the stack.
@@ -123,10 +130,10 @@ def visits_of(root: Any, references: References, most: int) -> int:
         node = stack[-1]
         below = references.below(node)
         if id(node) in counts:
-            counts[id(node)] = min(most + 1, 1 + sum(counts[id(child)] for child in below))
+            counts[id(node)] = min(most + 1, weight(node) + sum(counts[id(child)] for child in below))
             stack.pop()
         else:
-            counts[id(node)] = 1
+            counts[id(node)] = weight(node)
             stack.extend(child for child in below if id(child) not in counts)
     return counts[id(root)]
 
@@ -134,9 +141,13 @@ def visits_of(root: Any, references: References, most: int) -> int:
 class Listing:
     """The work of listing the violations of one value: how many schemas its parts meet, by every way there is."""
 
-    def __init__(self, references: References, most: int) -> None:
+    def __init__(
+        self, references: References, most: int, cost: Callable[[JsonObject, Any], int] = lambda schema, value: 0
+    ) -> None:
         self._references = references
         self._most = most
+        # What a schema costs a value beside being met.
+        self._cost = cost
         self._counts: dict[tuple[int, int], int] = {}
 
     def visits(self, schema: Any, value: Any, levels_left: int) -> int:
@@ -145,12 +156,12 @@ class Listing:
             return 1
         key = (id(schema), id(value))
         if key not in self._counts:
-            if levels_left == 0 or len(self._counts) > self._most:
+            if levels_left == 0 or len(self._counts) > min(self._most, PAIRS_MAX):
                 return self._most + 1
             # A schema that meets the same value again through itself is met once.
             self._counts[key] = 1
             pairs = chain(_pairs(schema, value), ((target, value) for target in self._references.targets(schema)))
-            total = 1
+            total = 1 + self._cost(schema, value)
             for subschema, part in pairs:
                 total += self.visits(subschema, part, levels_left - 1)
                 if total > self._most:
@@ -164,6 +175,8 @@ def _pairs(schema: JsonObject, value: Any) -> Iterator[tuple[Any, Any]]:
     for keyword, subschema in schema.items():
         if keyword in _IN_PLACE:
             yield from ((each, value) for each in _listed(keyword, subschema))
+        elif keyword == "propertyNames":
+            yield from ((subschema, name) for name in (value if isinstance(value, dict) else ()))
         elif keyword == "properties" and isinstance(subschema, dict) and isinstance(value, dict):
             yield from ((each, value[name]) for name, each in subschema.items() if name in value)
         elif isinstance(subschema, _SUBSCHEMAS) and keyword not in _APART:

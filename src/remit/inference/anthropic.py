@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.inference import SERVED_CALLS_AT_ONCE, TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.record import JsonObject
 from remit.inference.anthropic_answer import Answer
 from remit.inference.anthropic_faults import fault_of_event, fault_of_status
@@ -40,6 +40,7 @@ from remit.inference.serving import (
     sendable,
 )
 from remit.inference.specs import EngineSettings
+from remit.inference.speech import mixed_speech, plain_speech
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -60,10 +61,15 @@ class AnthropicEngine:
         self._package = _package()
         self._endpoint = endpoint
         self._info = ModelInfo(
-            f"{ANTHROPIC}:{endpoint.model}", endpoint.window, _price(endpoint), template_tokens=TEMPLATE_TOKENS_MAX
+            f"{ANTHROPIC}:{endpoint.model}",
+            endpoint.window,
+            _price(endpoint),
+            template_tokens=TEMPLATE_TOKENS_MAX,
+            calls_at_once=SERVED_CALLS_AT_ONCE,
         )
         self._place = Place(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE))
         self._client = _client(self._package, endpoint, key or NO_KEY, (self._restrict, self._refuse))
+        self._speech_of = plain_speech if endpoint.host == VENDOR_HOST else mixed_speech
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         return f"AnthropicEngine({self.spec!r})"
@@ -79,7 +85,7 @@ class AnthropicEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
-        answer = Answer(request, self._info, self._place)
+        answer = Answer(request, self._info, self._place, self._speech_of(request, self._place.blotted))
         return await answered(self._listen(request, answer, on_chunk), answer, self._place, fault_of_event)
 
     async def _listen(self, request: ModelRequest, answer: Answer, on_chunk: StreamHandler | None) -> None:

@@ -3,8 +3,8 @@
 Rule 1: an answer is whole when the server has said why it stopped; anything less is a fault.
 Rule 2: a text that ran into its limit is an answer, but not when it had to keep a shape, nor when nothing was said.
 Rule 3: what the server's safeguards refused is no answer: its rest is missing. It may be asked for again.
-Rule 4: the first event tells what was read, the last one what was written; only both together are a usage. Without it,
-        nobody knows what the call cost.
+Rule 4: the first event tells what was read, the last one what was written. An answer of which one is missing is counted
+        by its bytes; of anything less, nobody knows what it cost.
 Rule 5: events, blocks and pieces nobody knows are passed over: the API may add to them at any time.
 Rule 6: a server that repeats the key is not quoted: neither in a message, nor in the answer, which is journaled.
 """
@@ -17,10 +17,12 @@ from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelRes
 from remit.core.messages import Role
 from remit.core.record import JsonObject
 from remit.core.usage import TokenUsage
+from remit.inference.counting import Generated, counted
 from remit.inference.engine import EngineFault, StreamChunk
-from remit.inference.openai_answer import ANSWER_CHARS_MAX, FIGURE_MAX, REASON_CHARS_MAX, ServerFailed
+from remit.inference.openai_answer import ANSWER_CHARS_MAX, FIGURE_MAX, REASON_CHARS_MAX, ServerFailed, timed
 from remit.inference.openai_calls import CallPieces, CallsUnreadable
 from remit.inference.openai_faults import Place
+from remit.inference.speech import Speech, plain_speech
 
 STOPPED = frozenset({"end_turn", "stop_sequence", "tool_use"})
 RAN_OUT = frozenset({"max_tokens", "model_context_window_exceeded"})
@@ -40,21 +42,18 @@ class Answer:
         "_info",
         "_place",
         "_reason",
-        "_reasoning",
         "_request",
-        "_text",
+        "_speech",
         "_usage",
         "is_over",
     )
 
-    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place) -> None:
+    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place, speech: Speech | None = None) -> None:
         self.is_over = False
         self._request = request
         self._info = info
         self._place = place
-        # Bytes, so that a million pieces of a letter each cost no more than their letters.
-        self._text = bytearray()
-        self._reasoning = bytearray()
+        self._speech = speech or plain_speech(request, place.blotted)
         self._calls = CallPieces()
         self._figures: JsonObject = {}
         self._usage = TokenUsage()
@@ -72,6 +71,8 @@ class Answer:
         match value.get("type"):
             case "message_start":
                 self._count(self._part(value, "message"))
+                # What had been written by then is not what will have been.
+                self._figures.pop("output_tokens", None)
             case "content_block_start":
                 return self._begin(value.get("index"), self._part(value, "content_block"))
             case "content_block_delta":
@@ -81,6 +82,7 @@ class Answer:
                 self._reason = reason if isinstance(reason, str) else self._reason
                 self._count(value)
                 self._usage = usage_of(self._figures, window=self._info.context_window)
+                return self._speech.end() if self._reason else None
             case "message_stop":
                 self.is_over = True
             case "error":
@@ -97,23 +99,28 @@ class Answer:
         if not has_run_out and self._reason not in STOPPED:
             reason = self._place.said(self._reason)[:REASON_CHARS_MAX]
             self.reject(f"it stopped because of {reason!r}, which nobody knows")
-        # Each piece was looked at already; a key may lie across two of them.
-        text, reasoning = (self._place.blotted(heard.decode()) for heard in (self._text, self._reasoning))
-        if has_run_out:
-            self._judge_cut(text)
+        text = self._speech.text
         spoken = sum(message.role is Role.ASSISTANT for message in self._request.messages)
+        written = self._speech.calls(spoken)
+        if has_run_out and not written:
+            self._judge_cut(text)
         try:
-            calls = self._calls.whole(spoken, blotted=self._place.blotted)
+            calls = self._calls.whole(spoken, blotted=self._place.blotted) or written
         except CallsUnreadable as error:
             self.reject(str(error))
+        said_bytes = self._speech.said_bytes + self._calls.size_bytes
+        generated = Generated(self._speech.thought_bytes, said_bytes, len(self._calls))
+        usage = counted(self._usage, self._request, self._info, generated)
         ended = FinishReason.TOOL if calls else FinishReason.STOP
-        return ModelResult(text, reasoning, calls, self._timed(duration_ms), ended, self._info.name)
+        return ModelResult(text, self._speech.reasoning, calls, timed(usage, duration_ms), ended, self._info.name)
 
     def reject(self, problem: str) -> NoReturn:
         """Give the answer up as one that nobody can read."""
         message = f"the answer of model {self._info.name!r} cannot be read: {problem}"
         code = ErrorCode.INFERENCE_MALFORMED_RESPONSE
-        raise EngineFault(code, message, usage=self._usage, was_cut=not self._usage.total_tokens)
+        # Half a usage says as little as none.
+        is_counted = self._usage.prompt_tokens and self._usage.completion_tokens
+        raise EngineFault(code, message, usage=self._usage, was_cut=not is_counted)
 
     def _part(self, value: JsonObject, key: str) -> JsonObject:
         part = value.get(key)
@@ -127,7 +134,7 @@ class Answer:
                 # The input stands here only where it is not streamed.
                 function = {"name": block.get("name"), "arguments": block.get("input") or None}
                 self._call({"index": index, "id": block.get("id"), "function": function})
-                return None
+                return self._speech.leave_calls()
             case "text":
                 return self._hear(self._said(block, "text"), "")
             case "thinking":
@@ -154,9 +161,7 @@ class Answer:
         if not text and not thought:
             return None
         self._keep(len(text) + len(thought))
-        self._text += text.encode()
-        self._reasoning += thought.encode()
-        return StreamChunk(text, thought)
+        return self._speech.take(text, thought)
 
     def _keep(self, chars: int) -> None:
         self._chars += chars
@@ -186,11 +191,6 @@ class Answer:
         if self._request.schema is not None and not self._calls:
             self.reject(f"{limit} was reached before its shape was complete; allow more")
 
-    def _timed(self, duration_ms: int) -> TokenUsage:
-        used = self._usage
-        prompt, reasoning, output = used.prompt_tokens, used.reasoning_tokens, used.output_tokens
-        return TokenUsage(prompt, reasoning, output, used.context_tokens, used.context_window, duration_ms)
-
 
 def usage_of(figures: JsonObject, *, window: int) -> TokenUsage:
     """What a server says was used; figures that make no sense count as not reported.
@@ -198,7 +198,7 @@ def usage_of(figures: JsonObject, *, window: int) -> TokenUsage:
     What was kept for later and what had been kept are part of the prompt, and charged like it.
     """
     prompt = [_figure(figures.get(name, 0)) for name in _PROMPT_FIGURES]
-    completion = _figure(figures.get("output_tokens"))
+    completion = _figure(figures.get("output_tokens", 0))
     details = figures.get("output_tokens_details")
     reasoning = _figure(details.get("thinking_tokens") or 0) if isinstance(details, dict) else 0
     if "input_tokens" not in figures or None in prompt or completion is None or reasoning is None:

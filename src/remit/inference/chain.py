@@ -6,17 +6,19 @@ Rule 2: the next member is asked only after a failure to serve that cost nothing
         something was heard, fails as it is: a second one would not be paid for.
 Rule 3: a member that failed rests for a while and is asked last. None is left out: when all rest, all are asked.
 Rule 4: the answer is signed by who gave it.
-Rule 5: members that call tools in different ways make no chain: a request is made for one way.
+Rule 5: members may be of different kinds, such as a served model and a local one that knows no tools. What each of them
+        is asked is then made for it alone, by whoever asks: `first_served` says who is next.
 """
 
 import logging
 import time
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NoReturn, TypeAlias
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.manifest import Source
+from remit.core.record import replace
 from remit.inference.breaker import FAILURES, Breaker, MonotonicClock
 from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
 from remit.inference.limits import Limits
@@ -31,6 +33,30 @@ REST_S = 30
 TOLD_CHARS_MAX = 300
 
 _log = logging.getLogger(__name__)
+
+
+class Ear:
+    """Passes pieces of an answer on, and remembers that there were some."""
+
+    __slots__ = ("has_heard",)
+
+    def __init__(self) -> None:
+        self.has_heard = False
+
+    def before(self, handler: StreamHandler | None) -> StreamHandler | None:
+        """What a member is to be given in the place of a handler."""
+        if handler is None:
+            return None
+
+        def hear(chunk: StreamChunk) -> None:
+            self.has_heard = True
+            handler(chunk)
+
+        return hear
+
+
+# Asks one member, in the way that suits it; whoever listens does so through the ear.
+Ask: TypeAlias = Callable[[Engine, Ear], Awaitable[ModelResult]]
 
 
 class ChainEngine:
@@ -57,44 +83,33 @@ class ChainEngine:
         return self._source
 
     def model_info(self) -> ModelInfo:
-        """The smallest window and the highest price of the members, under all of their names."""
+        """The smallest window, the highest price and the longest template of the members, under all of their names."""
         return self._info
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-        """The answer of the first member that serves."""
+        """The answer of the first member that serves; all of them are asked the same."""
+        return await self.first_served(lambda member, ear: member.infer(request, ear.before(on_chunk)))
+
+    async def first_served(self, ask: Ask) -> ModelResult:
+        """What asking comes to with the first member that serves. `ask` is given one after the other."""
         faults: list[tuple[str, EngineFault]] = []
-        ear = None if on_chunk is None else _Ear(on_chunk)
         # Sorting keeps the order of equals: those who rest stand behind those who do not.
         for member, breaker in sorted(zip(self._members, self._breakers, strict=True), key=_rests):
-            name = member.model_info().name
+            name, ear = member.model_info().name, Ear()
             try:
-                result = await member.infer(request, ear)
+                result = await ask(member, ear)
             except EngineFault as fault:
                 if fault.code not in FAILURES:
                     raise
                 breaker.fail()
-                if fault.was_cut or fault.usage.total_tokens or (ear is not None and ear.has_heard):
+                if fault.was_cut or fault.usage.total_tokens or ear.has_heard:
                     raise
                 faults.append((name, fault))
                 _log.warning("model %s cannot serve; the next of the chain is asked", name)
                 continue
             breaker.succeed()
-            return result
+            return result if result.model else replace(result, model=name)
         raise _nobody(faults)
-
-
-class _Ear:
-    """Passes pieces on, and remembers that there were some."""
-
-    __slots__ = ("_handler", "has_heard")
-
-    def __init__(self, handler: StreamHandler) -> None:
-        self._handler = handler
-        self.has_heard = False
-
-    def __call__(self, chunk: StreamChunk) -> None:
-        self.has_heard = True
-        self._handler(chunk)
 
 
 def _rests(member: tuple[Engine, Breaker]) -> bool:
@@ -102,17 +117,19 @@ def _rests(member: tuple[Engine, Breaker]) -> bool:
 
 
 def _together(infos: Sequence[ModelInfo]) -> ModelInfo:
-    """What is known of all members alike."""
+    """What holds for every member, whichever answers."""
     name = BAR.join(info.name for info in infos)
     if not 2 <= len(infos) <= MEMBERS_MAX:
         _reject(f"chain {name!r:.120} has {len(infos)} members; it takes from 2 to {MEMBERS_MAX}")
-    by_grammar = {info.calls_by_grammar: info.name for info in infos}
-    if len(by_grammar) > 1:
-        _reject(
-            f"chain {name!r:.200}: {by_grammar[True]!r} calls tools by a grammar and {by_grammar[False]!r} does not; name "
-            "models of one kind, such as a served one for a served one"
-        )
-    return ModelInfo(name, min(info.context_window for info in infos), _highest(infos), infos[0].calls_by_grammar)
+    return ModelInfo(
+        name,
+        min(info.context_window for info in infos),
+        _highest(infos),
+        # What is reserved for the words that tell a model how to call is then there, whoever is asked.
+        calls_by_grammar=any(info.calls_by_grammar for info in infos),
+        template_tokens=max(info.template_tokens for info in infos),
+        calls_at_once=min(info.calls_at_once for info in infos),
+    )
 
 
 def _highest(infos: Sequence[ModelInfo]) -> Price | None:

@@ -18,8 +18,9 @@ from threading import Lock
 from typing import TypeAlias
 
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.record import replace
 from remit.inference.breaker import FAILURES, Breaker, MonotonicClock, unavailable
-from remit.inference.engine import Engine, EngineFault, StreamHandler
+from remit.inference.engine import Engine, EngineFault, StreamHandler, StrictJudge, strict_judge
 from remit.inference.limits import Limits, url_in
 
 # A minute: whoever has to wait for longer is told so, and the run decides.
@@ -211,7 +212,7 @@ class LimitedEngine:
 
     def __init__(self, engine: Engine, spec: str, limits: Limits, endpoints: Endpoints = EVERYBODYS) -> None:
         self.spec = limits.written_behind(spec)
-        self._engine = engine
+        self._engine, self._calls_at_once = engine, limits.concurrency
         self._gate = endpoints.gate(url_in(spec), limits)
         self._breaker = endpoints.breaker(spec, limits)
 
@@ -219,8 +220,16 @@ class LimitedEngine:
         return f"LimitedEngine({self.spec!r})"
 
     def model_info(self) -> ModelInfo:
-        """The model behind it."""
-        return self._engine.model_info()
+        """The model behind it, asked no more at once than its endpoint may be."""
+        info = self._engine.model_info()
+        return (
+            replace(info, calls_at_once=min(info.calls_at_once, self._calls_at_once)) if self._calls_at_once else info
+        )
+
+    @property
+    def strict_judge(self) -> StrictJudge | None:
+        """Who judges schemas for the provider behind it."""
+        return strict_judge(self._engine)
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the engine, once its endpoint may be asked."""

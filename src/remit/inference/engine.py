@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from remit.core.failure import ErrorCode, InvariantBroken, RemitError
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.record import Record
+from remit.core.record import JsonObject, Record
 from remit.core.usage import TokenUsage
 
 # What can go wrong with a model; every other code belongs to somebody else.
@@ -53,6 +53,19 @@ class Engine(Protocol):
 
     def model_info(self) -> ModelInfo:
         """What is known about the model before it is asked. It never changes while the engine lives."""
+
+
+# Whether a provider can hold its model to a schema in strict mode.
+StrictJudge: TypeAlias = Callable[[JsonObject], bool]
+
+
+def strict_judge(engine: Engine) -> StrictJudge | None:
+    """Who says which schemas the engine's provider takes in strict mode, which it demands; None where none is demanded.
+
+    An engine says so with an attribute of the same name; one without it takes schemas as they are.
+    """
+    judge = getattr(engine, "strict_judge", None)
+    return judge if callable(judge) else None
 
 
 class EngineFault(RemitError):

@@ -6,6 +6,7 @@ Rule 2: the first event counts the prompt. What does not fit the window is cut t
 Rule 3: errors are events, not exceptions; each becomes a fault with a code.
 Rule 4: an answer that had to keep a shape and was cut by max_tokens is malformed. Any other that was cut is an answer,
         and can be told by its usage: it generated as many tokens as it was allowed to.
+Rule 5: a model may think aloud, unless it is held to a shape; what it thinks is heard as reasoning.
 """
 
 import math
@@ -18,6 +19,8 @@ from remit.core.record import JsonObject
 from remit.core.usage import TokenUsage
 from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.local_request import grammar_of
+from remit.inference.speech import Speech, joined
+from remit.inference.think import ThinkFilter
 
 # How much of a complaint of the server is repeated: it may quote the request.
 COMPLAINT_CHARS_MAX = 300
@@ -50,7 +53,8 @@ class Answer:
     def __init__(self, limits: Limits, pass_on: Callable[[StreamChunk], None]) -> None:
         self._limits = limits
         self._pass_on = pass_on
-        self._said: list[StreamChunk] = []
+        # What keeps a shape is no thought.
+        self._speech = Speech(thoughts=None if limits.is_constrained else ThinkFilter())
         self._finish = ""
         self._usage: TokenUsage | None = None
         self._fault: EngineFault | None = None
@@ -83,8 +87,7 @@ class Answer:
                 "allow more with max_tokens, or ask for less"
             )
             raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, usage=usage)
-        text, reasoning = "".join([c.text for c in self._said]), "".join([c.reasoning for c in self._said])
-        return ModelResult(text, reasoning, (), usage, model=model)
+        return ModelResult(self._speech.text, self._speech.reasoning, (), usage, model=model)
 
     def _take(self, event: Any) -> None:
         if not isinstance(event, dict):
@@ -118,11 +121,12 @@ class Answer:
         text, reasoning = delta.get("content") or "", delta.get("reasoning_content") or ""
         if not isinstance(text, str) or not isinstance(reasoning, str):
             raise _unreadable("a piece of the answer is no text")
-        if text or reasoning:
-            chunk = StreamChunk(text, reasoning)
-            self._said.append(chunk)
-            self._pass_on(chunk)
-        self._finish = str(choice.get("finish_reason") or self._finish)
+        heard = self._speech.take(text, reasoning)
+        if choice.get("finish_reason"):
+            self._finish = str(choice["finish_reason"])
+            heard = joined(heard, self._speech.end())
+        if heard is not None:
+            self._pass_on(heard)
 
 
 def fault_of(error: Any) -> EngineFault:

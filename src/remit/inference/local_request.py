@@ -37,6 +37,8 @@ SEED_MAX = 2**32 - 2
 # Four suffice every vendor; more would be searched after every token.
 STOPS_MAX = 8
 
+# More attempts than any replica has.
+_SEEDS_PER_REPLICA = 1000
 # Invisible, and no part of any steering text.
 _BREAK = "\u200b"
 
@@ -48,8 +50,9 @@ def body_of(request: ModelRequest, control_tokens: Iterable[str] = ()) -> JsonOb
         "max_tokens": request.max_tokens or TOKENS_DEFAULT,
         "temperature": TEMPERATURE_DEFAULT if request.temperature is None else request.temperature,
         "top_p": request.top_p or TOP_P_DEFAULT,
-        # The answer follows from the request alone; asked again for the same, chance falls otherwise.
-        "seed": request.attempt,
+        # The answer follows from the request alone; asked again for the same, or by another replica, chance falls
+        # otherwise.
+        "seed": request.attempt + _SEEDS_PER_REPLICA * request.replica,
         "cache_prompt": True,
         "stream": True,
         "stream_options": {"include_usage": True},

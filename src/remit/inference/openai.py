@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult
-from remit.inference.engine import Engine, StreamHandler
+from remit.core.inference import SERVED_CALLS_AT_ONCE, TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult
+from remit.inference.engine import Engine, StreamHandler, StrictJudge
 from remit.inference.openai_answer import Answer
 from remit.inference.openai_events import DONE, EventReader
 from remit.inference.openai_faults import (
@@ -23,6 +23,7 @@ from remit.inference.openai_faults import (
     fault_of_event,
     fault_of_status,
 )
+from remit.inference.openai_schema import is_tellable, open_format, strict_format
 from remit.inference.openai_spec import OPENAI, VENDOR_HOST, Endpoint, read_endpoint
 from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of
 from remit.inference.prices import price_of
@@ -40,6 +41,7 @@ from remit.inference.serving import (
     sendable,
 )
 from remit.inference.specs import EngineSettings
+from remit.inference.speech import mixed_speech, plain_speech
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -66,10 +68,14 @@ class OpenAIEngine:
             endpoint.window,
             endpoint.price or price_of(OPENAI, endpoint.model, endpoint.host),
             template_tokens=TEMPLATE_TOKENS_MAX,
+            calls_at_once=SERVED_CALLS_AT_ONCE,
         )
         self._place = Place(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE))
         self._client = _client(endpoint, key or NO_KEY, (self._restrict, self._refuse))
-        self._limit = LIMIT_OF_VENDOR if endpoint.host == VENDOR_HOST else LIMIT
+        is_vendor = endpoint.host == VENDOR_HOST
+        self._limit = LIMIT_OF_VENDOR if is_vendor else LIMIT
+        self._speech_of = plain_speech if is_vendor else mixed_speech
+        self._format_of = strict_format if endpoint.is_strict else open_format
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         return f"OpenAIEngine({self.spec!r})"
@@ -83,15 +89,20 @@ class OpenAIEngine:
         """The model as its spec describes it."""
         return self._info
 
+    @property
+    def strict_judge(self) -> StrictJudge | None:
+        """Who says which schemas the server takes in strict mode, where it demands that."""
+        return is_tellable if self._endpoint.is_strict else None
+
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
-        answer = Answer(request, self._info, self._place)
+        answer = Answer(request, self._info, self._place, self._speech_of(request, self._place.blotted))
         return await answered(self._listen(request, answer, on_chunk), answer, self._place, fault_of_event)
 
     async def _listen(self, request: ModelRequest, answer: Answer, on_chunk: StreamHandler | None) -> None:
         reader, kind = EventReader(), ""
         completions = self._client.chat.completions.with_streaming_response
-        body = body_of(self._endpoint.model, request, limit=self._limit)
+        body = body_of(self._endpoint.model, request, limit=self._limit, format_of=self._format_of)
         # All is in the body: messages that are given as an argument are walked through by the package, one by one.
         call = completions.create(model=self._endpoint.model, messages=[], stream=True, extra_body=body)
         async with call as response, aclosing(response.http_response.aiter_raw()) as stream:

@@ -4,8 +4,9 @@ Rule 1: an answer is whole when the server has said why it stopped; anything les
 Rule 2: a text that ran into its limit is an answer, but not when it had to keep a shape, nor when nothing was said.
 Rule 3: what a filter of the server withheld is no answer: its rest is missing. It may be asked for again.
 Rule 4: a fault carries the usage that was reported; without one, nobody knows what the call cost.
-Rule 5: usage that makes no sense counts as not reported: the run then pays what it had reserved.
+Rule 5: usage that makes no sense counts as not reported: an answer is then counted by its bytes.
 Rule 6: a server that repeats the key is not quoted: neither in a message, nor in the answer, which is journaled.
+Rule 7: of two fields for what a model thought, `reasoning_content` wins: once it was heard, `reasoning` is not.
 """
 
 from typing import Any, NoReturn
@@ -14,11 +15,13 @@ from remit.core.codec import read_json
 from remit.core.failure import ErrorCode
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import Role
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
 from remit.core.usage import TokenUsage
+from remit.inference.counting import Generated, counted
 from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.openai_calls import CallPieces, CallsUnreadable
 from remit.inference.openai_faults import Place
+from remit.inference.speech import Speech, joined, plain_speech
 
 # Longer than any model writes in one go; what lies beyond is a server that has lost its way.
 ANSWER_CHARS_MAX = 16 * 1024 * 1024
@@ -32,6 +35,9 @@ FILTERED = "content_filter"
 # As much of an unknown reason as one needs to look it up.
 REASON_CHARS_MAX = 40
 
+# Where most servers put what a model thought.
+_THOUGHT = "reasoning_content"
+
 
 class ServerFailed(Exception):
     """The server announced a failure in the middle of its answer. `error` is what it said."""
@@ -44,15 +50,14 @@ class ServerFailed(Exception):
 class Answer:
     """Takes the events of one answer, and says in the end what it came to."""
 
-    __slots__ = ("_calls", "_chars", "_info", "_place", "_reason", "_reasoning", "_request", "_text", "_usage")
+    __slots__ = ("_calls", "_chars", "_info", "_place", "_reason", "_request", "_speech", "_thought_field", "_usage")
 
-    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place) -> None:
+    def __init__(self, request: ModelRequest, info: ModelInfo, place: Place, speech: Speech | None = None) -> None:
         self._request = request
         self._info = info
         self._place = place
-        # Bytes, so that a million pieces of a letter each cost no more than their letters.
-        self._text = bytearray()
-        self._reasoning = bytearray()
+        self._speech = speech or plain_speech(request, place.blotted)
+        self._thought_field = "reasoning"
         self._calls = CallPieces()
         self._usage = TokenUsage()
         self._reason = ""
@@ -76,7 +81,6 @@ class Answer:
 
     def result(self, duration_ms: int) -> ModelResult:
         """The whole answer, now that no more events come."""
-        usage = self._timed(duration_ms)
         if not self._reason:
             self.reject("it ended without saying why it stopped")
         if self._reason == FILTERED:
@@ -85,46 +89,74 @@ class Answer:
         if not has_run_out and self._reason not in STOPPED:
             reason = self._place.said(self._reason)[:REASON_CHARS_MAX]
             self.reject(f"it stopped because of {reason!r}, which nobody knows")
-        # Each piece was looked at already; a key may lie across two of them.
-        text, reasoning = (self._place.blotted(heard.decode()) for heard in (self._text, self._reasoning))
-        if has_run_out:
-            self._judge_cut(text)
+        text = self._speech.text
         spoken = sum(message.role is Role.ASSISTANT for message in self._request.messages)
+        written = self._speech.calls(spoken)
+        if has_run_out and not written:
+            self._judge_cut(text)
         try:
-            calls = self._calls.whole(spoken, blotted=self._place.blotted)
+            calls = self._calls.whole(spoken, blotted=self._place.blotted) or written
         except CallsUnreadable as error:
             self.reject(str(error))
+        said_bytes = self._speech.said_bytes + self._calls.size_bytes
+        generated = Generated(self._speech.thought_bytes, said_bytes, len(self._calls))
+        usage = counted(self._usage, self._request, self._info, generated)
         ended = FinishReason.TOOL if calls else FinishReason.STOP
-        return ModelResult(text, reasoning, calls, usage, ended, self._info.name)
+        return ModelResult(text, self._speech.reasoning, calls, timed(usage, duration_ms), ended, self._info.name)
 
     def reject(self, problem: str) -> NoReturn:
         """Give the answer up as one that nobody can read."""
         message = f"the answer of model {self._info.name!r} cannot be read: {problem}"
         code = ErrorCode.INFERENCE_MALFORMED_RESPONSE
-        raise EngineFault(code, message, usage=self._usage, was_cut=not self._usage.total_tokens)
+        # Half a usage says as little as none.
+        is_counted = self._usage.prompt_tokens and self._usage.completion_tokens
+        raise EngineFault(code, message, usage=self._usage, was_cut=not is_counted)
 
     def _take_choice(self, choice: JsonObject) -> StreamChunk | None:
         reason, delta = choice.get("finish_reason"), choice.get("delta") or {}
-        if isinstance(reason, str):
-            self._reason = reason
         if not isinstance(delta, dict):
             self.reject(f"a piece holds a {type(delta).__name__} instead of an object")
-        # A refusal is what the model says instead of what it was asked to say.
-        text = self._said(delta, "content") + self._said(delta, "refusal")
-        thought = self._said(delta, "reasoning_content") or self._said(delta, "reasoning")
+        text, thought = self._spoken(delta)
         self._chars += len(text) + len(thought)
+        heard = self._speech.take(text, thought)
         if delta.get("tool_calls"):
+            heard = joined(heard, self._speech.leave_calls())
             try:
                 self._chars += self._calls.take(delta["tool_calls"])
             except CallsUnreadable as error:
                 self.reject(str(error))
         if self._chars > ANSWER_CHARS_MAX:
             self.reject(f"it goes on behind answer_chars_max={ANSWER_CHARS_MAX}")
-        if not text and not thought:
-            return None
-        self._text += text.encode()
-        self._reasoning += thought.encode()
-        return StreamChunk(text, thought)
+        if isinstance(reason, str) and reason:
+            self._reason = reason
+            heard = joined(heard, self._speech.end())
+        return heard
+
+    def _spoken(self, delta: JsonObject) -> tuple[str, str]:
+        """What a piece says and what it thinks."""
+        # A refusal is what the model says instead of what it was asked to say.
+        refusal, content = self._said(delta, "refusal"), delta.get("content")
+        text, thought = self._parts(content) if isinstance(content, list) else (self._said(delta, "content"), "")
+        if own := self._said(delta, _THOUGHT):
+            self._thought_field = _THOUGHT
+        elif self._thought_field != _THOUGHT:
+            own = self._said(delta, self._thought_field)
+        return text + refusal, own + thought
+
+    def _parts(self, content: list[Any]) -> tuple[str, str]:
+        """What a text says and thinks that comes in parts, each with a type. Parts nobody knows are passed over."""
+        text = thought = ""
+        for part in content:
+            if not isinstance(part, dict):
+                self.reject(f"a part of its content is a {type(part).__name__} instead of an object")
+            if part.get("type") == "text":
+                text += self._said(part, "text")
+            elif part.get("type") == "thinking":
+                inner = part.get("thinking")
+                # In parts of its own, or as a text.
+                pieces = [each for each in inner if isinstance(each, dict)] if isinstance(inner, list) else [part]
+                thought += "".join([self._said(each, "thinking" if each is part else "text") for each in pieces])
+        return text, thought
 
     def _said(self, delta: JsonObject, key: str) -> str:
         said = delta.get(key)
@@ -144,10 +176,10 @@ class Answer:
         if (self._request.schema is not None or self._request.grammar) and not self._calls:
             self.reject(f"{limit} was reached before its shape was complete; allow more")
 
-    def _timed(self, duration_ms: int) -> TokenUsage:
-        used = self._usage
-        prompt, reasoning, output = used.prompt_tokens, used.reasoning_tokens, used.output_tokens
-        return TokenUsage(prompt, reasoning, output, used.context_tokens, used.context_window, duration_ms)
+
+def timed(usage: TokenUsage, duration_ms: int) -> TokenUsage:
+    """A usage with the time that it took."""
+    return replace(usage, duration_ms=duration_ms)
 
 
 def _first_choice(value: JsonObject) -> JsonObject | None:

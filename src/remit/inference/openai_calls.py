@@ -49,8 +49,13 @@ class CallPieces:
     def __init__(self) -> None:
         self._calls: list[_Pieces] = []
 
-    def __bool__(self) -> bool:
-        return bool(self._calls)
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all that is kept."""
+        return sum(len(call.id.encode()) + len(call.name.encode()) + len(call.arguments) for call in self._calls)
 
     def take(self, listed: Any) -> int:
         """Add the pieces of one event, and say how many characters they had."""

@@ -39,7 +39,11 @@ FREE = Price(0, 0)
 PLAIN_HTTP = "plain_http"
 ALLOWED = "allowed"
 
-_OPTIONS = ("url", "price", "window", PLAIN_HTTP)
+# The option that says that a server keeps to schemas in strict mode alone, as the vendor does, and the one value it takes.
+SCHEMAS = "schemas"
+STRICT = "strict"
+
+_OPTIONS = ("url", "price", "window", PLAIN_HTTP, SCHEMAS)
 
 
 # Digits as people write a price: an exponent could hide one that is rounded to nothing.
@@ -56,6 +60,7 @@ class Endpoint(NamedTuple):
     window: int = CONTEXT_WINDOW_DEFAULT
     named_price: Price | None = None
     allows_plain_http: bool = False
+    names_strict: bool = False
 
     @property
     def host(self) -> str:
@@ -78,6 +83,11 @@ class Endpoint(NamedTuple):
         return self.is_loopback or self.allows_plain_http or urlsplit(self.url).scheme == "https"
 
     @property
+    def is_strict(self) -> bool:
+        """Whether the server holds a model to a schema in strict mode alone: the vendor's does, and any that is said to."""
+        return self.names_strict or self.host == VENDOR_HOST
+
+    @property
     def price(self) -> Price | None:
         """What a token costs; None when nobody knows."""
         return FREE if self.named_price is None and self.is_loopback else self.named_price
@@ -93,6 +103,8 @@ class Endpoint(NamedTuple):
             options.append(f"window={self.window}")
         if self.allows_plain_http:
             options.append(f"{PLAIN_HTTP}={ALLOWED}")
+        if self.names_strict:
+            options.append(f"{SCHEMAS}={STRICT}")
         return f"{OPENAI}:{quote(self.model, safe=':/@')}?{'&'.join(options)}"
 
 
@@ -108,7 +120,8 @@ def read_endpoint(rest: str, *, url_default: str) -> Endpoint:
         _url(named, options.get("url") or url_default or VENDOR_URL),
         _window(named, options["window"]) if "window" in options else CONTEXT_WINDOW_DEFAULT,
         _price(named, options["price"]) if "price" in options else None,
-        PLAIN_HTTP in options and _allowed(named, options[PLAIN_HTTP]),
+        PLAIN_HTTP in options and _is(named, PLAIN_HTTP, options[PLAIN_HTTP], ALLOWED),
+        SCHEMAS in options and _is(named, SCHEMAS, options[SCHEMAS], STRICT),
     )
 
 
@@ -183,9 +196,9 @@ def _window(model: str, text: str) -> int:
     return int(text)
 
 
-def _allowed(model: str, text: str) -> bool:
-    if text != ALLOWED:
-        _reject(model, f"{PLAIN_HTTP}={text!r:.40} is not known; write {PLAIN_HTTP}={ALLOWED}, or leave it out")
+def _is(model: str, option: str, text: str, value: str) -> bool:
+    if text != value:
+        _reject(model, f"{option}={text!r:.40} is not known; write {option}={value}, or leave it out")
     return True
 
 

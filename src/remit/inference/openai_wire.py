@@ -7,13 +7,14 @@ Rule 3: a tool is sent as its name, description and parameters; what it may do i
 Rule 4: what a model thought is not sent back: some servers refuse it, and none needs it.
 """
 
-from typing import Any
+from collections.abc import Callable
 
 from remit.core.canonical import canonical_json
 from remit.core.inference import ModelRequest
 from remit.core.messages import Message, Role
 from remit.core.record import JsonObject
 from remit.core.tools import ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.inference.openai_schema import open_format
 
 # What the vendor's newer models call the limit, and what every other server knows.
 LIMIT_OF_VENDOR = "max_completion_tokens"
@@ -23,12 +24,14 @@ LIMIT = "max_tokens"
 _OTHER_LIMITS = frozenset({LIMIT, LIMIT_OF_VENDOR, "n_predict"})
 _MULTIPLES = frozenset({"n", "best_of"})
 
-# A schema has to be called something; nobody reads it.
-SCHEMA_NAME = "answer"
 
+def body_of(
+    model: str, request: ModelRequest, *, limit: str, format_of: Callable[[JsonObject], JsonObject] = open_format
+) -> JsonObject:
+    """The body of a call. `limit` is what the server calls max_tokens, unless an option calls it by its other name.
 
-def body_of(model: str, request: ModelRequest, *, limit: str) -> JsonObject:
-    """The body of a call. `limit` is what the server calls max_tokens, unless an option calls it by its other name."""
+    `format_of` is what the server is told of a schema.
+    """
     withheld = _MULTIPLES | _OTHER_LIMITS if request.max_tokens > 0 else _MULTIPLES
     body: JsonObject = {name: value for name, value in request.options.items() if name not in withheld}
     body["model"] = model
@@ -42,8 +45,7 @@ def body_of(model: str, request: ModelRequest, *, limit: str) -> JsonObject:
         # A grammar is narrower than a schema, and servers that know grammars take one of both alone.
         body["grammar"] = request.grammar
     elif request.schema is not None:
-        wanted = {"name": SCHEMA_NAME, "schema": request.schema, "strict": is_strict(request.schema)}
-        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+        body["response_format"] = {"type": "json_schema", "json_schema": format_of(request.schema)}
     if request.max_tokens > 0:
         body[LIMIT_OF_VENDOR if LIMIT_OF_VENDOR in request.options else limit] = request.max_tokens
     if request.temperature is not None:
@@ -83,21 +85,3 @@ def _wire_choice(choice: ToolChoice) -> str | JsonObject:
     if choice.mode is ToolChoiceMode.FUNCTION:
         return {"type": "function", "function": {"name": choice.function_name}}
     return choice.mode.value
-
-
-def is_strict(schema: Any) -> bool:
-    """Whether the vendor can hold a model to this schema: every object is closed and needs all of its members.
-
-    Asked to be strict with any other schema, the vendor refuses the call; without it, the model does what it can.
-    """
-    if isinstance(schema, list):
-        return all(is_strict(each) for each in schema)
-    if not isinstance(schema, dict):
-        return True
-    if schema.get("type") == "object" or "properties" in schema:
-        properties = schema.get("properties", {})
-        closed = schema.get("additionalProperties") is False
-        if not closed or not isinstance(properties, dict) or sorted(properties) != sorted(schema.get("required", ())):
-            return False
-        schema = {**schema, "properties": list(properties.values())}
-    return all(is_strict(each) for each in schema.values())

@@ -3,7 +3,6 @@
 Rule 1: a preset is an engine for OpenAI-compatible servers with the url at which its server listens unless it is told
         otherwise; every option of theirs may follow.
 Rule 2: one's own machine gets no key: the one at hand is another server's.
-Rule 3: models behind such servers often think aloud; what they think is heard as reasoning.
 """
 
 from collections.abc import Mapping
@@ -14,11 +13,10 @@ from remit.core.failure import RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.record import replace
 from remit.inference.anthropic_spec import told_of
-from remit.inference.engine import Engine, StreamHandler
+from remit.inference.engine import Engine, StreamHandler, StrictJudge, strict_judge
 from remit.inference.openai import open_openai
 from remit.inference.openai_spec import OPENAI, Endpoint, read_endpoint
 from remit.inference.specs import EngineSettings
-from remit.inference.think import AloudEngine
 
 # Where each server listens unless it is told otherwise.
 URLS: Mapping[str, str] = MappingProxyType({"ollama": "http://127.0.0.1:11434/v1", "vllm": "http://127.0.0.1:8000/v1"})
@@ -29,7 +27,7 @@ class PresetEngine:
 
     def __init__(self, kind: str, endpoint: Endpoint, engine: Engine) -> None:
         self.spec = f"{kind}:{endpoint.spec.removeprefix(f'{OPENAI}:')}"
-        self._engine = AloudEngine(engine)
+        self._engine = engine
         self._info = replace(engine.model_info(), name=f"{kind}:{endpoint.model}")
 
     def __repr__(self) -> str:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
@@ -39,8 +37,13 @@ class PresetEngine:
         """The model as its spec describes it."""
         return self._info
 
+    @property
+    def strict_judge(self) -> StrictJudge | None:
+        """Who judges schemas for the provider behind it."""
+        return strict_judge(self._engine)
+
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-        """The answer of the server, with its thoughts beside it."""
+        """The answer of the server, signed with the name of the preset."""
         return replace(await self._engine.infer(request, on_chunk), model=self._info.name)
 
 

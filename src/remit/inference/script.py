@@ -18,7 +18,7 @@ from remit.core.codec import read_json
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import ModelInfo, Price
 from remit.core.manifest import Source
-from remit.core.record import JsonObject, size_bytes
+from remit.core.record import JsonObject, replace, size_bytes
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.inference.engine import INFERENCE_CODES
@@ -48,8 +48,8 @@ SCRIPTED = "scripted"
 
 Place: TypeAlias = tuple[str | int, ...]
 
-_SCRIPT_KEYS = ("replies", "context_window", "price")
-_REPLY_KEYS = ("text", "tool_calls", "error", "reasoning", "usage", "delay_ms", "chunks", "when")
+_SCRIPT_KEYS = ("replies", "context_window", "price", "calls_at_once")
+_REPLY_KEYS = ("text", "tool_calls", "error", "reasoning", "usage", "delay_ms", "chunks", "when", "replica")
 _CALL_KEYS = ("name", "arguments", "id")
 _USAGE_KEYS = TokenUsage.__struct_fields__
 _PRICE_KEYS = Price.__struct_fields__
@@ -58,7 +58,8 @@ _PRICE_KEYS = Price.__struct_fields__
 class Reply(NamedTuple):
     """One reply: an answer, or an error. A call without an id gets one when it is said.
 
-    `pieces` is how the text is streamed, `said_bytes` how long text and calls are together.
+    `pieces` is how the text is streamed, `said_bytes` how long text and calls are together. A reply with a `replica` is
+    for that one alone; for any other it is not there.
     """
 
     text: str = ""
@@ -70,6 +71,7 @@ class Reply(NamedTuple):
     pieces: tuple[str, ...] = ()
     when: re.Pattern[str] | None = None
     said_bytes: int = 0
+    replica: int = 0
 
     @property
     def speaks(self) -> bool:
@@ -118,11 +120,13 @@ def read_script(path: Path) -> Script:
     return _script(_Page(place, lines), value, Source(name, place, digest=sha256(data).hexdigest()))
 
 
-def script_of(replies: Iterable[JsonObject], *, context_window: int, price: Price | None) -> Script:
+def script_of(
+    replies: Iterable[JsonObject], *, context_window: int, price: Price | None, calls_at_once: int = 1
+) -> Script:
     """A script from values, in the shape of the file."""
-    value: JsonObject = {"replies": list(replies), "context_window": context_window}
+    value: JsonObject = {"replies": list(replies), "context_window": context_window, "calls_at_once": calls_at_once}
     script = _script(_Page("the script", {}), value, Source(SCRIPTED))
-    return script._replace(info=ModelInfo(SCRIPTED, context_window, price))
+    return script._replace(info=replace(script.info, price=price))
 
 
 def _bytes_in(path: Path, bytes_max: int) -> tuple[bytes, str]:
@@ -174,7 +178,8 @@ def _script(page: _Page, value: Any, source: Source) -> Script:
     replies = tuple([_reply(page, reply, ("replies", position)) for position, reply in enumerate(listed)])
     window = _figure(page, block.get("context_window", CONTEXT_WINDOW_DEFAULT), ("context_window",), least=1)
     price = _price(page, block["price"]) if "price" in block else FREE
-    return Script(replies, ModelInfo(source.name, window, price), source)
+    at_once = _figure(page, block.get("calls_at_once", 1), ("calls_at_once",), least=1)
+    return Script(replies, ModelInfo(source.name, window, price, calls_at_once=at_once), source)
 
 
 def _price(page: _Page, value: Any) -> Price | None:
@@ -206,6 +211,7 @@ def _reply(page: _Page, value: Any, place: Place) -> Reply:
         delay_ms=_figure(page, block.get("delay_ms", 0), (*place, "delay_ms"), most=DELAY_MS_MAX),
         pieces=pieces,
         when=_pattern(page, block["when"], (*place, "when")) if "when" in block else None,
+        replica=_figure(page, block["replica"], (*place, "replica"), least=1) if "replica" in block else 0,
         said_bytes=size_bytes(text)
         + sum(size_bytes(call.name) + len(canonical_json(call.arguments)) for call in calls),
     )

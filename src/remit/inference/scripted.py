@@ -7,7 +7,7 @@ Rule 4: usage that a reply does not name is estimated from bytes, so the same co
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
@@ -32,10 +32,15 @@ class ScriptedEngine:
         *,
         context_window: int = CONTEXT_WINDOW_DEFAULT,
         price: Price | None = FREE,
+        calls_at_once: int = 1,
         script: Script | None = None,
     ) -> None:
-        self._script = script or script_of(replies, context_window=context_window, price=price)
-        self._playbook = Playbook(self._script.replies)
+        self._script = script or script_of(
+            replies, context_window=context_window, price=price, calls_at_once=calls_at_once
+        )
+        # One for each replica that has replies of its own, and one for everybody else.
+        named = {0, *(reply.replica for reply in self._script.replies)}
+        self._playbooks = {replica: Playbook(_for(replica, self._script.replies)) for replica in named}
 
     @classmethod
     def from_file(cls, path: Path) -> "ScriptedEngine":
@@ -58,7 +63,8 @@ class ScriptedEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The reply that follows from the conversation."""
-        reply, mark = self._playbook.reply_to(request.messages, request.attempt)
+        playbook = self._playbooks.get(request.replica) or self._playbooks[0]
+        reply, mark = playbook.reply_to(request.messages, request.attempt)
         if on_chunk is not None:
             await _stream(reply, on_chunk)
         elif reply.delay_ms:
@@ -113,3 +119,9 @@ def _estimated(reply: Reply, mark: Bookmark, tokens_max: int, context_window: in
 
 def _tokens(count_bytes: int) -> int:
     return -(-count_bytes // BYTES_PER_TOKEN)
+
+
+def _for(replica: int, replies: Sequence[Reply]) -> list[Reply]:
+    """What a replica is told: replies for it come before those for everybody."""
+    own = [reply for reply in replies if replica and reply.replica == replica]
+    return [*own, *(reply for reply in replies if not reply.replica)]

@@ -10,10 +10,6 @@ Rule 5: the pieces, joined, are what the whole text comes to, however it was cut
 import re
 from typing import NamedTuple
 
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.core.record import replace
-from remit.inference.engine import Engine, StreamChunk, StreamHandler
-
 OPENS = "<think>"
 CLOSES = "</think>"
 
@@ -82,42 +78,6 @@ class ThinkFilter:
             return ""
         self._has_spoken = True
         return text[begun:] if self._has_thought else text[at:]
-
-
-def split(text: str) -> Heard:
-    """What is said and what is thought in a whole text."""
-    pieces = ThinkFilter()
-    first, last = pieces.take(text), pieces.end()
-    return Heard(first.text + last.text, first.thought + last.thought)
-
-
-class AloudEngine:
-    """An engine whose model thinks aloud: what it thinks is heard as reasoning."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def model_info(self) -> ModelInfo:
-        """The model behind it."""
-        return self._engine.model_info()
-
-    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-        """The answer without its thoughts, which stand beside it."""
-        pieces = ThinkFilter()
-
-        def hear(chunk: StreamChunk) -> None:
-            _tell(pieces.take(chunk.text), chunk.reasoning, on_chunk)
-
-        result = await self._engine.infer(request, hear if on_chunk is not None else None)
-        _tell(pieces.end(), "", on_chunk)
-        heard = split(result.content)
-        return replace(result, content=heard.text, reasoning=result.reasoning + heard.thought)
-
-
-def _tell(heard: Heard, reasoning: str, on_chunk: StreamHandler | None) -> None:
-    thought = reasoning + heard.thought
-    if on_chunk is not None and (heard.text or thought):
-        on_chunk(StreamChunk(heard.text, thought))
 
 
 def _behind_spaces(text: str, at: int) -> int:

@@ -19,7 +19,7 @@ from remit.kernel.grounding import has_observed_anything, times_committed
 from remit.kernel.guards import holds, parse_guard
 from remit.kernel.tally import Tally
 from remit.kernel.view import view_of
-from remit.kernel.words import correction_bound
+from remit.kernel.words import correction_bound, unjudged
 
 GOAL_INVALID = "GOAL_INVALID"
 
@@ -45,8 +45,10 @@ class Problem(NamedTuple):
 def check_goal(goal: Goal) -> None:
     """Refuse a goal with a criterion that no code could verify; the run must not find out when it has answered."""
     for criterion in goal.criteria:
-        if bool(criterion.guard) == bool(criterion.validator):
-            message = f"criterion {criterion.name!r} needs a guard or a validator, and not both"
+        if sum(map(bool, (criterion.guard, criterion.validator, criterion.judge))) != 1:
+            message = (
+                f"criterion {criterion.name!r} needs a guard, a validator or a judge's question, and only one of them"
+            )
             raise RequestRejected(GOAL_INVALID, message)
         if criterion.guard:
             parse_guard(criterion.guard)
@@ -57,17 +59,22 @@ def conclude(tally: Tally, node: Node) -> str:
     goal = tally.manifest.goal
     found = [*_problems(tally), *(_criteria_problems(tally, goal) if goal is not None else ())]
     found += [Problem(ErrorCode.VALIDATION_RULE_FAILED, text) for text in _heard(tally)]
+    objections = (*tally.state.objections, *tally.objections)
+    found += [Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text) for text in objections]
     if not found:
         return NodeOutcome.PASSED
     texts = tuple(problem.text for problem in found)
     visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
     may_repair = tally.manifest.request.output.repair_allowed or not any(p.code in _STRUCTURAL for p in found)
-    if may_repair and (not node.visits_max or visits < node.visits_max):
+    is_final = tally.is_final or tally.state.is_final
+    if may_repair and not is_final and (not node.visits_max or visits < node.visits_max):
         bound = correction_bound(texts)
         tally.rule(CheckFailed(texts, bound))
         tally.say(bound)
         return NodeOutcome.REPAIRABLE
-    if ungrounded := tuple(p.text for p in found if p.code is ErrorCode.VALIDATION_SEMANTIC_FAILED):
+    if ungrounded := tuple(
+        p.text for p in found if p.code is ErrorCode.VALIDATION_SEMANTIC_FAILED and p.text not in objections
+    ):
         tally.rule(GroundingViolated(ungrounded))
     return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(texts))
 
@@ -95,6 +102,8 @@ def _unjudged_criteria(tally: Tally) -> Iterator[Problem]:
     for criterion in goal.criteria:
         if criterion.validator:
             yield Problem(ErrorCode.VALIDATION_RULE_FAILED, f"validator {criterion.validator} was never heard")
+        if criterion.judge:
+            yield Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, unjudged(criterion.name))
 
 
 def _heard(tally: Tally) -> tuple[str, ...]:

@@ -14,18 +14,19 @@ from remit.core.budget import Dimension, lease_of
 from remit.core.commands import StartChild
 from remit.core.events import Turn
 from remit.core.failure import ANSWERED
+from remit.core.goal import JUDGE_MARK
 from remit.core.messages import Message, tool_message, user_message
 from remit.core.record import Text
 from remit.core.rulings import Rung
 from remit.core.usage import TokenUsage
 from remit.kernel import words
 from remit.kernel.authorize import checks_left
-from remit.kernel.children import child_charges
+from remit.kernel.children import child_charges, child_trace
 from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
 from remit.kernel.graph import compile_graph
 from remit.kernel.spend import tool_charges
-from remit.kernel.state import CONTEXT_FAILED, RunState
+from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState
 
 
 def apply(state: RunState, turn: Turn, head: bytes) -> None:
@@ -123,8 +124,13 @@ def _hear_usage(state: RunState, usage: TokenUsage) -> None:
     state.output_tokens += usage.output_tokens
 
 
+def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
+    if arrival.calls:
+        state.proposed, state.is_unjudged = arrival.calls, True
+
+
 def _hear_context(state: RunState, arrival: arrivals.ContextFound) -> None:
-    state.ephemeral = arrival.text
+    state.ephemeral, state.relevance_ppm = arrival.text, arrival.relevance_ppm
     state.context_tokens += arrival.tokens_bound
 
 
@@ -144,17 +150,26 @@ def _hear_question_answered(state: RunState, arrival: arrivals.QuestionAnswered)
 def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     is_failed = arrival.ending not in ANSWERED
     _hear_from_child(state, arrival.command_id, arrival.text, arrival.tokens_bound, arrival.ending if is_failed else "")
+    _trace_child(state, child_trace(state, arrival))
 
 
 def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:
     bound = words.tokens_bound(words.CHILD_LOST)
     _hear_from_child(state, arrival.command_id, words.CHILD_LOST, bound, LOST)
+    _trace_child(state, child_trace(state, arrival))
+
+
+def _trace_child(state: RunState, trace: ChildTrace) -> None:
+    if trace.node:
+        state.children.append(trace)
 
 
 def _hear_from_child(state: RunState, command_id: str, text: Text, tokens_bound: int, failed: str) -> None:
     command = state.open[command_id]
     assert isinstance(command, StartChild)
     state.held.pop(command_id, None)
+    if command.kind.startswith(JUDGE_MARK):
+        return
     if failed:
         state.children_failed += 1
         state.last_error = failed
@@ -169,6 +184,7 @@ def _hear_from_child(state: RunState, command_id: str, text: Text, tokens_bound:
 HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = {
     arrivals.ModelAnswered: _hear_answer,
     arrivals.ModelFailed: _hear_model_failure,
+    arrivals.CodeReturned: _hear_code,
     arrivals.ContextFound: _hear_context,
     arrivals.ContextFailed: _hear_no_context,
     arrivals.FeedbackGiven: _hear_feedback,

@@ -3,14 +3,78 @@
 Rule 1: the lease is reserved in the parent's turn, so the sum of leases never exceeds what remains.
 Rule 2: a child's run id follows from the command that starts it, so starting it twice starts it once.
 Rule 3: a child that a model asked for is one level deeper; one that the graph declares is not.
+Rule 4: a declared child whose node names no lease gets an equal share of what is left, and the parent keeps enough steps
+        to come to its own end.
+Rule 5: a child that failed fails its node as it did itself; only being cut off becomes a failure, since it was its own
+        time that was up, or its own run that was cancelled.
 """
 
-from remit.core.arrivals import ProposedCall
-from remit.core.budget import Charges, Dimension, lease_of
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from remit.core.arrivals import ChildEnded, ChildLost, ProposedCall
+from remit.core.budget import COUNTERS, Charges, Dimension, lease_of
 from remit.core.commands import StartChild
+from remit.core.failure import Ending, ErrorCode
+from remit.core.graph import Node, NodeKind
 from remit.core.record import Text
 from remit.kernel.clock import deadline_at_ms
+from remit.kernel.doubt import LOST
+from remit.kernel.endings import head_for
+from remit.kernel.graph import CompiledGraph
+from remit.kernel.state import ChildTrace, RunState
 from remit.kernel.tally import Tally
+from remit.kernel.words import CHILD_LOST
+
+# How a node fails whose child was cut off; any other ending of a child is its node's, too.
+_CUT_OFF: Mapping[str, tuple[Ending, ErrorCode]] = MappingProxyType(
+    {
+        Ending.TIMEOUT: (Ending.UNAVAILABLE_DEP, ErrorCode.INFERENCE_ENGINE_ERROR),
+        Ending.USER_CANCEL: (Ending.UNAVAILABLE_DEP, ErrorCode.CANCELLED_SIGNAL),
+        LOST: (Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_UNAVAILABLE),
+    }
+)
+
+
+def child_trace(state: RunState, arrival: ChildEnded | ChildLost) -> ChildTrace:
+    """What is kept of a child that a node declared, now that it has ended; one that a call asked for names no node."""
+    command = state.open[arrival.command_id]
+    assert isinstance(command, StartChild)
+    if isinstance(arrival, ChildLost):
+        return ChildTrace(command.id, command.node, LOST, message=CHILD_LOST)
+    return ChildTrace(
+        command.id, command.node, arrival.ending, arrival.text, arrival.error, arrival.message, arrival.usage
+    )
+
+
+def fail_as(tally: Tally, child: ChildTrace) -> str:
+    """Fail the node as its child failed."""
+    ending, error = _CUT_OFF.get(child.ending) or (Ending(child.ending), child.error)
+    words = child.message or f"it ended as {child.ending}"
+    return head_for(tally, ending, error, f"child {tally.state.run_id}.{child.command_id}: {words}")
+
+
+def share_of(tally: Tally, node: Node) -> Charges:
+    """What one child of this node may spend: what it leases, or an equal share of what is left."""
+    if node.lease:
+        return lease_of(node.lease)
+    visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
+    among = node.children if node.kind is NodeKind.MAP else max(node.visits_max - visits + 1, 1)
+    ahead = _nodes_ahead(tally.graph, tally.node)
+    # Coming back for another child takes a step here and one where the run goes in between.
+    kept = {Dimension.STEPS: ahead + 2 * (among - 1), Dimension.CHILD_RUNS: among}
+    shares = ((int(d), (tally.left[d] - kept.get(d, 0)) // among) for d in COUNTERS)
+    return tuple((dimension, amount) for dimension, amount in shares if amount > 0)
+
+
+def _nodes_ahead(graph: CompiledGraph, here: int) -> int:
+    """How many other nodes a run may come to from here before it ends."""
+    reached, fringe = {here}, [here]
+    while fringe:
+        targets = graph.targets(fringe.pop()) - reached
+        reached |= targets
+        fringe.extend(targets)
+    return sum(graph.nodes[index].kind is not NodeKind.TERMINAL for index in reached) - 1
 
 
 def child_charges(lease: Charges, call: Charges = ()) -> Charges:
@@ -35,11 +99,23 @@ def start_delegate(tally: Tally, call: ProposedCall) -> None:
 
 
 def start_child(
-    tally: Tally, *, prompt: Text, lease: Charges, reserved: Charges, depth: int, call: ProposedCall | None = None
+    tally: Tally,
+    *,
+    prompt: Text,
+    lease: Charges,
+    reserved: Charges,
+    depth: int,
+    call: ProposedCall | None = None,
+    node: Node | None = None,
+    kind: str = "",
+    problems: tuple[str, ...] = (),
 ) -> None:
     """Order a child with its lease; it inherits this run's deadline, which may have stood still until now."""
     command_id = tally.next_id()
     run_id = f"{tally.state.run_id}.{command_id}"
     deadline = deadline_at_ms(tally)
-    asked_by = () if call is None else (call.call_id, call.tool, call.arguments_hash)
-    tally.order(StartChild(command_id, run_id, prompt, lease, depth, deadline, reserved, *asked_by))
+    if node is not None and node.timeout_ms:
+        deadline = min(deadline, tally.at_ms + node.timeout_ms)
+    asked_by = ("", "", b"") if call is None else (call.call_id, call.tool, call.arguments_hash)
+    declared_by = ("", "", ()) if node is None else (node.name, kind, problems)
+    tally.order(StartChild(command_id, run_id, prompt, lease, depth, deadline, reserved, *asked_by, *declared_by))

@@ -2,12 +2,14 @@
 
 Rule 1: the same graph gives the same text, byte for byte.
 Rule 2: names and conditions are data. Whatever they contain, it shows as text and never becomes syntax.
+Rule 3: a graph inside a node is a box with its way to success in it. Its exits are left out: they end the child, and
+        what then becomes of the node is drawn outside.
 """
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from remit.core.graph import Edge, EndingClass, Node, NodeKind
+from remit.core.graph import Edge, EndingClass, Graph, Node, NodeKind
 from remit.kernel.graph import CompiledGraph
 
 # The shape of each kind: what stands before and after its label.
@@ -32,32 +34,65 @@ _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 def draw_mermaid(compiled: CompiledGraph) -> str:
     """A flowchart of the graph, for documents and terminals."""
-    return "\n".join(["flowchart TD", *_nodes(compiled), *_edges(compiled), *_exits(compiled)]) + "\n"
+    graph = compiled.graph
+    lines = ["flowchart TD", *_parts(graph, "", "  "), *_exits(graph)]
+    return "\n".join(lines) + "\n"
 
 
-def _nodes(compiled: CompiledGraph) -> Iterator[str]:
-    yield "  begin((start))"
-    for position, node in enumerate(compiled.nodes):
-        before, after = _SHAPES[node.kind]
-        yield f'  n{position}{before}"{_label(node)}"{after}'
-
-
-def _edges(compiled: CompiledGraph) -> Iterator[str]:
-    yield f"  begin --> n{compiled.start}"
-    for edge in compiled.graph.edges:
+def _parts(graph: Graph, prefix: str, indent: str) -> Iterator[str]:
+    """The nodes and edges of a graph; the names of what stands in a node begin with the name of that node."""
+    places = {node.name: f"{prefix}n{position}" for position, node in enumerate(graph.nodes)}
+    joined = {graph.start, *(name for edge in graph.edges for name in (edge.source, edge.target))}
+    # A terminal that only exits lead to has no place in a box.
+    shown = [node for node in graph.nodes if not prefix or node.name in joined]
+    yield f"{indent}{prefix}begin((start))"
+    for node in shown:
+        yield from _node(node, places[node.name], indent)
+    yield f"{indent}{prefix}begin --> {places[graph.start]}"
+    for edge in graph.edges:
         says = _guard(edge)
         label = f'|"{says}"|' if says else ""
-        yield f"  n{compiled.index[edge.source]} -->{label} n{compiled.index[edge.target]}"
+        yield f"{indent}{places[edge.source]} -->{label} {places[edge.target]}"
+    yield from _feeds(graph, places, indent)
 
 
-def _exits(compiled: CompiledGraph) -> Iterator[str]:
+def _node(node: Node, place: str, indent: str) -> Iterator[str]:
+    if node.inner is None:
+        before, after = _SHAPES[node.kind]
+        yield f'{indent}{place}{before}"{_label(node)}"{after}'
+        return
+    yield f'{indent}subgraph {place}["{_label(node)}"]'
+    yield from _parts(node.inner, f"{place}_", f"{indent}  ")
+    yield f"{indent}end"
+
+
+def _feeds(graph: Graph, places: Mapping[str, str], indent: str) -> Iterator[str]:
+    """Where steps of a plan take their input from, unless that is the step that leads to them."""
+    led = {(edge.source, edge.target) for edge in graph.edges}
+    for node in graph.nodes:
+        source = "" if node.feed is None else node.feed.source
+        if source in places and (source, node.name) not in led:
+            yield f'{indent}{places[source]} -. "feeds" .-> {places[node.name]}'
+
+
+def _exits(graph: Graph) -> Iterator[str]:
+    places = {node.name: f"n{position}" for position, node in enumerate(graph.nodes)}
     yield '  anywhere(("any node"))'
-    for outcome, target in compiled.graph.exits:
-        yield f'  anywhere -. "{_text(outcome)}" .-> n{compiled.index[target]}'
+    for outcome, target in graph.exits:
+        yield f'  anywhere -. "{_text(outcome)}" .-> {places[target]}'
 
 
 def _label(node: Node) -> str:
     lines = [_text(node.name), _text(_subtitle(node))]
+    if node.ballot is not None:
+        early = ", may end early" if node.ballot.early_stop else ""
+        lines.append(_text(f"{node.code or 'vote'} among {node.ballot.replicas} of {node.ballot.source}{early}"))
+    if node.feed is not None and node.feed.step_type:
+        gives = f", gives {node.feed.gives}" if node.feed.gives else ""
+        takes = f", takes {node.feed.takes}" if node.feed.takes else ""
+        lines.append(_text(f"step of type {node.feed.step_type}{takes}{gives}"))
+    if node.inner is not None:
+        lines.append(_text(f"runs {node.inner.name}"))
     if node.visits_max:
         lines.append(f"visits_max {node.visits_max}")
     return "<br/>".join(lines)

@@ -13,9 +13,12 @@ from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
 from remit.core.failure import Ending, InvariantBroken, Refusal
+from remit.core.goal import JUDGE_MARK
 from remit.core.graph import NodeKind
 from remit.core.messages import tool_message
+from remit.core.record import Text
 from remit.core.rulings import CallSettled, CommandSettled, Rung
+from remit.core.values import Output
 from remit.kernel import words
 from remit.kernel.calls import DENIED, INVALID
 from remit.kernel.grounding import stops_loop
@@ -68,6 +71,7 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
     state.used[_STEPS] += 1
     state.left[_STEPS] -= 1
     state.is_unjudged = False
+    state.sent_back = ()
     if kind is _TOOL:
         state.stopped = False
     elif state.children_failed and kind in _PARENTS:
@@ -183,11 +187,53 @@ def _fail_check(state: RunState, ruling: rulings.CheckFailed, arrival: Arrival) 
     state.context.append(words.correction(ruling.problems))
     state.context_tokens += ruling.tokens_bound
     state.repairs += 1
+    state.sent_back = ruling.problems
     state.problems.clear()
+    state.objections.clear()
+    state.warnings.clear()
+    # What was counted was the answer that goes back; the next one is counted anew.
+    state.checks_passed = state.checks_failed = 0
 
 
 def _hear_validator(state: RunState, ruling: rulings.ValidatorHeard, arrival: Arrival) -> None:
-    state.problems.extend(ruling.problems)
+    heard = state.objections if ruling.name.startswith(JUDGE_MARK) else state.problems
+    heard.extend(ruling.problems)
+    state.warnings.extend(ruling.warnings)
+    state.is_final = state.is_final or ruling.is_final
+    state.checks_passed += ruling.checks_passed
+    state.checks_failed += ruling.checks_failed
+
+
+def _finish_step(state: RunState, ruling: rulings.StepFinished, arrival: Arrival) -> None:
+    text = _passed_on(state, ruling.step) if ruling.is_passed_on else _output_in(arrival)
+    state.outputs[ruling.step] = Output(ruling.kind, text, ruling.command_id)
+    state.answer, state.answer_violations = text, ()
+
+
+def _passed_on(state: RunState, step: str) -> Text:
+    graph = state.graph
+    assert graph is not None, "the first turn pins the graph"
+    feed = graph.nodes[graph.index[step]].feed
+    assert feed is not None, "only a step of a plan hands on what it was fed"
+    return state.outputs[feed.source].text if feed.source else feed.value
+
+
+def _output_in(arrival: Arrival) -> Text:
+    """The words of an outcome that a step of a plan gave."""
+    if isinstance(arrival, arrivals.CodeReturned):
+        return arrival.value
+    if isinstance(arrival, arrivals.ChildEnded):
+        return arrival.text
+    if isinstance(arrival, arrivals.ToolReturned | arrivals.ToolReconciled):
+        return arrival.content
+    # A person knows that a call happened, and not what came of it.
+    return words.HAPPENED
+
+
+def _count_vote(state: RunState, ruling: rulings.VoteCounted, arrival: Arrival) -> None:
+    winner = next(child for child in state.children if child.command_id == ruling.winner)
+    state.answer, state.answer_violations = winner.text, ()
+    state.confidence_ppm = ruling.confidence_ppm
 
 
 def _park(state: RunState, ruling: rulings.OutcomeParked, arrival: Arrival) -> None:
@@ -299,6 +345,8 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.UsageExceeded: _nothing,
     rulings.CheckFailed: _fail_check,
     rulings.ValidatorHeard: _hear_validator,
+    rulings.StepFinished: _finish_step,
+    rulings.VoteCounted: _count_vote,
     rulings.GroundingViolated: _nothing,
     rulings.OutcomeParked: _park,
     rulings.RunPaused: _pause,

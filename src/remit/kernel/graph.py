@@ -6,7 +6,7 @@ Rule 3: a condition is evaluated only when the outcome leaves more than one way 
 Rule 4: a condition that cannot be decided objects; no edge is taken and the caller refuses to go on.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -23,6 +23,8 @@ from remit.kernel.graph_walk import Layout, lay_out
 from remit.kernel.guards import Program, holds, parse_guard
 from remit.kernel.words import tokens_bound
 
+# A plan whose steps vote among plans is three; who nests deeper has lost sight of what it costs.
+INNER_DEPTH_MAX = 4
 # A deployment runs a handful of graphs; a thousand nodes take about a megabyte.
 _GRAPHS_KEPT_MAX = 64
 
@@ -91,6 +93,18 @@ class CompiledGraph:
             return target
         return self._choose(node_index, outcome, view)
 
+    def has_edge_for(self, node_index: int, outcome: str) -> bool:
+        """Whether an edge of this node names this outcome; else its unconditional edge or an exit takes it."""
+        name = self.nodes[node_index].name
+        return any(edge.outcome == outcome and edge.source == name for edge in self.graph.edges)
+
+    def targets(self, node_index: int) -> set[int]:
+        """Every node that some outcome of this one leads to."""
+        found = set(self.sure[node_index].values())
+        for choice in self.choices[node_index].values():
+            found.update((target for _, _, target in choice.tried), (choice.otherwise,))
+        return found
+
     def _choose(self, node_index: int, outcome: str, view: View) -> int:
         choice = self.choices[node_index].get(outcome)
         if choice is None:
@@ -109,7 +123,7 @@ def compile_graph(graph: Graph) -> CompiledGraph:
     """Check a graph and make it ready to run, or raise GraphRefused."""
     try:
         data = _encode(graph)
-    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError) as error:
+    except (msgspec.MsgspecError, TypeError, UnicodeEncodeError, OverflowError, RecursionError) as error:
         raise _malformed(graph, error) from None
     try:
         return _compile(data)
@@ -128,7 +142,7 @@ def _malformed(graph: Graph, error: Exception) -> GraphRefused:
 def _compile(data: bytes) -> CompiledGraph:
     graph = _decode(data)
     layout = lay_out(graph)
-    problems = find_problems(layout)
+    problems = (*find_problems(layout), *_inner_problems(layout))
     if problems:
         raise GraphRefused(graph.name, problems)
     sure = _sure_targets(layout)
@@ -148,6 +162,32 @@ def _compile(data: bytes) -> CompiledGraph:
             {i: tokens_bound(node.ask.instruction) for i, node in enumerate(layout.nodes) if node.ask}
         ),
     )
+
+
+def _inner_problems(layout: Layout) -> Iterator[GraphProblem]:
+    """Why a graph may not run within this one. It is compiled like any other, and so are those within it."""
+    for position, node in enumerate(layout.nodes):
+        if node.inner is None:
+            continue
+        path = layout.path_to(position)
+        if depth_of(node.inner) > INNER_DEPTH_MAX:
+            message = f"node {node.name!r} has graphs within graphs beyond inner_depth_max={INNER_DEPTH_MAX}"
+            yield GraphProblem(0, GraphFault.INNER_REFUSED, message, path)
+            continue
+        try:
+            compile_graph(node.inner)
+        except GraphRefused as refused:
+            message = f"node {node.name!r} has an inner graph that may not run: {refused.message}"
+            yield GraphProblem(0, GraphFault.INNER_REFUSED, message, path)
+
+
+def depth_of(graph: Graph) -> int:
+    """How many graphs deep a graph is: 1 without any inner one. Counting stops beyond what is allowed."""
+    depth, level = 0, [graph]
+    while level and depth <= INNER_DEPTH_MAX + 1:
+        depth += 1
+        level = [node.inner for inside in level for node in inside.nodes if node.inner is not None]
+    return depth
 
 
 def _sure_targets(layout: Layout) -> list[dict[str, int]]:

@@ -30,6 +30,7 @@ from remit.core.graph import (
 from remit.core.lifecycle import LifecycleState
 from remit.core.record import Record
 from remit.core.schema import compile_schema
+from remit.core.values import ValueKind
 from remit.kernel.graph_walk import Layout, Moves, cycles, endless_moves, reach, reversed_moves
 from remit.kernel.guards import GuardRefused, parse_guard
 
@@ -41,6 +42,11 @@ _PROBLEM_CHARS_MAX = 300
 PROBLEMS_PER_CHECK_MAX = 100
 # Looking a member up in its enum, or asking it for a property, takes longer than the check it is needed for.
 _TERMINAL, _TOOL, _MAP = NodeKind.TERMINAL, NodeKind.TOOL, NodeKind.MAP
+_PARENTS = (NodeKind.CHILD, NodeKind.MAP)
+_ASKING = (NodeKind.MODEL, *_PARENTS)
+_VALUE_KINDS = frozenset(ValueKind)
+# What a step of a plan can be.
+_FED = (NodeKind.TOOL, NodeKind.RETRIEVE, NodeKind.RERANK, NodeKind.VALIDATE, NodeKind.CHILD, NodeKind.DECIDE)
 # A graph may go on without what failed and call that a partial success; these three are never one.
 _NEVER_SUCCESS = UNIVERSAL_OUTCOMES - {NodeOutcome.FAILED}
 _LAST_STATES = frozenset(state for state in LifecycleState if state.is_terminal)
@@ -63,6 +69,10 @@ class GraphFault(StrEnum):
     ASK_MISPLACED = "GRAPH_ASK_MISPLACED"
     ASK_CONTRADICTORY = "GRAPH_ASK_CONTRADICTORY"
     ASK_SCHEMA_INVALID = "GRAPH_ASK_SCHEMA_INVALID"
+    FEED_UNKNOWN = "GRAPH_FEED_UNKNOWN"
+    BALLOT_UNKNOWN = "GRAPH_BALLOT_UNKNOWN"
+    INNER_MISPLACED = "GRAPH_INNER_MISPLACED"
+    INNER_REFUSED = "GRAPH_INNER_REFUSED"
     # 1: every node that is not a terminal has a way out
     WAY_OUT_MISSING = "GRAPH_WAY_OUT_MISSING"
     LAST_EDGE_CONDITIONAL = "GRAPH_LAST_EDGE_CONDITIONAL"
@@ -126,6 +136,8 @@ def is_well_formed(layout: Layout) -> Problems:
             yield GraphProblem(0, GraphFault.ENDING_MISPLACED, message, layout.path_to(position))
         if node.ask is not None:
             yield from _unfit_ask(node, node.ask, position, layout)
+        for fault, message in _unfit_step(node, layout):
+            yield GraphProblem(0, fault, message, layout.path_to(position))
 
 
 def _misplaced_lifecycle(node: Node, position: int, layout: Layout) -> GraphProblem:
@@ -145,7 +157,7 @@ def _unfit_leases(node: Node, position: int, layout: Layout) -> Problems:
 
 def _unfit_ask(node: Node, ask: Ask, position: int, layout: Layout) -> Problems:
     path = layout.path_to(position)
-    if node.kind is not NodeKind.MODEL:
+    if node.kind not in _ASKING:
         message = f"node {node.name!r} is a {node.kind} that asks a model something; move ask to a model node"
         yield GraphProblem(0, GraphFault.ASK_MISPLACED, message, path)
     if ask.must_call and (ask.schema or ask.grammar or ask.tools == ()):
@@ -154,6 +166,52 @@ def _unfit_ask(node: Node, ask: Ask, position: int, layout: Layout) -> Problems:
     if ask.schema and (problem := _schema_problem(ask.schema)):
         message = f"node {node.name!r} asks for a schema that cannot be used: {problem}"
         yield GraphProblem(0, GraphFault.ASK_SCHEMA_INVALID, message, path)
+
+
+def _unfit_step(node: Node, layout: Layout) -> Iterator[tuple[GraphFault, str]]:
+    """What is wrong with what a node is fed, with its vote, or with the place of its inner graph."""
+    feed, ballot = node.feed, node.ballot
+    if feed is not None:
+        if node.kind not in _FED:
+            yield (
+                GraphFault.FEED_UNKNOWN,
+                f"node {node.name!r} is a {node.kind} with a feed; only {_listed(_FED)} have one",
+            )
+        for field, kind in (("takes", feed.takes), ("gives", feed.gives), ("kind", feed.kind)):
+            if kind and kind not in _VALUE_KINDS:
+                message = f"node {node.name!r} has feed.{field}={kind[:80]!r}, which is not one of {_listed(ValueKind)}"
+                yield GraphFault.FEED_UNKNOWN, message
+        source = layout.index.get(feed.source) if feed.source else None
+        if feed.source and (source is None or layout.nodes[source].feed is None):
+            message = f"node {node.name!r} is fed by {feed.source[:80]!r}, which is no node with an output"
+            yield GraphFault.FEED_UNKNOWN, message
+        if node.kind in _PARENTS and not feed.gives:
+            yield GraphFault.FEED_UNKNOWN, f"node {node.name!r} does not say what its child gives; set feed.gives"
+    if ballot is not None:
+        source = layout.index.get(ballot.source)
+        if node.kind is not NodeKind.DECIDE or not node.code or ballot.replicas < 1:
+            message = f"node {node.name!r} holds a vote; that takes a decide node with code and replicas of at least 1"
+            yield GraphFault.BALLOT_UNKNOWN, message
+        if source is None or layout.nodes[source].kind not in _PARENTS:
+            message = f"node {node.name!r} counts the children of {ballot.source[:80]!r}, which is no child or map node"
+            yield GraphFault.BALLOT_UNKNOWN, message
+        elif (started := _children_started(layout.nodes[source])) != ballot.replicas:
+            # Children of an earlier round would vote in a later one.
+            message = (
+                f"node {node.name!r} counts {ballot.replicas} replicas and {ballot.source!r} starts {started or 'any number'}; "
+                "its visits_max times its children must be that many"
+            )
+            yield GraphFault.BALLOT_UNKNOWN, message
+    if (node.inner is not None or node.model) and node.kind not in _PARENTS:
+        message = (
+            f"node {node.name!r} is a {node.kind} with an inner graph or a model, which only child and map nodes have"
+        )
+        yield GraphFault.INNER_MISPLACED, message
+
+
+def _children_started(node: Node) -> int:
+    """How many children a node starts in a whole run, 0 without a bound."""
+    return node.visits_max * (node.children if node.kind is _MAP else 1)
 
 
 def _schema_problem(text: str) -> str:

@@ -8,8 +8,12 @@ Rule 2: failures beside each other are judged together, when the last of them ha
 from remit.core.budget import Dimension
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import JoinRule, Node, NodeKind, NodeOutcome
+from remit.core.record import Text
+from remit.core.values import ValueKind
 from remit.kernel.acceptance import conclude
+from remit.kernel.children import fail_as
 from remit.kernel.endings import head_for
+from remit.kernel.steps import conclude_call, conclude_step, finish
 from remit.kernel.tally import Tally
 
 _RETRIES = int(Dimension.RETRIES)
@@ -17,17 +21,31 @@ _TOOL = NodeKind.TOOL
 _SETTLED, _STOPPED = NodeOutcome.SETTLED, NodeOutcome.STOPPED
 
 
-def joined(tally: Tally) -> str | None:
-    """The outcome of the node, or None while it still waits."""
+def joined(tally: Tally, content: Text = "") -> str | None:
+    """The outcome of the node, or None while it still waits. `content` is what a tool has just returned."""
     if tally.blocking:
         return None
     node = tally.graph.nodes[tally.node]
+    if node.feed is not None:
+        return _conclude(tally, node, content)
     if node.kind is _TOOL:
         has_failures = tally.state.failures_in_a_row or tally.failures_in_a_row
         return (_stop_for_failures(tally) if has_failures else None) or (_STOPPED if tally.stopped else _SETTLED)
     if node.kind is NodeKind.VALIDATE:
         return conclude(tally, node)
     return _join_children(tally, node)
+
+
+def _conclude(tally: Tally, node: Node, content: Text) -> str:
+    """What a step of a plan came to."""
+    if node.kind is _TOOL:
+        return conclude_call(tally, node, content)
+    if node.kind is NodeKind.VALIDATE:
+        return conclude_step(tally, node)
+    outcome = _join_children(tally, node)
+    if outcome == NodeOutcome.JOINED and tally.child is not None:
+        finish(tally, node, ValueKind(node.feed.gives), tally.child.text, tally.child.command_id)  # type: ignore[union-attr]
+    return outcome
 
 
 def _stop_for_failures(tally: Tally) -> str | None:
@@ -51,5 +69,7 @@ def _join_children(tally: Tally, node: Node) -> str:
     }
     if enough[node.join]:
         return NodeOutcome.JOINED
+    if node.inner is not None and node.kind is NodeKind.CHILD and tally.child is not None:
+        return fail_as(tally, tally.child)
     message = f"{failed} of {max(node.children, 1)} children of node {node.name} failed and it joins {node.join}"
     return head_for(tally, Ending.REPEATED_FAILURE, ErrorCode.ORCHESTRATION_NO_CONSENSUS, message)

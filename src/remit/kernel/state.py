@@ -24,6 +24,8 @@ from remit.core.record import Text
 from remit.core.rulings import OutcomeParked, Rung
 from remit.core.schema import Violation
 from remit.core.tools import ToolDefinition
+from remit.core.usage import TokenUsage
+from remit.core.values import Output
 from remit.kernel.graph import CompiledGraph
 
 # A tool and the hash of its canonical arguments: what "the same call" means.
@@ -62,6 +64,21 @@ class CallTrace(msgspec.Struct, gc=False, array_like=True):
     evidence: bytes = b""
     seq: int = 0
     duration_ms: int = 0
+
+
+class ChildTrace(msgspec.Struct, gc=False, array_like=True):
+    """One child that a node declared, once it has ended: how, with which words, and what it used of its models.
+
+    The ending is an Ending, or the kernel's word for a child that was lost.
+    """
+
+    command_id: str
+    node: str
+    ending: str
+    text: Text = ""
+    error: ErrorCode | None = None
+    message: str = ""
+    usage: TokenUsage = TokenUsage()
 
 
 @dataclass(slots=True)
@@ -150,8 +167,23 @@ class RunState:
     # The turn that last raised invalid_in_a_row: one answer with three bad calls is one bad answer.
     invalid_seq: int = -1
     repairs: int = 0
+    # What validators and what judges object to in the answer as it stands, and whether that is worth another attempt.
     problems: list[str] = field(default_factory=list)
+    objections: list[str] = field(default_factory=list)
+    is_final: bool = False
+    # What validators let pass and the caller should know.
+    warnings: list[str] = field(default_factory=list)
+    # What a validator has just objected to, until the run has gone where that leads.
+    sent_back: tuple[str, ...] = ()
     children_failed: int = 0
+    # Children that nodes declared and that have ended, in that order; and what the steps of a plan gave, by their name.
+    children: list[ChildTrace] = field(default_factory=list)
+    outputs: dict[str, Output] = field(default_factory=dict)
+    # What speaks for the answer: checks that validators counted, a vote, how well the evidence fits. -1 is nothing.
+    checks_passed: int = 0
+    checks_failed: int = 0
+    confidence_ppm: int = -1
+    relevance_ppm: int = -1
     last_tool: str = ""
     last_error: str = ""
 

@@ -29,8 +29,9 @@ from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.rulings import Ruling
 from remit.core.schema import Violation
+from remit.core.values import Output
 from remit.kernel.graph import CompiledGraph
-from remit.kernel.state import CallKey, RunState, Streak
+from remit.kernel.state import CallKey, ChildTrace, RunState, Streak
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
@@ -53,10 +54,40 @@ class Tally:
 
     # fmt: off
     __slots__ = (
-        "answer", "answer_violations", "answering", "answers", "asking", "at_ms", "blocking", "children_failed",
-        "committed", "context_tokens", "decisions", "ending", "error", "failures_in_a_row", "graph", "is_unjudged",
-        "last_error", "left", "manifest", "message", "messages_count", "node", "paused", "problems", "proposed",
-        "repeats", "state", "stopped", "uncommitted", "visits",
+        "answer",
+        "answer_violations",
+        "answering",
+        "answers",
+        "asking",
+        "at_ms",
+        "blocking",
+        "child",
+        "children_failed",
+        "committed",
+        "context_tokens",
+        "decisions",
+        "ending",
+        "error",
+        "failures_in_a_row",
+        "finished",
+        "graph",
+        "is_final",
+        "is_unjudged",
+        "last_error",
+        "left",
+        "manifest",
+        "message",
+        "messages_count",
+        "node",
+        "objections",
+        "paused",
+        "problems",
+        "proposed",
+        "repeats",
+        "state",
+        "stopped",
+        "uncommitted",
+        "visits",
     )
     # fmt: on
 
@@ -95,10 +126,15 @@ class Tally:
         self.committed: tuple[str, ...] = ()
         self.failures_in_a_row: Mapping[str, Streak | None] = _NOTHING
         self.children_failed = 0
+        # The child that ended and the step that was finished, if this turn is about one.
+        self.child: ChildTrace | None = None
+        self.finished: tuple[str, Output] | None = None
         # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows.
         self.answers = 0
         self.last_error = ""
         self.problems: tuple[str, ...] = ()
+        self.objections: tuple[str, ...] = ()
+        self.is_final = False
         self.ending: Ending | None = None
         self.error: ErrorCode | None = None
         self.message = ""

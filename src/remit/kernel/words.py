@@ -39,6 +39,11 @@ def failure_bound(code: str, error: str) -> int:
     return tokens_bound(f"{code}: {error}")
 
 
+def unjudged(name: str) -> str:
+    """What is said of a criterion whose judge gave no verdict."""
+    return f"criterion {name} was not judged"
+
+
 def correction(problems: tuple[str, ...]) -> Message:
     """The answer was not accepted."""
     return user_message(_correction_text(problems))

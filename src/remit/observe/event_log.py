@@ -4,13 +4,15 @@ Rule 1: events are made from turns alone, so whoever reads the journal later get
 Rule 2: what began has one end: its outcome, or the ending of the run that cut it off.
 Rule 3: a run is a span and each of its commands one below it, named RUN.COMMAND. The command that starts a child
         has the child's own name, so the spans of a family make one tree.
-Rule 4: an event log is told; it never decides anything and is no second truth.
+Rule 4: inside a plan every event names the step, those of runs beneath it as well. A node that every plan has beside
+        its steps (plan, prepare, check, done) stands under its own name, which no step may have.
+Rule 5: an event log is told; it never decides anything and is no second truth.
 """
 
 from collections.abc import Iterable
 from enum import StrEnum
 from threading import Lock
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from remit.core.arrivals import ContextFailed, ContextFound, ModelAnswered, ModelFailed, RunStarted
 from remit.core.commands import CallModel, CallTool, Command, Retrieve, StartChild
@@ -29,11 +31,12 @@ from remit.core.events import Turn
 from remit.core.failure import ENDINGS
 from remit.core.inference import FinishReason
 from remit.core.lifecycle import LifecycleState
-from remit.core.record import Record, size_bytes
+from remit.core.record import Record, replace, size_bytes
 from remit.core.rulings import CallSettled, CommandSettled, NodeEntered, RunEnded, Rung
 from remit.core.usage import TokenUsage
-from remit.kernel.state import RunState, compiled, pinned
-from remit.observe.execution import selected_tools
+from remit.kernel.state import RunState, compiled, pinned, standing_at
+from remit.observe.execution import attempt_of, selected_tools
+from remit.observe.places import places_of
 
 
 class Action(StrEnum):
@@ -55,12 +58,13 @@ class ContextEvent(Record, tag="context"):
 
 
 class Event(Record):
-    """One thing that happened in a run, and when."""
+    """One thing that happened in a run, and when; inside a plan, at which step."""
 
     at_ms: int
     run_id: str
     action: Action
     what: CorrelatedEvent | ContextEvent
+    step_name: str = ""
 
 
 class EventLog(Protocol):
@@ -91,15 +95,33 @@ class InMemoryEventLog:
 _What: TypeAlias = CorrelatedEvent | ContextEvent
 
 
+class _Open(NamedTuple):
+    """What is under way: since when, and at which step of a plan."""
+
+    command: Command
+    since_ms: int
+    step: str
+
+
 class Telling:
     """Makes events of turns, for as many runs as it is told of, children included."""
 
     def __init__(self) -> None:
-        # What is under way, by the name of its span, and since when; where each run stands in its lifecycle.
-        self._open: dict[str, tuple[Command, int]] = {}
+        # What is under way, by the name of its span; where each run stands in its lifecycle, and at which node.
+        self._open: dict[str, _Open] = {}
         self._stands: dict[str, LifecycleState] = {}
-        # Which call each child was started for.
+        self._nodes: dict[str, str] = {}
+        # Which call or step each child was started for, and the step of a plan that it works for.
         self._causes: dict[str, str] = {}
+        self._beneath: dict[str, str] = {}
+
+    def follow(self, state: RunState) -> None:
+        """Learn what a run has under way that is followed from its middle on; its children are told of it."""
+        if state.node >= 0:
+            self._nodes.setdefault(state.run_id, standing_at(state).name)
+        for command in state.open.values():
+            if isinstance(command, CallModel | CallTool | StartChild | Retrieve):
+                self._take_up(state, command, state.at_ms)
 
     def events(self, state: RunState, turn: Turn) -> list[Event]:
         """What a turn tells, given the run as it stands after it."""
@@ -112,6 +134,7 @@ class Telling:
             match decision:
                 case NodeEntered():
                     graph = compiled(state)
+                    self._nodes[state.run_id] = decision.node
                     stands = graph.nodes[graph.index[decision.node]].lifecycle
                     said += self._moved(state, turn, stands, str(decision.outcome))
                 case RunEnded():
@@ -124,49 +147,73 @@ class Telling:
                     said += self._settled(state, turn, decision)
         return said
 
+    def _step(self, state: RunState) -> str:
+        """The step of a plan at which the run stands, or for which it works."""
+        places = places_of(pinned(state).graph)
+        if not places.steps:
+            return self._beneath.get(state.run_id, "")
+        node = self._nodes.get(state.run_id) or (standing_at(state).name if state.node >= 0 else "")
+        return places.where(node)
+
+    def _own_step(self, state: RunState) -> str:
+        """The step at which a plan stands; empty between its steps, and in a run that is no plan."""
+        return places_of(pinned(state).graph).step(self._nodes.get(state.run_id, ""))
+
     def _moved(self, state: RunState, turn: Turn, stands: LifecycleState, reason: str) -> list[Event]:
         # Of a run that is followed from its middle on, nobody here knows where it stood before its first move.
         stood = self._stands.get(state.run_id, stands)
         self._stands[state.run_id] = stands
         if stands is stood:
             return []
-        moved = LifecycleTransitionEvent(self._run(state), stood, stands, state.repairs + 1, reason)
-        return [_event(state, turn, Action.LIFECYCLE, moved)]
+        run, step = self._run(state), self._own_step(state)
+        context = replace(run, caused_by=step) if step else run
+        moved = LifecycleTransitionEvent(context, stood, stands, attempt_of(state), reason)
+        return [_event(state, turn, Action.LIFECYCLE, moved, self._step(state))]
 
     def _forget(self, state: RunState) -> None:
-        del self._stands[state.run_id]
-        self._causes.pop(state.run_id, None)
+        for known in (self._stands, self._nodes, self._causes, self._beneath):
+            known.pop(state.run_id, None)
+
+    def _take_up(self, state: RunState, command: Command, at_ms: int) -> None:
+        """Note that a command is under way, and for which step; a child hears of it."""
+        step = self._step(state)
+        self._open.setdefault(f"{state.run_id}.{command.id}", _Open(command, at_ms, step))
+        if isinstance(command, StartChild):
+            self._causes[command.run_id] = command.call_id or self._own_step(state) or command.id
+            self._beneath[command.run_id] = step
 
     def _began(self, state: RunState, turn: Turn, command: Command) -> list[Event]:
-        span = f"{state.run_id}.{command.id}"
-        if isinstance(command, StartChild):
-            self._causes[command.run_id] = command.call_id or command.id
-        self._open[span] = (command, turn.at_ms)
+        span, step = f"{state.run_id}.{command.id}", self._step(state)
+        self._take_up(state, command, turn.at_ms)
         started: _What
         match command:
             case CallModel():
-                started = _inference_start(state, command, below_step(self._run(state), span_id=span, step_name=""))
-                return [_event(state, turn, Action.INFER, started)]
+                started = _inference_start(state, command, self._below_step(state, span, step))
+                return [_event(state, turn, Action.INFER, started, step)]
             case CallTool() | StartChild() if command.call_id:
                 context = self._below_call(state, span, command.call_id)
                 started = ToolStartEvent(context, command.tool, command.call_id, command.arguments_hash.hex())
-                return [_event(state, turn, Action.TOOL, started)]
+                return [_event(state, turn, Action.TOOL, started, step)]
         return []
 
     def _settled(self, state: RunState, turn: Turn, ruling: CommandSettled | CallSettled) -> list[Event]:
         span = f"{state.run_id}.{ruling.command_id}"
-        command, since_ms = self._open.pop(span, (None, 0))
+        began = self._open.pop(span, None)
+        if began is None:
+            return []
         arrival: Any = turn.arrival if getattr(turn.arrival, "command_id", "") == ruling.command_id else None
         measured: int = getattr(arrival, "duration_ms", 0)
-        took_ms = measured or turn.at_ms - since_ms
-        match command:
+        took_ms, step = measured or turn.at_ms - began.since_ms, began.step
+        match began.command:
             case CallModel():
-                return [_event(state, turn, Action.INFER, self._inferred(state, span, arrival, took_ms))]
+                context = self._below_step(state, span, step)
+                return [_event(state, turn, Action.INFER, _inferred(context, arrival, took_ms), step)]
             case Retrieve():
-                return [_event(state, turn, Action.CONTEXT, self._looked_up(state, span, arrival, took_ms))]
-            case CallTool() | StartChild() if command.call_id:
+                context = self._below_step(state, span, step)
+                return [_event(state, turn, Action.CONTEXT, _looked_up(state, context, arrival, took_ms), step)]
+            case CallTool() | StartChild() as command if command.call_id:
                 code = _code(state, ruling, was_cut=arrival is None)
-                return [_event(state, turn, Action.TOOL, self._called(state, span, command, took_ms, code))]
+                return [_event(state, turn, Action.TOOL, self._called(state, span, command, took_ms, code), step)]
         return []
 
     def _doubted(self, state: RunState, turn: Turn) -> list[Event]:
@@ -174,39 +221,20 @@ class Telling:
         said: list[Event] = []
         for command_id, code in state.doubted.items():
             span = f"{state.run_id}.{command_id}"
-            command, since_ms = self._open.pop(span, (None, 0))
-            if isinstance(command, CallTool):
-                called = self._called(state, span, command, turn.at_ms - since_ms, code)
-                said.append(_event(state, turn, Action.TOOL, called))
+            began = self._open.pop(span, None)
+            if began is not None and isinstance(began.command, CallTool):
+                called = self._called(state, span, began.command, turn.at_ms - began.since_ms, code)
+                said.append(_event(state, turn, Action.TOOL, called, began.step))
         return said
-
-    def _inferred(self, state: RunState, span: str, arrival: object, took_ms: int) -> InferenceEndEvent:
-        context = below_step(self._run(state), span_id=span, step_name="")
-        answered = arrival if isinstance(arrival, ModelAnswered | ModelFailed) else None
-        usage = TokenUsage() if answered is None else answered.usage
-        calls = len(answered.calls) if isinstance(answered, ModelAnswered) else 0
-        reason = FinishReason.TOOL if calls else FinishReason.STOP
-        return InferenceEndEvent(
-            context,
-            usage.duration_ms or took_ms,
-            usage.prompt_tokens,
-            usage.completion_tokens,
-            reason if isinstance(answered, ModelAnswered) else FinishReason.ERROR,
-            calls,
-        )
-
-    def _looked_up(self, state: RunState, span: str, arrival: object, took_ms: int) -> ContextEvent:
-        context = below_step(self._run(state), span_id=span, step_name="")
-        if isinstance(arrival, ContextFound):
-            return ContextEvent(context, took_ms, size_bytes(arrival.text), "")
-        error = arrival.error if isinstance(arrival, ContextFailed) else _why_cut(state)
-        return ContextEvent(context, took_ms, 0, error)
 
     def _called(
         self, state: RunState, span: str, command: CallTool | StartChild, took_ms: int, code: str
     ) -> ToolEndEvent:
         context = self._below_call(state, span, command.call_id)
         return ToolEndEvent(context, command.tool, command.call_id, took_ms, not code, code)
+
+    def _below_step(self, state: RunState, span: str, step: str) -> CorrelationContext:
+        return below_step(self._run(state), span_id=span, step_name=step)
 
     def _below_call(self, state: RunState, span: str, call_id: str) -> CorrelationContext:
         return below_tool_call(self._run(state), span_id=span, tool_call_id=call_id)
@@ -225,8 +253,30 @@ def events_of(followed: Iterable[tuple[Turn, RunState]]) -> list[Event]:
     return [event for turn, state in followed for event in telling.events(state, turn)]
 
 
-def _event(state: RunState, turn: Turn, action: Action, what: _What) -> Event:
-    return Event(turn.at_ms, state.run_id, action, what)
+def _event(state: RunState, turn: Turn, action: Action, what: _What, step: str) -> Event:
+    return Event(turn.at_ms, state.run_id, action, what, step)
+
+
+def _inferred(context: CorrelationContext, arrival: object, took_ms: int) -> InferenceEndEvent:
+    answered = arrival if isinstance(arrival, ModelAnswered | ModelFailed) else None
+    usage = TokenUsage() if answered is None else answered.usage
+    calls = len(answered.calls) if isinstance(answered, ModelAnswered) else 0
+    reason = FinishReason.TOOL if calls else FinishReason.STOP
+    return InferenceEndEvent(
+        context,
+        usage.duration_ms or took_ms,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        reason if isinstance(answered, ModelAnswered) else FinishReason.ERROR,
+        calls,
+    )
+
+
+def _looked_up(state: RunState, context: CorrelationContext, arrival: object, took_ms: int) -> ContextEvent:
+    if isinstance(arrival, ContextFound):
+        return ContextEvent(context, took_ms, size_bytes(arrival.text), "")
+    error = arrival.error if isinstance(arrival, ContextFailed) else _why_cut(state)
+    return ContextEvent(context, took_ms, 0, error)
 
 
 def _inference_start(state: RunState, command: CallModel, context: CorrelationContext) -> InferenceStartEvent:

@@ -7,18 +7,20 @@ Rule 2: an open run has a response too: what it waits for, and what there is of 
 from collections.abc import Mapping
 
 from remit.core.arrivals import ModelAnswered
-from remit.core.codec import arguments_in, read_json
+from remit.core.candidate import Candidate, ScoreMaker
+from remit.core.codec import from_json, read_json
 from remit.core.contract import (
-    CallStatus,
+    ConfidenceSource,
     ExecutionContext,
     ExecutionState,
+    Mode,
     SystemError,  # noqa: A004  # the contract's own name for it
     SystemResponse,
-    ToolCallMade,
     ValidationResult,
     WaitingFor,
 )
 from remit.core.failure import (
+    ANSWERED,
     ERRORS,
     REFUSALS,
     Ending,
@@ -29,33 +31,49 @@ from remit.core.failure import (
     Retryable,
     failure_of,
 )
-from remit.core.record import Text
-from remit.core.rulings import Rung
+from remit.core.plan import RerankInput
+from remit.core.record import replace
 from remit.core.signals import packet_id
 from remit.core.tools import ToolChoiceMode
-from remit.core.usage import TokenUsage
-from remit.kernel.state import CallTrace, RunState, lifecycle, pinned, questions, standing_at, waiting_for
+from remit.core.usage import TokenUsage, sum_usage
+from remit.core.values import ValueKind
+from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
+from remit.kernel.voting import in_order
+from remit.observe.calls_made import calls_made, place_of
 
-# How far up the ladder a call got, in the words of the contract. Verified and committed are settled in one turn.
-STATUS_OF: dict[Rung, CallStatus] = {
-    Rung.INTENDED: CallStatus.REFUSED,
-    Rung.ATTEMPTED: CallStatus.ATTEMPTED,
-    Rung.OBSERVED: CallStatus.OBSERVED,
-    Rung.VERIFIED: CallStatus.OBSERVED,
-    Rung.COMMITTED: CallStatus.COMMITTED,
-}
+_PPM = 1_000_000
 
 
 def execution_state(state: RunState) -> ExecutionState:
-    """Where a run stands in its lifecycle."""
+    """Where a run stands in its lifecycle. Of a plan, its own steps are counted; of any other run, the nodes entered."""
     return ExecutionState(
         current=lifecycle(state),
         entered_at_ms=state.entered_at_ms,
-        attempt=state.repairs + 1,
-        total_steps=state.steps,
+        attempt=attempt_of(state),
+        total_steps=len(state.outputs) if _is_plan(state) else state.steps,
         last_error=error_of(state) or last_error_of(state),
-        last_step=standing_at(state).name if state.node >= 0 else "",
+        last_step=_last_step(state),
     )
+
+
+def attempt_of(state: RunState) -> int:
+    """Which attempt a run is at: of a plan, how often the step was begun that was begun most often."""
+    if not _is_plan(state):
+        return state.repairs + 1
+    visits = zip(compiled(state).nodes, state.visits, strict=True)
+    return max((times for node, times in visits if node.feed is not None), default=1) or 1
+
+
+def _is_plan(state: RunState) -> bool:
+    return state.graph is not None and any(node.feed is not None for node in state.graph.nodes)
+
+
+def _last_step(state: RunState) -> str:
+    """The step of a plan that was finished last; of any other run, the node it stands at."""
+    if _is_plan(state):
+        # One that was sent back and done again is finished later than its place among the steps says.
+        return max(state.outputs, key=lambda step: place_of(state.outputs[step].command_id), default="")
+    return standing_at(state).name if state.node >= 0 else ""
 
 
 def execution_context(state: RunState) -> ExecutionContext:
@@ -69,8 +87,38 @@ def execution_context(state: RunState) -> ExecutionContext:
         started_at_ms=state.started_at_ms,
         state=execution_state(state),
         selected_tools=selected_tools(state),
+        candidates=_candidates(state),
         metadata=request.metadata,
     )
+
+
+def _candidates(state: RunState) -> tuple[Candidate, ...]:
+    """The answers that are voted on, the winner's with the share of the vote; or the last evidence that a plan found."""
+    sources = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
+    if not sources:
+        return _evidence(state)
+    replicas = in_order([child for child in state.children if child.node in sources])
+    share = max(state.confidence_ppm, 0) / _PPM
+    return tuple(
+        Candidate(
+            child.text,
+            f"{state.run_id}.{child.command_id}",
+            share if state.confidence_ppm >= 0 and child.text == state.answer else 0.0,
+            ScoreMaker.VOTE,
+            {"replica": number},
+        )
+        for number, child in enumerate(replicas, 1)
+        if child.ending in ANSWERED
+    )
+
+
+def _evidence(state: RunState) -> tuple[Candidate, ...]:
+    """The candidates that a step of a plan gave last, where they are at hand."""
+    found = [output for output in state.outputs.values() if output.kind is ValueKind.CANDIDATES]
+    latest = max(found, key=lambda output: place_of(output.command_id), default=None)
+    if latest is None or not isinstance(latest.text, str):
+        return ()
+    return from_json(latest.text, RerankInput).candidates
 
 
 def selected_tools(state: RunState) -> tuple[str, ...]:
@@ -88,10 +136,38 @@ def selected_tools(state: RunState) -> tuple[str, ...]:
     )
 
 
-def response_of(state: RunState, content: str) -> SystemResponse:
-    """What the caller is told. `content` is the text of the run's answer, wherever it lives."""
+def usage_of(state: RunState) -> TokenUsage:
+    """What the run and its declared children used of their models: counts add up, context and window are the largest."""
+    # Failed calls are in the sums and in no answer; of the gauges and the time only answers tell.
+    answered = sum_usage(entry.usage for entry in state.context if isinstance(entry, ModelAnswered))
+    own = replace(
+        answered,
+        prompt_tokens=state.prompt_tokens,
+        reasoning_tokens=state.reasoning_tokens,
+        output_tokens=state.output_tokens,
+    )
+    return sum_usage((own, *(child.usage for child in state.children)))
+
+
+def confidence_of(state: RunState) -> tuple[float | None, ConfidenceSource | None]:
+    """How surely the answer stands, and what says so: a vote before checks that were counted, those before evidence."""
+    if state.confidence_ppm >= 0:
+        return state.confidence_ppm / _PPM, ConfidenceSource.VOTING
+    if checks := state.checks_passed + state.checks_failed:
+        return state.checks_passed / checks, ConfidenceSource.VALIDATION
+    if state.relevance_ppm >= 0:
+        return state.relevance_ppm / _PPM, ConfidenceSource.RETRIEVAL
+    return None, None
+
+
+def response_of(state: RunState, content: str, outputs: Mapping[str, object] | None = None) -> SystemResponse:
+    """What the caller is told. `content` is the text of the run's answer, wherever it lives.
+
+    `outputs` are those of a plan's steps, by their name, as far as it came.
+    """
     request = pinned(state).request
     has_schema = request.output.schema is not None
+    confidence, source = confidence_of(state)
     return SystemResponse(
         request_id=request.request_id,
         session_id=request.session_id,
@@ -99,10 +175,12 @@ def response_of(state: RunState, content: str) -> SystemResponse:
         terminal_code=state.ending,
         waiting_for=_waiting_for(state),
         content="" if _is_withheld(state) else content,
-        structured_output=_structured(state, content) if has_schema else None,
-        tool_calls_made=_calls_made(state),
-        validation=_validation(state) if has_schema or pinned(state).goal is not None else None,
-        token_usage=TokenUsage(state.prompt_tokens, state.reasoning_tokens, state.output_tokens),
+        structured_output=outputs or (_structured(state, content) if has_schema else None),
+        tool_calls_made=calls_made(state),
+        confidence=confidence,
+        confidence_source=source,
+        validation=_validation(state) if _is_validated(state) else None,
+        token_usage=usage_of(state),
         error=error_of(state),
         warnings=_warnings(state),
     )
@@ -163,7 +241,7 @@ def _is_withheld(state: RunState) -> bool:
 
 def _warnings(state: RunState) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
-    left_open = (state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()
+    left_open = ((state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(state.warnings)
     if not state.answer_violations or _is_withheld(state):
         return left_open
     return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))
@@ -179,49 +257,27 @@ def _structured(state: RunState, content: str) -> object:
         return None  # The text of a tool that ended the loop is an answer without being an output of the model.
 
 
+# Modes whose answer is judged by the output contract alone. The answers of replicas were judged where they were given.
+_CONTRACTED = (Mode.CHAT, Mode.STRUCTURED)
+
+
+def _is_validated(state: RunState) -> bool:
+    """Whether anything judged the answer of this run: its output contract, its goal, or a validator that counts."""
+    request = pinned(state).request
+    has_contract = request.output.schema is not None and request.mode in _CONTRACTED
+    return has_contract or pinned(state).goal is not None or bool(state.checks_passed + state.checks_failed)
+
+
 def _validation(state: RunState) -> ValidationResult:
+    """What the checks came to: those that validators counted, and the contract as one more.
+
+    What remains are violations of the contract, and what validators said of an answer that was not sent back again.
+    """
     remaining = tuple(f"{violation.path or '/'}: {violation.message}" for violation in state.answer_violations)
-    is_passed = state.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
+    is_passed = state.ending in ANSWERED
     return ValidationResult(
-        checks_passed=int(is_passed),
-        checks_failed=state.repairs + int(state.ending is Ending.VALIDATION_FAIL),
+        checks_passed=state.checks_passed + int(is_passed),
+        checks_failed=max(state.checks_failed, state.repairs + int(state.ending is Ending.VALIDATION_FAIL)),
         repair_attempts=state.repairs,
-        violations=remaining,
+        violations=(*remaining, *state.problems),
     )
-
-
-def _calls_made(state: RunState) -> tuple[ToolCallMade, ...]:
-    """Every call that was proposed, in the order in which it was ordered or refused."""
-    made = [(_seq_of(key), _call_made(state, key, trace)) for key, trace in state.calls.items()]
-    if state.refused:
-        proposed = {
-            (call.tool, call.arguments_hash): call.arguments
-            for entry in state.context
-            if isinstance(entry, ModelAnswered)
-            for call in entry.calls
-        }
-        made += [(trace.seq, _call_refused(trace, proposed)) for trace in state.refused]
-        made.sort(key=lambda entry: entry[0])
-    return tuple(call for _, call in made)
-
-
-def _seq_of(command_id: str) -> int:
-    return int(command_id.partition(".")[0])
-
-
-def _call_refused(trace: CallTrace, proposed: Mapping[tuple[str, bytes], Text]) -> ToolCallMade:
-    arguments = arguments_in(proposed.get((trace.tool, trace.arguments_hash), ""))
-    return ToolCallMade(trace.tool, arguments, trace.code, 0, trace.call_id, STATUS_OF[trace.rung])
-
-
-def _call_made(state: RunState, command_id: str, trace: CallTrace) -> ToolCallMade:
-    status = STATUS_OF[trace.rung]
-    # A call that the ending cut off has no outcome either, whatever its effect.
-    is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.open
-    if is_cut_off or command_id in state.doubted:
-        status = CallStatus.OUTCOME_UNKNOWN
-    elif trace.rung is Rung.OBSERVED and trace.code:
-        status = CallStatus.FAILED
-    # What failed left no result, only a code; as with a call that was refused, that is what the caller is told.
-    result = trace.content or trace.code
-    return ToolCallMade(trace.tool, arguments_in(trace.arguments), result, trace.duration_ms, trace.call_id, status)

@@ -11,13 +11,15 @@ from remit.core.arrivals import CancelRequested
 from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
-from remit.core.failure import ENDINGS, Ending
+from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.record import Record
 from remit.core.rulings import NodeEntered, Rung
 from remit.core.signals import packet_id
 from remit.core.tools import MUTATING
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
 from remit.observe.execution import selected_tools
+from remit.observe.patterns import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
+from remit.observe.steps import FAILED, LOST
 
 
 class Allowed(Record):
@@ -102,11 +104,16 @@ class Explanation(Record):
     standing: Standing
     turns: int
     addenda: int = 0
+    # Of a plan, its steps; of a run with a vote, what that came to; and the runs beneath, by what they are to this one.
+    steps: tuple[StepTold, ...] = ()
+    vote: VoteTold | None = None
+    children: tuple[ChildTold, ...] = ()
 
 
 def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
     """What can be said of a run that has started; `turns` are those that add up to the state."""
     manifest = pinned(state)
+    steps, vote = steps_told(state, turns), vote_told(state, turns)
     return Explanation(
         run_id=state.run_id,
         allowed=_allowed(state),
@@ -120,9 +127,12 @@ def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
             if trace.rung is Rung.COMMITTED
         ),
         uncommitted=tuple(dict.fromkeys(tool for tool, _ in state.uncommitted)),
-        standing=_standing(state, turns),
+        standing=_standing(state, turns, steps, vote),
         turns=len(turns),
         addenda=state.addenda,
+        steps=steps,
+        vote=vote,
+        children=children_told(state, turns),
     )
 
 
@@ -194,7 +204,7 @@ def _spent(state: RunState, turns: Sequence[Turn]) -> tuple[Spent, ...]:
     return tuple(Spent(FIELDS[index], used[index], state.caps[index], state.reserved[index]) for index in touched)
 
 
-def _standing(state: RunState, turns: Sequence[Turn]) -> Standing:
+def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold], vote: VoteTold | None) -> Standing:
     node = standing_at(state).name if state.node >= 0 else ""
     if state.ending is not None:
         row = ENDINGS[state.ending]
@@ -202,7 +212,7 @@ def _standing(state: RunState, turns: Sequence[Turn]) -> Standing:
             status="ended",
             code=state.ending.value,
             error="" if state.error is None else state.error.value,
-            reason=state.message or _REASONS.get(state.ending, ""),
+            reason=_reason(state, state.ending, steps, vote),
             by=_cancelled_by(turns) if state.ending is Ending.USER_CANCEL else "",
             node=node,
             receives=row.receives,
@@ -227,6 +237,30 @@ _REASONS: dict[Ending, str] = {
     Ending.USER_CANCEL: "it was cancelled",
     Ending.TIMEOUT: "its time was up",
 }
+
+
+# What stands before a message that names no subject of its own.
+_WHAT: dict[ErrorCode, str] = {
+    ErrorCode.ORCHESTRATION_NO_CONSENSUS: "there was no consensus",
+    ErrorCode.ORCHESTRATION_STEP_MISMATCH: "a step cannot work on what it was given",
+}
+
+
+def _reason(state: RunState, ending: Ending, steps: Sequence[StepTold], vote: VoteTold | None) -> str:
+    """Why a run ended; of a plan, the step that it came to grief at is named."""
+    message = state.message or _REASONS.get(ending, "")
+    if state.error is not None and (what := _WHAT.get(state.error)) is not None:
+        return f"{what}: {message}"
+    if state.error is not None and _has_no_answer(vote):
+        return f"no replica answered: {message}"
+    failed = next((step.name for step in steps if step.status == FAILED), "")
+    if not failed or message.startswith(f"step {failed}"):
+        return message
+    return f"step {failed} failed: {message}" if message else f"step {failed} failed"
+
+
+def _has_no_answer(vote: VoteTold | None) -> bool:
+    return vote is not None and all(one.status in (FAILED, LOST) for one in vote.replicas)
 
 
 def _cancelled_by(turns: Iterable[Turn]) -> str:

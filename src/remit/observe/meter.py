@@ -4,10 +4,12 @@ Rule 1: everything is read off the state; a meter adds nothing up by itself.
 """
 
 from remit.core.budget import FIELDS, Dimension
-from remit.core.commands import AskHuman, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
+from remit.core.commands import AskHuman, CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
 from remit.core.record import Record
 from remit.kernel.state import RunState, pinned, standing_at
+from remit.observe.calls_made import place_of
 from remit.observe.explain import Spent
+from remit.observe.places import places_of
 
 
 class Meter(Record):
@@ -28,12 +30,12 @@ def metered(state: RunState) -> Meter:
     rows = zip(FIELDS, used, state.caps, state.reserved, strict=True)
     return Meter(
         node=standing_at(state).name if state.node >= 0 else "",
-        doing=tuple(said for command in state.open.values() if (said := _doing(command))),
+        doing=tuple(said for command in state.open.values() if (said := _doing(state, command))),
         spent=tuple([Spent(*row) for row in rows]),
     )
 
 
-def _doing(command: Command) -> str:
+def _doing(state: RunState, command: Command) -> str:
     """What an open command means to whoever waits; empty for what nobody waits for."""
     match command:
         case CallModel():
@@ -41,7 +43,9 @@ def _doing(command: Command) -> str:
         case CallTool():
             return f"calling {command.tool}"
         case StartChild():
-            return f"a run beneath works for {command.tool or 'it'}"
+            return f"{_child(state, command)} is under way" if command.node else _works_for(command)
+        case CallCode():
+            return _code(state)
         case AskHuman():
             return "a person is asked"
         case ReconcileTool():
@@ -50,3 +54,24 @@ def _doing(command: Command) -> str:
             return "looking for evidence"
         case _:
             return ""
+
+
+def _works_for(command: StartChild) -> str:
+    return f"a run beneath works for {command.tool or 'it'}"
+
+
+def _child(state: RunState, command: StartChild) -> str:
+    """What a child is called that a node declares: those before it have ended, or are under way as well."""
+    beside = [c.id for c in state.open.values() if isinstance(c, StartChild) and c.node == command.node]
+    ended = [child.command_id for child in state.children if child.node == command.node]
+    order = sorted([*beside, *ended], key=place_of)
+    return places_of(pinned(state).graph).child(command.node, order.index(command.id) + 1)
+
+
+def _code(state: RunState) -> str:
+    """What code of the user is doing where the run stands."""
+    node = standing_at(state)
+    if node.ballot is not None:
+        return "counting votes"
+    step = places_of(pinned(state).graph).step(node.name)
+    return f"step {step} is under way" if step else ""

@@ -6,8 +6,15 @@ Rule 2: a step stands where it was ordered, whenever its outcome came.
 
 from collections.abc import Iterable, Iterator
 
-from remit.core.arrivals import ChildSuspended, ModelAnswered, RunStarted, TimerFired, ToolOutcomeLost
-from remit.core.commands import COMMANDS, SetTimer
+from remit.core.arrivals import (
+    ChildEnded,
+    ChildSuspended,
+    ModelAnswered,
+    RunStarted,
+    TimerFired,
+    ToolOutcomeLost,
+)
+from remit.core.commands import COMMANDS, Command, SetTimer, StartChild
 from remit.core.events import Turn
 from remit.core.manifest import Manifest
 from remit.core.record import Record, Text, replace
@@ -24,10 +31,14 @@ from remit.core.rulings import (
     RetryPlanned,
     RunEnded,
     Rung,
+    StepFinished,
     ToolCallRefused,
     UsageExceeded,
     ValidatorHeard,
+    VoteCounted,
 )
+from remit.observe.gave import beginning, gave
+from remit.observe.places import Places, places_of, vote_words
 from remit.observe.steps import (
     CUT_OFF,
     IN_DOUBT,
@@ -90,6 +101,7 @@ class _Outliner:
 
     def __init__(self) -> None:
         self._manifest: Manifest | None = None
+        self._places: Places | None = None
         self._began_at_ms = self._now_ms = 0
         self._turn: Turn | None = None
         self._turns = 0
@@ -97,6 +109,10 @@ class _Outliner:
         self._steps: dict[str, Step] = {}
         self._visits: list[Visit] = [Visit("", "", 0, 0, 0, ())]
         self._keys: list[list[str]] = [[]]
+        # How many children each node has declared, which of them are voted on, and what the steps of a plan gave.
+        self._declared: dict[str, int] = {}
+        self._replicas: list[str] = []
+        self._outputs: dict[str, Text] = {}
         # Timers that have not fired.
         self._timers: dict[str, SetTimer] = {}
         self._ended: RunEnded | None = None
@@ -106,6 +122,7 @@ class _Outliner:
         """Add a turn."""
         if isinstance(turn.arrival, RunStarted):
             self._manifest, self._began_at_ms = turn.arrival.manifest, turn.at_ms
+            self._places = places_of(turn.arrival.manifest.graph)
         self._turn, self._turns = turn, self._turns + 1
         self._now_ms = turn.at_ms - self._began_at_ms
         self._hear(turn.arrival)
@@ -193,12 +210,56 @@ class _Outliner:
                 self._remark(StepKind.NOTE, "claimed and never observed", {"reason": "; ".join(decision.claims)})
             case AddendumNoted():
                 self._remark(StepKind.NOTE, "after the ending", {"reason": decision.about})
+            case StepFinished():
+                self._finish(decision)
+            case VoteCounted():
+                self._count(decision)
             case SetTimer():
                 self._timers[decision.id] = decision
             case _ if type(decision) in COMMANDS:
-                step = step_of(decision, self._seq, self._now_ms)  # type: ignore[arg-type]  # the set holds commands
-                if step is not None:
-                    self._add(decision.id, step)  # type: ignore[attr-defined]  # every command has one
+                self._order(decision)  # type: ignore[arg-type]  # the set holds commands
+
+    def _order(self, command: Command) -> None:
+        step = step_of(command, self._seq, self._now_ms)
+        if step is None:
+            return
+        if isinstance(command, StartChild) and command.node and self._places is not None:
+            number = self._declared[command.node] = self._declared.get(command.node, 0) + 1
+            # What a step is fed was told by the step that gave it.
+            asked = "" if self._places.step(command.node) else step.asked
+            step = replace(step, name=self._places.child(command.node, number), asked=asked)
+            self._replicas += [command.id] if self._places.is_voter(command.node) else []
+        self._add(command.id, step)
+
+    def _finish(self, finished: StepFinished) -> None:
+        """Tell what a step of a plan gave; what its code returned is said there, and not twice."""
+        made = self._steps.get(finished.command_id)
+        text: Text = self._fed(finished.step) if finished.is_passed_on else "" if made is None else made.answered
+        self._outputs[finished.step] = text
+        is_code = made is not None and made.kind is StepKind.CODE and not finished.is_passed_on
+        if is_code:
+            self._change(finished.command_id, {"answered": ""})
+        verb = "passed on" if finished.is_passed_on else "gave"
+        changes = {
+            "status": f"{verb} {gave(finished.kind, text)}",
+            "answered": beginning(finished.kind, text) if is_code else "",
+        }
+        self._remark(StepKind.STEP, finished.step, changes)
+
+    def _fed(self, step: str) -> Text:
+        """What a step was fed, which it hands on where it only looked at it."""
+        graph = None if self._manifest is None else self._manifest.graph
+        feeds = () if graph is None else (node.feed for node in graph.nodes if node.name == step)
+        feed = next((feed for feed in feeds if feed is not None), None)
+        if feed is None:
+            return ""
+        return self._outputs.get(feed.source, "") if feed.source else feed.value
+
+    def _count(self, counted: VoteCounted) -> None:
+        winner = self._steps.get(counted.winner)
+        asked = sum(1 for key in self._replicas if self._steps[key].until_seq >= 0)
+        name = vote_words(counted, "one" if winner is None else winner.name, asked)
+        self._remark(StepKind.VOTE, name, {})
 
     def _settle(self, ruling: CommandSettled | CallSettled) -> None:
         step = self._steps.get(ruling.command_id)
@@ -225,7 +286,9 @@ class _Outliner:
 
     def _until(self, step: Step, arrival: object) -> Changes:
         measured_ms: int = getattr(arrival, "duration_ms", 0)
-        measured_ms = measured_ms or getattr(getattr(arrival, "usage", None), "duration_ms", 0)
+        if not isinstance(arrival, ChildEnded):
+            # The models of a child answered in less time than the child took.
+            measured_ms = measured_ms or getattr(getattr(arrival, "usage", None), "duration_ms", 0)
         return {"until_seq": self._seq, "duration_ms": measured_ms or self._now_ms - step.began_ms}
 
     def _change(self, key: str, changes: Changes) -> None:

@@ -7,7 +7,10 @@ Rule 2: it is one printable line, whoever chose the words in it.
 from collections.abc import Sequence
 
 from remit.observe.explain import Allowed, Called, Explanation, Observation, Question, Spent, Standing
+from remit.observe.patterns import FINISHED, NOT_BEGUN, ReplicaTold, StepTold, VoteTold
+from remit.observe.places import percent
 from remit.observe.plain import plain
+from remit.observe.steps import CUT_OFF, FAILED, LOST, UNDER_WAY
 
 # A sentence names so many things of a kind and counts the rest.
 NAMED_MAX = 8
@@ -21,6 +24,8 @@ def sentence(explained: Explanation) -> str:
     parts = (
         f"The agent {_said_allowed(explained.allowed)}",
         f"chose the path {_said_path(explained.path)}",
+        *([_said_steps(explained.steps)] if explained.steps else []),
+        *([_said_vote(explained.vote)] if explained.vote is not None else []),
         _said_calls(explained.calls),
         _said_spent(explained.spent),
         _said_observations(explained.observations),
@@ -47,6 +52,36 @@ def _said_path(path: tuple[str, ...]) -> str:
         half = PATH_NODES_MAX // 2
         shown = [*shown[:half], f"({len(shown) - 2 * half} more)", *shown[-half:]]
     return " > ".join(shown)
+
+
+_STANDS = {NOT_BEGUN: "was not begun", UNDER_WAY: "is under way", CUT_OFF: "was cut off", FAILED: "failed"}
+
+
+def _said_steps(steps: tuple[StepTold, ...]) -> str:
+    done = [_name(step.name) for step in steps if step.status == FINISHED]
+    notes = [f"{_name(step.name)} sent back {_times(step.sent_back)}" for step in steps if step.sent_back]
+    notes += [f"{_name(step.name)} {_STANDS[step.status]}" for step in steps if step.status in _STANDS]
+    said = "finished no step" if not done else f"finished {len(done)} of {len(steps)} steps"
+    details = [*([_listed(done)] if done else []), *([_listed(notes)] if notes else [])]
+    return f"{said} ({'; '.join(details)})" if details else said
+
+
+def _said_vote(vote: VoteTold) -> str:
+    asked = len(vote.replicas)
+    lost = [_said_replica(one) for one in vote.replicas if one.status in (FAILED, LOST)]
+    said = f"asked {asked} of {vote.wanted} replicas" if asked != vote.wanted else f"asked {asked} replicas"
+    if lost:
+        said += f" ({_listed(lost)})"
+    if not vote.winner:
+        return f"{said} and counted no winner"
+    return (
+        f"{said}, of which {vote.votes} agreed ({percent(vote.confidence_ppm)}) with the winner, replica {vote.winner}"
+    )
+
+
+def _said_replica(replica: ReplicaTold) -> str:
+    why = f": {_name(replica.code)}" if replica.code else ""
+    return f"replica {replica.number} {'was lost' if replica.status == LOST else replica.status}{why}"
 
 
 def _said_calls(calls: tuple[Called, ...]) -> str:

@@ -38,6 +38,7 @@ from remit.core.failure import ANSWERED
 from remit.core.record import Record, Text
 from remit.core.rulings import CallSettled, Rung
 from remit.core.usage import TokenUsage
+from remit.observe.places import percent
 
 
 class StepKind(StrEnum):
@@ -53,12 +54,16 @@ class StepKind(StrEnum):
     INQUIRY = "inquiry"
     TIMER = "timer"
     SIGNAL = "signal"
+    STEP = "step"
+    VOTE = "vote"
     NOTE = "note"
 
 
 UNDER_WAY = "under way"
 CUT_OFF = "cut off"
 ANSWERED_STATUS = "answered"
+RETURNED = "returned"
+LOST = "lost"
 FAILED = "failed"
 IN_DOUBT = "in doubt"
 
@@ -82,6 +87,8 @@ class Step(Record):
     proposed: tuple[str, ...] = ()
     code: str = ""
     reason: str = ""
+    # A figure that says how well it went: checks that passed, how much of a question the evidence answers to.
+    note: str = ""
     by: str = ""
     rung: str = ""
     attempt: int = 1
@@ -110,7 +117,7 @@ def step_of(command: Command, seq: int, began_ms: int) -> Step | None:
         case Retrieve():
             return Step(StepKind.CONTEXT, "evidence", seq, began_ms)
         case StartChild():
-            named = command.tool or "run"
+            named = command.tool or command.node or "run"
             return Step(StepKind.CHILD, named, seq, began_ms, asked=command.prompt, run_id=command.run_id)
         case AskHuman(packet=None):
             return Step(StepKind.QUESTION, command.purpose.value, seq, began_ms, "open", asked=command.question)
@@ -139,18 +146,40 @@ def outcome_of(arrival: object) -> Changes:
         case ToolReconciled():
             happened = {"status": f"happened: {arrival.happened.value}"}
             return {**happened, "answered": arrival.whole or arrival.content}
-        case CodeReturned():
-            return {"status": "passed" if not arrival.problems else "objected", "answered": arrival.value}
-        case CodeFailed() | ContextFailed():
-            return {"status": FAILED, "reason": arrival.error}
+        case CodeReturned() | CodeFailed():
+            return _code_outcome(arrival)
         case ContextFound():
-            return {"status": "found", "answered": arrival.text}
-        case ChildEnded():
-            status = ANSWERED_STATUS if arrival.ending in ANSWERED else FAILED
-            return {"status": status, "code": arrival.ending.value, "answered": arrival.text}
-        case ChildLost():
-            return {"status": "lost"}
+            note = "" if arrival.relevance_ppm < 0 else f"relevance {percent(arrival.relevance_ppm)}"
+            return {"status": "found", "answered": arrival.text, "note": note}
+        case ContextFailed():
+            return {"status": FAILED, "reason": arrival.error}
+        case ChildEnded() | ChildLost():
+            return _child_outcome(arrival)
     return _answer_of(arrival)
+
+
+def _code_outcome(arrival: CodeReturned | CodeFailed) -> Changes:
+    """What code of the user came to: a validator is content or objects, a step returns, a voter counts."""
+    if isinstance(arrival, CodeFailed):
+        return {"status": FAILED, "code": arrival.code.value, "reason": arrival.error}
+    reason = "; ".join(arrival.problems)
+    if arrival.election is not None:
+        return {"status": "counted" if arrival.election.is_settled else "undecided"}
+    if arrival.calls:
+        return {"status": RETURNED, "proposed": tuple(call.tool for call in arrival.calls)}
+    status = "objected" if arrival.problems else RETURNED if arrival.kind else "passed"
+    checks = arrival.checks_passed + arrival.checks_failed
+    note = f"{arrival.checks_passed} of {checks} checks passed" if checks else ""
+    return {"status": status, "answered": arrival.value, "reason": reason, "note": note}
+
+
+def _child_outcome(arrival: ChildEnded | ChildLost) -> Changes:
+    if isinstance(arrival, ChildLost):
+        return {"status": LOST}
+    if arrival.ending in ANSWERED:
+        return {"status": ANSWERED_STATUS, "code": arrival.ending.value, "answered": arrival.text}
+    code = arrival.ending.value if arrival.error is None else arrival.error.value
+    return {"status": FAILED, "code": code, "reason": arrival.message, "answered": arrival.text}
 
 
 def _answer_of(arrival: object) -> Changes:

@@ -7,7 +7,7 @@ Rule 3: whatever a model, a tool or a person said is shown as data, never as som
 
 from collections.abc import Iterable, Sequence
 
-from remit.core.arrivals import ProposedCall, RunStarted
+from remit.core.arrivals import Election, ProposedCall, RunStarted
 from remit.core.budget import FIELDS
 from remit.core.codec import read_json, turn_to_json
 from remit.core.commands import COMMANDS, Packet
@@ -15,10 +15,13 @@ from remit.core.events import Turn
 from remit.core.record import BlobRef, JsonObject, Text
 from remit.core.rulings import NodeEntered
 from remit.observe.outline import outline, steps_in
+from remit.observe.places import percent
 from remit.observe.plain import plain
 
 # Wide enough for a line of a terminal, narrow enough to stay one.
 LINE_CHARS_MAX = 130
+# What stands before a record: the turn, its time, an arrow.
+_MARGIN = 17
 
 # Fields that speak for themselves, fields that hold charges, and fields that only programs read.
 SPEAKING = ("tool", "calls", "arguments", "text", "content", "node", "code", "ending", "packet", "answer", "purpose")
@@ -27,19 +30,21 @@ UNSAID = ("tokens_bound", "evidence", "arguments_hash", "version", "usage", "tim
 _NOTHING = ("", b"", (), 0, None)
 
 
-def trace_lines(turns: Iterable[Turn], *, last: int = 0) -> list[str]:
+def trace_lines(turns: Iterable[Turn], *, last: int = 0, columns: int = 0) -> list[str]:
     """The turns of a run: what arrived, then what was ruled, then (after an arrow) what was ordered.
 
-    With `last`, only the last so many turns; time is counted from the first one all the same.
+    With `last`, only the last so many turns; time is counted from the first one all the same. With `columns`, no line is
+    longer than that.
     """
+    room = min(columns - _MARGIN, LINE_CHARS_MAX) if columns else LINE_CHARS_MAX
     lines: list[str] = []
     every = list(turns)
     began_at_ms = every[0].at_ms if every else 0
     for turn in every[-last:]:
-        lines.append(f"{turn.seq:>3} {(turn.at_ms - began_at_ms) / 1000:>8.1f} s  {_shown(turn.arrival)}")
+        lines.append(f"{turn.seq:>3} {(turn.at_ms - began_at_ms) / 1000:>8.1f} s  {_shown(turn.arrival, room)}")
         for decision in turn.decisions:
             arrow = "-> " if type(decision) in COMMANDS else "   "
-            lines.append(f"{'':>14}{arrow}{_shown(decision)}")
+            lines.append(f"{'':>14}{arrow}{_shown(decision, room)}")
     return lines
 
 
@@ -88,7 +93,13 @@ def _settled(turns: Sequence[Turn]) -> dict[int, list[JsonObject]]:
                 "duration_ms": step.duration_ms,
                 "charged": {_dimension(index): amount for index, amount in step.charged},
             }
-            optional = {"code": step.code, "rung": step.rung, "by": step.by, "run_id": step.run_id}
+            optional = {
+                "code": step.code,
+                "rung": step.rung,
+                "note": step.note,
+                "by": step.by,
+                "run_id": step.run_id,
+            }
             found.setdefault(step.until_seq, []).append(values | {k: v for k, v in optional.items() if v})
     return found
 
@@ -100,7 +111,7 @@ def shown(text: Text, limit: int) -> str:
     return plain(text, limit)
 
 
-def _shown(record: object) -> str:
+def _shown(record: object, room: int) -> str:
     """A record by its name and the fields that say something."""
     if isinstance(record, RunStarted):
         said = [plain(record.manifest.boundary.name), _value(record.manifest.request.messages[-1].content)]
@@ -110,7 +121,7 @@ def _shown(record: object) -> str:
         )
         said = [_field(name, value) for name, value in fields if value not in _NOTHING]
     text = " ".join([type(record).__name__, *said])
-    return text if len(text) <= LINE_CHARS_MAX else f"{text[: LINE_CHARS_MAX - 1]}…"
+    return text if len(text) <= room else f"{text[: max(room - 1, 0)]}…"
 
 
 def _field(name: str, value: object) -> str:
@@ -131,6 +142,9 @@ def _value(value: object) -> str:
         return f"{plain(value.tool, LINE_CHARS_MAX)}{_value(value.arguments)}"
     if isinstance(value, Packet):
         return f"{_value(value.call)} because {plain('; '.join(value.reasons), LINE_CHARS_MAX)}"
+    if isinstance(value, Election):
+        settled = "" if value.is_settled else " so far"
+        return f"answer {value.winner + 1} with {value.votes} votes ({percent(value.confidence_ppm)}){settled}"
     if isinstance(value, tuple):
         return ", ".join(_value(item) for item in value)
     return plain(str(value), LINE_CHARS_MAX)

@@ -6,7 +6,7 @@ Rule 2: a result is told as the model is shown it, in full, after its turn was w
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.event_log import EventLog, Telling
 from remit.observe.logs import run_fields
-from remit.orchestrate.kit import ContextProvider, Kit
+from remit.orchestrate.kit import Code, ContextProvider, Kit
 from remit.tool.registry import Registry
 
 Stream = Callable[[StreamChunk | Restarted], None]
@@ -46,6 +46,9 @@ class LoopConfig:
     on_tool_result: OnToolResult | None = None
     observer: EventLog | None = None
     context_provider: ContextProvider | None = None
+    # What judges answers: named code, and the engine of a judge of their meaning.
+    code: Mapping[str, Code] = field(default_factory=dict)
+    judge: Engine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,11 @@ class Exchange:
         self._telling = Telling()
         self._outputs: list[tuple[str, Text]] = []
         self._teller: asyncio.Task[None] | None = None
+        engines = (config.engine,) if config.judge is None else (config.engine, config.judge)
         self.kit = Kit(
-            {config.engine.model_info().name: config.engine},
+            {engine.model_info().name: engine for engine in engines},
             config.tools,
+            config.code,
             context=config.context_provider,
             on_turn=self._hear,
             on_chunk=None if config.stream is None else partial(self._pass_on, config.stream),

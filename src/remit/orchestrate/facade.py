@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from remit.core.arrivals import SessionNoted, SourcesAccepted
-from remit.core.codec import decode_turn
+from remit.core.codec import decode_turn, plain
 from remit.core.commands import (
     CallCode,
     CallModel,
@@ -26,17 +26,19 @@ from remit.core.commands import (
     Retrieve,
     StartChild,
 )
-from remit.core.contract import Mode, SystemRequest, SystemResponse
-from remit.core.envelope import REQUEST_MODE_INVALID, check_request
+from remit.core.contract import Mode, SystemRequest, SystemResponse, ToolCallMade
+from remit.core.envelope import check_request
 from remit.core.events import Turn
-from remit.core.failure import RequestRejected
 from remit.core.graph import Graph
 from remit.core.manifest import Manifest, Source, make_manifest
+from remit.core.messages import Role
+from remit.core.plan import ExecutionPlan
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry
 from remit.core.tools import ToolChoiceMode
+from remit.core.values import Output
 from remit.inference.specs import engine_spec
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
@@ -55,13 +57,17 @@ from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
 from remit.orchestrate.patterns.chat import chat_for
+from remit.orchestrate.patterns.plan import plan_graph
+from remit.orchestrate.patterns.redundant import Redundancy, redundant_for
 from remit.orchestrate.patterns.structured import structured_for
+from remit.orchestrate.planning import plan_for
 from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks, Snapshots
 from remit.orchestrate.post import Post
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import Session, check_entries, last_run, linked, session_of
 from remit.orchestrate.shaping import check_shapes
+from remit.orchestrate.step_values import read
 from remit.rerank.router import check_routing
 
 if TYPE_CHECKING:
@@ -303,7 +309,10 @@ class System:
         return entry
 
     async def _response(self, state: RunState) -> SystemResponse:
-        response = response_of(state, await self._runner.text(state.answer))
+        outputs = {step: await self._output(output) for step, output in state.outputs.items()}
+        response = response_of(state, await self._runner.text(state.answer), outputs)
+        if state.children:
+            response = replace(response, tool_calls_made=await self._calls_of_children(state, response))
         if response.waiting_for is None or not state.held:
             return response
         # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
@@ -315,12 +324,26 @@ class System:
             packets += waiting.packet_ids if waiting is not None else ()
         return replace(response, waiting_for=replace(response.waiting_for, packet_ids=tuple(packets)))
 
+    async def _output(self, output: Output) -> object:
+        return plain(read(output.kind, await self._runner.text(output.text)))
+
+    async def _calls_of_children(self, state: RunState, response: SystemResponse) -> tuple[ToolCallMade, ...]:
+        """Every tool call that was made in a caller's name: by the run, then by the children that its nodes declared."""
+        made = list(response.tool_calls_made)
+        for trace in state.children:
+            child = (await self._runner.load(f"{state.run_id}.{trace.command_id}")).state
+            made += () if child.seq < 0 else (await self._response(child)).tool_calls_made
+        return tuple(made)
+
     async def _manifest(
         self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str] = NOTHING
     ) -> Manifest:
         """Everything the run is started with, checked and pinned."""
         entered = check_request(_identified(request))
-        graph = terms.graph or _graph_for(entered, kit)
+        plan = None
+        if entered.mode is Mode.PLAN and terms.graph is None:
+            plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
+        graph = terms.graph or _graph_for(entered, kit, terms, plan)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
         session = None
@@ -336,24 +359,41 @@ class System:
             models=tuple(engine.model_info() for engine in kit.engines.values()),
             engines=tuple(engine_spec(engine) for engine in kit.engines.values()),
             tools=kit.tools.definitions,
-            sources=(*kit.tools.sources, *engine_sources(kit.engines.values())),
+            sources=(*kit.tools.sources, *engine_sources(kit.engines.values()), *kit.sources),
             goal=terms.goal,
             role=terms.role,
             retrieves_context=kit.context is not None,
             router=terms.router,
             session=session,
+            plan=None if plan is None else plan.trace,
         )
 
 
-def _graph_for(request: SystemRequest, kit: Kit) -> Graph:
+def _graph_for(request: SystemRequest, kit: Kit, terms: Terms, plan: ExecutionPlan | None) -> Graph:
     """The graph of a request's mode."""
-    if request.mode is Mode.CHAT:
-        return chat_for(request)
-    if request.mode is Mode.STRUCTURED:
-        offers = bool(kit.tools.definitions) and request.tool_choice.mode is not ToolChoiceMode.NONE
-        return structured_for(request, has_tools=offers)
-    message = f"mode {request.mode.value!r} is not part of this version of remit; use mode 'chat' or 'structured'"
-    raise RequestRejected(REQUEST_MODE_INVALID, message, {"mode": request.mode.value})
+    match request.mode:
+        case Mode.CHAT:
+            return chat_for(request, terms.reasks_max)
+        case Mode.STRUCTURED:
+            offers = bool(kit.tools.definitions) and request.tool_choice.mode is not ToolChoiceMode.NONE
+            return structured_for(request, terms.reasks_max, has_tools=offers)
+        case Mode.REDUNDANT:
+            return redundant_for(request, _as_the_engine_may(terms.redundancy, kit))
+        case Mode.PLAN:
+            assert plan is not None, "a request of mode plan has its plan by now"
+            return plan_graph(plan, terms.policy, kit.handlers, _last_words(request))
+
+
+def _last_words(request: SystemRequest) -> str:
+    """What the user said last, as far as it came with the request."""
+    said = [message.content for message in request.messages if message.role is Role.USER]
+    return said[-1] if said and isinstance(said[-1], str) else ""
+
+
+def _as_the_engine_may(redundancy: Redundancy, kit: Kit) -> Redundancy:
+    """Replicas beside each other only where the model can be asked several things at once."""
+    at_once = min((engine.model_info().calls_at_once for engine in kit.engines.values()), default=1)
+    return redundancy if at_once > 1 else replace(redundancy, is_parallel=False)
 
 
 def _identified(request: SystemRequest) -> SystemRequest:

@@ -17,10 +17,11 @@ from remit.core import arrivals
 from remit.core.arrivals import Arrival, ProposedCall, RunStarted
 from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.codec import NO_HASH, decode_turn, encode_turn
-from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
+from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool, StartChild
 from remit.core.envelope import REQUEST_MALFORMED
 from remit.core.events import KERNEL_VERSION, Turn
-from remit.core.failure import ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
+from remit.core.failure import ANSWERED, ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
+from remit.core.goal import JUDGE_MARK
 from remit.core.inference import CALL_HINT_BYTES_MAX
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
@@ -45,6 +46,8 @@ from remit.orchestrate.texts import (
     stored,
     stored_bytes,
 )
+from remit.validate.rules import SemanticCheck
+from remit.validate.semantic import verdict_of
 
 # No engine reads, generates or takes so much, in tokens or milliseconds; a figure above it is cut to it, so that every
 # sum and price made of it still fits the 64 bits of a record. All its bits are ones.
@@ -53,6 +56,9 @@ FIGURE_MAX = 2**40 - 1
 CALLS_MAX = 128
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
+
+# A whole, in millionths.
+_PPM = 1_000_000
 
 # Of an answer that has no words, as one with calls has none; made once, since most turns of a model are such.
 _UNSAID = Mended("")
@@ -94,6 +100,7 @@ class Facts:
             reports.ToolBroke: _broke,
             reports.ToolAccounted: self._accounted,
             reports.ChildSaid: _child,
+            reports.CodeProposed: self._code_proposed,
             reports.ContextSaid: _context,
             reports.PersonApproved: self._approved,
             reports.PersonSaid: _said,
@@ -132,9 +139,10 @@ class Facts:
         messages = tuple(_stored(message, kept) for message in manifest.request.messages)
         bound = sum(_message_bound(position, message) for position, message in enumerate(messages))
         offer = sum(_offer_bound(tool) for tool in manifest.tools)
-        offer += manifest.models[0].template_tokens
-        if manifest.models[0].calls_by_grammar and manifest.tools:
-            offer += CALL_HINT_BYTES_MAX
+        if manifest.models:
+            offer += manifest.models[0].template_tokens
+            if manifest.models[0].calls_by_grammar and manifest.tools:
+                offer += CALL_HINT_BYTES_MAX
         pinned_manifest = replace(manifest, request=replace(manifest.request, messages=messages))
         return _read_back(RunStarted(pinned_manifest, bound, offer))
 
@@ -171,6 +179,7 @@ class Facts:
             report.offered,
             tuple([note(repair) for repair in mended.repairs]) if mended.repairs else (),
             raw,
+            "" if result.model == state.manifest.models[0].name else name(result.model),  # type: ignore[union-attr]
         )
 
     def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
@@ -191,6 +200,10 @@ class Facts:
         violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, call.arguments)
         text = stored_bytes(canonical, digest, kept)
         return ProposedCall(call_id, tool_name, text, digest, violations), bound + len(canonical)
+
+    def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
+        call, _ = self._proposed(state, report.call, kept)
+        return arrivals.CodeReturned(report.command_id, calls=(call,))
 
     def _held_to_shape(self, state: RunState, said: str) -> Mended:
         """What the node asked for comes first; where it asked for nothing of its own, the request's contract holds."""
@@ -281,15 +294,37 @@ def _failed(command_id: str, code: ErrorCode, error: str, duration_ms: int) -> a
     return arrivals.ToolFailed(command_id, code, text, evidence, failure_bound(code, text), _figure(duration_ms))
 
 
+def _objections(state: RunState, report: reports.ChildSaid) -> tuple[str, ...]:
+    """What a judge objects to, if this child is one; a judge that failed has given no verdict, which is an objection."""
+    command = state.open.get(report.command_id)
+    if not isinstance(command, StartChild) or not command.kind.startswith(JUDGE_MARK):
+        return ()
+    check = SemanticCheck(command.kind.removeprefix(JUDGE_MARK), "")
+    breaches = verdict_of(check, report.text if report.ending in ANSWERED else None)
+    return tuple([note(f"criterion {check.name} {breach.problem}") for breach in breaches])
+
+
 def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
     text = clean(report.text) or f"The child run ended as {report.ending} and said nothing."
     bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
-    return arrivals.ChildEnded(report.command_id, report.ending, stored(text, kept), report.spent, bound)
+    return arrivals.ChildEnded(
+        report.command_id,
+        report.ending,
+        stored(text, kept),
+        report.spent,
+        bound,
+        report.error,
+        note(report.message),
+        _figures(report.usage),
+        _objections(state, report),
+    )
 
 
 def _context(state: RunState, report: reports.ContextSaid, kept: Kept) -> Arrival:
     text = clean(report.text)
-    return arrivals.ContextFound(report.command_id, stored(text, kept), size_bytes(text) + MESSAGE_TOKENS_OVERHEAD)
+    bound = size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
+    relevance_ppm = report.relevance_ppm if type(report.relevance_ppm) is int else -1
+    return arrivals.ContextFound(report.command_id, stored(text, kept), bound, max(-1, min(relevance_ppm, _PPM)))
 
 
 def _said(state: RunState, report: reports.PersonSaid, kept: Kept) -> Arrival:
@@ -315,7 +350,11 @@ def _model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) ->
 def _code_returned(state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:
     value = stored(clean(arrival.value), kept) if isinstance(arrival.value, str) else arrival.value
     problems = tuple([note(problem) for problem in arrival.problems[:PROBLEMS_MAX]])
-    return replace(arrival, value=value, problems=problems)
+    passed, failed = _figure(arrival.checks_passed), _figure(arrival.checks_failed)
+    warnings = tuple([note(warning) for warning in arrival.warnings[:PROBLEMS_MAX]])
+    return replace(
+        arrival, value=value, problems=problems, checks_passed=passed, checks_failed=failed, warnings=warnings
+    )
 
 
 def _unfit(call_id: str, tool: str, keyword: str, message: str) -> ProposedCall:

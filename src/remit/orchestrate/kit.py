@@ -5,9 +5,9 @@ Rule 1: a kit holds what cannot be written down: engines, functions, handlers. L
 Rule 2: terms are data and are pinned in the manifest.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from remit.core.boundary import STANDARD, Boundary
 from remit.core.budget import Budget
@@ -16,16 +16,23 @@ from remit.core.goal import Goal
 from remit.core.graph import Graph
 from remit.core.inference import Routing
 from remit.core.lifecycle import AgentRole
+from remit.core.manifest import Source
 from remit.core.messages import Message
+from remit.core.plan import ExecutionPlan, PlanPolicy
 from remit.core.recovery import Recovery
 from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState
+from remit.orchestrate.patterns.redundant import Redundancy
+from remit.orchestrate.planning import Planner
 from remit.rerank.router import Router
 from remit.tool.registry import Registry
 
-# Named code of the user: it gets a text and says what is wrong with it (several texts), gives a value (one text), or
-# is content (None).
-Code = Callable[[str], Awaitable[str | Sequence[str] | None] | str | Sequence[str] | None]
+if TYPE_CHECKING:
+    from remit.orchestrate.handlers import Handler
+
+# Named code of the user. A validator gets a text and says what is wrong with it (several texts), gives a value (one text)
+# or is content (None); a step of a plan gets a Step; a voter is a strategy.
+Code = Any
 
 
 class ContextProvider(Protocol):
@@ -56,6 +63,11 @@ class Kit:
     on_recovered: OnRecovered | None = None
     # A router of the caller's own; without it the run's terms say who shortlists its tools.
     router: Router | None = None
+    # For mode plan: what each type of step does, and who makes a plan of a request that brings none.
+    handlers: "Mapping[str, Handler]" = field(default_factory=dict)
+    planner: Planner | None = None
+    # The files of its code and handlers, which the manifest names so that another process makes the same kit again.
+    sources: tuple[Source, ...] = ()
 
 
 def kit_of(engine: Engine, tools: Registry | None = None) -> Kit:
@@ -75,6 +87,13 @@ class Terms:
     role: AgentRole = AgentRole.GENERAL
     # Who shortlists the tools before a model is asked.
     router: Routing = Routing.AUTO
+    # How often an answer that does not pass is asked for again; None stands for the pattern's own number.
+    reasks_max: int | None = None
+    # For mode redundant.
+    redundancy: Redundancy = Redundancy()
+    # For mode plan: the plan, unless the kit's planner is to make one, and what a plan may be.
+    plan: ExecutionPlan | None = None
+    policy: PlanPolicy = PlanPolicy()
 
 
 STANDARD_TERMS = Terms()

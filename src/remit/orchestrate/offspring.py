@@ -11,15 +11,16 @@ from contextlib import suppress
 from remit.core.arrivals import PauseRequested, RunStarted
 from remit.core.boundary import boundary_version, narrow
 from remit.core.budget import COUNTERS, Charges, budget_of
-from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn
+from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn, read_json
 from remit.core.commands import StartChild
-from remit.core.contract import SystemRequest
+from remit.core.contract import Mode, OutputContract, SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
-from remit.core.graph import Graph, graph_version
+from remit.core.graph import Ask, Graph, Node, graph_version
+from remit.core.inference import ModelInfo
 from remit.core.manifest import Manifest, Origin
-from remit.core.messages import user_message
-from remit.core.record import replace
+from remit.core.messages import Message, Role, system_message, user_message
+from remit.core.record import JsonObject, replace
 from remit.core.storage import AppendConflict
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.apply import apply
@@ -28,28 +29,33 @@ from remit.kernel.state import RunState, pinned
 from remit.orchestrate.durability import listing_of
 from remit.orchestrate.ports import Journal
 
+_NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
+# Greedy replicas would all say the same and outvote nobody; this is what most engines take by themselves.
+REPLICA_TEMPERATURE = 0.7
 
-def child_manifest(parent: Manifest, command: StartChild, graph: Graph) -> Manifest:
-    """What a child run is started with."""
+
+def child_manifest(
+    parent: Manifest,
+    command: StartChild,
+    graph: Graph,
+    request: SystemRequest | None = None,
+    *,
+    replica: int = 0,
+    model: str = "",
+) -> Manifest:
+    """What a child run is started with: its task alone, or the request that its node declares."""
     lease = dict(command.lease)
     # Gauges and the clock are limits of the moment and are inherited; counters are what the lease holds, else nothing.
     caps = tuple(lease.get(index, 0) if index in COUNTERS else cap for index, cap in enumerate(parent.caps))
     boundary = narrow(parent.boundary, tools=parent.request.tools or None, budget=budget_of(caps))
-    request = SystemRequest(
-        messages=(user_message(command.prompt),),
-        request_id=parent.request.request_id,
-        session_id=parent.request.session_id,
-        trace_id=parent.request.trace_id,
-        tools=parent.request.tools,
-        tool_choice=_choice_beneath(parent.request.tool_choice),
-        tenant_id=parent.request.tenant_id,
-        user_id=parent.request.user_id,
-        metadata=parent.request.metadata,
-    )
+    node = next((node for node in parent.graph.nodes if node.name == command.node), None)
+    models, engines = _models_of(parent, model or (node.model if node is not None else ""))
     return replace(
         parent,
         run_id=command.run_id,
-        request=request,
+        request=request or beneath(parent.request, (user_message(command.prompt),)),
+        models=models,
+        engines=engines,
         boundary=boundary,
         caps=caps,
         graph=graph,
@@ -61,7 +67,67 @@ def child_manifest(parent: Manifest, command: StartChild, graph: Graph) -> Manif
         parent=Origin(parent.run_id, command.id),
         session=None,
         forked_from=None,
+        replica=replica,
     )
+
+
+def beneath(request: SystemRequest, messages: tuple[Message, ...]) -> SystemRequest:
+    """A request in the name of the same caller, with the same tools at most, about something else."""
+    return SystemRequest(
+        messages=messages,
+        request_id=request.request_id,
+        session_id=request.session_id,
+        trace_id=request.trace_id,
+        tools=request.tools,
+        tool_choice=_choice_beneath(request.tool_choice),
+        tenant_id=request.tenant_id,
+        user_id=request.user_id,
+        metadata=request.metadata,
+    )
+
+
+def replica_request(parent: SystemRequest, evidence: str) -> SystemRequest:
+    """The parent's own request, asked once more, with the evidence that the parent found for it."""
+    *earlier, last = parent.messages
+    shown = (system_message(evidence),) if evidence else ()
+    messages = (*earlier, *shown, last)
+    asked = beneath(parent, messages)
+    hints = parent.hints
+    if hints.temperature is None:
+        hints = replace(hints, temperature=REPLICA_TEMPERATURE)
+    return replace(asked, mode=Mode.STRUCTURED, hints=hints, output=parent.output, tool_choice=_NO_TOOLS)
+
+
+def judge_request(parent: SystemRequest, messages: tuple[Message, ...], schema: JsonObject) -> SystemRequest:
+    """What a judge is asked: nothing of the conversation but what it is to judge, and no tools."""
+    output = OutputContract(schema, repair_allowed=False)
+    return replace(beneath(parent, messages), mode=Mode.STRUCTURED, output=output, tool_choice=_NO_TOOLS)
+
+
+def step_request(parent: SystemRequest, node: Node, messages: tuple[Message, ...]) -> SystemRequest:
+    """What a step of a plan asks: its own instruction after the caller's, then what it is fed."""
+    ask = node.ask or Ask()
+    said = tuple(message for message in parent.messages if message.role is Role.SYSTEM)
+    told = (system_message(ask.instruction),) if ask.instruction else ()
+    schema = read_json(ask.schema) if ask.schema else None
+    output = replace(parent.output, schema=schema, grammar=ask.grammar or None)
+    graph_name = "" if node.inner is None else node.inner.name
+    asked = beneath(parent, (*said, *told, *messages))
+    return replace(
+        asked,
+        mode=Mode(graph_name) if graph_name in set(Mode) else Mode.CHAT,
+        hints=replace(parent.hints, max_tokens=ask.max_tokens or parent.hints.max_tokens),
+        output=output,
+        tools=ask.tools or (),
+        tool_choice=asked.tool_choice if ask.tools else _NO_TOOLS,
+    )
+
+
+def _models_of(parent: Manifest, name: str) -> tuple[tuple[ModelInfo, ...], tuple[str, ...]]:
+    """The models of a child and how their engines are opened, the one that its node names before the others."""
+    pairs = list(zip(parent.models, parent.engines or ("",) * len(parent.models), strict=True))
+    pairs.sort(key=lambda pair: pair[0].name != name)
+    return tuple(model for model, _ in pairs), tuple(spec for _, spec in pairs) if parent.engines else ()
 
 
 def _choice_beneath(choice: ToolChoice) -> ToolChoice:

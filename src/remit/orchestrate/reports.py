@@ -16,7 +16,8 @@ from remit.core.failure import Ending, ErrorCode
 from remit.core.inference import ModelResult
 from remit.core.record import JsonObject, Record
 from remit.core.signals import Signal, UserSignal
-from remit.core.tools import ToolResult
+from remit.core.tools import ToolCall, ToolResult
+from remit.core.usage import TokenUsage
 
 
 class ModelSaid(Record):
@@ -60,13 +61,24 @@ class ChildSaid(Record):
     ending: Ending
     text: str = ""
     spent: Charges = ()
+    error: ErrorCode | None = None
+    message: str = ""
+    usage: TokenUsage = TokenUsage()
+
+
+class CodeProposed(Record):
+    """A step of a plan is a call of a tool, with these arguments."""
+
+    command_id: str
+    call: ToolCall
 
 
 class ContextSaid(Record):
-    """Evidence was found."""
+    """Evidence was found; the relevance of its best piece in millionths, -1 where nobody says."""
 
     command_id: str
     text: str
+    relevance_ppm: int = -1
 
 
 class PersonApproved(Record):
@@ -86,7 +98,16 @@ class PersonSaid(Record):
 
 
 Report: TypeAlias = (
-    ModelSaid | ToolSaid | ToolBroke | ToolAccounted | ChildSaid | ContextSaid | PersonApproved | PersonSaid | Arrival
+    ModelSaid
+    | ToolSaid
+    | ToolBroke
+    | ToolAccounted
+    | ChildSaid
+    | CodeProposed
+    | ContextSaid
+    | PersonApproved
+    | PersonSaid
+    | Arrival
 )
 
 

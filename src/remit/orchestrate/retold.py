@@ -56,13 +56,21 @@ def with_words_of(recorded: Arrival, completed: Arrival) -> Arrival:
 
 def _answer(arrival: arrivals.ModelAnswered, read: Read) -> Report:
     calls = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
-    result = ModelResult(read(arrival.raw or arrival.text), read(arrival.reasoning), calls, arrival.usage)
+    text, reasoning = read(arrival.raw or arrival.text), read(arrival.reasoning)
+    result = ModelResult(text, reasoning, calls, arrival.usage, model=arrival.model)
     return reports.ModelSaid(arrival.command_id, result, arrival.offered)
 
 
 def _result(arrival: arrivals.ToolReturned, read: Read) -> Report:
     result = ToolResult("", "", read(arrival.whole or arrival.content), stop_loop=arrival.stop_loop)
     return reports.ToolSaid(arrival.command_id, result, arrival.refuted, arrival.duration_ms)
+
+
+def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
+    if arrival.calls:
+        call = arrival.calls[0]
+        return reports.CodeProposed(arrival.command_id, ToolCall(call.call_id, call.tool, _arguments(call, read)))
+    return replace(arrival, value=read(arrival.value))
 
 
 def _approval(arrival: arrivals.ApprovalGiven, read: Read) -> Report:
@@ -83,11 +91,19 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
         arrivals.ToolReconciled: lambda arrival, read: reports.ToolAccounted(
             arrival.command_id, arrival.happened, read(arrival.whole or arrival.content)
         ),
-        arrivals.CodeReturned: lambda arrival, read: replace(arrival, value=read(arrival.value)),
+        arrivals.CodeReturned: _code,
         arrivals.ChildEnded: lambda arrival, read: reports.ChildSaid(
-            arrival.command_id, arrival.ending, read(arrival.text), arrival.spent
+            arrival.command_id,
+            arrival.ending,
+            read(arrival.text),
+            arrival.spent,
+            arrival.error,
+            arrival.message,
+            arrival.usage,
         ),
-        arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(arrival.command_id, read(arrival.text)),
+        arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(
+            arrival.command_id, read(arrival.text), arrival.relevance_ppm
+        ),
         arrivals.ApprovalGiven: _approval,
         arrivals.QuestionAnswered: lambda arrival, read: reports.PersonSaid(
             arrival.by, read(arrival.text), arrival.command_id

@@ -6,6 +6,8 @@ Rule 2: an engine that calls by grammar never gets tools. While the user's words
 Rule 3: what a node asks for comes before what the request asks for.
 Rule 4: no grammar reaches an engine unchecked, and no answer that had to follow one leaves here unchecked.
 Rule 5: the same history and manifest give the same request.
+Rule 6: a provider that demands strict mode gets the schema as it wants it, and its answer is brought back. Where strict
+        mode cannot say what a schema says, the schema is sent as it is; the answer is validated in either case.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,13 +26,17 @@ from remit.constraint.lark import in_lark
 from remit.constraint.matching import Fit, read_with
 from remit.constraint.notation import GRAMMAR_UNCHECKABLE, check_grammar
 from remit.constraint.shapes import grammar_of_calls, grammar_of_calls_or_words, grammar_of_schema
+from remit.constraint.strict_mode import StrictMode
+from remit.core.codec import read_json, to_json
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.graph import Ask, Graph, Sees
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import Record, replace
-from remit.core.tools import ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.inference.engine import Engine, strict_judge
+from remit.inference.text_calls import written_in
 from remit.kernel.state import RunState, pinned
 from remit.rerank.router import Router
 
@@ -58,7 +64,7 @@ class Shaped(Record):
     """A request as its engine gets it, and how its answer is to be read.
 
     `calls` are the tools whose call the text may be; `offered` are those that a router chose; `grammar` is the caller's,
-    in the notation in which it is sent.
+    in the notation in which it is sent; `strict` is how the schema was changed.
     """
 
     request: ModelRequest
@@ -66,6 +72,12 @@ class Shaped(Record):
     offered: tuple[str, ...] = ()
     hearing: Hearing = Hearing.ALL
     grammar: str = ""
+    strict: StrictMode | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the answer counts as it stands."""
+        return not self.calls and not self.grammar and self.strict is None
 
 
 class Unfit(NamedTuple):
@@ -170,6 +182,20 @@ def is_plain(request: ModelRequest, info: ModelInfo) -> bool:
     return not info.calls_by_grammar and not request.grammar and len(request.tools) <= TOOLS_OFFERED_MAX
 
 
+def strictly(shape: Shaped, engine: Engine) -> Shaped:
+    """The same, with its schema as the engine's provider demands it, where it does and where it can be said."""
+    schema, takes = shape.request.schema, strict_judge(engine)
+    if schema is None or shape.request.grammar or takes is None:
+        return shape
+    try:
+        strict = StrictMode(schema)
+    except RequestRejected:
+        return shape
+    if not takes(strict.schema):
+        return shape
+    return replace(shape, request=replace(shape.request, schema=strict.schema), strict=strict)
+
+
 def _narrowed(request: ModelRequest, given: Circumstances) -> Shaped:
     """For an engine with tools of its own: all of them, or the best of too many and those that were called already."""
     if given.router is None or len(request.tools) <= TOOLS_OFFERED_MAX:
@@ -248,6 +274,8 @@ def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult
         return result
     if shape.calls:
         return _as_call(shape, result, messages_count)
+    if shape.strict is not None:
+        return _restored(shape.strict, result)
     if shape.grammar:
         reading = read_with(shape.grammar, result.content)
         if reading.fit is not Fit.FITS:
@@ -264,9 +292,31 @@ def _as_call(shape: Shaped, result: ModelResult, messages_count: int) -> ModelRe
         return Unfit(found.code, f"the model was to call a tool: {found.problem}{_was_cut(shape, result)}")
     if found.call is None:
         if shape.hearing is Hearing.WORDS:
-            return result
+            return _as_written(shape, result, messages_count)
         return Unfit(ErrorCode.CONSTRAINT_JSON_INVALID, "the model was to call a tool and answered in words")
     return replace(result, content="", tool_calls=(found.call,), finish_reason=FinishReason.TOOL)
+
+
+def _as_written(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult:
+    """Words, unless the model wrote its calls in a notation of its own and said nothing else."""
+    written = written_in(result.content, [tool.name for tool in shape.calls])
+    if written.words or not written.calls:
+        return result
+    calls = [
+        ToolCall(f"call-{messages_count + 1}-{number}", call.name, call.arguments)
+        for number, call in enumerate(written.calls, start=1)
+    ]
+    return replace(result, content="", tool_calls=tuple(calls), finish_reason=FinishReason.TOOL)
+
+
+def _restored(strict: StrictMode, result: ModelResult) -> ModelResult:
+    """The answer as the schema had it before it was made strict. One that is no JSON is left to whoever validates it."""
+    try:
+        value = read_json(result.content)
+        restored = strict.restored(value)
+    except (ValueError, RecursionError):
+        return result
+    return result if restored == value else replace(result, content=to_json(restored))
 
 
 def _was_cut(shape: Shaped, result: ModelResult) -> str:

@@ -15,12 +15,13 @@ from remit.core.messages import Message
 from remit.core.record import Record, replace
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState, pinned
+from remit.observe.execution import usage_of
 from remit.orchestrate import reports
 from remit.orchestrate.fork import fork
-from remit.orchestrate.offspring import child_manifest, spent_by
-from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.offspring import spent_by
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
+from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code
 from remit.testing.script import Breaks, Model, Reply, Stops, Tool
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class Hands:
         self._told[live.run_id] = told + 1
         parent = pinned(state).parent
         assert parent is not None
-        report = reports.ChildSaid(parent.command_id, state.ending, world.text(state.answer), spent_by(state))
+        how = (state.error, state.message, usage_of(state))
+        report = reports.ChildSaid(parent.command_id, state.ending, world.text(state.answer), spent_by(state), *how)
         is_lost = world.chance.random() < world.faults.lost_child
         world.later(lambda: world.deliver(parent.run_id, report), after_ms=GIVE_UP_MS if is_lost else 0)
 
@@ -187,16 +189,22 @@ class Hands:
         self._report(run_id, report)
 
     async def _call_code(self, run_id: str, command: commands.CallCode) -> None:
-        text = self._world.text(command.input)
-        report: Report
+        world = self._world
+        if is_of_a_pattern(command):
+            trouble = world.faults.tool_failure / 2
+            self._report(run_id, said_by_code(self._state(run_id), command, world.text, world.chance, trouble))
+        else:
+            self._report(run_id, self._validated(command))
+
+    def _validated(self, command: commands.CallCode) -> Report:
         try:
-            report = arrivals.CodeReturned(command.id, problems=tuple(self._validators[command.name](text)))
+            problems = tuple(self._validators[command.name](self._world.text(command.input)))
         except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
-            report = arrivals.CodeFailed(command.id, str(error))
-        self._report(run_id, report)
+            return arrivals.CodeFailed(command.id, str(error))
+        return arrivals.CodeReturned(command.id, problems=problems)
 
     async def _retrieve(self, run_id: str, command: commands.Retrieve) -> None:
-        report: Report = reports.ContextSaid(command.id, "evidence")
+        report: Report = reports.ContextSaid(command.id, "evidence", relevance_ppm=800_000)
         if self._world.chance.random() < self._world.faults.tool_failure:
             report = arrivals.ContextFailed(command.id, "nothing to be found")
         self._report(run_id, report)
@@ -244,8 +252,7 @@ class Hands:
         world.later(lambda: world.deliver(run_id, arrivals.ChildLost(command.id)), after_ms=2 * GIVE_UP_MS)
         if world.chance.random() < world.faults.lost_child / 2:
             return
-        manifest = child_manifest(pinned(self._state(run_id)), command, chat_graph(tool_rounds_max=3))
-        await world.start(manifest)
+        await world.start(manifest_of_child(self._state(run_id), command, world.text))
 
     async def _cancel(self, run_id: str, command: commands.CancelCommand) -> None:
         """Only a child hears of it: whatever else was under way reports late, and nobody listens."""

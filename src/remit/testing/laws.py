@@ -18,6 +18,11 @@ from remit.testing.laws_of_effects import (
     success_is_earned,
     what_is_committed_really_happened,
 )
+from remit.testing.laws_of_plans import (
+    no_finished_step_is_done_again,
+    replicas_stay_within_their_parent,
+    the_answer_is_the_winners,
+)
 from remit.testing.laws_of_runs import (
     a_paused_run_orders_nothing,
     an_ended_run_holds_nothing,
@@ -67,6 +72,9 @@ LAWS: Mapping[str, Law] = MappingProxyType(
             calls_are_told_as_they_came,
             children_inherit_the_deadline,
             an_ended_run_holds_nothing,
+            no_finished_step_is_done_again,
+            the_answer_is_the_winners,
+            replicas_stay_within_their_parent,
         )
     }
 )

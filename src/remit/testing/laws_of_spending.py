@@ -61,8 +61,12 @@ def leases_hold(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
 
 
 def children_inherit_the_deadline(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """A child's deadline is its parent's, as it stands when the child is started."""
+    """A child's deadline is its parent's, as it stands when the child is started, or sooner where its node says so."""
+    timeouts = {node.name: node.timeout_ms for node in pinned(run.state).graph.nodes if node.timeout_ms}
     for turn, deadline in deadlines_of(run):
         for command in turn.decisions:
-            if isinstance(command, StartChild) and command.deadline_at_ms != deadline:
-                yield f"turn {turn.seq} gives a child the deadline {command.deadline_at_ms} and has {deadline} itself"
+            if not isinstance(command, StartChild):
+                continue
+            expected = min(deadline, turn.at_ms + timeouts.get(command.node, deadline))
+            if command.deadline_at_ms != expected:
+                yield f"turn {turn.seq} gives a child the deadline {command.deadline_at_ms} in place of {expected}"

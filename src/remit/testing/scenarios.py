@@ -8,7 +8,7 @@ from remit.core.budget import FIELDS, Budget
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.failure import ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction, TaskClass
-from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind
+from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, graph_version
 from remit.core.inference import ModelInfo, ModelResult, Price
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import Message, user_message
@@ -17,6 +17,7 @@ from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolD
 from remit.core.usage import TokenUsage
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.faults import WEATHER, Faults
+from remit.testing.pattern_scenarios import fickle, plan_request, random_plan, random_vote, vote_request
 from remit.testing.script import Breaks, Reply, Stops, Tool
 from remit.testing.world import SimulatedWorld
 
@@ -49,6 +50,8 @@ TOOLS: tuple[ToolDefinition, ...] = (
     ),
     ToolDefinition("ask_child", "delegate", PARAMETERS, effect=Effect.NONE, delegates=True, lease=LEASE),
 )
+# Every third world plays a vote or a plan; the others are one conversation each.
+PATTERN_EVERY = 3
 MODEL = ModelInfo("scripted", 100_000, Price(1_000_000, 2_000_000))
 
 _HOSTILE_TEXTS = (
@@ -102,16 +105,31 @@ def random_person(chance: Random) -> Reply:
 def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
     """A world with one random run in it, played to its end. Without faults of its own it gets those of some weather."""
     chance = Random(f"scenario {seed}")
+    is_pattern = seed % PATTERN_EVERY == PATTERN_EVERY - 1
     world = SimulatedWorld(
-        model=hostile_model,
+        model=fickle(hostile_model) if is_pattern else hostile_model,
         tools=tools(),
         person=random_person,
         validators={"polite": lambda text: [] if "owned" not in text else ["this is not polite"], "broken": _broken},
         faults=chance.choice(WEATHER) if faults is None else faults,
         seed=seed,
     )
-    world.finish(random_manifest(chance, f"run{seed}"))
+    world.finish((random_pattern if is_pattern else random_manifest)(chance, f"run{seed}"))
     return world
+
+
+def random_pattern(chance: Random, run_id: str) -> Manifest:
+    """A vote or a plan, under whatever else the chance gives it."""
+    manifest = random_manifest(chance, run_id)
+    is_vote = chance.random() < 0.5
+    graph = random_vote(chance, RESULT) if is_vote else random_plan(chance, RESULT, TOOLS)
+    return replace(
+        manifest,
+        graph=graph,
+        versions=replace(manifest.versions, graph=graph_version(graph)),
+        request=vote_request(RESULT) if is_vote else plan_request(),
+        goal=_judged(chance) if chance.random() < 0.2 else manifest.goal,
+    )
 
 
 def random_manifest(chance: Random, run_id: str) -> Manifest:
@@ -244,6 +262,11 @@ def _request(chance: Random) -> SystemRequest:
         tools=() if chance.random() < 0.85 else ("look", "write"),
         tool_choice=ToolChoice(mode, "look" if mode is ToolChoiceMode.FUNCTION else ""),
     )
+
+
+def _judged(chance: Random) -> Goal:
+    """A goal that a model judges, in a run of its own."""
+    return Goal("be kind", (Criterion("kind", judge="Is it kind?", only_warns=chance.random() < 0.3),))
 
 
 def _goal(chance: Random) -> Goal | None:

@@ -29,10 +29,14 @@ ANSWER_CHARS_MAX = 2_000_000
 
 
 class Report(Record):
-    """What came of judging: the names of the rules that passed, and every breach of the others."""
+    """What came of judging: the names of the rules that passed, and every breach of the others.
+
+    It is final when a rule is broken for which another attempt is not worth it.
+    """
 
     passed: tuple[str, ...] = ()
     breaches: tuple[Breach, ...] = ()
+    is_final: bool = False
 
     @property
     def is_passed(self) -> bool:
@@ -70,16 +74,13 @@ class Rules:
             breaches += found
             if not found:
                 passed.append(compiled.rule.name)
-        return Report(tuple(passed), tuple(breaches))
+        final = self.rule_set.retry.final_rules
+        is_final = any(breach.rule in final for breach in breaches if breach.severity is Severity.BLOCK)
+        return Report(tuple(passed), tuple(breaches), is_final)
 
-    def validator(self) -> Callable[[str], tuple[str, ...] | None]:
-        """The rules as named code of a run: the problems of a text, or None when it may stand."""
-
-        def problems_of(text: str) -> tuple[str, ...] | None:
-            blocking = self.check(text).blocking
-            return tuple(breach_text(breach) for breach in blocking) or None
-
-        return problems_of
+    def validator(self) -> Callable[[str], Report]:
+        """The rules as named code of a run: what they say of a text, counted."""
+        return self.check
 
 
 class _Compiled:

@@ -84,8 +84,8 @@ def with_verdict(report: Report, check: SemanticCheck, said: str | None) -> Repo
     """The report with what came of one more check."""
     breaches = verdict_of(check, said)
     if breaches:
-        return Report(report.passed, (*report.breaches, *breaches))
-    return Report((*report.passed, check.name), report.breaches)
+        return Report(report.passed, (*report.breaches, *breaches), report.is_final)
+    return Report((*report.passed, check.name), report.breaches, report.is_final)
 
 
 def _read(said: str) -> Any:

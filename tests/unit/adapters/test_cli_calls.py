@@ -94,6 +94,16 @@ def test_a_run_beneath_is_told_like_a_call() -> None:
     assert said(teller, ChildEnded("1.2", Ending.SUCCESS, "done")) == ["  <- helper ended as SUCCESS: done"]
 
 
+def test_a_run_beneath_that_failed_says_why_and_one_that_a_node_declares_has_its_name() -> None:
+    teller = CallTeller()
+    said(teller, NOTHING, StartChild("1.2", "r.1.2", "do it", (), 1, 0, (), node="replica"))
+    ended = ChildEnded(
+        "1.2", Ending.UNAVAILABLE_DEP, "", error=ErrorCode.INFERENCE_ENGINE_ERROR, message="it fell \x1b[2J"
+    )
+    assert said(teller, ended) == ["  !! replica ended as INFERENCE_ENGINE_ERROR: it fell \\x1b[2J"]
+    assert said(teller, ChildEnded("1.2", Ending.TIMEOUT, "so far")) == ["  !! replica ended as TIMEOUT: so far"]
+
+
 def test_a_model_that_is_asked_again_and_an_answer_that_fails_are_told() -> None:
     retried = RetryPlanned("0.1", 2, ErrorCode.INFERENCE_ENGINE_ERROR)
     assert said(CallTeller(), NOTHING, retried, CheckFailed(("too long", "no"))) == [

@@ -82,3 +82,78 @@ def test_schemas_inside_schemas_are_bounded_and_the_given_one_is_not_touched() -
     assert found["properties"]["c"]["items"] == found["additionalProperties"] == found["$defs"]["d"] == limited
     assert text == {"type": "string"}
     assert "maxProperties" not in schema
+
+
+def member(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+TEXT: dict[str, Any] = {"type": "string", "maxLength": 3}
+A_AND_B: dict[str, Any] = {
+    "type": ["object"],
+    "properties": {"a": TEXT, "b": TEXT},
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
+TOGETHER: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"allOf": [member(a=TEXT), member(b=TEXT)]}, A_AND_B),
+    ({**member(a=TEXT), "allOf": [member(b=TEXT)], "title": "Both"}, {**A_AND_B, "title": "Both"}),
+    (
+        {**member(a=TEXT), "oneOf": [member(b=TEXT), {"maxProperties": 1}]},
+        {
+            "anyOf": [
+                A_AND_B,
+                {**A_AND_B, "properties": {"a": TEXT}, "required": ["a"], "maxProperties": 1},
+            ]
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "expected"), TOGETHER)
+def test_what_must_hold_together_is_closed_as_one(schema: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert bounded(schema) == expected
+
+
+def test_a_definition_that_others_extend_forbids_nothing_of_theirs() -> None:
+    schema = {"$ref": "#/$defs/base", **member(b=TEXT), "$defs": {"base": member(a=TEXT)}}
+    found = bounded(schema)
+    assert set(found["properties"]) == {"a", "b"}
+    assert found["additionalProperties"] is False
+    assert found["$defs"]["base"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    "ways",
+    [
+        # Two patterns cannot be one, and no value fits the second.
+        [{"type": "string", "pattern": "^a"}, {"pattern": "b$"}],
+        [{"type": "object", "properties": {"a": {}}}, False],
+    ],
+)
+def test_what_cannot_be_joined_without_loss_stays_as_it_is(ways: list[Any]) -> None:
+    schema: dict[str, Any] = {"allOf": ways, "$defs": {"text": {"type": "string"}}}
+    found = bounded(schema)
+    assert found["allOf"] == ways
+    assert found["$defs"]["text"]["maxLength"] == TEXT_CHARS_BOUND
+
+
+def test_what_others_refer_to_stays_where_it_is() -> None:
+    schema: dict[str, Any] = {
+        "allOf": [member(a=TEXT), member(b={"$ref": "#/allOf/0/properties/a"})],
+        "$defs": {"none": True},
+    }
+    assert bounded(schema) == schema
+
+
+def test_an_object_that_must_fit_itself_and_more_is_joined_once() -> None:
+    again: dict[str, Any] = {"allOf": [{"$ref": "#"}, {"required": ["x"]}]}
+    found = bounded({"type": "object", "properties": {"x": TEXT, "next": again}})
+    assert found["properties"]["next"]["required"] == ["x"]
+    assert found["properties"]["next"]["properties"]["next"] == again
+
+
+def test_a_schema_that_grows_without_end_is_left_alone() -> None:
+    names = {name: {"allOf": [{"$ref": "#"}, {"$ref": "#"}]} for name in "abcdefgh"}
+    schema = {"allOf": [{"properties": names}, {"properties": names}]}
+    assert bounded(schema)["properties"].keys() == names.keys()

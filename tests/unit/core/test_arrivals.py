@@ -60,5 +60,6 @@ def test_an_answer_carries_words_thoughts_calls_and_its_cost() -> None:
         "offered",
         "repairs",
         "raw",
+        "model",
     )
     assert ModelAnswered.__struct_fields__ == fields

@@ -9,13 +9,15 @@ from remit.core.failure import ErrorCode
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import assistant_message, user_message
 from remit.core.record import replace
-from remit.core.tools import ToolCall
+from remit.core.tools import ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.inference import anthropic_answer
 from remit.inference.anthropic_answer import Answer, usage_of
+from remit.inference.counting import OVERHEAD_TOKENS
 from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.openai_answer import ServerFailed
 from remit.inference.openai_faults import BLOT, Place
+from remit.inference.speech import mixed_speech
 
 KEY = "sk-ant-very-secret-0123456789"
 INFO = ModelInfo("anthropic:tiny", 1000)
@@ -119,7 +121,6 @@ def test_what_was_kept_in_a_cache_is_part_of_the_prompt() -> None:
     [
         {},
         {"output_tokens": 3},
-        {"input_tokens": 3},
         {"input_tokens": -1, "output_tokens": 3},
         {"input_tokens": True, "output_tokens": 3},
         {"input_tokens": 3, "output_tokens": 2**40},
@@ -129,6 +130,10 @@ def test_what_was_kept_in_a_cache_is_part_of_the_prompt() -> None:
 )
 def test_usage_that_makes_no_sense_counts_as_not_reported(figures: dict[str, Any]) -> None:
     assert usage_of(figures, window=9) == TokenUsage()
+
+
+def test_a_prompt_that_was_counted_stays_counted_where_the_output_was_not() -> None:
+    assert usage_of({"input_tokens": 3}, window=9) == TokenUsage(3, 0, 0, 3, 9)
 
 
 def test_nobody_thinks_more_than_was_written() -> None:
@@ -216,7 +221,9 @@ def test_what_nobody_knows_is_passed_over() -> None:
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": "none"},
     )
-    assert (result.content, result.usage.total_tokens) == ("Hi", 8)
+    assert (result.content, result.usage.prompt_tokens) == ("Hi", 7)
+    # What the first event says of the output was said before there was any.
+    assert result.usage.output_tokens == len("Hi") + OVERHEAD_TOKENS
 
 
 def test_a_failure_that_the_server_announces_is_passed_to_whoever_knows_it() -> None:
@@ -255,3 +262,40 @@ def test_a_key_that_the_server_repeats_stands_nowhere() -> None:
     assert result.reasoning == BLOT
     assert result.tool_calls[0].arguments == {"key": BLOT}
     assert KEY not in "".join(repr(chunk) for chunk in chunks)
+
+
+def test_an_answer_that_nobody_counted_is_counted_by_its_bytes() -> None:
+    silent = {"type": "message_start", "message": {}}
+    result, _ = heard(silent, text("Hi"), {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, STOP)
+    prompt, said = len("hello") + OVERHEAD_TOKENS, len("Hi") + OVERHEAD_TOKENS
+    assert result.usage == TokenUsage(prompt, 0, said, prompt + said, 1000, 5)
+
+
+def test_half_a_usage_of_a_fault_says_that_nobody_knows_what_it_cost() -> None:
+    failed = fault(START, text("Hi"), ends("refusal", output_tokens=0), STOP)
+    assert (failed.usage.prompt_tokens, failed.was_cut) == (7, True)
+
+
+WRITTEN = '<tool_call>{"name": "look_up", "arguments": {}}</tool_call>'
+OFFERING = replace(HELLO, tools=(ToolDefinition("look_up", "", {"type": "object"}),))
+
+
+def aloud(*events: Any) -> tuple[ModelResult, str]:
+    """What is heard of a server whose model writes thoughts and calls into its text."""
+    answer = Answer(OFFERING, INFO, Place("tiny", "http://host"), mixed_speech(OFFERING, str))
+    chunks = [answer.take(json.dumps(event).encode()) for event in events]
+    return answer.result(5), "".join(chunk.text for chunk in chunks if chunk is not None)
+
+
+@pytest.mark.parametrize("reason", ["end_turn", "max_tokens"])
+def test_thoughts_and_calls_that_were_written_into_the_text_are_set_apart(reason: str) -> None:
+    pieces = [text(piece) for piece in ("<think>h", "m</think>So:\n", WRITTEN[:7], WRITTEN[7:])]
+    result, said = aloud(START, *pieces, ends(reason), STOP)
+    assert (result.content, result.reasoning, said) == ("So:\n", "hm", "So:\n")
+    assert (result.tool_calls, result.finish_reason) == ((ToolCall("call-1-1", "look_up", {}),), FinishReason.TOOL)
+
+
+def test_calls_in_blocks_win_over_those_in_the_text() -> None:
+    block = begins(1, type="tool_use", id="toolu_1", name="look_up", input={"a": 1})
+    result, said = aloud(START, text(WRITTEN), block, ends("tool_use"), STOP)
+    assert (result.tool_calls, said) == ((ToolCall("toolu_1", "look_up", {"a": 1}),), WRITTEN)

@@ -49,7 +49,7 @@ def test_what_is_written_back_opens_the_same_again_whatever_the_settings_are(res
     assert read_place(written, url_default="https://other.example") == place
 
 
-@pytest.mark.parametrize("rest", ["?window=5", "m?url=ftp://x", "m?window=0", 'it\'s "m"?price=1'])
+@pytest.mark.parametrize("rest", ["?window=5", "m?url=ftp://x", "m?window=0", 'it\'s "m"?price=1', "m?schemas=strict"])
 def test_what_cannot_be_opened_is_refused_in_the_name_of_this_kind(rest: str) -> None:
     message = refusal(rest)
     assert "anthropic:" in message.split(";")[0]

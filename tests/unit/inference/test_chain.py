@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.inference import SERVED_CALLS_AT_ONCE, TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.messages import user_message
 from remit.core.usage import TokenUsage
-from remit.inference.chain import MEMBERS_MAX, REST_S, ChainEngine
-from remit.inference.engine import EngineFault, StreamChunk, StreamHandler
+from remit.inference.chain import MEMBERS_MAX, REST_S, ChainEngine, Ear
+from remit.inference.engine import Engine, EngineFault, StreamChunk, StreamHandler
 from remit.inference.scripted import ScriptedEngine
 from remit.inference.specs import EngineSettings, engine_source, engine_spec, open_engine
 
@@ -24,8 +24,11 @@ FREE = Price(0, 0)
 class Member:
     """An engine that fails as it is told, and answers with its name afterwards."""
 
-    def __init__(self, name: str, *faults: EngineFault, info: ModelInfo | None = None) -> None:
+    def __init__(
+        self, name: str, *faults: EngineFault, info: ModelInfo | None = None, signs: str | None = None
+    ) -> None:
         self._info = info or ModelInfo(name, 100, FREE)
+        self._signs = self._info.name if signs is None else signs
         self._faults = list(faults)
         self.asked = 0
 
@@ -35,7 +38,7 @@ class Member:
             raise self._faults.pop(0)
         if on_chunk is not None:
             on_chunk(StreamChunk(self._info.name))
-        return ModelResult(self._info.name, model=self._info.name)
+        return ModelResult(self._info.name, model=self._signs)
 
     def model_info(self) -> ModelInfo:
         return self._info
@@ -157,11 +160,37 @@ def test_a_price_that_nobody_knows_of_one_is_unknown_of_all() -> None:
     assert chain.model_info().price is None
 
 
-def test_members_that_call_by_grammar_make_a_chain_of_their_own() -> None:
-    by_grammar = [ModelInfo(name, 100, FREE, calls_by_grammar=True) for name in ("a", "b")]
-    assert ChainEngine([Member("", info=info) for info in by_grammar]).model_info().calls_by_grammar
-    message = refusal(ModelInfo("served", 100, FREE), by_grammar[0])
-    assert "'a' calls tools by a grammar and 'served' does not; name models of one kind" in message
+def test_members_may_be_of_different_kinds_and_the_weakest_says_what_is_reserved() -> None:
+    small = ModelInfo("small", 300, FREE, calls_by_grammar=True, template_tokens=7)
+    served = ModelInfo("served", 500, Price(3, 4), template_tokens=9)
+    for members in ([served, small], [small, served]):
+        chain = ChainEngine([Member("", info=info) for info in members])
+        name = "|".join(info.name for info in members)
+        assert chain.model_info() == ModelInfo(name, 300, Price(3, 4), calls_by_grammar=True, template_tokens=9)
+    assert not ChainEngine([Member("a"), Member("b")]).model_info().calls_by_grammar
+
+
+def test_each_member_is_asked_in_the_way_that_suits_it() -> None:
+    first, second = Member("a", failing()), Member("b")
+    asked: list[str] = []
+    heard: list[StreamChunk] = []
+
+    async def ask(member: Engine, ear: Ear) -> ModelResult:
+        asked.append(member.model_info().name)
+        return await member.infer(HELLO, ear.before(heard.append))
+
+    result = asyncio.run(ChainEngine([first, second]).first_served(ask))
+    assert (asked, result.model, heard) == (["a", "b"], "b", [StreamChunk("b")])
+
+
+def test_an_answer_that_is_not_signed_is_signed_with_the_name_of_the_member() -> None:
+    assert answers(ChainEngine([Member("a", failing()), Member("b", signs="")])) == ["b"]
+
+
+def test_an_answer_of_a_chain_within_a_chain_is_signed_by_who_gave_it() -> None:
+    inner = ChainEngine([Member("b", failing()), Member("c")])
+    chain = ChainEngine([Member("a", failing()), inner])
+    assert (chain.model_info().name, answers(chain)) == ("a|b|c", ["c"])
 
 
 @pytest.mark.parametrize("count", [0, 1, MEMBERS_MAX + 1])
@@ -179,7 +208,10 @@ def test_a_spec_with_a_bar_opens_a_chain_and_the_chains_spec_the_same_again(tmp_
     spec = "openai:a?price=1/2&url=http://127.0.0.1:1/v1&rpm=60 | ollama:b|anthropic:c?url=http://127.0.0.1:2"
     chain = open_engine(spec, base=tmp_path)
     assert isinstance(chain, ChainEngine)
-    assert chain.model_info() == ModelInfo("openai:a|ollama:b|anthropic:c", 8192, Price(1_000_000, 2_000_000))
+    price = Price(1_000_000, 2_000_000)
+    name = "openai:a|ollama:b|anthropic:c"
+    info = ModelInfo(name, 8192, price, template_tokens=TEMPLATE_TOKENS_MAX, calls_at_once=SERVED_CALLS_AT_ONCE)
+    assert chain.model_info() == info
     assert engine_spec(chain) == (
         "openai:a?url=http://127.0.0.1:1/v1&price=1/2&rpm=60&breaker=5/30"
         "|ollama:b?url=http://127.0.0.1:11434/v1"

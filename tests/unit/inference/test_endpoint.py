@@ -17,6 +17,7 @@ from remit.inference.breaker import Breaker
 from remit.inference.endpoint import Endpoints, Gate, LimitedEngine
 from remit.inference.engine import EngineFault, StreamHandler
 from remit.inference.limits import Limits
+from remit.inference.scripted import ScriptedEngine
 from remit.inference.specs import EngineSettings, engine_spec, open_engine
 
 HELLO = ModelRequest((user_message("hello"),))
@@ -421,3 +422,10 @@ def test_all_engines_of_a_process_share_the_limits_of_a_url(tmp_path: Path) -> N
         return await open_engine(spec, base=tmp_path).infer(HELLO)
 
     asyncio.run(scenario(ask))
+
+
+def test_a_limited_model_is_asked_no_more_at_once_than_its_endpoint_may_be() -> None:
+    engine = ScriptedEngine([{"text": "yes"}], calls_at_once=8)
+    spec = "openai:a?url=http://127.0.0.1:1/v1"
+    assert LimitedEngine(engine, spec, Limits(concurrency=2), Endpoints()).model_info().calls_at_once == 2
+    assert LimitedEngine(engine, spec, Limits(), Endpoints()).model_info().calls_at_once == 8

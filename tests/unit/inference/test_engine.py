@@ -1,10 +1,14 @@
 """What an engine may fail with."""
 
+from pathlib import Path
+
 import pytest
 
 from remit.core.failure import CATEGORIES, ErrorCode, FailureCategory, InvariantBroken
 from remit.core.usage import TokenUsage
-from remit.inference.engine import ENGINE_FAULT_MISCODED, INFERENCE_CODES, EngineFault, StreamChunk
+from remit.inference.engine import ENGINE_FAULT_MISCODED, INFERENCE_CODES, EngineFault, StreamChunk, strict_judge
+from remit.inference.scripted import ScriptedEngine
+from remit.inference.specs import EngineSettings, open_engine
 
 
 def test_an_engine_has_the_four_codes_of_inference() -> None:
@@ -37,3 +41,28 @@ def test_a_code_that_is_not_of_inference_is_a_bug(code: ErrorCode) -> None:
 
 def test_a_piece_of_an_answer_is_text_or_reasoning() -> None:
     assert StreamChunk("word") == StreamChunk(text="word", reasoning="")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "openai:m",
+        "openai:m?rpm=60",
+        "openai:m?url=http://127.0.0.1:1/v1&schemas=strict",
+        "vllm:m?schemas=strict",
+        "ollama:m?schemas=strict&concurrency=2",
+    ],
+)
+def test_who_demands_strict_mode_judges_schemas_through_whatever_stands_before_it(spec: str) -> None:
+    judge = strict_judge(open_engine(spec, base=Path("/"), settings=EngineSettings(openai_api_key="k" * 20)))
+    assert judge is not None
+    closed = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    assert (judge(closed), judge({"type": "object"})) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "spec", ["openai:m?url=http://127.0.0.1:1/v1", "vllm:m?rpm=60", "anthropic:m?url=http://[::1]:1"]
+)
+def test_most_servers_take_schemas_as_they_are(spec: str) -> None:
+    assert strict_judge(open_engine(spec, base=Path("/"))) is None
+    assert strict_judge(ScriptedEngine([{"text": "hi"}])) is None

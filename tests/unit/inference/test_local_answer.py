@@ -47,6 +47,24 @@ def test_pieces_are_passed_on_and_joined() -> None:
     assert passed_on == [StreamChunk("", "hm"), StreamChunk("he"), StreamChunk("llo")]
 
 
+def test_a_thought_aloud_is_heard_as_one_unless_a_shape_is_kept() -> None:
+    pieces = [piece(text) for text in ("<thi", "nk>h", "m</think>\nhel", "lo <")]
+    for is_constrained, said in ((False, ("hello <", "hm")), (True, ("<think>hm</think>\nhello <", ""))):
+        answer, passed_on = an_answer(is_constrained=is_constrained)
+        for event in (PROGRESS, *pieces, piece(finish="stop"), USED):
+            answer.hear(event)
+        result = answer.result("m")
+        assert (result.content, result.reasoning) == said
+        assert "".join(chunk.text for chunk in passed_on) == result.content
+
+
+def test_what_was_held_back_is_heard_in_the_end() -> None:
+    answer, passed_on = an_answer()
+    for event in (PROGRESS, piece("<thi"), piece(finish="stop"), USED):
+        answer.hear(event)
+    assert (answer.result("m").content, passed_on) == ("<thi", [StreamChunk("<thi")])
+
+
 def test_an_answer_that_was_cut_is_told_by_its_usage() -> None:
     answer, _ = an_answer(tokens_max=2)
     for event in (PROGRESS, piece("he"), piece(finish="length"), USED):

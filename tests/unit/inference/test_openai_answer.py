@@ -10,12 +10,14 @@ from remit.core.failure import ErrorCode
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import assistant_message, user_message
 from remit.core.record import replace
-from remit.core.tools import ToolCall
+from remit.core.tools import ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.inference import openai_answer
+from remit.inference.counting import OVERHEAD_TOKENS
 from remit.inference.engine import EngineFault, StreamChunk
 from remit.inference.openai_answer import FIGURE_MAX, RAN_OUT, STOPPED, Answer, ServerFailed, usage_of
 from remit.inference.openai_faults import BLOT, SECRET_CHARS_MIN, Place
+from remit.inference.speech import Speech, mixed_speech
 
 REACHES = [FinishReason]
 
@@ -23,6 +25,7 @@ PLAIN = ModelRequest((user_message("hello"),))
 INFO = ModelInfo("openai:tiny", 1000)
 KEY = "sk-very-secret-0123456789"
 PLACE = Place("tiny", "http://127.0.0.1:1/v1")
+SECRETIVE = Place("tiny", "http://127.0.0.1:1/v1", KEY)
 USAGE = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
 USED = TokenUsage(5, 0, 2, 7, 1000, 9)
 
@@ -31,8 +34,10 @@ def delta(value: Any, reason: str | None = None, **more: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": value, "finish_reason": reason, **more}]}
 
 
-def answer(*events: Any, request: ModelRequest = PLAIN, place: Place = PLACE) -> tuple[ModelResult, list[StreamChunk]]:
-    taking = Answer(request, INFO, place)
+def answer(
+    *events: Any, request: ModelRequest = PLAIN, place: Place = PLACE, speech: Speech | None = None
+) -> tuple[ModelResult, list[StreamChunk]]:
+    taking = Answer(request, INFO, place, speech)
     chunks = [taking.take(json.dumps(event).encode()) for event in events]
     return taking.result(9), [chunk for chunk in chunks if chunk is not None]
 
@@ -64,6 +69,79 @@ def test_texts_and_thoughts_are_joined_and_heard() -> None:
     ]
 
 
+def test_once_reasoning_content_was_heard_reasoning_is_not() -> None:
+    result, chunks = answer(
+        delta({"reasoning": "a", "reasoning_content": None}),
+        delta({"reasoning": "x", "reasoning_content": "b"}),
+        delta({"reasoning": "x", "reasoning_content": ""}),
+        delta({"reasoning_content": "c"}),
+        delta({"content": "Hello", "reasoning": "x"}, "stop"),
+    )
+    assert (result.content, result.reasoning) == ("Hello", "abc")
+    assert "".join(chunk.reasoning for chunk in chunks) == "abc"
+
+
+def test_a_text_in_parts_is_said_and_thought_by_their_types() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "h"}, "?", {"type": "text", "text": "m"}]}
+    result, _ = answer(
+        delta({"content": [thinking, {"type": "text", "text": "Hel"}, {"type": "picture"}]}),
+        delta({"content": [{"type": "thinking", "thinking": "!"}, {"type": "text", "text": "lo"}]}, "stop"),
+    )
+    assert (result.content, result.reasoning) == ("Hello", "hm!")
+
+
+OFFERING = replace(PLAIN, tools=(ToolDefinition("look_up", "", {"type": "object"}),))
+WRITTEN = '<tool_call>{"name": "look_up", "arguments": {"word": "tea"}}</tool_call>'
+
+
+def mixed(*events: Any, request: ModelRequest = OFFERING) -> tuple[ModelResult, list[StreamChunk]]:
+    """An answer of a server that may pass on what its model wrote."""
+    return answer(*events, request=request, speech=mixed_speech(request, PLACE.blotted))
+
+
+def test_thoughts_and_calls_that_were_written_into_the_text_are_set_apart() -> None:
+    text = f"<think>hm</think>Let me see.\n{WRITTEN}"
+    for pieces in ([text], list(text)):
+        result, chunks = mixed(*[delta({"content": piece}) for piece in pieces], delta({}, "stop"), USAGE)
+        call = ToolCall("call-1-1", "look_up", {"word": "tea"})
+        assert result == ModelResult("Let me see.\n", "hm", (call,), USED, FinishReason.TOOL, "openai:tiny")
+        assert "".join(chunk.text for chunk in chunks) == result.content
+        assert "".join(chunk.reasoning for chunk in chunks) == result.reasoning
+
+
+def test_what_was_held_back_is_heard_with_the_reason_why_the_model_stopped() -> None:
+    result, chunks = mixed(delta({"content": "<thi"}), delta({"content": ""}, "stop"))
+    assert (result.content, chunks) == ("<thi", [StreamChunk("<thi")])
+
+
+def test_calls_that_a_server_tells_in_its_own_way_win_over_those_in_the_text() -> None:
+    call = {"index": 0, "id": "7", "function": {"name": "look_up", "arguments": "{}"}}
+    result, chunks = mixed(delta({"content": WRITTEN}), delta({"tool_calls": [call]}), delta({}, "tool_calls"))
+    assert (result.content, result.tool_calls) == (WRITTEN, (ToolCall("7", "look_up", {}),))
+    assert chunks == [StreamChunk(WRITTEN)]
+
+
+def test_written_calls_that_ran_into_the_limit_count_when_they_are_whole_and_are_words_when_not() -> None:
+    result, _ = mixed(delta({"content": WRITTEN}, "length"))
+    assert result.finish_reason is FinishReason.TOOL
+    result, _ = mixed(delta({"content": WRITTEN[:-15]}, "length"))
+    assert (result.content, result.tool_calls) == (WRITTEN[:-15], ())
+
+
+def test_the_vendors_text_is_only_text() -> None:
+    text = f"<think>hm</think>{WRITTEN}"
+    result, _ = answer(delta({"content": text}, "stop"), request=OFFERING)
+    assert (result.content, result.reasoning, result.tool_calls) == (text, "", ())
+
+
+def test_a_key_in_a_written_call_is_blotted_out_even_across_two_pieces() -> None:
+    speech = mixed_speech(OFFERING, SECRETIVE.blotted)
+    pieces = WRITTEN.replace("tea", KEY).partition(KEY[:9])
+    events = [delta({"content": piece}) for piece in (pieces[0] + pieces[1], pieces[2])]
+    result, _ = answer(*events, delta({}, "stop"), request=OFFERING, place=SECRETIVE, speech=speech)
+    assert result.tool_calls == (ToolCall("call-1-1", "look_up", {"word": BLOT}),)
+
+
 def test_calls_end_an_answer_as_a_proposal_whatever_the_server_calls_it() -> None:
     call = {"index": 0, "function": {"name": "look_up", "arguments": "{}"}}
     before = ModelRequest((user_message("a"), assistant_message("b"), user_message("c")))
@@ -72,9 +150,6 @@ def test_calls_end_an_answer_as_a_proposal_whatever_the_server_calls_it() -> Non
         assert result.finish_reason is FinishReason.TOOL
         assert result.tool_calls == (ToolCall("call-2-1", "look_up", {}),)
         assert chunks == [StreamChunk("Wait.")]
-
-
-SECRETIVE = Place("tiny", "http://127.0.0.1:1/v1", KEY)
 
 
 def test_a_server_that_repeats_the_key_is_not_quoted_in_the_answer() -> None:
@@ -138,9 +213,30 @@ def test_events_about_something_else_add_nothing(event: dict[str, Any]) -> None:
     assert (result.content, len(chunks)) == ("Hello", 1)
 
 
-def test_an_answer_without_usage_counts_nothing() -> None:
-    result, _ = answer(delta({"content": "Hello"}), delta({}, "stop"))
-    assert result.usage == TokenUsage(duration_ms=9)
+@pytest.mark.parametrize(
+    "reported",
+    [None, {}, {"prompt_tokens": -1}, {"prompt_tokens": 0, "completion_tokens": 0}, {"completion_tokens": 2}],
+)
+def test_an_answer_whose_server_counted_nothing_is_counted_by_its_bytes(reported: object) -> None:
+    result, _ = answer({**delta({"content": "Hällo", "reasoning": "hm"}), "usage": reported}, delta({}, "stop"))
+    prompt, said = len("hello") + OVERHEAD_TOKENS, len("Hällo".encode()) + OVERHEAD_TOKENS
+    assert result.usage == TokenUsage(prompt, 2, said, prompt + 2 + said, 1000, 9)
+
+
+def test_half_a_usage_is_filled_in_and_of_a_fault_it_says_nothing() -> None:
+    counted = {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 0}}
+    result, _ = answer(delta({"content": "Hello"}), delta({}, "stop"), counted)
+    assert (result.usage.prompt_tokens, result.usage.output_tokens) == (5, 5 + OVERHEAD_TOKENS)
+    assert fault(delta({"content": "Hello"}), counted).was_cut
+
+
+def test_calls_that_nobody_counted_cost_what_was_allowed() -> None:
+    call = {"index": 0, "id": "1", "function": {"name": "look_up", "arguments": "{}"}}
+    request = replace(PLAIN, max_tokens=400)
+    result, _ = answer(delta({"tool_calls": [call]}), delta({}, "stop"), request=request)
+    assert result.usage.completion_tokens == 400
+    result, _ = answer(delta({"tool_calls": [call]}), delta({}, "stop"))
+    assert result.usage.completion_tokens == len("1look_up{}") + 2 * OVERHEAD_TOKENS
 
 
 def test_the_last_usage_counts() -> None:
@@ -206,7 +302,9 @@ def test_a_silent_answer_that_is_done_is_one() -> None:
         ([1], "a piece is a list"),
         ("x", "a piece is a str"),
         (delta("text"), "a piece holds a str"),
-        (delta({"content": ["a"]}), "its content is a list"),
+        (delta({"content": ["a"]}), "a part of its content is a str"),
+        (delta({"content": {"a": 1}}), "its content is a dict"),
+        (delta({"content": [{"type": "text", "text": 3}]}), "its text is a int"),
         (delta({"reasoning": {"a": 1}}), "its reasoning is a dict"),
         (delta({"tool_calls": "look_up"}), "tool_calls is a str"),
     ],

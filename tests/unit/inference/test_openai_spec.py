@@ -11,6 +11,8 @@ from remit.inference.openai_spec import (
     MODEL_CHARS_MAX,
     PLAIN_HTTP,
     PRICE_USD_MAX,
+    SCHEMAS,
+    STRICT,
     URL_CHARS_MAX,
     VENDOR_URL,
     Endpoint,
@@ -175,6 +177,20 @@ def test_another_machine_without_encryption_is_not_private_unless_the_spec_allow
 @pytest.mark.parametrize("value", ["", "no", "yes", "Allowed"])
 def test_plain_http_is_allowed_by_one_word_alone(value: str) -> None:
     assert f"write {PLAIN_HTTP}={ALLOWED}" in refusal(f"m?{PLAIN_HTTP}={value}")
+
+
+def test_the_vendor_demands_strict_mode_and_another_server_where_its_spec_says_so() -> None:
+    assert read("m").is_strict
+    assert not read("m?url=http://127.0.0.1:1/v1").is_strict
+    gateway = read(f"m?url=https://gateway.example/v1&{SCHEMAS}={STRICT}")
+    assert gateway.is_strict
+    assert gateway.spec == f"openai:m?url=https://gateway.example/v1&{SCHEMAS}={STRICT}"
+    assert read(gateway.spec.removeprefix("openai:")) == gateway
+
+
+@pytest.mark.parametrize("value", ["", "yes", "Strict"])
+def test_strict_mode_is_named_by_one_word_alone(value: str) -> None:
+    assert f"write {SCHEMAS}={STRICT}" in refusal(f"m?{SCHEMAS}={value}")
 
 
 def test_the_largest_window_and_the_largest_price_are_taken() -> None:

@@ -9,7 +9,7 @@ from remit.core.inference import ModelRequest
 from remit.core.messages import assistant_message, system_message, tool_message, user_message
 from remit.core.record import replace
 from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of, is_strict, wire_message, wire_tool
+from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of, wire_message, wire_tool
 
 REACHES = [ToolChoiceMode]
 
@@ -116,22 +116,3 @@ def test_a_schema_and_a_grammar_shape_the_answer_and_the_grammar_wins() -> None:
     }
     both = body(replace(PLAIN, schema=CLOSED, grammar='root ::= "yes"'))
     assert (both["grammar"], "response_format" in both) == ('root ::= "yes"', False)
-
-
-@pytest.mark.parametrize(
-    ("schema", "strict"),
-    [
-        (CLOSED, True),
-        ({"type": "string"}, True),
-        ({"type": "array", "items": CLOSED}, True),
-        ({"anyOf": [CLOSED, {"type": "null"}]}, True),
-        (PARAMETERS, False),
-        ({**CLOSED, "required": []}, False),
-        ({**CLOSED, "properties": 3}, False),
-        ({"type": "object"}, False),
-        ({"anyOf": [CLOSED, PARAMETERS]}, False),
-        ({**CLOSED, "properties": {"a": PARAMETERS}}, False),
-    ],
-)
-def test_the_vendor_is_asked_to_be_strict_only_where_it_can_be(schema: dict[str, Any], strict: bool) -> None:
-    assert is_strict(schema) is strict

@@ -207,3 +207,14 @@ def test_the_example_proposes_only_what_the_tools_beside_it_take() -> None:
             proposed.append(call.name)
     assert proposed == ["lookup_order", "refund"]
     assert "order 42" in result.content
+
+
+def test_a_reply_may_be_for_one_replica_alone() -> None:
+    engine = ScriptedEngine([{"text": "yes"}, {"text": "no", "replica": 2}])
+    said = [play(engine.infer(ModelRequest((user_message("well?"),), replica=replica))).content for replica in (0, 1, 2, 3)]
+    assert said == ["yes", "yes", "no", "yes"]
+
+
+def test_a_script_says_how_many_calls_it_takes_at_once() -> None:
+    assert ScriptedEngine([{"text": "yes"}]).model_info().calls_at_once == 1
+    assert ScriptedEngine([{"text": "yes"}], calls_at_once=4).model_info().calls_at_once == 4

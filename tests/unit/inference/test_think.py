@@ -1,6 +1,5 @@
 """What a model thinks aloud at the beginning of its answer is heard as reasoning, however the text is cut."""
 
-import asyncio
 import time
 from itertools import pairwise
 
@@ -8,13 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.inference import ModelRequest
-from remit.core.messages import user_message
-from remit.inference.engine import StreamChunk
-from remit.inference.scripted import ScriptedEngine
-from remit.inference.think import SPACES_MAX, AloudEngine, Heard, ThinkFilter, split
-
-HELLO = ModelRequest((user_message("hello"),))
+from remit.inference.think import SPACES_MAX, Heard, ThinkFilter
 
 
 def heard(*pieces: str) -> Heard:
@@ -54,7 +47,7 @@ def heard(*pieces: str) -> Heard:
     ],
 )
 def test_a_thought_at_the_beginning_is_told_from_what_is_said(text: str, said: str, thought: str) -> None:
-    assert split(text) == heard(text) == heard(*text) == Heard(said, thought)
+    assert heard(text) == heard(*text) == Heard(said, thought)
 
 
 @given(
@@ -68,7 +61,7 @@ def test_how_a_text_is_cut_changes_nothing(parts: list[str], cuts: list[int]) ->
     text = "".join(parts)
     places = sorted({min(cut, len(text)) for cut in cuts} | {0, len(text)})
     pieces = [text[start:stop] for start, stop in pairwise(places)]
-    assert heard(*pieces) == split(text)
+    assert heard(*pieces) == heard(text)
 
 
 def test_no_more_is_held_back_than_may_become_a_tag() -> None:
@@ -85,25 +78,6 @@ def test_no_more_is_held_back_than_may_become_a_tag() -> None:
 def test_a_text_full_of_tags_takes_no_longer_than_its_length(part: str) -> None:
     text = "<think>" + part * (1_000_000 // len(part))
     began_s = time.monotonic()
-    split(text)
+    heard(text)
     # Quadratic work would take minutes.
     assert time.monotonic() - began_s < 10
-
-
-def test_an_engine_whose_model_thinks_aloud_streams_its_thoughts_as_reasoning() -> None:
-    script = [{"text": "<think>hm</think>Hello", "chunks": ["<thi", "nk>h", "m</think>Hel", "lo"]}]
-    engine = AloudEngine(ScriptedEngine(script))
-    chunks: list[StreamChunk] = []
-    result = asyncio.run(engine.infer(HELLO, chunks.append))
-    assert (result.content, result.reasoning) == ("Hello", "hm")
-    assert [(chunk.text, chunk.reasoning) for chunk in chunks] == [("", "h"), ("Hel", "m"), ("lo", "")]
-    assert asyncio.run(engine.infer(HELLO)) == result
-    assert engine.model_info() == ScriptedEngine(script).model_info()
-
-
-def test_what_was_held_back_is_streamed_in_the_end_and_reasoning_passes_as_it_is() -> None:
-    engine = AloudEngine(ScriptedEngine([{"text": " <", "reasoning": "hm"}]))
-    chunks: list[StreamChunk] = []
-    result = asyncio.run(engine.infer(HELLO, chunks.append))
-    assert "".join(chunk.text for chunk in chunks) == result.content == " <"
-    assert "".join(chunk.reasoning for chunk in chunks) == result.reasoning == "hm"

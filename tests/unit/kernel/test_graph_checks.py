@@ -9,8 +9,10 @@ from remit.core.graph import (
     EXITS,
     TERMINALS,
     Ask,
+    Ballot,
     Edge,
     EndingClass,
+    Feed,
     Graph,
     Node,
     NodeKind,
@@ -20,7 +22,7 @@ from remit.core.graph import (
 )
 from remit.core.lifecycle import LifecycleState
 from remit.core.record import replace
-from remit.kernel.graph import GraphRefused, compile_graph
+from remit.kernel.graph import INNER_DEPTH_MAX, GraphRefused, compile_graph
 from remit.kernel.graph_checks import CHECKS, PROBLEMS_PER_CHECK_MAX, GraphFault, GraphProblem
 from remit.orchestrate.patterns.chat import chat_graph
 
@@ -39,6 +41,11 @@ EDGES = (
 )
 
 
+REPLICA = Node("act", NodeKind.CHILD, visits_max=3)
+# Where a decide node stands in the place of the check.
+VOTED = (*EDGES[:3], Edge("check", "think", "undecided"), Edge("check", "done"))
+
+
 def graph(
     *nodes: Node,
     edges: tuple[Edge, ...] = EDGES,
@@ -49,6 +56,19 @@ def graph(
     """A sound graph in which the given nodes replace those of the same name, or are added."""
     by_name = {node.name: node for node in (THINK, ACT, CHECK, *nodes, *terminals)}
     return Graph("sample", start, tuple(by_name.values()), edges, exits)
+
+
+def voting(ballot: Ballot, *nodes: Node, replica: Node = REPLICA, code: str = "vote:majority") -> Graph:
+    """A sound graph but for its vote, which stands in the place of the check."""
+    vote = Node("check", NodeKind.DECIDE, visits_max=3, code=code, ballot=ballot)
+    return graph(replica, vote, *nodes, edges=VOTED)
+
+
+def nested(depth: int) -> Graph:
+    """So many graphs, each within the next."""
+    inner = None if depth == 1 else nested(depth - 1)
+    child = Node("child", NodeKind.CHILD, inner=inner, visits_max=1)
+    return Graph("nested", "child", (child, *TERMINALS), (Edge("child", "done"),), EXITS)
 
 
 def problems_of(broken: Graph) -> tuple[GraphProblem, ...]:
@@ -79,6 +99,96 @@ BROKEN: dict[str, tuple[Graph, int, GraphFault, tuple[str, ...]]] = {
         graph(changed(ACT, ask=Ask("Be brief."))),
         0,
         GraphFault.ASK_MISPLACED,
+        ("think", "act"),
+    ),
+    "a feed of a kind that nobody knows": (
+        graph(changed(CHECK, feed=Feed("riddle", kind="text"))),
+        0,
+        GraphFault.FEED_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a step that is fed by a node without an output": (
+        graph(changed(CHECK, feed=Feed(source="think"))),
+        0,
+        GraphFault.FEED_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a step that is fed by nobody there is": (
+        graph(changed(CHECK, feed=Feed(source="nobody"))),
+        0,
+        GraphFault.FEED_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a model that is fed": (
+        graph(changed(THINK, feed=Feed(kind="text"))),
+        0,
+        GraphFault.FEED_UNKNOWN,
+        ("think",),
+    ),
+    "a child of whom nobody knows what it gives": (
+        graph(changed(ACT, kind=NodeKind.CHILD, rules=None, feed=Feed(kind="text"))),
+        0,
+        GraphFault.FEED_UNKNOWN,
+        ("think", "act"),
+    ),
+    "a vote that nobody counts": (
+        voting(Ballot("act", 3), code=""),
+        0,
+        GraphFault.BALLOT_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a vote of nobody": (
+        voting(Ballot("act", 0), changed(THINK, visits_max=9), replica=changed(REPLICA, visits_max=0)),
+        0,
+        GraphFault.BALLOT_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a vote among the calls of a tool": (
+        graph(changed(CHECK, kind=NodeKind.DECIDE, code="vote:majority", ballot=Ballot("act", 3)), edges=VOTED),
+        0,
+        GraphFault.BALLOT_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a vote among the children of a node that is not there": (
+        voting(Ballot("nobody", 3)),
+        0,
+        GraphFault.BALLOT_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a vote among fewer children than there will be": (
+        voting(Ballot("act", 2)),
+        0,
+        GraphFault.BALLOT_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a vote among more children than there will be": (
+        voting(Ballot("act", 4), replica=changed(REPLICA, kind=NodeKind.MAP, children=2, visits_max=1)),
+        0,
+        GraphFault.BALLOT_UNKNOWN,
+        ("think", "check"),
+    ),
+    "a tool node with a graph within": (
+        graph(changed(ACT, inner=chat_graph())),
+        0,
+        GraphFault.INNER_MISPLACED,
+        ("think", "act"),
+    ),
+    "a model node that names a model": (
+        graph(changed(THINK, model="another")),
+        0,
+        GraphFault.INNER_MISPLACED,
+        ("think",),
+    ),
+    "an inner graph that may not run": (
+        graph(changed(REPLICA, inner=Graph("inner", "nowhere", TERMINALS, (), EXITS))),
+        0,
+        GraphFault.INNER_REFUSED,
+        ("think", "act"),
+    ),
+    "graphs within graphs beyond the limit": (
+        graph(changed(REPLICA, inner=nested(INNER_DEPTH_MAX + 1))),
+        0,
+        GraphFault.INNER_REFUSED,
         ("think", "act"),
     ),
     "an ask for a call and for a shape": (
@@ -395,6 +505,34 @@ def test_every_fault_is_found_somewhere() -> None:
     found |= {problem.code for problem in problems_of(graph(unknown))}
     found |= {problem.code for problem in problems_of(Graph("loop", "a", (Node("a", NodeKind.MODEL),), ()))}
     assert found == set(GraphFault)
+
+
+def test_a_vote_says_how_many_children_it_counts_and_how_many_there_will_be() -> None:
+    assert "counts 2 replicas and 'act' starts 3" in only_problem(voting(Ballot("act", 2))).message
+    unbounded = voting(Ballot("act", 3), replica=changed(REPLICA, visits_max=0))
+    assert "'act' starts any number" in problems_of(unbounded)[0].message
+
+
+@pytest.mark.parametrize("replica", [REPLICA, changed(REPLICA, kind=NodeKind.MAP, children=3, visits_max=1)])
+def test_a_vote_among_as_many_children_as_there_will_be_is_sound(replica: Node) -> None:
+    assert compile_graph(voting(Ballot("act", 3), replica=replica)).nodes[2].ballot == Ballot("act", 3)
+
+
+def test_graphs_may_be_nested_to_the_limit() -> None:
+    assert compile_graph(graph(changed(REPLICA, inner=nested(INNER_DEPTH_MAX)))).nodes[1].inner is not None
+
+
+def test_graphs_nested_too_deep_to_be_written_are_malformed() -> None:
+    endless = nested(1)
+    for _ in range(5000):
+        child = replace(endless.nodes[0], inner=endless)
+        endless = replace(endless, nodes=(child, *TERMINALS))
+    assert only_problem(endless).code is GraphFault.MALFORMED
+
+
+def test_what_is_wrong_with_an_inner_graph_is_told_in_its_own_words() -> None:
+    broken = Graph("inner", "nowhere", TERMINALS, (), EXITS)
+    assert "start 'nowhere' is not a node" in only_problem(graph(changed(REPLICA, inner=broken))).message
 
 
 @pytest.mark.parametrize("schema", ["{", "[]", "[" * 5000, '{"pattern": "("}'])

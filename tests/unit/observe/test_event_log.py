@@ -1,12 +1,14 @@
 """The event log: what began has one end, every event knows where it belongs, and the journal tells it again."""
 
 import threading
+from collections.abc import Iterable
 
 import pytest
 
+from remit.agents.redundant import RedundantLoop
 from remit.core import arrivals
 from remit.core.arrivals import RunStarted
-from remit.core.commands import CallModel, CallTool, Retrieve, StartChild, TimerPurpose
+from remit.core.commands import CallCode, CallModel, CallTool, Retrieve, StartChild, TimerPurpose
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.correlation import (
     CorrelationContext,
@@ -22,14 +24,18 @@ from remit.core.inference import FinishReason
 from remit.core.lifecycle import LifecycleState
 from remit.core.manifest import Manifest, Origin
 from remit.core.messages import user_message
+from remit.core.plan import ExecutionPlan, PlanPolicy, Step
 from remit.core.record import replace
 from remit.core.usage import TokenUsage
+from remit.kernel.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.event_log import Action, ContextEvent, Event, InMemoryEventLog, Telling, events_of
 from remit.observe.history import read_history, states
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.plan import plan_graph
 from remit.testing.scenarios import LEASE
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
+from tests.unit.observe.patterned import GOOD, SCHEMA, InTurn, handlers, planned, voted
 
 ASKED = SystemRequest((user_message("please"),), request_id="request", session_id="session", trace_id="trace")
 RUN = CorrelationContext("request", "session", "trace", "run")
@@ -305,3 +311,113 @@ def test_a_first_turn_alone_already_tells_where_the_run_stands() -> None:
         Action.LIFECYCLE,
         Action.INFER,
     ]
+
+
+# Steps of plans.
+
+
+def where(events: Iterable[Event]) -> list[tuple[str, str]]:
+    return [(event.action.value, event.step_name) for event in events]
+
+
+@pytest.mark.req("0.29")
+def test_every_event_of_a_plan_names_its_step_and_those_of_runs_beneath_do_as_well() -> None:
+    ran = planned(Step("answer", "infer"), Step("look up", "tool", {"at": "x"}, tool="look"))
+    assert ran.response.terminal_code is Ending.SUCCESS
+    assert all(event.step_name for event in ran.events)
+    own = [event for event in ran.events if event.run_id == ran.state.run_id]
+    assert where(own) == [
+        ("lifecycle", "plan"),
+        ("lifecycle", "prepare"),
+        ("lifecycle", "answer"),
+        ("tool", "look up"),
+        ("tool", "look up"),
+        ("lifecycle", "check"),
+        ("lifecycle", "done"),
+    ]
+    beneath = [event for event in ran.events if event.run_id != ran.state.run_id]
+    assert {event.step_name for event in beneath} == {"answer"}
+    assert {event.action for event in beneath} == {Action.INFER, Action.LIFECYCLE}
+
+
+@pytest.mark.req("0.28", "0.29")
+def test_what_a_step_does_is_caused_by_the_step_and_a_call_by_its_call() -> None:
+    ran = planned(Step("answer", "infer"), Step("look up", "tool", {"at": "x"}, tool="look"))
+    by_step = {event.what.correlation.caused_by for event in ran.events if event.step_name == "answer"}
+    assert by_step == {"answer"}
+    calls = [event.what for event in ran.events if event.action is Action.TOOL]
+    assert {call.correlation.caused_by for call in calls} == {call.tool_call_id for call in calls}  # type: ignore[union-attr]
+    entered = next(event.what for event in ran.events if event.step_name == "answer")
+    assert isinstance(entered, LifecycleTransitionEvent)
+    assert entered.to_state is LifecycleState.EXECUTE
+
+
+@pytest.mark.req("0.29")
+def test_replicas_of_a_vote_inside_a_plan_name_the_step_of_the_plan() -> None:
+    loop = RedundantLoop(InTurn(GOOD, name="voter"), schema=SCHEMA, n=2)
+    ran = planned(Step("vote", "voting"), more={"voting": loop})
+    asked = [event for event in ran.events if event.action is Action.INFER]
+    assert len({event.run_id for event in asked}) == 2
+    assert {event.step_name for event in ran.events if event.run_id != ran.state.run_id} == {"vote"}
+
+
+@pytest.mark.req("0.29")
+def test_outside_of_plans_no_step_is_named() -> None:
+    assert {event.step_name for event in voted(GOOD).events} == {""}
+
+
+@pytest.mark.req("0.29")
+def test_the_journal_of_a_plan_tells_the_same_events_as_the_run_did() -> None:
+    ran = planned(Step("size", "count"), Step("look up", "tool", {"at": "x"}, tool="look"))
+    told = [event for event in ran.events if event.run_id == ran.state.run_id]
+    state, telling, again = RunState(), Telling(), []
+    for turn in ran.turns:
+        apply(state, turn, b"")
+        again += telling.events(state, turn)
+    assert again == told
+
+
+def test_a_plan_that_is_followed_from_its_middle_on_still_names_its_steps() -> None:
+    steps = (Step("answer", "infer", "x"), Step("look up", "tool", {"at": "x"}, tool="look"))
+    graph = plan_graph(ExecutionPlan(steps), PlanPolicy(), handlers(["x"]))
+    run = Run(manifest_of(request=ASKED, graph=graph))
+    (child,) = run.open(StartChild)
+    telling = Telling()
+    telling.follow(run.state)
+    beneath = Run(replace(manifest_of(request=ASKED), run_id=child.run_id, parent=Origin("run", child.id)))
+    for event in telling.events(beneath.state, beneath.turns[0]):
+        assert (event.step_name, event.what.correlation.caused_by) == ("answer", "answer")
+
+
+def test_a_run_that_has_not_begun_has_nothing_to_follow() -> None:
+    telling = Telling()
+    telling.follow(RunState())
+    run = Followed()
+    telling.follow(run.state)
+    turn = run.says("done")
+    assert next(event.action for event in telling.events(run.state, turn)) is Action.INFER
+
+
+def test_a_plan_heard_of_for_the_first_time_in_its_middle_is_told_from_where_it_stands() -> None:
+    steps = (Step("size", "count", "x"), Step("again", "count"))
+    run = Run(manifest_of(request=ASKED, graph=plan_graph(ExecutionPlan(steps), PlanPolicy(), handlers(["x"]))))
+    (code,) = run.open(CallCode)
+    run.take(arrivals.CodeReturned(code.id, "{}", kind="object"))
+    telling = Telling()
+    (again,) = run.open(CallCode)
+    turn = run.take(arrivals.CodeReturned(again.id, "{}", kind="object"))
+    assert [event.step_name for event in telling.events(run.state, turn)] == ["done"]
+
+
+def test_a_second_attempt_at_a_step_is_told_as_one() -> None:
+    said: list[str] = []
+
+    def once(text: str) -> tuple[str, ...]:
+        said.append(text)
+        return ("again",) if len(said) == 1 else ()
+
+    ran = planned(Step("answer", "infer"), Step("judge", "validate", retries=1), check=once)
+    own = [event.what for event in ran.events if event.run_id == ran.state.run_id]
+    attempts = [what.attempt for what in own if isinstance(what, LifecycleTransitionEvent)]
+    assert max(attempts) == 2
+    assert attempts == sorted(attempts)

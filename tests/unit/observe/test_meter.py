@@ -2,10 +2,12 @@
 
 import pytest
 
+from remit.core.arrivals import ChildEnded, CodeReturned
 from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import (
     AskHuman,
     AskPurpose,
+    CallCode,
     CallModel,
     CallTool,
     Command,
@@ -16,11 +18,17 @@ from remit.core.commands import (
     TimerPurpose,
 )
 from remit.core.failure import Ending
+from remit.core.graph import Graph, schema_text
+from remit.core.plan import ExecutionPlan, PlanPolicy, Step
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.explain import explain
 from remit.observe.meter import Meter, metered
+from remit.orchestrate.patterns.plan import plan_graph
+from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
 from remit.testing.play import demo_manifest, demo_world
+from tests.unit.kernel.builders import Run, manifest_of
+from tests.unit.observe.patterned import GOOD, SCHEMA, handlers
 
 RUN = demo_world().finish(demo_manifest())
 
@@ -73,6 +81,43 @@ def test_every_command_that_somebody_waits_for_is_told_in_words(command: Command
     apply(state, RUN.turns[0], b"")
     state.open = {"1": command}
     assert metered(state).doing == said
+
+
+def doing(graph: Graph) -> Run:
+    return Run(manifest_of(graph=graph))
+
+
+def test_the_steps_of_a_plan_are_told_while_they_are_under_way() -> None:
+    steps = (Step("size", "count", "x"), Step("answer", "infer"))
+    run = doing(plan_graph(ExecutionPlan(steps), PlanPolicy(), handlers(["x"])))
+    assert metered(run.state).doing == ("step size is under way",)
+    (code,) = run.open(CallCode)
+    run.take(CodeReturned(code.id, "{}", kind="object"))
+    assert metered(run.state).doing == ("step answer is under way",)
+
+
+def test_replicas_are_told_by_their_number_and_then_counted() -> None:
+    run = doing(redundant_graph(schema_text(SCHEMA), "", Redundancy()))
+    for number in (1, 2, 3):
+        assert metered(run.state).doing == (f"replica {number} is under way",)
+        (child,) = run.open(StartChild)
+        run.take(ChildEnded(child.id, Ending.SUCCESS, GOOD))
+    assert metered(run.state).doing == ("counting votes",)
+
+
+def test_replicas_beside_each_other_keep_their_numbers() -> None:
+    run = doing(redundant_graph(schema_text(SCHEMA), "", Redundancy(is_parallel=True)))
+    first, second, third = run.open(StartChild)
+    run.take(ChildEnded(second.id, Ending.SUCCESS, GOOD))
+    assert metered(run.state).doing == ("replica 1 is under way", "replica 3 is under way")
+    assert {first.id, third.id} < set(run.state.open)
+
+
+def test_code_that_is_neither_a_step_nor_a_vote_is_not_worth_a_word() -> None:
+    state = RunState(run_id=RUN.state.run_id)
+    apply(state, RUN.turns[0], b"")
+    state.open = {"1": CallCode("1", "rules", "text", 1)}
+    assert metered(state).doing == ()
 
 
 def test_a_run_that_stands_nowhere_yet_has_no_node() -> None:

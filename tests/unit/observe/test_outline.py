@@ -9,8 +9,12 @@ from remit.core.arrivals import (
     ApprovalRefused,
     Arrival,
     CancelRequested,
+    ChildEnded,
     ChildSuspended,
+    CodeFailed,
+    CodeReturned,
     ContextFailed,
+    ContextFound,
     FeedbackGiven,
     Happened,
     ModelAnswered,
@@ -27,10 +31,20 @@ from remit.core.arrivals import (
     ToolReconciled,
     ToolReturned,
 )
-from remit.core.commands import COMMANDS, AskHuman, AskPurpose, CallModel, CallTool, StartChild
+from remit.core.commands import (
+    COMMANDS,
+    AskHuman,
+    AskPurpose,
+    CallCode,
+    CallModel,
+    CallTool,
+    Retrieve,
+    StartChild,
+)
 from remit.core.events import KERNEL_VERSION, Decision, Turn
-from remit.core.failure import Ending
+from remit.core.failure import Ending, ErrorCode
 from remit.core.manifest import Source
+from remit.core.plan import Step as PlanStep
 from remit.core.rulings import (
     AddendumNoted,
     Answer,
@@ -43,13 +57,17 @@ from remit.core.rulings import (
     QuestionSettled,
     RunEnded,
     Rung,
+    StepFinished,
     ToolCallRefused,
     UsageExceeded,
+    VoteCounted,
 )
 from remit.core.usage import TokenUsage
+from remit.core.values import ValueKind
 from remit.observe.outline import Outline, outline, steps_in
 from remit.observe.steps import Step, StepKind
 from remit.testing.play import demo_manifest, demo_world
+from tests.unit.observe.patterned import BAD, FAILS, GOOD, Ran, planned, voted
 from tests.unit.observe.sealed import simulated
 from tests.unit.observe.test_history import read
 
@@ -239,7 +257,8 @@ def test_every_step_of_every_scenario_is_told_once_and_where_it_was_ordered() ->
             assert len(calls) == sum(step.kind is StepKind.TOOL for step in steps)
             assert all(step.until_seq >= step.seq or step.until_seq == -1 for step in steps)
             assert tree.turns == len(turns)
-    assert kinds == set(StepKind)
+    # What plans and votes are told as needs a plan and a vote.
+    assert kinds == set(StepKind) - {StepKind.STEP, StepKind.VOTE}
 
 
 def test_what_arrives_after_the_ending_makes_the_run_no_longer() -> None:
@@ -266,3 +285,88 @@ def test_a_run_of_ten_thousand_turns_is_told_in_its_length() -> None:
     assert sum(1 for _ in steps_in(told(*turns))) == 2 * len(turns)
     # A tenth of that is what it takes; a quadratic way would take minutes.
     assert monotonic() - began < 10
+
+
+# Plans and votes.
+
+
+def notes(ran: Ran, kind: StepKind) -> list[str]:
+    return [f"{step.name} {step.status}" for step in steps_in(ran.outline) if step.kind is kind]
+
+
+def test_what_each_step_of_a_plan_gave_is_told_where_it_was_finished() -> None:
+    ran = planned(
+        PlanStep("find", "find"), PlanStep("order", "rerank"), PlanStep("look", "tool", {"at": "x"}, tool="look")
+    )
+    assert notes(ran, StepKind.STEP) == ["find gave 3 candidates", "order gave 3 candidates", "look gave a result"]
+    visits = {visit.node: visit.steps for visit in ran.outline.visits}
+    code, step = visits["order"]
+    assert (code.kind, code.status, code.answered) == (StepKind.CODE, "returned", "")
+    assert str(step.answered).startswith("doc 3: text 3 ")
+    call, step = visits["look"]
+    assert (call.answered, step.answered) == ("seen x", "")
+    assert visits["look:arguments"][0].proposed == ("look",)
+
+
+def test_a_step_that_only_looked_passes_on_what_it_was_fed() -> None:
+    ran = planned(PlanStep("judge", "validate", input="fine"), PlanStep("again", "validate"), check=lambda text: None)
+    assert notes(ran, StepKind.STEP) == ["judge passed on a text", "again passed on a text"]
+
+
+def test_children_of_a_plan_carry_the_name_of_their_step_and_no_prompt() -> None:
+    ran = planned(PlanStep("find", "find"), PlanStep("answer", "infer"))
+    (child,) = [step for step in steps_in(ran.outline) if step.kind is StepKind.CHILD]
+    assert (child.name, child.asked, child.status, child.answered) == (
+        "step answer",
+        "",
+        "answered",
+        "It is 72 m tall.",
+    )
+    assert child.run_id in ran.children
+
+
+def test_replicas_are_numbered_and_one_that_failed_says_why() -> None:
+    ran = voted(GOOD, FAILS, GOOD)
+    children = [step for step in steps_in(ran.outline) if step.kind is StepKind.CHILD]
+    assert [child.name for child in children] == ["replica 1", "replica 2", "replica 3"]
+    assert (children[1].status, children[1].code) == ("failed", "INFERENCE_CONTEXT_EXCEEDED")
+    assert "the script says so" in children[1].reason
+    (vote,) = [step for step in steps_in(ran.outline) if step.kind is StepKind.VOTE]
+    assert vote.name == "2 of 2 answers agree (100 %): replica 1 wins"
+
+
+def test_a_vote_that_is_not_settled_is_undecided_and_one_without_a_winner_objects() -> None:
+    early = voted(GOOD, BAD, GOOD, GOOD, n=5, early_stop=True)
+    counted = [step.status for step in steps_in(early.outline) if step.kind is StepKind.CODE]
+    assert counted == ["undecided", "undecided", "counted"]
+    none = voted(GOOD, BAD, GOOD, voting="unanimity")
+    (code,) = [step for step in steps_in(none.outline) if step.kind is StepKind.CODE]
+    assert (code.status, "differs" in code.reason) == ("objected", True)
+
+
+def test_a_child_takes_as_long_as_it_took_and_not_as_its_model_says() -> None:
+    slow = TokenUsage(1, 0, 1, duration_ms=9_000)
+    child = StartChild("0.5", "demo.0.5", "go", (), 0, 0, (), node="somewhere")
+    ended = ChildEnded("0.5", Ending.SUCCESS, "done", usage=slow)
+    _, step = steps_in(told((10, PauseRequested("ann"), (child,)), (20, ended, (CommandSettled("0.5"),))))
+    assert (step.name, step.duration_ms) == ("somewhere", 10)
+
+
+def test_figures_stand_beside_what_they_are_about() -> None:
+    retrieve = Retrieve("0.5", 1)
+    found = ContextFound("0.5", "text", relevance_ppm=800_000)
+    _, step = steps_in(told((10, PauseRequested("ann"), (retrieve,)), (10, found, (CommandSettled("0.5"),))))
+    assert (step.status, step.note) == ("found", "relevance 80 %")
+    code = CallCode("0.6", "rules", "text", 1)
+    heard = CodeReturned("0.6", problems=("too short",), checks_passed=3, checks_failed=1)
+    _, step = steps_in(told((10, PauseRequested("ann"), (code,)), (10, heard, (CommandSettled("0.6"),))))
+    assert (step.status, step.note, step.reason) == ("objected", "3 of 4 checks passed", "too short")
+    failed = CodeFailed("0.6", "it broke", ErrorCode.TOOL_TIMEOUT)
+    _, step = steps_in(told((10, PauseRequested("ann"), (code,)), (10, failed, (CommandSettled("0.6"),))))
+    assert (step.status, step.code, step.reason) == ("failed", "TOOL_TIMEOUT", "it broke")
+
+
+def test_a_piece_of_a_journal_that_names_steps_nobody_knows_is_told_all_the_same() -> None:
+    strange = (StepFinished("gone", ValueKind.TEXT, "9.9", is_passed_on=True), VoteCounted("9.9", 1, 1, 1_000_000))
+    steps = list(steps_in(told((10, PauseRequested("ann"), strange))))
+    assert [step.name for step in steps[1:]] == ["gone", "1 of 1 replica agrees (100 %): one wins"]

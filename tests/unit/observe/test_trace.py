@@ -2,7 +2,7 @@
 
 import json
 
-from remit.core.arrivals import FeedbackGiven, ModelAnswered
+from remit.core.arrivals import CodeReturned, Election, FeedbackGiven, ModelAnswered
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.record import BlobRef
 from remit.core.rulings import CommandSettled
@@ -90,3 +90,20 @@ def test_a_turn_without_decisions_has_a_row_of_its_own() -> None:
     run = world.finish(demo_manifest())
     assert len(trace_rows(run.turns)) == len(run.turns)
     assert trace_rows([a_turn()])[0]["rulings"] == []
+
+
+def test_a_line_is_cut_to_the_columns_there_are() -> None:
+    turns = [Turn(0, 0, b"", KERNEL_VERSION, CodeReturned("0.1", "word " * 100))]
+    for columns in (30, 60, 80, 500):
+        assert max(map(len, trace_lines(turns, columns=columns))) <= columns
+    assert len(trace_lines(turns)[0]) == len(trace_lines(turns, columns=500)[0])
+
+
+def test_a_count_is_told_in_words() -> None:
+    votes = [
+        CodeReturned("0.1", election=Election(0, 2, 666_667)),
+        CodeReturned("0.1", election=Election(1, 1, 500_000, is_settled=False)),
+    ]
+    lines = trace_lines([Turn(seq, 0, b"", KERNEL_VERSION, said) for seq, said in enumerate(votes)])
+    assert lines[0].endswith("election=answer 1 with 2 votes (67 %)")
+    assert lines[1].endswith("election=answer 2 with 1 votes (50 %) so far")

@@ -8,12 +8,15 @@ import pytest
 
 from remit.core.arrivals import CodeFailed, CodeReturned
 from remit.core.commands import CallCode
+from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.record import Text
 from remit.kernel.state import RunState
 from remit.orchestrate.executors.code import CodeExecutor
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
+from remit.validate.checking import compile_rules
+from remit.validate.rules import MustMention, NotEmpty, Rule, RuleSet
 from tests.unit.orchestrate.stage import play
 
 
@@ -68,7 +71,31 @@ def test_code_that_raises_fails_with_what_it_raised() -> None:
 
 
 def test_code_that_takes_too_long_is_cut_off() -> None:
-    assert run(waits, timeout_ms=10) == CodeFailed("1.1", "'check' took longer than timeout_ms=10")
+    late = CodeFailed("1.1", "'check' took longer than timeout_ms=10", ErrorCode.TOOL_TIMEOUT)
+    assert run(waits, timeout_ms=10) == late
+
+
+def test_code_that_fails_with_a_code_of_ours_keeps_it() -> None:
+    def refuses(text: str) -> str:
+        raise RemitError(ErrorCode.TOOL_UNAVAILABLE, "closed")
+
+    assert run(refuses) == CodeFailed("1.1", "'check': closed", ErrorCode.TOOL_UNAVAILABLE)
+
+    def refuses_oddly(text: str) -> str:
+        raise RequestRejected("ODD", "closed")
+
+    assert run(refuses_oddly) == CodeFailed("1.1", "'check': closed", ErrorCode.TOOL_EXECUTION_FAILED)
+
+
+def test_a_report_of_rules_is_its_breaches_and_their_count() -> None:
+    rules = compile_rules(RuleSet("all", (Rule("said", NotEmpty()), Rule("tea", MustMention(("tea",))))))
+    report = run(rules.validator())
+    assert isinstance(report, CodeReturned)
+    assert (len(report.problems), report.checks_passed, report.checks_failed) == (1, 1, 1)
+
+
+def test_a_vote_that_nobody_knows_how_to_count_fails() -> None:
+    assert run(echoes, name="vote:loudest") == CodeFailed("1.1", "nobody here has code named 'vote:loudest'")
 
 
 def test_plain_functions_run_in_a_thread_so_that_nobody_waits_for_them() -> None:

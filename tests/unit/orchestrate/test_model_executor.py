@@ -10,7 +10,7 @@ import pytest
 from remit.core.arrivals import ContextFound, ModelAnswered, ModelFailed
 from remit.core.commands import CallModel, Retrieve
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
 from remit.core.manifest import Manifest
@@ -18,6 +18,7 @@ from remit.core.messages import Role, assistant_message, system_message, tool_me
 from remit.core.record import BlobRef, Text, digest_of, replace
 from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.usage import TokenUsage
+from remit.inference.chain import ChainEngine
 from remit.inference.engine import EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import RunState
@@ -29,7 +30,7 @@ from remit.orchestrate.reports import ModelSaid, Report
 from remit.orchestrate.shaping import TOOLS_OFFERED_MAX
 from remit.rerank import router as router_module
 from remit.rerank.router import Router, Scored
-from remit.testing.scenarios import MODEL
+from remit.testing.scenarios import MODEL, TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants
 from tests.unit.orchestrate.stage import Stage, ok, play
 
@@ -40,16 +41,19 @@ ANSWER = ModelResult("hi", usage=TokenUsage(1, 0, 1))
 class Recorder:
     """An engine that notes what it is asked and does what it was told."""
 
-    def __init__(self, act: Callable[[StreamHandler | None], Awaitable[Any]] | None = None) -> None:
+    def __init__(
+        self, act: Callable[[StreamHandler | None], Awaitable[Any]] | None = None, info: ModelInfo = MODEL
+    ) -> None:
         self.asked: list[ModelRequest] = []
         self._act = act
+        self._info = info
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         self.asked.append(request)
         return ANSWER if self._act is None else await self._act(on_chunk)
 
     def model_info(self) -> ModelInfo:
-        return MODEL
+        return self._info
 
 
 class Library:
@@ -515,6 +519,99 @@ def test_where_words_are_allowed_they_are_streamed_and_calls_are_not(text: str, 
     report = routed(saying(text), manifest, router=Fixed("look"), on_chunk=listener)
     assert isinstance(report, ModelSaid)
     assert ([piece for _, piece in listener.heard], report.offered) == (heard, ())
+
+
+@pytest.mark.parametrize("text", ['<tool_call>{"name":"look","arguments":{"n":1}}</tool_call>', "<tool"])
+def test_a_call_in_a_notation_of_the_models_own_is_heard_by_nobody(text: str) -> None:
+    listener = Listener()
+    manifest = replace(manifest_of(model=SMALL), router=Routing.NONE)
+    report = routed(saying(text), manifest, on_chunk=listener)
+    assert isinstance(report, ModelSaid)
+    assert bool(report.result.tool_calls) is (text != "<tool")
+    assert listener.heard == []
+
+
+# Chains.
+
+
+async def cannot_serve(on_chunk: StreamHandler | None) -> ModelResult:
+    raise EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "not there")
+
+
+SERVED, ON_DISK = ModelInfo("served", 1000), ModelInfo("disk", 1000, calls_by_grammar=True)
+
+
+def chained(*members: Recorder, on_chunk: OnChunk | None = None) -> Report:
+    chain = ChainEngine(members)
+    run = Run(manifest_of(model=replace(MODEL, calls_by_grammar=True)))
+    kit = Kit({MODEL.name: chain}, router=Fixed("look"), on_chunk=on_chunk)
+    return play(ModelExecutor(lambda run_id: kit, Library().text)(live_of(run.state), call_of(run)))
+
+
+def speaking(text: str) -> Callable[[StreamHandler | None], Awaitable[ModelResult]]:
+    async def act(on_chunk: StreamHandler | None) -> ModelResult:
+        if on_chunk is not None:
+            on_chunk(StreamChunk(text))
+        return ModelResult(text, usage=ANSWER.usage)
+
+    return act
+
+
+def test_of_a_chain_a_model_with_tools_is_offered_them_and_one_without_is_held_to_a_grammar() -> None:
+    served = Recorder(cannot_serve, SERVED)
+    local = Recorder(speaking('{"tool":"look","arguments":{"n":1}}'), ON_DISK)
+    listener = Listener()
+    report = chained(served, local, on_chunk=listener)
+    assert isinstance(report, ModelSaid)
+    assert ([tool.name for tool in served.asked[0].tools], served.asked[0].grammar) == (
+        [tool.name for tool in TOOLS],
+        "",
+    )
+    assert (local.asked[0].tools, local.asked[0].grammar.startswith("%llguidance")) == ((), True)
+    assert report.result.tool_calls == (ToolCall("call-2", "look", {"n": 1}),)
+    assert (report.result.model, report.offered, listener.heard) == ("disk", ("look",), [])
+
+
+def test_of_a_chain_the_answer_is_read_in_the_way_in_which_its_member_was_asked() -> None:
+    listener = Listener()
+    local, served = Recorder(cannot_serve, ON_DISK), Recorder(speaking("in words"), SERVED)
+    report = chained(local, served, on_chunk=listener)
+    assert isinstance(report, ModelSaid)
+    # Held to a grammar, words would have been a failure.
+    assert (report.result.content, report.result.model) == ("in words", "served")
+    assert (report.offered, [piece for _, piece in listener.heard]) == ((), ["in words"])
+
+
+def test_of_two_members_that_are_both_heard_the_stream_begins_once() -> None:
+    listener = Listener()
+    chained(Recorder(cannot_serve, SERVED), Recorder(speaking("hi"), replace(SERVED, name="b")), on_chunk=listener)
+    assert [piece for _, piece in listener.heard] == ["hi"]
+
+
+def test_a_chain_within_a_chain_is_asked_member_by_member() -> None:
+    inner = ChainEngine(
+        [Recorder(cannot_serve, SERVED), Recorder(speaking('{"tool":"look","arguments":{"n":2}}'), ON_DISK)]
+    )
+    report = routed(ChainEngine([Recorder(cannot_serve, SERVED), inner]), manifest_of(), router=Fixed("look"))
+    assert isinstance(report, ModelSaid)
+    assert (report.result.model, report.result.tool_calls[0].arguments) == ("disk", {"n": 2})
+
+
+def test_what_an_engine_raises_is_its_own_fault_even_where_shaping_would_refuse() -> None:
+    async def act(on_chunk: StreamHandler | None) -> ModelResult:
+        raise RequestRejected("OF_ITS_OWN", "no")
+
+    report = failure(performed(Recorder(act)))
+    assert (report.code, report.was_cut) == (ErrorCode.INFERENCE_ENGINE_ERROR, True)
+    assert "raised RequestRejected" in report.message
+
+
+def test_a_request_that_cannot_be_made_for_want_of_its_texts_is_no_fault_of_the_engine() -> None:
+    engine = Recorder()
+    request = SystemRequest((user_message(reference(LONG)),))
+    with pytest.raises(KeyError):
+        performed(engine, Run(manifest_of(request=request)))
+    assert engine.asked == []
 
 
 def test_a_model_that_wants_nothing_is_heard_as_it_speaks() -> None:

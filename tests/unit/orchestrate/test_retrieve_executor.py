@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from remit.core.arrivals import ContextFailed
+from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.commands import Retrieve
 from remit.core.contract import SystemRequest
 from remit.core.messages import Message, assistant_message, system_message, user_message
@@ -93,3 +94,40 @@ def test_a_conversation_without_a_user_asks_for_nothing_in_particular() -> None:
 )
 def test_context_that_cannot_be_had_is_reported_as_such(provider: ContextProvider | None, error: str) -> None:
     assert run(provider, state_with(user_message("now")), timeout_ms=10) == ContextFailed("0.3", error)
+
+
+class Finding(Shelf):
+    """A provider that also has what it found as candidates."""
+
+    def __init__(self, *relevance: float | None) -> None:
+        super().__init__()
+        self.relevance = relevance
+
+    async def find(self, query: str) -> Sequence[Candidate]:
+        """A candidate for each relevance; None is one that does not say."""
+        self.asked.append(query)
+        known = [{} if share is None else {"relevance": share} for share in self.relevance]
+        return [Candidate("text", "doc", 1.0, ScoreMaker.RETRIEVAL, metadata) for metadata in known]
+
+    def written(self, found: Sequence[Candidate]) -> Sequence[Message]:
+        """How many there are."""
+        return [system_message(f"{len(found)} found")]
+
+
+@pytest.mark.req("0.8")
+@pytest.mark.parametrize(
+    ("relevance", "reported_ppm"), [((0.25, 0.8), 800_000), ((1.0, None), 1_000_000), ((None,), -1), ((), -1)]
+)
+def test_the_relevance_of_the_best_evidence_is_reported_where_it_is_known(
+    relevance: tuple[float | None, ...], reported_ppm: int
+) -> None:
+    provider = Finding(*relevance)
+    report = run(provider, state_with(user_message("How tall?")))
+    assert report == ContextSaid("0.3", f"{len(relevance)} found", reported_ppm)
+    assert provider.asked == ["How tall?"], "it is asked once"
+
+
+def test_a_provider_that_only_builds_says_nothing_about_relevance() -> None:
+    report = run(Shelf("text"), state_with(user_message("How tall?")))
+    assert isinstance(report, ContextSaid)
+    assert report.relevance_ppm == -1

@@ -20,6 +20,8 @@ from remit.core.messages import Role, assistant_message, system_message, tool_me
 from remit.core.record import replace
 from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.usage import TokenUsage
+from remit.inference.engine import Engine, StreamHandler
+from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.conversation import rendered
 from remit.orchestrate.shaping import (
     TOLD_TOKENS_MAX,
@@ -35,6 +37,7 @@ from remit.orchestrate.shaping import (
     is_plain,
     read,
     shaped,
+    strictly,
 )
 from remit.rerank.router import Scored
 from tests.unit.inference.tiny_model import write_tiny_model
@@ -321,6 +324,75 @@ def test_words_count_as_an_answer_only_where_they_were_allowed() -> None:
     )
     either = Shaped(ModelRequest(()), (LOOK,), hearing=Hearing.WORDS)
     assert read(either, result("noon"), 3) == result("noon")
+
+
+def test_a_call_in_a_notation_of_the_models_own_is_a_call_where_words_were_allowed() -> None:
+    either = Shaped(ModelRequest(()), (LOOK,), hearing=Hearing.WORDS)
+    written = '<tool_call>{"name": "look", "arguments": {"n": 1}}</tool_call>'
+    found = read(either, result(written * 2), 3)
+    assert isinstance(found, ModelResult)
+    assert (found.content, found.finish_reason) == ("", FinishReason.TOOL)
+    assert found.tool_calls == (ToolCall("call-4-1", "look", {"n": 1}), ToolCall("call-4-2", "look", {"n": 1}))
+    for words in (f"Then:\n{written}", written.replace("look", "erase")):
+        assert read(either, result(words), 3) == result(words)
+
+
+# What a provider that demands strict mode gets, and what its answer comes to.
+
+
+class Strict:
+    """An engine whose provider demands strict mode, and takes what it is told to take."""
+
+    def __init__(self, *, takes: bool = True) -> None:
+        self._takes = takes
+
+    def strict_judge(self, schema: dict[str, Any]) -> bool:
+        return self._takes
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        raise AssertionError("nobody asks it")
+
+    def model_info(self) -> ModelInfo:
+        return NATIVE
+
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name"],
+}
+ASKED = Shaped(ModelRequest((user_message("who?"),), schema=PERSON))
+
+
+def test_a_schema_is_made_strict_for_a_provider_that_demands_it() -> None:
+    shape = strictly(ASKED, Strict())
+    assert shape.request.schema is not None
+    assert shape.request.schema["required"] == ["name", "age"]
+    assert not shape.is_plain
+    assert read(shape, result('{"name":"Ann","age":null}'), 0) == result('{"name":"Ann"}')
+    # What needs no change is left to the letter.
+    assert read(shape, result('{ "name": "Ann", "age": 3 }'), 0) == result('{ "name": "Ann", "age": 3 }')
+
+
+@pytest.mark.parametrize("text", ["no", '{"name": "An', "[" * 100_000, "[1]", "null"])
+def test_an_answer_that_has_not_the_strict_shape_is_left_to_validation(text: str) -> None:
+    assert read(strictly(ASKED, Strict()), result(text), 0) == result(text)
+
+
+@pytest.mark.parametrize(
+    ("shape", "engine"),
+    [
+        (Shaped(replace(ASKED.request, schema=None)), Strict()),
+        (Shaped(replace(ASKED.request, grammar="x")), Strict()),
+        (Shaped(replace(ASKED.request, schema={"type": "object"})), Strict()),
+        (ASKED, Strict(takes=False)),
+        (ASKED, ScriptedEngine([{"text": "hi"}])),
+    ],
+)
+def test_a_schema_stays_as_it_is_where_strict_mode_is_not_demanded_or_cannot_say_it(
+    shape: Shaped, engine: Engine
+) -> None:
+    assert strictly(shape, engine) is shape
 
 
 def test_an_answer_that_breaks_its_grammar_is_no_answer() -> None:

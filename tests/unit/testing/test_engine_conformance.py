@@ -20,6 +20,7 @@ CODES = {
     Situation.OVERFLOWS: ErrorCode.INFERENCE_CONTEXT_EXCEEDED,
     Situation.GARBLES: ErrorCode.INFERENCE_MALFORMED_RESPONSE,
     Situation.DROPS: ErrorCode.INFERENCE_ENGINE_ERROR,
+    Situation.BREAKS_OFF: ErrorCode.INFERENCE_MALFORMED_RESPONSE,
 }
 
 
@@ -44,17 +45,25 @@ class BadEngine:
         match self._situation:
             case Situation.FAILS:
                 return await self._fail()
-            case Situation.BREAKS | Situation.OVERFLOWS | Situation.GARBLES | Situation.DROPS:
-                return self._break(self._situation, on_chunk)
+            case situation if situation in CODES:
+                return self._break(situation, on_chunk)
             case Situation.HANGS:
                 return await self._hang(on_chunk)
             case Situation.DRAWLS:
                 return await self._drawl(on_chunk)
             case Situation.PROPOSES:
                 return self._propose(request, on_chunk)
+            case Situation.THINKS:
+                thought = "hmm" if self._flaw == "thinks too long" else "hm"
+                if on_chunk is not None:
+                    on_chunk(StreamChunk("hello", "hm" if self._flaw == "thinks in secret" else thought))
+                return ModelResult("hello", "hmm" if self._flaw == "thinks in secret" else thought, usage=USAGE)
+            case Situation.UNCOUNTED:
+                guess = {"reads for free": TokenUsage(0, 0, 9), "talks for free": TokenUsage(9)}
+                return ModelResult("hello", usage=guess.get(self._flaw, USAGE))
             case Situation.ANSWERS:
                 return self._answer(f"answer {self._place(request)}", on_chunk)
-            case Situation.REPEATS:
+            case _:
                 return await self._repeat(request, on_chunk)
 
     def _place(self, request: ModelRequest) -> int:
@@ -131,7 +140,7 @@ class BadEngine:
         raise fault
 
     def _break(self, situation: Situation, on_chunk: StreamHandler | None) -> ModelResult:
-        if self._flaw == "makes do with half" and situation is Situation.DROPS:
+        if self._flaw == "makes do with half" and situation in (Situation.DROPS, Situation.BREAKS_OFF):
             return self._answer("half an ans", on_chunk)
         if self._flaw == "has one code for all":
             raise EngineFault(ErrorCode.INFERENCE_MODEL_UNAVAILABLE, "no")
@@ -201,6 +210,10 @@ FLAWS = {
     "miscounts": "usage_counts_something",
     "asks for free": "usage_counts_something",
     "speaks for free": "usage_counts_something",
+    "reads for free": "an_answer_that_nobody_counted_is_not_free",
+    "talks for free": "an_answer_that_nobody_counted_is_not_free",
+    "thinks too long": "a_thought_is_no_part_of_the_answer",
+    "thinks in secret": "a_thought_is_no_part_of_the_answer",
     "counts only what is heard": "usage_does_not_depend_on_who_listens",
     "runs on": "no_more_is_generated_than_was_allowed",
     "counts in memory": "the_answer_follows_from_the_conversation",
@@ -239,6 +252,9 @@ ALSO_FOUND = [
     ("has one code for all", "a_conversation_that_does_not_fit_exceeds_the_context"),
     ("has one code for all", "an_answer_nobody_can_read_is_malformed"),
     ("fails for free", "an_answer_nobody_can_read_is_malformed"),
+    ("makes do with half", "an_answer_that_breaks_off_is_malformed"),
+    ("fails for free", "an_answer_that_breaks_off_is_malformed"),
+    ("has one code for all", "an_answer_that_breaks_off_is_malformed"),
     ("never hangs", "a_call_is_ended_by_its_deadline"),
     ("ignores cancelling", "a_call_is_ended_by_its_deadline"),
     ("answers when cancelled", "a_call_is_ended_by_its_deadline"),

@@ -9,27 +9,48 @@ from remit.core.arrivals import ChildEnded, ChildLost, ChildSuspended
 from remit.core.budget import Charges, lease_of
 from remit.core.commands import StartChild
 from remit.core.failure import ANSWERED, ArrivalFault, IllegalArrival
+from remit.core.goal import JUDGE_MARK
 from remit.core.graph import Node
-from remit.core.rulings import ChildHeld
-from remit.kernel.children import child_charges, start_child
+from remit.core.rulings import CheckFailed, ChildHeld
+from remit.kernel.children import child_charges, child_trace, share_of, start_child
 from remit.kernel.doubt import LOST
 from remit.kernel.join import joined
+from remit.kernel.judging import on_verdict
 from remit.kernel.spend import exhausted, lacking, settle
+from remit.kernel.steps import Fed, fed
 from remit.kernel.tally import Tally
 from remit.kernel.words import CHILD_LOST, tokens_bound
 
 
 def enter_child(tally: Tally, node: Node) -> str | None:
     """Start the children of a child or map node, all or none."""
-    lease = lease_of(node.lease)
+    given = Fed(node.prompt, "") if node.feed is None else fed(tally, node)
+    if given.mismatch is not None:
+        return given.mismatch
+    lease = share_of(tally, node) if node.inner is not None else lease_of(node.lease)
     reserved = child_charges(lease)
     children = max(node.children, 1)
     wanted = tuple((dimension, children * amount) for dimension, amount in reserved)
     if (dimension := lacking(tally, wanted)) is not None:
         return exhausted(tally, dimension, dict(wanted)[dimension])
     for _ in range(children):
-        start_child(tally, prompt=node.prompt, lease=lease, reserved=reserved, depth=tally.manifest.depth)
+        start_child(
+            tally,
+            prompt=given.text,
+            lease=lease,
+            reserved=reserved,
+            depth=tally.manifest.depth,
+            node=node,
+            kind=given.kind,
+            problems=_problems_now(tally),
+        )
     return None
+
+
+def _problems_now(tally: Tally) -> tuple[str, ...]:
+    """What a validator has just found wrong, when the run comes back here because of it, perhaps after a pause."""
+    found = (decision.problems for decision in tally.decisions if isinstance(decision, CheckFailed))
+    return next(found, tally.state.sent_back)
 
 
 def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
@@ -43,6 +64,10 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
         charged[dimension] = charged.get(dimension, 0) + amount
     spent = tuple(sorted((dimension, amount) for dimension, amount in charged.items() if amount))
     failed = "" if arrival.ending in ANSWERED else arrival.ending
+    tally.child = child_trace(tally.state, arrival)
+    if command.kind.startswith(JUDGE_MARK):
+        on_verdict(tally, command, arrival)
+        return settle(tally, command, spent) or joined(tally)
     return _settle_child(tally, command, spent, failed=failed, bound=arrival.tokens_bound)
 
 
@@ -58,6 +83,10 @@ def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
     """Settle the lease in full: nobody knows what the child spent."""
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, StartChild)
+    tally.child = child_trace(tally.state, arrival)
+    if command.kind.startswith(JUDGE_MARK):
+        on_verdict(tally, command, arrival)
+        return settle(tally, command, command.reserved) or joined(tally)
     return _settle_child(tally, command, command.reserved, failed=LOST, bound=tokens_bound(CHILD_LOST))
 
 

@@ -6,20 +6,25 @@ Rule 2: missing context degrades an exchange and never fails it; a validator tha
 
 from remit.core.arrivals import CodeFailed, CodeReturned, ContextFailed, ContextFound
 from remit.core.commands import CallCode, Retrieve
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import Ending
 from remit.core.graph import Node, NodeKind, NodeOutcome
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.rulings import ValidatorHeard
 from remit.kernel.acceptance import conclude
 from remit.kernel.endings import head_for
 from remit.kernel.join import joined
+from remit.kernel.judging import start_judges
 from remit.kernel.spend import settle
 from remit.kernel.state import CONTEXT_FAILED
+from remit.kernel.steps import fed, take_value
 from remit.kernel.tally import Tally
+from remit.kernel.voting import enter_vote, on_counted
 
 
 def enter_retrieve(tally: Tally, node: Node) -> str | None:
-    """Look for evidence, if the run has anything to look with."""
+    """Look for evidence, if the run has anything to look with; a step of a plan has code of its own for that."""
+    if node.feed is not None:
+        return _enter_step(tally, node)
     if not tally.manifest.retrieves_context:
         return NodeOutcome.FOUND
     tally.order(Retrieve(tally.next_id(), CODE_TIMEOUT_MS))
@@ -28,36 +33,63 @@ def enter_retrieve(tally: Tally, node: Node) -> str | None:
 
 def enter_code(tally: Tally, node: Node) -> str | None:
     """Run the code a rerank or decide node names; one that names none only has edges to choose from."""
+    if node.ballot is not None:
+        return enter_vote(tally, node, node.ballot)
+    if node.feed is not None:
+        return _enter_step(tally, node)
     if not node.code:
         return NodeOutcome.RETURNED
     tally.order(CallCode(tally.next_id(), node.code, tally.answer, CODE_TIMEOUT_MS))
     return None
 
 
+def _enter_step(tally: Tally, node: Node) -> str | None:
+    """Run the code of a step on what it is fed, if it can work on that at all."""
+    given, feed = fed(tally, node), node.feed
+    assert feed is not None, "only a step of a plan comes here"
+    if given.mismatch is not None:
+        return given.mismatch
+    timeout_ms = node.timeout_ms or CODE_TIMEOUT_MS
+    tally.order(CallCode(tally.next_id(), node.code, given.text, timeout_ms, kind=given.kind, takes=feed.takes))
+    return None
+
+
 def enter_validate(tally: Tally, node: Node) -> str | None:
-    """Hear the node's own validator and the goal's, then judge the answer."""
+    """Hear the node's own validator and the goal's, then judge the answer; a step of a plan hears its own alone."""
+    if node.feed is not None:
+        return _enter_step(tally, node)
     goal = tally.manifest.goal
     named = [criterion.validator for criterion in goal.criteria if criterion.validator] if goal is not None else []
     for name in [node.code, *named] if node.code else named:
         tally.order(CallCode(tally.next_id(), name, tally.answer, CODE_TIMEOUT_MS))
+    if goal is not None and (outcome := start_judges(tally, node, goal)) is not None:
+        return outcome
     return None if tally.blocking else conclude(tally, node)
 
 
 def on_code_returned(tally: Tally, arrival: CodeReturned) -> str | None:
-    """Take a validator's opinion, or leave the node with what its code returned."""
-    return _heard(tally, arrival.command_id, arrival.problems)
+    """Take a validator's opinion or the count of a vote, or leave the node with what its code returned."""
+    node = tally.graph.nodes[tally.node]
+    if node.kind is NodeKind.VALIDATE:
+        return _heard(tally, arrival)
+    settle(tally, tally.state.open[arrival.command_id], ())
+    if node.ballot is not None:
+        return on_counted(tally, node.ballot, arrival)
+    if arrival.calls:
+        tally.proposed, tally.is_unjudged = arrival.calls, True
+    elif node.feed is not None and (mismatch := take_value(tally, node, arrival)) is not None:
+        return mismatch
+    return NodeOutcome.FOUND if node.kind is NodeKind.RETRIEVE else NodeOutcome.RETURNED
 
 
 def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
     """A validator that failed did not agree; any other code that failed fails its node."""
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallCode)
-    if _is_validating(tally):
-        return _heard(tally, command.id, (f"validator {command.name} failed",))
+    if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE:
+        return _heard(tally, CodeReturned(command.id, problems=(f"validator {command.name} failed",)))
     settle(tally, command, ())
-    return head_for(
-        tally, Ending.UNAVAILABLE_DEP, ErrorCode.TOOL_EXECUTION_FAILED, f"code {command.name} failed: {arrival.error}"
-    )
+    return head_for(tally, Ending.UNAVAILABLE_DEP, arrival.code, f"code {command.name} failed: {arrival.error}")
 
 
 def on_context_found(tally: Tally, arrival: ContextFound) -> str | None:
@@ -74,16 +106,12 @@ def on_context_failed(tally: Tally, arrival: ContextFailed) -> str | None:
     return NodeOutcome.FOUND
 
 
-def _heard(tally: Tally, command_id: str, problems: tuple[str, ...]) -> str | None:
-    command = tally.state.open[command_id]
+def _heard(tally: Tally, said: CodeReturned) -> str | None:
+    command = tally.state.open[said.command_id]
     assert isinstance(command, CallCode)
     settle(tally, command, ())
-    if not _is_validating(tally):
-        return NodeOutcome.RETURNED
-    tally.problems += problems
-    tally.rule(ValidatorHeard(command.id, command.name, problems))
+    tally.problems += said.problems
+    tally.is_final = tally.is_final or said.is_final
+    counted = (said.checks_passed, said.checks_failed)
+    tally.rule(ValidatorHeard(command.id, command.name, said.problems, *counted, said.warnings, said.is_final))
     return joined(tally)
-
-
-def _is_validating(tally: Tally) -> bool:
-    return tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE

@@ -117,7 +117,7 @@ def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
     else:
         settle_call(tally, command, Rung.OBSERVED, code=NOT_DONE)
         tally.say(tokens_bound(NOT_HAPPENED))
-    return joined(tally)
+    return joined(tally, HAPPENED)
 
 
 def on_question_answered(tally: Tally, arrival: QuestionAnswered) -> str | None:

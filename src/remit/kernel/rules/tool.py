@@ -19,6 +19,7 @@ from remit.kernel.grounding import rung_reached, stops_loop
 from remit.kernel.join import joined
 from remit.kernel.spend import settle
 from remit.kernel.state import is_safe_to_repeat
+from remit.kernel.steps import conclude_call
 from remit.kernel.tally import Tally
 from remit.kernel.words import NOT_HAPPENED, tokens_bound
 
@@ -59,7 +60,7 @@ def enter_tool(tally: Tally, node: Node) -> str | None:
         return None
     if spent:
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=spent)
-    return NodeOutcome.REFUSED
+    return NodeOutcome.REFUSED if node.feed is None else conclude_call(tally, node)
 
 
 def refuse_proposals(tally: Tally) -> None:
@@ -102,7 +103,7 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
         tally.answer_violations = arrival.answer_violations
     settle_call(tally, command, rung, verifier=tool.verifier, evidence=arrival.evidence, code=code)
     tally.say(arrival.tokens_bound)
-    return joined(tally)
+    return joined(tally, arrival.content)
 
 
 def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
@@ -143,4 +144,4 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
         tally.say(tokens_bound(NOT_HAPPENED))
     else:
         return None if tally.paused else ask_about(tally, command)
-    return joined(tally)
+    return joined(tally, arrival.content)

@@ -11,19 +11,37 @@ Rule 5: a child or a fork that was deleted never begins again: what it did may n
 import asyncio
 
 from remit.core.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
+from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.codec import encode_signal
 from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.failure import Ending, IllegalArrival
-from remit.core.manifest import Origin
+from remit.core.goal import JUDGE_MARK
+from remit.core.graph import schema_text
+from remit.core.manifest import Manifest, Origin
+from remit.core.messages import user_message
 from remit.core.signals import Signal, UserSignal
 from remit.core.signing import is_deletion_signed
-from remit.kernel.state import RunState, pinned, waiting_for
+from remit.kernel.state import RunState, compiled, pinned, waiting_for
+from remit.kernel.voting import place_in_journal
+from remit.kernel.words import correction
+from remit.observe.execution import usage_of
 from remit.orchestrate.fork import is_resumed
 from remit.orchestrate.hub import Driver, Hub, RunHeld
-from remit.orchestrate.offspring import child_manifest, copy_turns, spent_by
+from remit.orchestrate.offspring import (
+    child_manifest,
+    copy_turns,
+    judge_request,
+    replica_request,
+    spent_by,
+    step_request,
+)
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.structured import structured_graph
 from remit.orchestrate.ports import Catalogue, Inbox, Live
 from remit.orchestrate.reports import ChildSaid, Report
+from remit.orchestrate.step_values import shown_to_model
+from remit.validate.rules import SemanticCheck
+from remit.validate.semantic import ask_of
 
 # Whom a child hears a cancel from.
 PARENT = "parent"
@@ -104,11 +122,43 @@ class ChildExecutor:
             return await hub.take_up(command.run_id, hub.kit_of(live.run_id))
         if await self._was_deleted(live, command):
             return None
-        manifest = child_manifest(pinned(live.state), command, chat_graph())
+        manifest = await self._manifest(live, command)
         try:
             return await hub.begin(manifest, hub.kit_of(live.run_id))
         except IllegalArrival:  # Somebody else began it at the same moment.
             return await hub.take_up(command.run_id, hub.kit_of(live.run_id))
+
+    async def _manifest(self, live: Live, command: StartChild) -> Manifest:
+        """What the child is started with, as the node that declares it says, or as a chat about its prompt."""
+        parent, graph = pinned(live.state), compiled(live.state)
+        node = graph.nodes[graph.index[command.node]] if command.node else None
+        if command.kind.startswith(JUDGE_MARK):
+            return await self._judge(live, command)
+        if node is None or node.inner is None:
+            return child_manifest(parent, command, chat_graph())
+        if node.feed is not None:
+            fed = shown_to_model(command.kind, await self._hub.runner.text(command.prompt))
+            told = (correction(command.problems),) if command.problems else ()
+            request = step_request(parent.request, node, (*fed, *told))
+        elif node.prompt:
+            request = step_request(parent.request, node, (user_message(node.prompt),))
+        else:
+            request = replica_request(parent.request, await self._hub.runner.text(live.state.ephemeral))
+            return child_manifest(parent, command, node.inner, request, replica=_place_of(live.state, command))
+        return child_manifest(parent, command, node.inner, request)
+
+    async def _judge(self, live: Live, command: StartChild) -> Manifest:
+        """What a judge is started with: the question of its criterion, the answer, and the evidence there was for it."""
+        parent = pinned(live.state)
+        assert parent.goal is not None, "only a goal asks for judges"
+        name = command.kind.removeprefix(JUDGE_MARK)
+        question = next(criterion.judge for criterion in parent.goal.criteria if criterion.name == name)
+        answer, context = await self._hub.runner.text(command.prompt), await self._hub.runner.text(live.state.ephemeral)
+        evidence = (Candidate(context, "context", 1.0, ScoreMaker.RETRIEVAL),) if context else ()
+        asked = ask_of(SemanticCheck(name, question), answer, evidence=evidence)
+        request = judge_request(parent.request, asked.messages, asked.schema)
+        graph = structured_graph(schema_text(asked.schema), is_prepared=True)
+        return child_manifest(parent, command, graph, request, model=parent.goal.judge_model)
 
     async def _was_deleted(self, live: Live, command: StartChild | ForkRun) -> bool:
         # The log of heads is long; a run that was only just ordered has never been, so nobody has deleted it.
@@ -120,4 +170,12 @@ class ChildExecutor:
     async def _ended(self, command: StartChild, state: RunState) -> Report:
         assert state.ending is not None, "a child that has not ended is suspended"
         text = await self._hub.runner.text(state.answer)
-        return ChildSaid(command.id, state.ending, text, spent_by(state))
+        usage = usage_of(state)
+        return ChildSaid(command.id, state.ending, text, spent_by(state), state.error, state.message, usage)
+
+
+def _place_of(state: RunState, command: StartChild) -> int:
+    """Which of the children of its node this one is, from 1, in the order in which they were started."""
+    beside = (other.id for other in state.open.values() if isinstance(other, StartChild) and other.node == command.node)
+    ended = (child.command_id for child in state.children if child.node == command.node)
+    return sorted({*beside, *ended, command.id}, key=place_in_journal).index(command.id) + 1

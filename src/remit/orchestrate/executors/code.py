@@ -1,21 +1,41 @@
-"""Named code of the user: validators and whatever else a graph names, run with one text and heard once.
+"""Named code of the user: validators, voters, the steps of plans and whatever else a graph names, heard once.
 
 Rule 1: code is found by the name the graph gives it; what is not there fails the command, never the process.
 Rule 2: plain functions run in a thread and coroutines on the loop, both within the command's time.
+Rule 3: a step gets the kind of value that it takes, and hands on only what can be written down.
+Rule 4: a voter chooses among the answers that there are. One that breaks or makes something up leaves no consensus.
 """
 
-import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
-from remit.core.arrivals import CodeFailed, CodeReturned
+from remit.core.arrivals import CodeFailed, CodeReturned, Election
 from remit.core.commands import CallCode
+from remit.core.failure import ErrorCode, RemitError
+from remit.core.graph import Ballot, NodeKind
+from remit.core.plan import Step
 from remit.core.record import Text
+from remit.core.tools import ToolCall
+from remit.core.values import ValueKind
+from remit.kernel.state import standing_at
+from remit.kernel.voting import answers_of, in_order
 from remit.orchestrate.deadlines import TimeRanOut, within
-from remit.orchestrate.kit import Code, Kit
+from remit.orchestrate.handlers import HandlerUnusable
+from remit.orchestrate.kit import Kit
+from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK, STEP_MARK
+from remit.orchestrate.patterns.redundant import VOTE_MARK
 from remit.orchestrate.ports import Live
-from remit.orchestrate.reports import Report
-from remit.tool.threads import threads
+from remit.orchestrate.reports import CodeProposed, Report
+from remit.orchestrate.step_values import NoStepValue, converted, query_in, written
+from remit.orchestrate.user_code import called
+from remit.orchestrate.voting import STRATEGIES, NoConsensus, elect, settled
+from remit.validate.breaches import breach_text
+from remit.validate.checking import Report as RulesReport
+from remit.validate.checking import result_of
+
+_PPM = 1_000_000
+_FAILED, _TIMEOUT = ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT
 
 
 class CodeExecutor:
@@ -27,29 +47,109 @@ class CodeExecutor:
 
     async def __call__(self, live: Live, command: CallCode) -> Report:
         """Run the code on its input and report what it says."""
-        code = self._kit_of(live.run_id).code.get(command.name)
+        code = self._found(live, command)
         if code is None:
             return CodeFailed(command.id, f"nobody here has code named {command.name[:80]!r}")
-        text = await self._text(command.input)
+        who = _who(live, command)
         try:
-            said = await within(command.timeout_ms, _run(code, text))
+            return await within(command.timeout_ms, code)
         except TimeRanOut:
-            return CodeFailed(command.id, f"{command.name[:80]!r} took longer than timeout_ms={command.timeout_ms}")
+            return _failed(live, command, f"{who} took longer than timeout_ms={command.timeout_ms}", _TIMEOUT)
+        except RemitError as error:
+            code_of = ErrorCode(error.code) if error.code in set(ErrorCode) else _FAILED
+            return _failed(live, command, f"{who}: {error.message}", code_of)
+        except (NoStepValue, HandlerUnusable) as error:
+            is_mismatch = isinstance(error, NoStepValue)
+            code_of = ErrorCode.ORCHESTRATION_STEP_MISMATCH if is_mismatch else _FAILED
+            return _failed(live, command, f"{who}: {error}", code_of)
         except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
-            return CodeFailed(command.id, f"{command.name[:80]!r} raised {type(error).__name__}: {error}")
-        return _returned(command, said)
+            return _failed(live, command, f"{who} raised {type(error).__name__}: {error}", _FAILED)
+
+    def _found(self, live: Live, command: CallCode) -> Awaitable[Report] | None:
+        """What performs the command, ready to be awaited."""
+        if command.name.startswith(VOTE_MARK) and (ballot := standing_at(live.state).ballot) is not None:
+            strategy = self._kit_of(live.run_id).code.get(command.name) or _builtin(command.name)
+            return None if strategy is None else self._vote(live, command, ballot, strategy)
+        if command.name.startswith(CALL_MARK) and command.kind:
+            return self._propose(command)
+        code = self._kit_of(live.run_id).code.get(command.name)
+        if code is None:
+            return None
+        return self._step(live, command, code) if command.kind else self._judge(command, code)
+
+    async def _judge(self, command: CallCode, code: Callable[..., Any]) -> Report:
+        return _returned(command, await called(code, await self._text(command.input)))
+
+    async def _propose(self, command: CallCode) -> Report:
+        arguments = converted(command.kind, await self._text(command.input), ValueKind.OBJECT)
+        return CodeProposed(command.id, ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments))
+
+    async def _step(self, live: Live, command: CallCode, code: Callable[..., Any]) -> Report:
+        given = converted(command.kind, await self._text(command.input), command.takes)
+        node = standing_at(live.state)
+        step = Step(
+            node.name.removesuffix(ARGUMENTS), command.name.removeprefix(STEP_MARK), given, instruction=node.prompt
+        )
+        said = await called(code, step)
+        if node.kind is NodeKind.VALIDATE:
+            return _returned(command, said)
+        if isinstance(said, Step) and said.output is None:
+            raise NoStepValue("the handler returned the step without an output; use step.with_output(...)")
+        kind, text = written(said.output if isinstance(said, Step) else said, query=query_in(given))
+        return CodeReturned(command.id, text, kind=kind)
+
+    async def _vote(self, live: Live, command: CallCode, ballot: Ballot, strategy: Any) -> Report:
+        replicas = [child for child in live.state.children if child.node == ballot.source]
+        answers = answers_of(replicas)
+        texts = [await self._text(child.text) for child in answers]
+        order = in_order(replicas)
+        places = [order.index(child) for child in answers]
+        to_come = ballot.replicas - len(replicas)
+        is_settled = to_come <= 0 or await called(partial(settled, replicas=places), strategy, texts, to_come)
+        try:
+            election = await called(partial(elect, replicas=places), strategy, texts)
+        except NoConsensus as none:
+            if not is_settled:
+                return CodeReturned(command.id, election=Election(0, 0, 0, is_settled=False))
+            return CodeReturned(command.id, problems=(none.message,))
+        confidence_ppm = round(election.confidence * _PPM)
+        return CodeReturned(command.id, election=Election(election.winner, election.votes, confidence_ppm, is_settled))
 
 
-async def _run(code: Code, text: str) -> object:
-    if inspect.iscoroutinefunction(code):
-        return await code(text)
-    return await asyncio.wrap_future(threads().submit(lambda: code(text)))
+def _who(live: Live, command: CallCode) -> str:
+    """What a message calls the code: a step by its name, anything else as the graph does."""
+    if command.kind:
+        return f"step {standing_at(live.state).name.removesuffix(ARGUMENTS)!r}"
+    return repr(command.name[:80])
+
+
+def _failed(live: Live, command: CallCode, message: str, code: ErrorCode) -> Report:
+    """A failure, as it counts for whoever is failed: a vote finds no winner, a validate step objects."""
+    if command.name.startswith(VOTE_MARK):
+        return CodeReturned(command.id, problems=(message,))
+    if command.kind and standing_at(live.state).kind is NodeKind.VALIDATE:
+        return CodeReturned(command.id, problems=(message,))
+    return CodeFailed(command.id, message, code)
+
+
+def _builtin(name: str) -> object | None:
+    return STRATEGIES.get(name.removeprefix(VOTE_MARK))
 
 
 def _returned(command: CallCode, said: object) -> Report:
-    """A text is a value, several texts are problems, and nothing is content."""
+    """A text is a value, several texts are problems, a report is its breaches with their count, and nothing is content."""
     if said is None:
         return CodeReturned(command.id)
+    if isinstance(said, RulesReport):
+        counted = result_of(said)
+        return CodeReturned(
+            command.id,
+            problems=tuple(breach_text(breach) for breach in said.blocking),
+            checks_passed=counted.checks_passed,
+            checks_failed=counted.checks_failed,
+            warnings=said.warnings,
+            is_final=said.is_final,
+        )
     if isinstance(said, str):
         return CodeReturned(command.id, said)
     if isinstance(said, list | tuple) and all(isinstance(problem, str) for problem in said):

@@ -5,6 +5,8 @@ Rule 2: whatever an engine does, the run gets a report with a code; a call that 
 Rule 3: the words of an error nobody expected may hold secrets: they are logged for the operator, never journaled.
 Rule 4: streaming passes beside the journal. A listener that breaks loses the rest of the answer, and the run goes on.
 Rule 5: what only looks like an answer is not streamed: a call that a model writes as text is heard by nobody.
+Rule 6: of a chain, each member is asked in the way that suits it, and its answer is read in that way; the deadline is one
+        for all of them.
 """
 
 import asyncio
@@ -17,7 +19,9 @@ from remit.core.commands import CallModel
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
 from remit.core.record import Text
+from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
+from remit.inference.text_calls import begins_a_call
 from remit.kernel.state import RunState, pinned
 from remit.observe.execution import selected_tools
 from remit.observe.logs import run_fields
@@ -35,6 +39,7 @@ from remit.orchestrate.shaping import (
     is_plain,
     read,
     shaped,
+    strictly,
 )
 from remit.rerank.router import ROUTER_MISSING, Router, check_routing, has_embeddings
 
@@ -64,15 +69,11 @@ class ModelExecutor:
             known = ", ".join(kit.engines) or "none"
             message = f"nobody here has an engine for model {command.model!r}; there are {known}"
             return ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, message)
-        try:
-            shape = await self._shaped(live, command, kit, _info(live.state, command, engine))
-        except RequestRejected as refused:
-            code = _CODES.get(refused.code, ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
-            return ModelFailed(command.id, code, f"{refused.code}: {refused.message}")
-        result = await self._answer(live, command, engine, shape.request, self._listener(live, command, kit, shape))
-        if isinstance(result, ModelFailed):
-            return result
-        if not shape.calls and not shape.grammar:
+        answer = await self._answer(live, command, kit, engine)
+        if isinstance(answer, ModelFailed):
+            return answer
+        shape, result = answer
+        if shape.is_plain:
             return ModelSaid(command.id, result, shape.offered)
         # Reading by a grammar takes time that grows with the text.
         found = await asyncio.to_thread(read, shape, result, command.messages_count)
@@ -81,10 +82,17 @@ class ModelExecutor:
         return ModelSaid(command.id, found, shape.offered)
 
     async def _answer(
-        self, live: Live, command: CallModel, engine: Engine, request: ModelRequest, on_chunk: StreamHandler | None
-    ) -> ModelResult | ModelFailed:
+        self, live: Live, command: CallModel, kit: Kit, engine: Engine
+    ) -> tuple[Shaped, ModelResult] | ModelFailed:
+        """The answer with the shape in which it was asked for."""
+        asking = _Asking(self, live, command, kit, engine)
         try:
-            result = await within(command.timeout_ms, engine.infer(request, on_chunk))
+            result = await within(command.timeout_ms, asking(engine, Ear()))
+        except _Unshaped as unshaped:
+            if not isinstance(unshaped.cause, RequestRejected):
+                raise unshaped.cause from None
+            code = _CODES.get(unshaped.cause.code, ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
+            return ModelFailed(command.id, code, f"{unshaped.cause.code}: {unshaped.cause.message}")
         except EngineFault as fault:
             return ModelFailed(command.id, fault.code, fault.message, fault.usage, fault.was_cut)
         except TimeRanOut:
@@ -95,17 +103,21 @@ class ModelExecutor:
             _log.exception("the engine of %s broke", command.model, extra=fields)
             message = f"the engine of model {command.model!r} raised {type(error).__name__}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
-        return _whole(command, result)
+        whole = _whole(command, result)
+        return whole if isinstance(whole, ModelFailed) else (asking.shape, whole)
 
-    async def _shaped(self, live: Live, command: CallModel, kit: Kit, info: ModelInfo) -> Shaped:
+    async def shaped(self, live: Live, command: CallModel, kit: Kit, engine: Engine, info: ModelInfo) -> Shaped:
+        """What this engine is to be asked for the command."""
         whole = await self._request(live, command)
         request, ask = applied(whole, live.state)
         if is_plain(request, info):
-            return Shaped(request)
-        router = self._router(live, kit, info, len(request.tools))
-        given = circumstances(request, whole.messages, live.state, ask=ask, router=router, info=info)
-        # The first question loads the router, and a grammar takes its time to be checked.
-        return await asyncio.to_thread(shaped, request, given)
+            shape = Shaped(request)
+        else:
+            router = self._router(live, kit, info, len(request.tools))
+            given = circumstances(request, whole.messages, live.state, ask=ask, router=router, info=info)
+            # The first question loads the router, and a grammar takes its time to be checked.
+            shape = await asyncio.to_thread(shaped, request, given)
+        return shape if request.schema is None else strictly(shape, engine)
 
     def _router(self, live: Live, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
         """Who shortlists the tools of this call: the kit's own router, the embedding one, or nobody."""
@@ -144,15 +156,11 @@ class ModelExecutor:
             terms.tool_choice,
             terms.options,
             command.attempt,
+            terms.replica,
         )
 
-    def _listener(self, live: Live, command: CallModel, kit: Kit, shape: Shaped) -> StreamHandler | None:
-        if kit.on_chunk is None or shape.hearing is Hearing.NOTHING:
-            return None
-        handler = self._stream(live, command, kit.on_chunk)
-        return handler if shape.hearing is Hearing.ALL else _Held(handler).send
-
-    def _stream(self, live: Live, command: CallModel, on_chunk: OnChunk) -> StreamHandler:
+    def stream(self, live: Live, command: CallModel, on_chunk: OnChunk) -> StreamHandler:
+        """Who passes the pieces of an answer on; those who heard a part of it before are told that it begins anew."""
         run_id = live.run_id
         stream = _Stream(live, command, on_chunk)
         # Taken out and put back, so that the run that streamed last is the last to be forgotten.
@@ -162,6 +170,48 @@ class ModelExecutor:
         if len(self._streamed) > STREAMS_REMEMBERED_MAX:
             del self._streamed[next(iter(self._streamed))]
         return stream.send
+
+
+class _Unshaped(Exception):
+    """What an engine is to be asked could not be made; the cause says why."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class _Asking:
+    """Asks an engine, or one member of a chain after the other; `shape` is what the last one was asked."""
+
+    __slots__ = ("_command", "_engine", "_executor", "_kit", "_live", "_stream", "shape")
+
+    def __init__(self, executor: ModelExecutor, live: Live, command: CallModel, kit: Kit, engine: Engine) -> None:
+        self._executor = executor
+        self._live = live
+        self._command = command
+        self._kit = kit
+        self._engine = engine
+        self._stream: StreamHandler | None = None
+        self.shape = Shaped(ModelRequest(()))
+
+    async def __call__(self, asked: Engine, ear: Ear) -> ModelResult:
+        if isinstance(asked, ChainEngine):
+            return await asked.first_served(self)
+        live, command = self._live, self._command
+        info = _info(live.state, command, asked) if asked is self._engine else asked.model_info()
+        try:
+            self.shape = await self._executor.shaped(live, command, self._kit, asked, info)
+        except Exception as error:  # it is told from what the engine raises, and passes on
+            raise _Unshaped(error) from error
+        return await asked.infer(self.shape.request, ear.before(self._listener()))
+
+    def _listener(self) -> StreamHandler | None:
+        if self._kit.on_chunk is None or self.shape.hearing is Hearing.NOTHING:
+            return None
+        # One for all members: none is asked after another was heard.
+        if self._stream is None:
+            self._stream = self._executor.stream(self._live, self._command, self._kit.on_chunk)
+        return self._stream if self.shape.hearing is Hearing.ALL else _Held(self._stream).send
 
 
 class _Stream:
@@ -187,7 +237,7 @@ class _Stream:
 
 
 class _Held:
-    """Passes an answer on once its first letter says that it is words; a call begins with a brace."""
+    """Passes an answer on once its first letters say that it is words; a call begins with a brace, or with a mark."""
 
     __slots__ = ("_before", "_handler", "_is_call")
 
@@ -199,9 +249,9 @@ class _Held:
     def send(self, chunk: StreamChunk) -> None:
         if self._is_call is None:
             self._before += chunk.text
-            if not (begun := self._before.lstrip()):
+            self._is_call = begins_a_call(self._before)
+            if self._is_call is None:
                 return
-            self._is_call = begun.startswith("{")
             chunk = StreamChunk(self._before, chunk.reasoning)
         if not self._is_call:
             self._handler(chunk)
@@ -225,6 +275,7 @@ def _terms(state: RunState) -> ModelRequest:
         top_p=hints.top_p,
         tool_choice=request.tool_choice,
         options=hints.options,
+        replica=pinned(state).replica,
     )
 
 

@@ -2,19 +2,35 @@
 
 Rule 1: evidence that cannot be found makes a poorer answer, not a failed run; the failure is recorded.
 Rule 2: what was found stands before the last message of the request and becomes no history.
+Rule 3: a provider that has its evidence as candidates is asked for those, so that their relevance is reported with it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, runtime_checkable
 
+from remit.context.building import relevance_of
 from remit.core.arrivals import ContextFailed
+from remit.core.candidate import Candidate
 from remit.core.commands import Retrieve
-from remit.core.messages import Role
+from remit.core.messages import Message, Role
 from remit.core.record import Text
 from remit.kernel.state import pinned
 from remit.orchestrate.deadlines import TimeRanOut, within
-from remit.orchestrate.kit import Kit
+from remit.orchestrate.kit import ContextProvider, Kit
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ContextSaid, Report
+
+_PPM = 1_000_000
+_UNKNOWN = -1
+
+
+@runtime_checkable
+class _Finder(Protocol):
+    """A provider that can tell what it found apart from the messages that it makes of it."""
+
+    async def find(self, query: str) -> Sequence[Candidate]: ...
+
+    def written(self, found: Sequence[Candidate]) -> Sequence[Message]: ...
 
 
 class RetrieveExecutor:
@@ -32,10 +48,19 @@ class RetrieveExecutor:
         asked = [message for message in pinned(live.state).request.messages if message.role is Role.USER]
         try:
             query = await self._text(asked[-1].content) if asked else ""
-            found = await within(command.timeout_ms, provider.build(query))
+            found, relevance_ppm = await within(command.timeout_ms, _found(provider, query))
             texts = [await self._text(message.content) for message in found]
         except TimeRanOut:
             return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
         except Exception as error:  # noqa: BLE001  # whatever a provider raises, the run goes on without context
             return ContextFailed(command.id, f"the context provider raised {type(error).__name__}: {error}")
-        return ContextSaid(command.id, "\n\n".join(text for text in texts if text))
+        return ContextSaid(command.id, "\n\n".join(text for text in texts if text), relevance_ppm)
+
+
+async def _found(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:
+    """The messages of a provider, and how relevant the best of them is in millionths, where anybody can say."""
+    if not isinstance(provider, _Finder):
+        return await provider.build(query), _UNKNOWN
+    candidates = await provider.find(query)
+    relevance = relevance_of(candidates)
+    return provider.written(candidates), _UNKNOWN if relevance is None else round(relevance * _PPM)

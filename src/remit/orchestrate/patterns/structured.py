@@ -33,9 +33,17 @@ GRAPHS_KEPT_MAX = 64
 
 @lru_cache(maxsize=GRAPHS_KEPT_MAX, typed=True)
 def structured_graph(
-    schema: str, grammar: str = "", *, tool_rounds_max: int = 0, reasks_max: int = REASKS_DEFAULT
+    schema: str,
+    grammar: str = "",
+    *,
+    tool_rounds_max: int = 0,
+    reasks_max: int = REASKS_DEFAULT,
+    is_prepared: bool = False,
 ) -> Graph:
-    """The graph for an output of this schema (its JSON text); without rounds of tools the first phase is left out."""
+    """The graph for an output of this schema (its JSON text); without rounds of tools the first phase is left out.
+
+    What is prepared already, as a replica is by its parent, begins at once.
+    """
     ask = Ask(PRODUCE if tool_rounds_max else "", tools=(), schema=schema, grammar=grammar)
     produce = Node("produce", NodeKind.MODEL, ask=ask)
     check = Node("check", NodeKind.VALIDATE, visits_max=reasks_max + 1)
@@ -55,11 +63,10 @@ def structured_graph(
         )
     return Graph(
         name="structured",
-        start="prepare",
-        nodes=(Node("prepare", NodeKind.RETRIEVE), *phase_one, produce, check, *TERMINALS),
+        start=first if is_prepared else "prepare",
+        nodes=(*(() if is_prepared else (Node("prepare", NodeKind.RETRIEVE),)), *phase_one, produce, check, *TERMINALS),
         edges=(
-            Edge("prepare", first, NodeOutcome.FAILED),
-            Edge("prepare", first),
+            *(() if is_prepared else (Edge("prepare", first, NodeOutcome.FAILED), Edge("prepare", first))),
             *ways,
             Edge("produce", "check"),
             Edge("check", "done", NodeOutcome.PASSED),
@@ -69,11 +76,12 @@ def structured_graph(
     )
 
 
-def structured_for(request: SystemRequest, *, has_tools: bool) -> Graph:
-    """The structured graph that a request wants: its schema, its grammar, and its rounds of tools."""
+def structured_for(request: SystemRequest, reasks_max: int | None = None, *, has_tools: bool) -> Graph:
+    """The structured graph that a request wants: its schema, its grammar, its rounds of tools, and so many re-asks."""
     assert request.output.schema is not None, "a structured request without a schema was refused at the door"
     return structured_graph(
         schema_text(request.output.schema),
         request.output.grammar or "",
         tool_rounds_max=(request.hints.max_iterations or ITERATIONS_MAX_DEFAULT) if has_tools else 0,
+        reasks_max=REASKS_DEFAULT if reasks_max is None else reasks_max,
     )

@@ -39,6 +39,9 @@ class Situation(StrEnum):
     OVERFLOWS = "finds the conversation too long for its model"
     GARBLES = "says something, and then what nobody can read"
     DROPS = "says something, and then its connection is gone"
+    BREAKS_OFF = "says something, and ends without a word that it is done"
+    UNCOUNTED = "answers whatever it is asked, and its server does not say what it cost"
+    THINKS = "thinks `hm`, in whatever way its server tells it, and says `hello`"
 
 
 # Opens an engine in a situation, and closes it afterwards.
@@ -54,6 +57,8 @@ HANGS_FOR_S = 0.05
 SPEAKS_WITHIN_S = 30.0
 # Fewer tokens than any answer of two words takes.
 TOKENS_FEW = 1
+# What stands between the names of a chain's members.
+NAMES_APART = "|"
 
 LOOK_UP = ToolDefinition(
     "look_up",
@@ -74,14 +79,16 @@ async def the_model_is_known_before_it_is_asked(open_engine: OpenEngine) -> None
 
 
 async def a_message_is_answered(open_engine: OpenEngine) -> None:
-    """An answer is a text, stops because it is done, and names the model."""
+    """An answer is a text, stops because it is done, and names the model that gave it."""
     async with open_engine(Situation.ANSWERS) as engine:
         result = await engine.infer(_asking("hello"))
         assert type(result) is ModelResult, f"infer returned a {type(result).__name__}"
         assert result.content, "the answer has no text"
         assert result.finish_reason is FinishReason.STOP, f"an answer ended with {result.finish_reason!r}"
         assert not result.tool_calls, "a call is proposed and no tool was offered"
-        assert result.model == engine.model_info().name, f"the answer is signed {result.model!r}"
+        # A chain has the names of its members, and the one that answered signs.
+        names = engine.model_info().name.split(NAMES_APART)
+        assert result.model in names, f"the answer is signed {result.model!r} and not {' or '.join(names)!r}"
 
 
 async def the_pieces_of_a_stream_are_the_answer(open_engine: OpenEngine) -> None:
@@ -112,6 +119,25 @@ async def usage_counts_something(open_engine: OpenEngine) -> None:
             raise AssertionError(error.message) from error
         assert result.usage.prompt_tokens > 0, "prompt_tokens=0, yet the model was shown a message"
         assert result.usage.completion_tokens > 0, "completion_tokens=0, yet the model said something"
+
+
+async def an_answer_that_nobody_counted_is_not_free(open_engine: OpenEngine) -> None:
+    """Where a server reports no usage, the engine counts or bounds it: a journal that says 0 is wrong."""
+    async with open_engine(Situation.UNCOUNTED) as engine:
+        result = await engine.infer(_asking("hello"))
+        said = len(result.content.encode()) + len(result.reasoning.encode())
+        assert result.usage.prompt_tokens > 0, "prompt_tokens=0, though the model was shown a message"
+        assert result.usage.completion_tokens > 0, f"completion_tokens=0, though {said} bytes were said"
+
+
+async def a_thought_is_no_part_of_the_answer(open_engine: OpenEngine) -> None:
+    """What a model thinks is reasoning, in the stream as in the answer."""
+    async with open_engine(Situation.THINKS) as engine:
+        chunks: list[StreamChunk] = []
+        result = await engine.infer(_asking("hello"), chunks.append)
+        heard = (result.content, result.reasoning)
+        assert heard == ("hello", "hm"), f"(content, reasoning) are {heard!r:.160}"
+        _expect_joined(chunks, result)
 
 
 async def usage_does_not_depend_on_who_listens(open_engine: OpenEngine) -> None:
@@ -221,6 +247,11 @@ async def a_dropped_connection_is_a_fault_that_costs(open_engine: OpenEngine) ->
         _expect_paid(fault)
 
 
+async def an_answer_that_breaks_off_is_malformed(open_engine: OpenEngine) -> None:
+    """What ends without a word that it is done may be half of it, and was paid for."""
+    _expect_paid(await _expect_code(open_engine, Situation.BREAKS_OFF, ErrorCode.INFERENCE_MALFORMED_RESPONSE))
+
+
 async def a_call_is_ended_by_its_deadline(open_engine: OpenEngine) -> None:
     """The executor gives every call a deadline; behind it nothing is left of the call."""
     async with open_engine(Situation.HANGS) as engine:
@@ -294,6 +325,8 @@ ENGINE_CHECKS: Sequence[EngineCheck] = (
     the_pieces_of_a_stream_are_the_answer,
     streaming_changes_nothing,
     usage_counts_something,
+    an_answer_that_nobody_counted_is_not_free,
+    a_thought_is_no_part_of_the_answer,
     usage_does_not_depend_on_who_listens,
     no_more_is_generated_than_was_allowed,
     the_answer_follows_from_the_conversation,
@@ -306,6 +339,7 @@ ENGINE_CHECKS: Sequence[EngineCheck] = (
     a_conversation_that_does_not_fit_exceeds_the_context,
     an_answer_nobody_can_read_is_malformed,
     a_dropped_connection_is_a_fault_that_costs,
+    an_answer_that_breaks_off_is_malformed,
     a_call_is_ended_by_its_deadline,
     an_answer_is_heard_while_it_is_made,
     a_cancelled_call_ends,

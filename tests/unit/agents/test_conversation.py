@@ -11,7 +11,9 @@ from uuid import UUID
 import pytest
 
 from remit import AgentLoop, Boundary, Budget, System
-from remit.agents import AGENT_BUSY, LOOP_RUNNING, NOTHING_OPEN
+from remit.agents.conversation import AGENT_BUSY
+from remit.agents.opening import LOOP_RUNNING
+from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.boundary import BOUNDARY_UNKNOWN, PROFILES, STANDARD

@@ -2,22 +2,32 @@
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
-from remit import AgentLoop, SpecializedLoop, System
-from remit.agents import LOOP_RUNNING
+from remit import AgentLoop, Budget, SpecializedLoop, System
+from remit.agents.opening import LOOP_RUNNING
 from remit.assemble import system_in_memory
 from remit.core.arrivals import ModelAnswered
+from remit.core.boundary import BOUNDARY_UNKNOWN, PROFILES
 from remit.core.contract import Mode
+from remit.core.envelope import REQUEST_HINT_INVALID, REQUEST_ID_INVALID, REQUEST_MALFORMED
 from remit.core.failure import Ending, ErrorCode, RequestRejected
+from remit.core.manifest import MANIFEST_INVALID
+from remit.core.messages import Message, system_message
 from remit.core.record import JsonObject
 from remit.core.schema_source import SCHEMA_SOURCE_INVALID
 from remit.core.signals import PACKET_UNKNOWN
+from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted import ScriptedEngine
+from remit.kernel.state import pinned
+from remit.observe.event_log import Action, InMemoryEventLog
 from remit.orchestrate.exchange import SpecializedConfig
 from remit.tool.declare import tool
+from tests.unit.orchestrate.house import Listening
+from tests.unit.orchestrate.stage import play
 
 
 @dataclass
@@ -164,13 +174,107 @@ def test_a_schema_that_says_nothing_is_refused() -> None:
 @pytest.mark.req("2.3", "2.9")
 def test_a_conversation_may_ask_for_one_answer_of_a_shape_and_no_tool_is_offered() -> None:
     async def scene() -> None:
-        agent = AgentLoop(ScriptedEngine([{"text": "hello"}, FITS]), tools=[look], system=system_in_memory())
+        system = system_in_memory()
+        agent = AgentLoop(ScriptedEngine([{"text": "hello"}, FITS]), tools=[look], system=system)
         await agent.chat("hello")
         response = await agent.chat_structured("How was it?", Mood)
         assert response.structured_output == GOOD
         assert [message.content for message in agent.messages][-1] == FITS["text"]
-        state = await agent._given.state_of(response.run_id)  # type: ignore[union-attr]
+        state = await system.state_of(response.run_id)
         assert state.manifest is not None
         assert state.manifest.request.mode is Mode.STRUCTURED
 
     asyncio.run(scene())
+
+
+def test_a_conversation_may_work_with_its_tools_before_it_produces_an_answer_of_a_shape() -> None:
+    calls: JsonObject = {"tool_calls": [{"name": "look", "arguments": {"word": "love"}}]}
+
+    async def story() -> None:
+        engine = ScriptedEngine([calls, {"text": "a good word"}, FITS])
+        agent = AgentLoop(engine, tools=[look], system=system_in_memory())
+        response = await agent.produce("How was it?", Mood)
+        assert response.structured_output == GOOD
+        assert [call.name for call in response.tool_calls_made] == ["look"]
+
+    play(story())
+
+
+class Shelf:
+    """A context provider that keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def build(self, query: str) -> list[Message]:
+        """What is known."""
+        self.asked.append(query)
+        return [system_message(f"about {query}")]
+
+
+@pytest.mark.req("2.12")
+def test_context_is_looked_for_with_the_prompt_of_the_call_and_shown_to_the_model() -> None:
+    engine, shelf = Listening(FITS), Shelf()
+    specialized = SpecializedLoop(
+        engine, schema=Mood, context_provider=shelf, system_prompt="Be brief.", system=system_in_memory()
+    )
+    specialized.call_sync("I love it")
+    assert shelf.asked == ["I love it"]
+    (asked,) = engine.asked
+    assert [message.content for message in asked.messages][:3] == ["Be brief.", "about I love it", "I love it"]
+
+
+@pytest.mark.req("2.13")
+def test_stream_and_observer_hear_every_call() -> None:
+    async def story() -> None:
+        heard: list[StreamChunk | Restarted] = []
+        log = InMemoryEventLog()
+        specialized = loop(FITS, stream=heard.append, observer=log)
+        responses = [await specialized.call("I love it") for _ in range(2)]
+        assert heard == [StreamChunk(str(FITS["text"]))] * 2
+        requests = {event.what.correlation.request_id for event in log.events() if event.action is Action.INFER}
+        assert requests == {response.request_id for response in responses}
+
+    play(story())
+
+
+@pytest.mark.parametrize(
+    ("terms", "code"),
+    [
+        ({"boundary": "wild_west"}, BOUNDARY_UNKNOWN),
+        ({"system_prompt": 7}, REQUEST_MALFORMED),
+        ({"max_tokens": 0}, REQUEST_HINT_INVALID),
+        ({"budget": Budget(tool_calls=-1)}, MANIFEST_INVALID),
+        ({"user_id": "x" * 300}, REQUEST_ID_INVALID),
+    ],
+)
+def test_what_no_call_could_be_made_with_is_refused_when_the_loop_is_made(terms: Any, code: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        loop(FITS, **terms)
+    assert refused.value.code == code
+
+
+def test_the_settings_and_terms_of_a_loop_reach_its_runs() -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        specialized = loop(
+            FITS,
+            system=system,
+            max_tokens=77,
+            boundary="customer_support",
+            budget=Budget(tool_calls=5),
+            router="none",
+            user_id="ada",
+        )
+        manifest = pinned(await system.state_of((await specialized.call("I love it")).run_id))
+        assert (manifest.request.user_id, manifest.request.hints.max_tokens) == ("ada", 77)
+        assert (manifest.boundary, manifest.caps[2]) == (PROFILES["customer_support"], 5)
+        assert manifest.router == "none"
+
+    play(story())
+
+
+def test_a_loop_without_a_system_works_in_its_home(tmp_path: Path) -> None:
+    specialized = SpecializedLoop(ScriptedEngine([FITS]), schema=Mood, home=tmp_path / "home")
+    assert specialized.call_sync("I love it").structured_output == GOOD
+    assert (tmp_path / "home").is_dir()

@@ -1,0 +1,176 @@
+"""What a plan's steps are done with: the handlers that are given, and the engines, tools and code that follow from them.
+
+Rule 1: a loop that is given for a type of step becomes a child run of its pattern; nothing is remembered between steps.
+Rule 2: one kit serves the whole plan, so names of models and tools must be told apart in all of it.
+Rule 3: the plan's own boundary, budget and rules hold for all of its steps; a loop with terms of its own is refused.
+Rule 4: whoever resumes a plan must have everything that its graph names, or the plan stays as it is.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from remit.agents.conversation import AgentLoop
+from remit.agents.redundant import RedundantLoop
+from remit.agents.single import SpecializedLoop
+from remit.agents.terms import engine_of
+from remit.core.boundary import STANDARD
+from remit.core.budget import Budget
+from remit.core.contract import Mode
+from remit.core.failure import RequestRejected
+from remit.core.graph import Ask, Graph, Node, schema_text
+from remit.inference.engine import Engine
+from remit.inference.specs import engine_spec
+from remit.orchestrate.handlers import (
+    PLAN_HANDLER_INVALID,
+    Handler,
+    InferHandler,
+    PatternHandler,
+    RerankHandler,
+    RetrieveHandler,
+    ToolHandler,
+    ValidateHandler,
+    unusable,
+)
+from remit.orchestrate.kit import ContextProvider, Terms
+from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.plan import CALL_MARK, STEP_MARK
+from remit.orchestrate.patterns.redundant import VOTE_MARK
+from remit.orchestrate.patterns.structured import structured_graph
+from remit.orchestrate.voting import STRATEGIES
+from remit.tool.declare import Tool
+from remit.tool.registry import Registry
+
+PLAN_MODEL_TAKEN = "PLAN_MODEL_TAKEN"
+PLAN_PARTS_MISSING = "PLAN_PARTS_MISSING"
+
+_HANDLERS = (InferHandler, ToolHandler, PatternHandler, RetrieveHandler, RerankHandler, ValidateHandler)
+
+# Whatever may do the work of a type of step: a handler, a function of a Step, or a whole loop.
+StepWork: TypeAlias = Handler | AgentLoop | SpecializedLoop | RedundantLoop
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Handlers by type of step, and everything they work with."""
+
+    handlers: Mapping[str, Handler]
+    engines: Mapping[str, Engine]
+    tools: Registry
+    code: Mapping[str, Any]
+
+
+def parts_of(given: Mapping[str, StepWork]) -> Parts:
+    """The parts of a plan executor; raises RequestRejected for what could do no step."""
+    handed: object = given
+    if not isinstance(handed, Mapping) or not all(isinstance(type_of_step, str) for type_of_step in handed):
+        message = "handlers are given by the type of the step they do, as a mapping of texts to handlers"
+        raise RequestRejected(PLAN_HANDLER_INVALID, message)
+    handlers = {type_of_step: _handler(type_of_step, work) for type_of_step, work in given.items()}
+    engines: dict[str, Engine] = {}
+    tools: dict[str, Tool] = {}
+    code: dict[str, Any] = {}
+    for type_of_step, handler in handlers.items():
+        if isinstance(handler, InferHandler | PatternHandler) and handler.engine is not None:
+            _take_engine(engines, handler.engine)
+        if isinstance(handler, InferHandler | PatternHandler | ToolHandler):
+            for tool in handler.tools or ():
+                _take_tool(tools, tool)
+        if isinstance(handler, PatternHandler):
+            code |= dict(handler.code or {})
+        else:
+            # A handler that lacks its engine or its tools is code that says so.
+            code[f"{STEP_MARK}{type_of_step}"] = unusable(handler) or handler
+    return Parts(handlers, engines, Registry(tools.values()), code)
+
+
+def check_parts(graph: Graph, parts: Parts) -> None:
+    """Refuse to go on with a plan that needs something which is not here."""
+    missing: dict[str, None] = {}
+    for node in _nodes_of(graph):
+        missing |= dict.fromkeys(_missing_at(node, parts))
+    if missing:
+        message = f"the plan needs what this executor does not have: {', '.join(missing)}; give it the same handlers"
+        raise RequestRejected(PLAN_PARTS_MISSING, message, {"missing": list(missing)})
+
+
+def _nodes_of(graph: Graph) -> Iterator[Node]:
+    for node in graph.nodes:
+        yield node
+        if node.inner is not None:
+            yield from _nodes_of(node.inner)
+
+
+def _missing_at(node: Node, parts: Parts) -> Iterator[str]:
+    if node.code.startswith(CALL_MARK):
+        tool = node.code.removeprefix(CALL_MARK)
+        if tool not in parts.tools:
+            yield f"tool {tool!r}"
+    elif node.code and node.code not in parts.code and node.code.removeprefix(VOTE_MARK) not in STRATEGIES:
+        yield f"code {node.code!r}"
+    if node.model and node.model not in parts.engines:
+        yield f"model {node.model!r}"
+    offered = node.ask.tools if node.ask is not None else None
+    yield from (f"tool {tool!r}" for tool in offered or () if tool not in parts.tools)
+
+
+def _handler(type_of_step: str, given: object) -> Handler:
+    if isinstance(given, AgentLoop | SpecializedLoop | RedundantLoop):
+        provider = given.context_provider if isinstance(given, RedundantLoop) else given.config.context_provider
+        _refuse_own_terms(type_of_step, given.terms, provider)
+    if isinstance(given, AgentLoop):
+        config = given.config
+        tools = tuple(tool.name for tool in config.tools)
+        ask = Ask(config.system_prompt, tools, max_tokens=config.max_tokens)
+        graph = chat_graph(tool_rounds_max=config.max_tool_iterations)
+        return PatternHandler(graph, config.engine, Mode.CHAT, ask, config.tools)
+    if isinstance(given, SpecializedLoop):
+        return _specialized(given)
+    if isinstance(given, RedundantLoop):
+        return given.as_step(f"custom:{type_of_step}")
+    if isinstance(given, InferHandler):
+        return given if given.engine is None and not given.spec else given.opened(engine_of(given.engine or given.spec))
+    if isinstance(given, _HANDLERS) or (callable(given) and not isinstance(given, type)):
+        return given
+    shown = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+    message = f"steps of type {type_of_step[:80]!r} are given {shown}; give a handler, a function of a Step, or a loop"
+    raise RequestRejected(PLAN_HANDLER_INVALID, message, {"type": type_of_step[:80]})
+
+
+def _refuse_own_terms(type_of_step: str, terms: Terms, provider: ContextProvider | None) -> None:
+    """A loop is a step on the plan's terms; its own would hold nowhere, so they are refused and not dropped."""
+    if provider is not None:
+        problem = "has a context provider; put a retrieve step before it"
+    elif terms.boundary != STANDARD or terms.budget != Budget():
+        problem = "has a boundary or a budget of its own; give them to the executor, where they hold for every step"
+    elif terms.goal is not None:
+        problem = "has a goal or rules of its own; put a validate step behind it"
+    else:
+        return
+    message = f"the loop for steps of type {type_of_step[:80]!r} {problem}"
+    raise RequestRejected(PLAN_HANDLER_INVALID, message, {"type": type_of_step[:80]})
+
+
+def _specialized(loop: SpecializedLoop) -> PatternHandler:
+    config = loop.config
+    schema, tools = schema_text(config.schema), tuple(tool.name for tool in config.tools)
+    ask = Ask(config.system_prompt, tools, schema=schema, grammar=config.grammar, max_tokens=config.max_tokens)
+    rounds = loop.tool_rounds_max if tools else 0
+    graph = structured_graph(schema, config.grammar, tool_rounds_max=rounds, is_prepared=True)
+    return PatternHandler(graph, config.engine, Mode.STRUCTURED, ask, config.tools)
+
+
+def _take_engine(engines: dict[str, Engine], engine: Engine) -> None:
+    name = engine.model_info().name
+    kept = engines.setdefault(name, engine)
+    # What the same spec opened answers the same.
+    if kept is not engine and (not engine_spec(engine) or engine_spec(kept) != engine_spec(engine)):
+        message = f"two engines of the plan serve a model called {name[:80]!r}; give both steps the same engine"
+        raise RequestRejected(PLAN_MODEL_TAKEN, message, {"model": name[:80]})
+
+
+def _take_tool(tools: dict[str, Tool], tool: Tool) -> None:
+    kept = tools.setdefault(tool.name, tool)
+    # A plain function is made a tool wherever it is given.
+    if kept is not tool and (kept.function is not tool.function or kept.definition != tool.definition):
+        Registry((kept, tool))  # It says what is wrong with two tools of one name.

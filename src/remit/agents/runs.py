@@ -1,0 +1,123 @@
+"""Runs that stand alone: one for each call, with nothing remembered between calls.
+
+Rule 1: every call works in a system of its own unless one was given, so calls share neither loop nor thread.
+Rule 2: a call that waits for a person is kept open for the answer; of any other nothing stays open.
+Rule 3: every call is a session of its own, in which it is found again when it is answered.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from remit.agents.opening import Workplace
+from remit.agents.waiting import answer, approval, open_run, rejection, run_of, run_or_cancel
+from remit.core.contract import SystemRequest, SystemResponse
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, replace
+from remit.core.signals import PACKET_UNKNOWN, UserSignal
+from remit.orchestrate.exchange import Exchange, LoopConfig
+from remit.orchestrate.facade import System
+from remit.orchestrate.kit import Kit, Terms
+
+# Makes what one call works with, once its system is open: whoever listens may have to be read a long text from there.
+KitFor = Callable[[System], Kit]
+# Reads what a run left in the store beside its response.
+ReadMore = Callable[[System, SystemResponse], Awaitable[None]]
+# Looks at a run that is about to be resumed.
+LookFirst = Callable[[System, str], Awaitable[None]]
+
+
+def listening(config: LoopConfig) -> KitFor:
+    """Kits with the engine, the tools and the context of the settings, whose stream and observer hear one call each."""
+    return lambda system: Exchange(config, system.text, lambda _: None).kit
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call as it is kept while it waits."""
+
+    workplace: Workplace
+    kit: Kit
+    session_id: str
+
+
+class SingleRuns:
+    """Calls, and those among them that wait for a person."""
+
+    def __init__(self, *, system: System | None = None, home: Path | str | None = None) -> None:
+        self._given, self._home = system, home
+        self._waiting: dict[str, _Call] = {}
+
+    async def call(
+        self, request: SystemRequest, kit_for: KitFor, terms: Terms, *, then: ReadMore | None = None
+    ) -> SystemResponse:
+        """One run, until it has ended or waits for a person. Whoever stops waiting for it cancels it.
+
+        `then` reads more of what was written than a response tells, while the store is open.
+        """
+        asked = replace(request, session_id=request.session_id or str(uuid4()))
+        workplace = Workplace(self._given, self._home)
+        async with workplace.kept_open() as system:
+            call = _Call(workplace, kit_for(system), asked.session_id)
+            response = await run_or_cancel(system, asked, call.kit, terms)
+            if then is not None:
+                await then(system, response)
+        return await self._at_rest(call, response)
+
+    async def resume(
+        self, run_id: str, kit_for: KitFor, *, before: LookFirst | None = None, then: ReadMore | None = None
+    ) -> SystemResponse:
+        """Go on with a run that was begun here or elsewhere, as a call of this loop.
+
+        `before` may refuse to, by raising.
+        """
+        workplace = Workplace(self._given, self._home)
+        async with workplace.kept_open() as system:
+            if before is not None:
+                await before(system, run_id)
+            kit = kit_for(system)
+            response = await system.resume(run_id, kit=kit)
+            if then is not None:
+                await then(system, response)
+        return await self._at_rest(_Call(workplace, kit, response.session_id), response)
+
+    async def approve(
+        self, packet_id: str, *, by: str, arguments: JsonObject | None = None, then: ReadMore | None = None
+    ) -> SystemResponse:
+        """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
+        return await self._answer(packet_id, approval(packet_id, by=by, arguments=arguments), then)
+
+    async def reject(
+        self, packet_id: str, *, by: str, reason: str = "", then: ReadMore | None = None
+    ) -> SystemResponse:
+        """Say no to what a call asks, and let it go on without."""
+        return await self._answer(packet_id, rejection(packet_id, by=by, reason=reason), then)
+
+    async def _answer(self, packet_id: str, said: UserSignal, then: ReadMore | None) -> SystemResponse:
+        # What a child asks, the call that started it answers.
+        call = self._waiting.get(_root(run_of(packet_id)))
+        if call is None:
+            message = f"packet {packet_id[:80]!r} is none of a call of this loop that waits"
+            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]})
+        async with call.workplace.kept_open() as system:
+            run_id = open_run(await system.session(call.session_id))
+            await answer(system, run_id, said, call.kit)
+            response = await system.result(run_id)
+            if then is not None:
+                await then(system, response)
+        return await self._at_rest(call, response)
+
+    async def _at_rest(self, call: _Call, response: SystemResponse) -> SystemResponse:
+        """What a call came to. One that waits is kept for the answer; any other is closed."""
+        if response.waiting_for is not None:
+            self._waiting[_root(response.run_id)] = call
+            return response
+        self._waiting.pop(_root(response.run_id), None)
+        await call.workplace.close()
+        return response
+
+
+def _root(run_id: str) -> str:
+    """The run that a call began with, of which children and forks carry the name."""
+    return run_id.partition(".")[0]

@@ -1,0 +1,182 @@
+"""Plans from YAML files, in the shape docs/plans.md describes.
+
+Rule 1: a file and Python build equal plans; the file is only the friendlier spelling.
+Rule 2: reading judges the spelling alone. Whether the plan may run is for its graph to say.
+Rule 3: a key nobody knows is refused with the nearest one that is known, never skipped.
+Rule 4: paths start at the plan file. What they name must be there; it is loaded by whoever runs the plan.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from remit.core.failure import RequestRejected
+from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
+from remit.core.schema import compile_schema
+from remit.core.strict_yaml import YAML_BYTES_MAX, Document, Place, YamlFault, parse_yaml, text_of
+
+# Three levels lead to the schema of a step; what people write below them stays under thirty.
+PLAN_DEPTH_MAX = 32
+# A plan over more places than this wants a folder.
+DOCUMENTS_MAX = 100
+
+# Who made a plan that a file holds.
+PLANNER_ID = "file"
+
+_PLAN_KEYS = ("steps", "policy", "documents", "rules", "handlers")
+_STEP_KEYS = tuple(field for field in Step.__struct_fields__ if field != "output")
+_POLICY_KEYS = PlanPolicy.__struct_fields__
+
+# msgspec ends its messages with the place, as in "Expected `int`, got `str` - at `$.retries`".
+_PLACE_IN_ERROR = re.compile(r" - at `\$(?:\.(?P<key>\w+))?[^`]*`$")
+
+_Typed = TypeVar("_Typed")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """A plan, what it may be, the files that its steps are done with, and on which line each step stands."""
+
+    path: Path
+    digest: str
+    plan: ExecutionPlan
+    policy: PlanPolicy
+    documents: tuple[Path, ...]
+    rules: Path | None
+    handlers: Path | None
+    lines: Mapping[str, int]
+
+    def located(self, error: RequestRejected) -> RequestRejected:
+        """The same refusal, with the line of the step that it names."""
+        line = self.lines.get(str(error.details.get("step", "")), 0)
+        where = f"{self.path}:{line}" if line else str(self.path)
+        return RequestRejected(error.code, f"{where}: {error.message}", {**error.details, "line": line})
+
+
+def read_plan(path: Path) -> PlanFile:
+    """The plan in a YAML file."""
+    path = path.absolute()
+    try:
+        with path.open("rb") as file:
+            data = file.read(YAML_BYTES_MAX + 1)
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}; check its path and its permissions"
+        raise RequestRejected(YamlFault.UNREADABLE, f"{path}: {problem}", {"source": str(path)}) from error
+    document = parse_yaml(text_of(data, str(path)), str(path), depth_max=PLAN_DEPTH_MAX)
+    return _plan(document, path, sha256(data).hexdigest())
+
+
+def _plan(document: Document, path: Path, digest: str) -> PlanFile:
+    block = _block(document, document.value, _PLAN_KEYS, ())
+    steps = _list(document, block.get("steps", []), ("steps",))
+    read = [_step(document, value, ("steps", position)) for position, value in enumerate(steps)]
+    policy = _block(document, block.get("policy", {}), _POLICY_KEYS, ("policy",))
+    named = {key: _named_file(document, block, key, path.parent) for key in ("rules", "handlers")}
+    return PlanFile(
+        path,
+        digest,
+        ExecutionPlan(tuple(read), PlanTrace(PLANNER_ID, f"the plan file {path}")),
+        _typed(document, policy, PlanPolicy, ("policy",)),
+        _documents(document, block, path.parent),
+        named["rules"],
+        named["handlers"],
+        {step.name: document.lines[("steps", position)] for position, step in reversed(list(enumerate(read)))},
+    )
+
+
+def _step(document: Document, value: Any, place: Place) -> Step:
+    block = _block(document, value, _STEP_KEYS, place)
+    for key in ("name", "type"):
+        if key not in block:
+            document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} has no {key!r}; add it", place)
+    step = _typed(document, block, Step, place)
+    if step.schema is not None:
+        try:
+            compile_schema(step.schema)
+        except RequestRejected as error:
+            message = f"{_spelled((*place, 'schema'))}: {error.message}"
+            document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
+    return step
+
+
+def _documents(document: Document, block: Mapping[str, Any], base: Path) -> tuple[Path, ...]:
+    if "documents" not in block:
+        return ()
+    given = block["documents"]
+    entries = [given] if isinstance(given, str) else _list(document, given, ("documents",))
+    if not 0 < len(entries) <= DOCUMENTS_MAX:
+        message = f"documents has {len(entries)} entries; name 1 to {DOCUMENTS_MAX} folders or files"
+        document.reject(YamlFault.VALUE_INVALID, message, ("documents",))
+    places: list[Place] = [("documents",) if entries is not given else ("documents", at) for at in range(len(entries))]
+    return tuple(_path(document, entry, place, base) for entry, place in zip(entries, places, strict=True))
+
+
+def _named_file(document: Document, block: Mapping[str, Any], key: str, base: Path) -> Path | None:
+    if key not in block:
+        return None
+    path = _path(document, block[key], (key,), base)
+    if not path.is_file():
+        message = f"{key}: {str(path)!r} is no file; name one"
+        document.reject(YamlFault.VALUE_INVALID, message, (key,))
+    return path
+
+
+def _path(document: Document, value: Any, place: Place, base: Path) -> Path:
+    """An absolute path to something that is there."""
+    if not isinstance(value, str) or not value:
+        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} must be a path, not {_shown(value)}", place)
+    path = (base / value).resolve()
+    try:
+        is_there = path.exists()
+    except (OSError, ValueError):
+        is_there = False
+    if not is_there:
+        message = f"{_spelled(place)}: {str(path)!r} is not there; paths start at the plan file"
+        document.reject(YamlFault.VALUE_INVALID, message, place)
+    return path
+
+
+def _list(document: Document, value: Any, place: Place) -> list[Any]:
+    if not isinstance(value, list):
+        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} must be a list, not {_shown(value)}", place)
+    return value
+
+
+def _block(document: Document, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
+    """A mapping whose keys are all known."""
+    if not isinstance(value, dict):
+        message = f"{_spelled(place)} must be a mapping with the keys {', '.join(keys)}, not {_shown(value)}"
+        document.reject(YamlFault.VALUE_INVALID, message, place)
+    for key in value:
+        if key not in keys:
+            near = get_close_matches(key, keys, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
+            message = f"{_spelled(place)} has the unknown key {key[:80]!r}; {hint}"
+            document.reject(YamlFault.KEY_UNKNOWN, message, (*place, key))
+    return dict(value)
+
+
+def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
+    try:
+        return msgspec.convert(value, to)
+    except msgspec.ValidationError as error:
+        text, found = str(error), _PLACE_IN_ERROR.search(str(error))
+        if found is not None and found["key"]:
+            place = (*place, found["key"])
+            text = f"{text[: found.start()]}; found {_shown(value.get(found['key']))}"
+        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)}: {text}", place)
+
+
+def _spelled(place: Place) -> str:
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in place)
+    return steps.removeprefix(".") or "the file"
+
+
+def _shown(value: Any) -> str:
+    return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"

@@ -1,0 +1,189 @@
+"""Plans and votes as the command line shows them: in a pipe, at a terminal of any width, to programs."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from remit.adapters.cli.amounts import usage
+from remit.adapters.cli.glance import LISTED_MAX
+from remit.adapters.cli.main import main
+from remit.adapters.cli.painting import COLUMNS_DEFAULT, Ink, broken, wrapped
+from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.tree import BRANCHES, INDENTED, Canvas, tree_lines
+from remit.adapters.cli.widths import cells
+from remit.agents.plan import PlanExecutor
+from remit.agents.redundant import RedundantLoop
+from remit.core.plan import ExecutionPlan, Step
+from remit.core.usage import TokenUsage
+from tests.unit.adapters.desk import Desk, Screen
+from tests.unit.observe.patterned import FAILS, GOOD, HOSTILE, QUESTION, SCHEMA, InTurn, Ran, handlers, planned, voted
+
+NARROW = 60
+
+
+def texts(ran: Ran, columns: int = 200) -> list[str]:
+    canvas = Canvas(INDENTED, columns, ran.children)
+    return ["".join(text for text, _ in line) for line in tree_lines(ran.outline, canvas)]
+
+
+class Eighty(Screen):
+    """A terminal of so many columns."""
+
+    encoding = "utf-8"
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    """Stdout as a terminal with few columns, without colours."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(Terminal, "columns", NARROW)
+    screen = Eighty()
+    monkeypatch.setattr(sys, "stdout", screen)
+    yield screen
+
+
+def plan(desk: Desk, *steps: Step, replies: tuple[object, ...] = ("It is 72 m tall.",)) -> str:
+    executor = PlanExecutor(handlers(replies, lambda text: None), home=desk.home)  # type: ignore[arg-type]
+    return executor.execute_sync(ExecutionPlan(steps), prompt=QUESTION).response.run_id
+
+
+# The tree.
+
+
+def test_a_tree_tells_the_steps_of_a_plan_in_plain_words() -> None:
+    ran = planned(Step("find", "find"), Step("order", "rerank"), Step("answer", "infer"))
+    lines = [line[18:].strip() for line in texts(ran)]
+    assert "step order  gave 3 candidates" in lines
+    assert "step answer  gave a text" in lines
+    child = next(line for line in lines if line.startswith("child step answer  answered  "))
+    assert next(iter(ran.children)) in child
+    assert lines.index(child) < lines.index("think  after found") < lines.index("step answer  gave a text")
+
+
+def test_a_tree_numbers_replicas_says_which_failed_and_who_won() -> None:
+    lines = [line[18:].strip() for line in texts(voted(GOOD, FAILS, GOOD))]
+    assert any(line.startswith("child replica 2  failed  INFERENCE_CONTEXT_EXCEEDED  ") for line in lines)
+    assert "vote 2 of 2 answers agree (100 %): replica 1 wins" in lines
+    assert "replica  after undecided" in " ".join(lines)
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_no_line_of_a_plan_is_too_wide_or_obeyed(columns: int) -> None:
+    ran = planned(Step(f"find {HOSTILE}", "find"), Step("boom", "break"))
+    lines = texts(ran, columns)
+    assert max(map(len, lines)) <= columns
+    assert all(line.isprintable() for line in lines)
+
+
+# A glance.
+
+
+def test_show_says_what_each_step_gave_and_which_are_not_finished(desk: Desk) -> None:
+    run_id = plan(desk, Step("find", "find"), Step("answer", "infer"), Step("boom", "break"), Step("never", "count"))
+    said = desk.say("show", run_id).out
+    assert "steps       find (find) gave 3 candidates: doc 1: text 1 \\x1b[2J" in said
+    assert "            answer (infer) gave a text: It is 72 m tall." in said
+    assert "            boom (break) failed" in said
+    assert "            never (count) not begun" in said
+    assert "SUCCESS  step answer" in said
+    assert HOSTILE not in said
+    steps = desk.say("show", run_id, "--json").values["explanation"]["steps"]
+    assert [step["status"] for step in steps] == ["finished", "finished", "failed", "not begun"]
+
+
+def test_show_says_how_often_a_step_was_begun_and_sent_back(desk: Desk) -> None:
+    said: list[str] = []
+
+    def once(text: str) -> tuple[str, ...]:
+        said.append(text)
+        return ("again",) if len(said) == 1 else ()
+
+    work = handlers(["one", "two"], once)
+    steps = (Step("answer", "infer"), Step("judge", "validate", retries=1))
+    run_id = PlanExecutor(work, home=desk.home).execute_sync(ExecutionPlan(steps), prompt="go").response.run_id
+    shown = desk.say("show", run_id).out
+    assert "answer (infer, begun 2 times) gave a text: two" in shown
+    assert "judge (validate, begun 2 times, sent back 1) gave a text: two" in shown
+
+
+def test_show_counts_the_steps_that_are_too_many(desk: Desk) -> None:
+    steps = [Step(f"s{n}", "count", "x") for n in range(LISTED_MAX + 2)]
+    assert f"            and 2 steps more{chr(10)}" in desk.say("show", plan(desk, *steps)).out
+
+
+def test_show_says_how_surely_a_vote_was_won_and_what_the_models_used(desk: Desk) -> None:
+    reply = {"text": GOOD, "usage": {"prompt_tokens": 20, "output_tokens": 10, "duration_ms": 250}}
+    loop = RedundantLoop(InTurn(reply, FAILS, reply), schema=SCHEMA, home=desk.home)
+    run_id = loop.call_sync("How is it?").response.run_id
+    said = desk.say("show", run_id).out
+    assert "confidence  100 % by voting" in said
+    assert "usage       40 tokens in, 20 out; 40 a second" in said
+    names = [line.split()[-1] for line in said.splitlines() if line.startswith("child ")]
+    assert names == ["1", "2", "3"]
+    assert "redundant  session" in desk.say("runs").out
+
+
+def test_a_narrow_terminal_breaks_lines_between_words(desk: Desk, narrow: Screen) -> None:
+    run_id = plan(desk, Step("find", "find"), Step("answer", "infer"), replies=("word " * 40,))
+    for words in (["show", run_id], ["runs"], ["explain", run_id], ["trace", run_id], ["trace", run_id, "--turns"]):
+        assert main([*words, "--home", str(desk.home)]) == 0
+    lines = narrow.getvalue().splitlines()
+    assert max(map(cells, lines)) <= NARROW
+    shown = narrow.getvalue()
+    assert "wor\n" not in shown
+    assert "\nd word" not in shown
+    assert HOSTILE not in shown
+
+
+# Lines that are too long.
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "lines"),
+    [
+        ("one two three", 8, ["one two", "three"]),
+        ("", 5, [""]),
+        ("abcdefghij k", 4, ["abcd", "efgh", "ij k"]),
+        ("日本語 日本", 4, ["日本", "語", "日本"]),
+        ("a  b", 10, ["a  b"]),
+    ],
+)
+def test_a_text_is_broken_between_words_and_within_one_only_where_it_must(
+    text: str, columns: int, lines: list[str]
+) -> None:
+    assert broken(text, columns) == lines
+
+
+def test_a_first_line_with_less_room_stays_empty_where_nothing_fits() -> None:
+    assert broken("abcdef gh", 6, 3) == ["", "abcdef", "gh"]
+
+
+def test_what_is_no_terminal_gets_its_lines_whole() -> None:
+    long = [[("name  ", Ink.NAME), ("word " * 100, Ink.PLAIN)]]
+    assert list(wrapped(Terminal(None, None), long, 4)) == long
+    shown = list(wrapped(Terminal(Eighty(), None), long, 4))
+    assert all(sum(len(text) for text, _ in line) <= COLUMNS_DEFAULT for line in shown)
+    assert shown[1][0] == ("    ", Ink.PLAIN)
+
+
+# Amounts.
+
+
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        (TokenUsage(), ""),
+        (TokenUsage(1_000, 0, 20), "1,000 tokens in, 20 out"),
+        (TokenUsage(10, 5, 20, duration_ms=1_000), "10 tokens in, 25 out (5 thought); 25 a second"),
+        (TokenUsage(10, 0, 2, 12, 4_096, 1_000), "10 tokens in, 2 out; 2.0 a second; at most 12 of 4,096 in context"),
+    ],
+)
+def test_usage_is_told_with_its_rate_where_the_time_is_known(used: TokenUsage, said: str) -> None:
+    assert usage(used) == said
+
+
+def test_branches_are_drawn_down_to_the_replicas() -> None:
+    ran = voted(GOOD)
+    lines = list(tree_lines(ran.outline, Canvas(BRANCHES, 80, ran.children)))
+    assert any("│     └─ done" in "".join(text for text, _ in line) for line in lines)

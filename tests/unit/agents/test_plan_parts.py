@@ -1,0 +1,250 @@
+"""What a plan's steps are done with: loops as steps, in two ways, and what no step could be done with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pytest
+
+from remit import (
+    AgentLoop,
+    Budget,
+    InferHandler,
+    PlanExecutor,
+    RedundantLoop,
+    SpecializedLoop,
+    Step,
+    ToolHandler,
+    tool,
+)
+from remit.agents.plan_parts import PLAN_MODEL_TAKEN
+from remit.assemble import system_in_memory
+from remit.core.failure import Ending, ErrorCode, RequestRejected
+from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.messages import Message
+from remit.core.record import JsonObject
+from remit.inference.engine import StreamHandler
+from remit.inference.scripted import ScriptedEngine
+from remit.orchestrate.handlers import PLAN_HANDLER_INVALID
+from remit.tool.registry import TOOL_NAME_TAKEN
+from remit.validate.rules import NotEmpty, Rule, RuleSet
+from tests.unit.orchestrate.house import calls, keep
+from tests.unit.orchestrate.stage import play
+
+
+@dataclass
+class Trend:
+    trend: Literal["up", "down"]
+
+
+UP, DOWN = '{"trend":"up"}', '{"trend":"down"}'
+RESEARCH = Step("research", "research", "Analyze market trends for Q4")
+PLAN = [RESEARCH, Step("classify", "classify")]
+
+
+@tool(effect="read")
+def search(words: str) -> str:
+    """Search the market."""
+    return "prices rose by a tenth"
+
+
+class Named:
+    """A scripted model with a name of its own."""
+
+    def __init__(self, name: str, *replies: JsonObject) -> None:
+        self.name, self.engine = name, ScriptedEngine(replies)
+        self.asked: list[ModelRequest] = []
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        """What the script says."""
+        self.asked.append(request)
+        return await self.engine.infer(request, on_chunk)
+
+    def model_info(self) -> ModelInfo:
+        """Who it is."""
+        info = self.engine.model_info()
+        return ModelInfo(self.name, info.context_window, info.price)
+
+
+def researcher() -> AgentLoop:
+    model = Named("researcher", calls("search", words="Q4"), {"text": "Prices rise."})
+    return AgentLoop(model, tools=[search], system_prompt="You are a research assistant.", system=system_in_memory())
+
+
+def classifier(*answers: str, **terms: Any) -> RedundantLoop:
+    model = Named("classifier", *({"text": answer} for answer in answers or (UP,)))
+    return RedundantLoop(model, schema=Trend, system=system_in_memory(), **terms)
+
+
+@pytest.mark.req("2.29")
+def test_loops_are_wrapped_as_functions_that_run_them() -> None:
+    async def research(step: Step) -> Step:
+        response = await researcher().chat(step.input)
+        return step.with_output(response.content)
+
+    def classify(step: Step) -> str:
+        return classifier().call_sync(step.input).content
+
+    plans = PlanExecutor({"research": research, "classify": classify}, system=system_in_memory())
+    result = plans.execute_sync(PLAN)
+    assert result.outputs == {"research": "Prices rise.", "classify": UP}
+
+
+@pytest.mark.req("2.29")
+def test_loops_are_steps_themselves_and_everything_they_do_belongs_to_the_plan() -> None:
+    agent, reliable = researcher(), classifier()
+    plans = PlanExecutor({"research": agent, "classify": reliable}, system=system_in_memory())
+    result = plans.execute_sync(PLAN)
+    assert result.outputs == {"research": "Prices rise.", "classify": {"trend": "up"}}
+    assert [call.name for call in result.response.tool_calls_made] == ["search"]
+    researching, classifying = agent.config.engine, reliable.config.engine
+    assert isinstance(researching, Named)
+    assert isinstance(classifying, Named)
+    said = [message.content for message in researching.asked[0].messages]
+    assert said == ["You are a research assistant.", "Analyze market trends for Q4"]
+    assert [[message.content for message in asked.messages] for asked in classifying.asked] == [["Prices rise."]] * 3
+    used = result.response.token_usage
+    assert used.output_tokens > 3 * (len(UP) // 4)
+
+
+@pytest.mark.req("2.29")
+def test_a_specialized_loop_is_a_step_with_its_two_phases() -> None:
+    model = Named("reader", calls("search", words="Q4"), {"text": "found"}, {"text": UP})
+    reader = SpecializedLoop(model, schema=Trend, tools=[search], system_prompt="Read.", system=system_in_memory())
+    result = PlanExecutor({"read": reader}, system=system_in_memory()).execute_sync(
+        [Step("read", "read", "Q4?", instruction="Be brief.")]
+    )
+    assert result.output == {"trend": "up"}
+    assert [call.name for call in result.response.tool_calls_made] == ["search"]
+    assert model.asked[0].messages[0].content == "Read.\n\nBe brief."
+
+
+def test_two_loops_with_strategies_of_their_own_keep_them_apart() -> None:
+    def first(candidates: Sequence[str]) -> tuple[str, float]:
+        return candidates[0], 0.1
+
+    def last(candidates: Sequence[str]) -> tuple[str, float]:
+        return candidates[-1], 0.9
+
+    class Alternating(Named):
+        async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+            self.asked.append(request)
+            return ModelResult(UP if len(self.asked) % 3 else DOWN, model=self.name)
+
+    model = Alternating("panel", {"text": UP})
+    loops = {
+        name: RedundantLoop(model, schema=Trend, voting=voting, system=system_in_memory())
+        for name, voting in (("first", first), ("last", last))
+    }
+    plan = [Step("a", "first", "?"), Step("b", "last", "?")]
+    result = PlanExecutor(loops, system=system_in_memory()).execute_sync(plan)
+    assert result.outputs == {"a": {"trend": "up"}, "b": {"trend": "down"}}
+
+
+def test_a_redundant_step_that_finds_no_consensus_fails_the_plan_with_its_error() -> None:
+    def nobody(candidates: Sequence[str]) -> tuple[str, float]:
+        raise ValueError("I cannot choose")
+
+    plans = PlanExecutor(
+        {"research": lambda step: "text", "classify": classifier(voting=nobody)}, system=system_in_memory()
+    )
+    result = plans.execute_sync(PLAN)
+    assert result.outputs == {"research": "text"}
+    assert result.response.error is not None
+    assert result.response.error.code == ErrorCode.ORCHESTRATION_NO_CONSENSUS
+
+
+def test_what_an_agent_asks_within_a_step_is_answered_through_the_plan() -> None:
+    async def story() -> None:
+        model = Named("keeper", calls("keep", text="tea"), {"text": "Kept."})
+        agent = AgentLoop(model, tools=[keep], system=system_in_memory())
+        plans = PlanExecutor({"keep": agent, "see": lambda step: step.input}, system=system_in_memory())
+        asked = await plans.execute([Step("keep", "keep", "Keep tea."), Step("see", "see")])
+        assert asked.response.waiting_for is not None
+        done = await plans.approve(asked.response.waiting_for.packet_ids[0], by="ada")
+        assert (done.outputs, done.response.terminal_code) == ({"keep": "Kept.", "see": "Kept."}, Ending.SUCCESS)
+
+    play(story())
+
+
+class Shelf:
+    async def build(self, query: str) -> list[Message]:
+        return []
+
+
+MODEL = ScriptedEngine([{"text": UP}])
+
+
+@pytest.mark.parametrize(
+    ("loop", "reason"),
+    [
+        (AgentLoop(MODEL, context_provider=Shelf()), "put a retrieve step before it"),
+        (SpecializedLoop(MODEL, schema=Trend, context_provider=Shelf()), "put a retrieve step before it"),
+        (RedundantLoop(MODEL, schema=Trend, context_provider=Shelf()), "put a retrieve step before it"),
+        (AgentLoop(MODEL, boundary="customer_support"), "give them to the executor"),
+        (RedundantLoop(MODEL, schema=Trend, budget=Budget(steps=3)), "give them to the executor"),
+        (AgentLoop(MODEL, rules=RuleSet("all", (Rule("said", NotEmpty()),))), "put a validate step behind it"),
+    ],
+)
+def test_a_loop_with_terms_of_its_own_is_refused_since_the_plan_has_its_own(loop: Any, reason: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        PlanExecutor({"ask": loop})
+    assert refused.value.code == PLAN_HANDLER_INVALID
+    assert reason in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("handlers", "reason"),
+    [
+        ({"a": 7}, "steps of type 'a' are given a int; give a handler, a function of a Step, or a loop"),
+        ({"a": None}, "are given a NoneType"),
+        ({"a": InferHandler}, "are given the class InferHandler"),
+        ({7: lambda step: step}, "by the type of the step they do"),
+        ([lambda step: step], "by the type of the step they do"),
+    ],
+)
+def test_what_could_do_no_step_is_refused_when_the_executor_is_made(handlers: Any, reason: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        PlanExecutor(handlers)
+    assert refused.value.code == PLAN_HANDLER_INVALID
+    assert reason in refused.value.message
+
+
+def test_an_engine_that_is_none_is_refused_when_the_executor_is_made() -> None:
+    with pytest.raises(RequestRejected) as refused:
+        PlanExecutor({"a": InferHandler("no such thing")})
+    assert refused.value.code != ""
+    with pytest.raises(RequestRejected) as unfit:
+        PlanExecutor({"a": InferHandler(object())})  # type: ignore[arg-type]
+    assert unfit.value.code == ErrorCode.CONFIG_NO_ENGINE
+
+
+def test_two_engines_of_one_name_are_refused_unless_one_spec_opened_both() -> None:
+    one, other = Named("same", {"text": "x"}), Named("same", {"text": "y"})
+    PlanExecutor({"a": InferHandler(one), "b": InferHandler(one)})
+    with pytest.raises(RequestRejected) as refused:
+        PlanExecutor({"a": InferHandler(one), "b": InferHandler(other)})
+    assert refused.value.code == PLAN_MODEL_TAKEN
+
+
+def test_a_plain_function_may_be_a_tool_of_several_steps_and_two_tools_of_one_name_may_not() -> None:
+    def peek(at: str) -> str:
+        """Look at something."""
+        return at
+
+    PlanExecutor({"a": InferHandler(MODEL, tools=[peek]), "b": ToolHandler([peek])})
+
+    @tool(name="peek", effect="read")
+    def other(at: str) -> str:
+        """Look at something else."""
+        return at
+
+    with pytest.raises(RequestRejected) as refused:
+        PlanExecutor({"a": InferHandler(MODEL, tools=[peek]), "b": ToolHandler([other])})
+    assert refused.value.code == TOOL_NAME_TAKEN
+
+
+def test_the_budget_of_the_plan_holds_for_every_step() -> None:
+    plans = PlanExecutor({"research": researcher()}, budget=Budget(tool_calls=0), system=system_in_memory())
+    result = plans.execute_sync([RESEARCH])
+    assert [call.status.value for call in result.response.tool_calls_made] == ["refused"]
