@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from benchmarks.constrain import constrain_in_rounds, constrain_lines
 from benchmarks.local import local_lines, local_values, measure_local
 from benchmarks.measure import FULL
 from benchmarks.report import as_text, as_values, measure
@@ -15,12 +16,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what remit costs.")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
-    report, votes, local = measure(FULL), votes_in_rounds(FULL), measure_local()
+    report, votes, constrained = measure(FULL), votes_in_rounds(FULL), constrain_in_rounds(FULL)
+    local = measure_local()
     if options.json:
         voted = [figure_values(figure) for figure in votes]
-        print(json.dumps({**as_values(report), "votes": voted, "local": local_values(local)}))
+        shaped = [figure_values(figure) for figure in constrained]
+        values = {**as_values(report), "votes": voted, "structured": shaped, "local": local_values(local)}
+        print(json.dumps(values))
     else:
-        print(as_text(report), "", *vote_lines(votes), "", *local_lines(local), sep="\n")
+        parts = (*constrain_lines(constrained), "", *vote_lines(votes), "", *local_lines(local))
+        print(as_text(report), "", *parts, sep="\n")
 
 
 if __name__ == "__main__":

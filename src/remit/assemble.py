@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
@@ -31,7 +31,7 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.meter import Meter, metered
 from remit.orchestrate.facade import Store, System
 from remit.orchestrate.kit import Kit, Terms, kit_of
-from remit.orchestrate.kits import kit_again
+from remit.orchestrate.kits import equipped, kit_again
 from remit.tool.loading import load_tools
 from remit.tool.registry import Registry
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from remit.backend.embedded.store import EmbeddedStore
     from remit.inference.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
+    from remit.orchestrate.plan_file import PlanFile
 
 HOME_VARIABLE = "REMIT_HOME"
 HOME_DEFAULT = ".remit"
@@ -141,7 +142,12 @@ def watched(kit: Kit, watcher: Watcher) -> Kit:
 def kit_for(engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None) -> Kit:
     """The kit that an engine's spec and the places of tools describe; paths in the spec start from `base`."""
     found = open_engine(engine, base=base, settings=(settings or settings_of()).engines)
-    return kit_of(found, Registry([tool for place in tools for tool in load_tools(place)]))
+    return kit_of(found, tools_at(tools))
+
+
+def tools_at(places: Sequence[str]) -> Registry:
+    """The tools of all these places."""
+    return Registry([tool for place in places for tool in load_tools(place)])
 
 
 def terms_for(
@@ -149,6 +155,50 @@ def terms_for(
 ) -> Terms:
     """The terms of a run within a boundary, narrowed by a budget; without a graph that of the request's mode."""
     return Terms(boundary, budget, graph=graph, router=router)
+
+
+def plan_in(path: Path) -> "PlanFile":
+    """The plan in a YAML file; raises RequestRejected where it cannot be read as one."""
+    # Only those who read a plan pay for YAML.
+    from remit.orchestrate.plan_file import read_plan
+
+    return read_plan(path)
+
+
+def kit_for_plan(
+    file: "PlanFile", engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None
+) -> Kit:
+    """The same for a plan; an engine is opened only where a step asks a model."""
+    from remit.orchestrate.plan_kit import asks_a_model
+
+    return kit_for(engine, tools, base=base, settings=settings) if asks_a_model(file) else Kit({}, tools_at(tools))
+
+
+class Work(NamedTuple):
+    """What a run works with, and on which terms."""
+
+    kit: Kit
+    terms: Terms
+
+
+def planned_work(work: Work, file: "PlanFile", prompt: str = "") -> Work:
+    """The work with a plan and what its steps are done with.
+
+    Raises RequestRejected where the plan cannot run with it, naming the line of the step.
+    """
+    from remit.orchestrate.plan_kit import check_steps, plan_sources
+
+    kit = equipped(work.kit, plan_sources(file))
+    check_steps(file, kit, prompt)
+    return Work(kit, replace(work.terms, plan=file.plan, policy=file.policy))
+
+
+def voted_work(work: Work, n: int, voting: str, *, early_stop: bool, is_parallel: bool, base: Path) -> Work:
+    """The work with so many replicas, and who counts them: a known name, or FILE.py:NAME."""
+    from remit.orchestrate.voter_file import redundancy_of
+
+    redundancy, sources = redundancy_of(n, voting, early_stop=early_stop, is_parallel=is_parallel, base=base)
+    return Work(equipped(work.kit, sources), replace(work.terms, redundancy=redundancy))
 
 
 def graph_in(path: Path) -> Graph:

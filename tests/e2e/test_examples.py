@@ -20,7 +20,7 @@ def shown_by(example: str, folder: Path) -> list[str]:
 def test_every_script_is_run_by_a_test_of_this_file() -> None:
     # The tools of the script for `remit run` are no script.
     scripts = {path.name for path in EXAMPLES.glob("*.py")} - {"support_tools.py"}
-    assert scripts == {"agent_loop.py", "kill_and_resume.py", "local_model.py"}
+    assert scripts == {"agent_loop.py", "kill_and_resume.py", "local_model.py", "plan.py", "redundant.py"}
 
 
 def test_the_agent_tells_the_whole_conversation(tmp_path: Path) -> None:
@@ -42,6 +42,30 @@ def test_a_killed_payment_is_made_once(tmp_path: Path) -> None:
         "as it was written: True",
         "decided again: 5 of 5 turns are the same",
         "payments in the ledger: 1",
+    ]
+
+
+@pytest.mark.req("2.18")
+def test_the_plan_finds_answers_is_corrected_and_asks_before_it_files(tmp_path: Path) -> None:
+    assert shown_by("plan.py", tmp_path) == [
+        "    find: ['kettle.md', 'teapot.md']",
+        "   order: ['kettle.md', 'teapot.md']",
+        "  answer: Every month, with citric acid [1].",
+        "   cited: Every month, with citric acid [1].",
+        "    note: {'title': 'kettle', 'text': 'Every month, with citric acid [1].'}",
+        "  stands: waits for a person",
+        "  output: filed 'kettle': Every month, with citric acid [1].",
+        "  stands: SUCCESS",
+    ]
+
+
+def test_the_vote_names_its_winner_and_what_happens_without_one(tmp_path: Path) -> None:
+    assert shown_by("redundant.py", tmp_path) == [
+        'winner:     {"sentiment":"positive"}',
+        "confidence: 67% by voting",
+        'candidates: {"sentiment":"positive"}, {"sentiment":"negative"}, {"sentiment":"positive"}',
+        "unanimity:  ORCHESTRATION_NO_CONSENSUS: unanimity voting: candidate 1 differs from candidate 0",
+        'early stop: 4 of 5 asked, {"sentiment":"positive"}',
     ]
 
 

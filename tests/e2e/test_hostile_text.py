@@ -12,6 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+import yaml
 
 from remit.adapters.cli.commands import entries
 from remit.adapters.cli.main import main
@@ -26,6 +27,8 @@ BIDI = "\u202e\u202d\u2066\u2067\u2068\u2069\u200f\u061c"
 UNSEEN = "\u200b\u200d\u2060\ufeff\U000e0041\U000e0042"
 MOVES = "\rover\b\b\b\x00\x07\x7f"
 HOSTILE = f"{ANSI}{LINKS}{DEVICE}{C1}{BIDI}{UNSEEN}{MOVES}"
+# As much of it as the name of a step may be.
+NAME = f"{ANSI}{BIDI}{UNSEEN}\x7f"
 # A script and a context have their limits; what a tool returns may be longer.
 LONG = "x" * 100_000
 
@@ -49,6 +52,12 @@ def write(text: str, idempotency_key: str) -> str:
     """Write."""
     return {HOSTILE!r}
 '''
+HANDLER_FILE = f"""
+def fall(step):
+    raise ValueError({HOSTILE!r})
+
+HANDLERS = {{"fall": fall, {"echo" + HOSTILE!r}: lambda step: {HOSTILE!r}}}
+"""
 GRAPH = f"name: {json.dumps(HOSTILE)}\nstart: a\nnodes: []\nexits: []\n"
 
 # What the command line itself may send to a terminal: the colours it knows.
@@ -100,6 +109,25 @@ class Stage:
         assert isinstance(written, io.BytesIO)
         return code, written.getvalue().decode(), err.getvalue()
 
+    def plan(self) -> list[str]:
+        """A plan with hostile names, outputs and documents, whose last step fails."""
+        folder = self.folder
+        (folder / "docs").mkdir(exist_ok=True)
+        (folder / "docs" / "page\x1b[2J.md").write_text(f"words {HOSTILE}")
+        (folder / "handlers.py").write_text(HANDLER_FILE)
+        steps = [
+            {"name": f"find{NAME}", "type": "retrieve", "input": f"words {HOSTILE}"},
+            {"name": "ask", "type": "infer"},
+            {"name": f"echo{NAME}", "type": f"echo{HOSTILE}"},
+            {"name": f"fall{NAME}", "type": "fall"},
+        ]
+        plan = {"documents": "docs", "handlers": "handlers.py", "steps": steps}
+        (folder / "plan.yaml").write_text(yaml.safe_dump(plan))
+        # A script of its own: what the other runs are told stays as it is.
+        (folder / "plan.json").write_text(json.dumps({"replies": [{"text": HOSTILE}]}))
+        words = ["run", "--engine", f"scripted:{folder / 'plan.json'}"]
+        return [*words, "--mode", "plan", "--plan", str(folder / "plan.yaml")]
+
     def waiting(self) -> str:
         """A run that waits for somebody to approve a call with hostile arguments; gives its id."""
         _, out, _ = self.say(*self.script(calls("write", text=HOSTILE + LONG), ANSWER), "--json")
@@ -135,6 +163,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     paused = stage.waiting()
     stage.say("signal", paused, "feedback", HOSTILE, "--by", HOSTILE)
     stage.say("signal", paused, "pause", "--by", HOSTILE)
+    stage.say(*stage.plan())
     stage.waiting()
     return stage
 
@@ -175,7 +204,9 @@ def traced(stage: Stage) -> list[list[str]]:
 def started(stage: Stage) -> list[list[str]]:
     run = stage.script(calls("look", place=HOSTILE), calls(HOSTILE), ANSWER)
     # Who runs it and in which session must be printable; what is said of that is not.
-    return [run, [*run, "--user", HOSTILE], [*run, "--session", HOSTILE], [*run, "--boundary", HOSTILE]]
+    plan = stage.plan()
+    bad = [[*plan, "--mode", "redundant"], [*plan, "--plan", HOSTILE], [*run, "--voting", HOSTILE]]
+    return [run, plan, *bad, [*run, "--user", HOSTILE], [*run, "--session", HOSTILE], [*run, "--boundary", HOSTILE]]
 
 
 def constrained(stage: Stage) -> list[list[str]]:

@@ -24,6 +24,8 @@ from remit.testing.scenarios import scenario
 from remit.testing.world import SimulatedWorld
 
 SEEDS = 100
+# Some fields are filled only in the third of the worlds that plays votes and plans.
+FIELD_SEEDS = 150
 WHOLE_SEEDS = 12
 WORLDS = 40
 
@@ -148,7 +150,7 @@ def test_worlds_whose_processes_take_runs_up_from_snapshots_write_the_same_journ
 
 def test_the_scenarios_leave_something_in_every_field() -> None:
     empty, filled = RunState(), set[str]()
-    for seed in range(SEEDS):
+    for seed in range(FIELD_SEEDS):
         for run in runs(seed):
             for _, state in states(run):
                 filled |= {name for name in RunState.__slots__ if getattr(state, name) != getattr(empty, name)}

@@ -9,22 +9,24 @@ import pytest
 
 from remit.core import arrivals
 from remit.core.arrivals import ModelAnswered, ProposedCall, ToolFailed, ToolOutcomeLost
-from remit.core.budget import Charges, Dimension
+from remit.core.budget import COUNTERS, Charges, Dimension
 from remit.core.commands import CallTool, StartChild
+from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import Ending
-from remit.core.graph import Graph
+from remit.core.graph import Graph, Node
 from remit.core.manifest import Manifest
 from remit.core.record import replace
-from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung
+from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung, VoteCounted
 from remit.core.tools import ToolResult
 from remit.kernel import apply as applying
 from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, join, spend
-from remit.kernel.rules import child, human, model, tool
+from remit.kernel.rules import child, human, model, signal, tool
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
-from remit.orchestrate import offspring, recover, reports, runner
-from remit.testing import hands
+from remit.orchestrate import facts, offspring, recover, reports, runner
+from remit.orchestrate.checks import Mended
+from remit.testing import hands, pattern_hands
 from remit.testing.faults import Faults
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
@@ -102,9 +104,24 @@ def _says_nothing(tally: Tally, call: ProposedCall, code: str, reason: str) -> N
     tally.rule(FeedbackTaken(code))
 
 
-def _doubles_the_lease(parent: Manifest, command: StartChild, graph: Graph) -> Manifest:
+def _doubles_the_lease(
+    parent: Manifest, command: StartChild, graph: Graph, request: SystemRequest | None = None
+) -> Manifest:
     lease = tuple((dimension, 2 * amount) for dimension, amount in command.lease)
-    return offspring.child_manifest(parent, replace(command, lease=lease), graph)
+    return offspring.child_manifest(parent, replace(command, lease=lease), graph, request)
+
+
+def _begins_the_step_anew(tally: Tally, arrival: arrivals.ResumeRequested) -> str | None:
+    outcome, node = signal.on_resume(tally, arrival), tally.graph.nodes[tally.node]
+    return outcome if outcome is None or node.feed is None else decide.ENTRIES[node.kind](tally, node)
+
+
+def _hears_the_first(state: RunState, ruling: VoteCounted, arrival: arrivals.Arrival) -> None:
+    state.answer, state.confidence_ppm = state.children[0].text, ruling.confidence_ppm
+
+
+def _gives_everything_away(tally: Tally, node: Node) -> Charges:
+    return tuple((int(dimension), tally.left[dimension]) for dimension in COUNTERS if tally.left[dimension] > 0)
 
 
 def _forgets_the_head(state: RunState, turn: Turn, head: bytes) -> None:
@@ -132,7 +149,10 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         "nothing_is_ordered_when_time_is_up",
         (_instead(decide, "is_past_deadline", lambda tally: False),),
     ),
-    "children get twice their lease": ("leases_hold", (_instead(hands, "child_manifest", _doubles_the_lease),)),
+    "children get twice their lease": (
+        "leases_hold",
+        (_instead(pattern_hands, "child_manifest", _doubles_the_lease),),
+    ),
     "whatever returns is committed": (
         "only_verified_observations_are_committed",
         (_instead(tool, "rung_reached", lambda arrival: Rung.COMMITTED),),
@@ -158,6 +178,22 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         (_instead(recover, "is_safe_to_repeat", lambda state, command: command.id not in state.doubted),),
     ),
     "a timeout counts as an outcome": ("an_unknown_outcome_is_never_success", (_rule(ToolFailed, _guesses),)),
+    "words beside calls are not held to the contract": (
+        "success_is_earned",
+        (_instead(facts.Facts, "_beside_calls", lambda self, state, said: Mended(said)),),
+    ),
+    "a resumed plan begins its step anew": (
+        "no_finished_step_is_done_again",
+        (_rule(arrivals.ResumeRequested, _begins_the_step_anew),),
+    ),
+    "a vote is won by whoever was first": (
+        "the_answer_is_the_winners",
+        (_instead(applying, "APPLIED", {**folding.APPLIED, VoteCounted: _hears_the_first}),),
+    ),
+    "every replica gets all that is left": (
+        "replicas_stay_within_their_parent",
+        (_instead(child, "share_of", _gives_everything_away), _instead(child, "lacking", lambda tally, charges: None)),
+    ),
     "claims are not checked": ("success_is_earned", (_instead(endings, "unproven_effects", lambda tally: {}),)),
     "decide has whims": ("deciding_again_gives_the_same", (_rule(ModelAnswered, _has_whims()),)),
     "illegal arrivals leave a mark": (CHECKED_BY_THE_WORLD, (_instead(decide, "_admit_outcome", _leaves_a_mark),)),

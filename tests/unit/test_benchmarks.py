@@ -13,6 +13,7 @@ import pytest
 from benchmarks.bare import play_bare
 from benchmarks.bare_store import FULL, NORMAL, play_committing, play_grouped, play_one_by_one
 from benchmarks.cancels import Latency, measure_cancels
+from benchmarks.constrain import constrain_in_rounds, constrain_lines
 from benchmarks.durable import Left, measure_durable_loop, measure_durable_runs, measure_left, measure_resume
 from benchmarks.imports import HELP, STARTS, spent_by_interpreter
 from benchmarks.loops import growth_together, measure_growth, measure_loop
@@ -274,6 +275,20 @@ def test_votes_among_few_and_many_are_measured_against_reading_the_candidates() 
     assert all(is_complete(figure, 2 * TINY.repeats) for figure in figures)
     assert all(450 < len(text) < 550 for text in candidates_of(50))
     assert "candidates of 4" in next(vote_lines(figures))
+
+
+def test_structured_output_is_measured_against_reading_and_validating_alone() -> None:
+    figures = constrain_in_rounds(replace(TINY, rounds=2))
+    assert len({figure.name for figure in figures}) == len(figures)
+    assert all(is_complete(figure, 2 * TINY.repeats) for figure in figures)
+    text = "\n".join(constrain_lines(figures))
+    for name in (
+        "a line with its schema",
+        "a structured call that fits",
+        "the same with one repair",
+        "0 become another",
+    ):
+        assert name in text
 
 
 @pytest.mark.parametrize(

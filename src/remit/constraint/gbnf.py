@@ -35,8 +35,11 @@ _TOKEN = re.compile(
     |(?P<mark>[|().*+?])|(?P<times>\{{\s*[0-9]+\s*(?:,\s*[0-9]*\s*)?\}})""",
     re.VERBOSE,
 )
-# An end for whoever reads texts as C does, and halves of characters, which no text holds.
-_no_character = re.compile(r"[\0\ud800-\udfff]|\\u[dD][89a-fA-F][0-9a-fA-F]{2}").search
+# An end for whoever reads texts as C does, and halves of characters, which no text holds. Behind a backslash that stands
+# for itself, a u begins nothing.
+_no_character = re.compile(
+    r"(?P<raw>[\0\ud800-\udfff])|(?<!\\)(?:\\\\)*(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+).search
 _char = re.compile(rf"{_CHAR}|.", re.DOTALL).findall
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
@@ -239,7 +242,8 @@ class _Reader:
         while at < len(self._text):
             found = _TOKEN.match(self._text, at)
             if found is not None and (odd := _no_character(found[0])) is not None:
-                self._refuse(at + odd.start(), f"{odd[0]!r} is no character, or half of one; leave it out")
+                kind = odd.lastgroup or ""
+                self._refuse(at + odd.start(kind), f"{odd[kind]!r} is no character, or half of one; leave it out")
             if found is None or found.lastgroup is None:
                 self._refuse(at, f"{self._text[at : at + 20]!r} is no part of GBNF, or is not closed")
             if found.lastgroup != "space":

@@ -48,7 +48,11 @@ class ContextBuilder:
 
     async def build(self, query: str) -> Sequence[Message]:
         """One message with what was found for the query; none when nothing was."""
-        return evidence_messages(await self.find(query), chars_max=self._chars_max)
+        return self.written(await self.find(query))
+
+    def written(self, found: Sequence[Candidate]) -> Sequence[Message]:
+        """What was found, as the message that a model reads; none when nothing was."""
+        return evidence_messages(found, chars_max=self._chars_max)
 
     async def find(self, query: str) -> tuple[Candidate, ...]:
         """What was found for the query, the best first."""
@@ -78,9 +82,15 @@ def evidence_messages(found: Sequence[Candidate], *, chars_max: int = CONTEXT_CH
 
 def confidence_of(found: Sequence[Candidate]) -> tuple[float, ConfidenceSource]:
     """How much of the question the best evidence answers to, from 0 to 1, and where that comes from."""
+    relevance = relevance_of(found)
+    return 0.0 if relevance is None else relevance, ConfidenceSource.RETRIEVAL
+
+
+def relevance_of(found: Sequence[Candidate]) -> float | None:
+    """How much of the question the best evidence answers to, from 0 to 1; None where nothing of it says."""
     shares = [candidate.metadata.get(RELEVANCE) for candidate in found]
     known = [share for share in shares if isinstance(share, int | float) and 0.0 <= share <= 1.0]
-    return max(known, default=0.0), ConfidenceSource.RETRIEVAL
+    return max(known, default=None)
 
 
 def _entry(number: int, candidate: Candidate, text: str) -> str:

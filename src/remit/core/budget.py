@@ -104,7 +104,7 @@ STANDARD = Budget(
     side_effects=0,
     steps=100,
     depth=2,
-    child_runs=8,
+    child_runs=32,
     human_reviews=20,
 )
 

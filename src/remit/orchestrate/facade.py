@@ -29,15 +29,11 @@ from remit.core.commands import (
 from remit.core.contract import Mode, SystemRequest, SystemResponse, ToolCallMade
 from remit.core.envelope import check_request
 from remit.core.events import Turn
-from remit.core.graph import Graph
 from remit.core.manifest import Manifest, Source, make_manifest
-from remit.core.messages import Role
-from remit.core.plan import ExecutionPlan
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry
-from remit.core.tools import ToolChoiceMode
 from remit.core.values import Output
 from remit.inference.specs import engine_spec
 from remit.kernel.draw import draw_mermaid
@@ -56,10 +52,7 @@ from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
-from remit.orchestrate.patterns.chat import chat_for
-from remit.orchestrate.patterns.plan import plan_graph
-from remit.orchestrate.patterns.redundant import Redundancy, redundant_for
-from remit.orchestrate.patterns.structured import structured_for
+from remit.orchestrate.patterns.choosing import check_child_runs, graph_for
 from remit.orchestrate.planning import plan_for
 from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks, Snapshots
 from remit.orchestrate.post import Post
@@ -343,7 +336,8 @@ class System:
         plan = None
         if entered.mode is Mode.PLAN and terms.graph is None:
             plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
-        graph = terms.graph or _graph_for(entered, kit, terms, plan)
+        graph = terms.graph or graph_for(entered, kit, terms, plan)
+        check_child_runs(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
         session = None
@@ -367,33 +361,6 @@ class System:
             session=session,
             plan=None if plan is None else plan.trace,
         )
-
-
-def _graph_for(request: SystemRequest, kit: Kit, terms: Terms, plan: ExecutionPlan | None) -> Graph:
-    """The graph of a request's mode."""
-    match request.mode:
-        case Mode.CHAT:
-            return chat_for(request, terms.reasks_max)
-        case Mode.STRUCTURED:
-            offers = bool(kit.tools.definitions) and request.tool_choice.mode is not ToolChoiceMode.NONE
-            return structured_for(request, terms.reasks_max, has_tools=offers)
-        case Mode.REDUNDANT:
-            return redundant_for(request, _as_the_engine_may(terms.redundancy, kit))
-        case Mode.PLAN:
-            assert plan is not None, "a request of mode plan has its plan by now"
-            return plan_graph(plan, terms.policy, kit.handlers, _last_words(request))
-
-
-def _last_words(request: SystemRequest) -> str:
-    """What the user said last, as far as it came with the request."""
-    said = [message.content for message in request.messages if message.role is Role.USER]
-    return said[-1] if said and isinstance(said[-1], str) else ""
-
-
-def _as_the_engine_may(redundancy: Redundancy, kit: Kit) -> Redundancy:
-    """Replicas beside each other only where the model can be asked several things at once."""
-    at_once = min((engine.model_info().calls_at_once for engine in kit.engines.values()), default=1)
-    return redundancy if at_once > 1 else replace(redundancy, is_parallel=False)
 
 
 def _identified(request: SystemRequest) -> SystemRequest:

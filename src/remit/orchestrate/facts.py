@@ -25,7 +25,7 @@ from remit.core.goal import JUDGE_MARK
 from remit.core.inference import CALL_HINT_BYTES_MAX
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
-from remit.core.record import Text, replace, size_bytes
+from remit.core.record import JsonObject, Text, replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
@@ -159,7 +159,8 @@ class Facts:
         mended = _UNSAID
         if result.content or result.reasoning:
             said, thought = clean(result.content or ""), clean(result.reasoning or "")
-            mended = Mended(said) if proposed or not said else self._held_to_shape(state, said)
+            if said:
+                mended = self._beside_calls(state, said) if proposed else self._held_to_shape(state, said)
             bound += max(size_bytes(said), size_bytes(mended.text)) + size_bytes(thought)
             text, reasoning = stored(mended.text, kept), stored(thought, kept)
             raw = stored(said, kept) if mended.repairs else ""
@@ -207,13 +208,15 @@ class Facts:
 
     def _held_to_shape(self, state: RunState, said: str) -> Mended:
         """What the node asked for comes first; where it asked for nothing of its own, the request's contract holds."""
-        graph, output = state.graph, pinned(state).request.output
-        schema = (None if graph is None else graph.schemas.get(state.node)) or output.schema
-        if schema is None:
-            return Mended(said)
-        if output.repair_allowed:
+        schema = _schema_here(state)
+        if schema is not None and pinned(state).request.output.repair_allowed:
             return self._checks.mended(schema, said)
-        return Mended(said, self._checks.violations_in_json(schema, said))
+        return self._beside_calls(state, said)
+
+    def _beside_calls(self, state: RunState, said: str) -> Mended:
+        """Words as they stand: beside calls nothing is mended, but should the calls come to nothing, they are an answer."""
+        schema = _schema_here(state)
+        return Mended(said) if schema is None else Mended(said, self._checks.violations_in_json(schema, said))
 
     def _output_violations(self, manifest: Manifest, content: str) -> tuple[Violation, ...]:
         schema = manifest.request.output.schema
@@ -282,6 +285,11 @@ class Facts:
         elif report.arguments is not None:
             modified = ProposedCall("", "", "", b"", _NOT_OPEN)
         return arrivals.ApprovalGiven(report.command_id, by, modified)
+
+
+def _schema_here(state: RunState) -> JsonObject | None:
+    schema = None if state.graph is None else state.graph.schemas.get(state.node)
+    return schema or pinned(state).request.output.schema
 
 
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:

@@ -14,10 +14,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
+from remit.core.codec import from_json, to_json
 from remit.core.failure import RequestRejected
 from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
+from remit.core.record import replace
 from remit.core.schema import compile_schema
 from remit.core.strict_yaml import YAML_BYTES_MAX, Document, Place, YamlFault, parse_yaml, text_of
 
@@ -25,6 +25,9 @@ from remit.core.strict_yaml import YAML_BYTES_MAX, Document, Place, YamlFault, p
 PLAN_DEPTH_MAX = 32
 # A plan over more places than this wants a folder.
 DOCUMENTS_MAX = 100
+
+# As much of a name as the refusal of a step quotes.
+_QUOTED_CHARS_MAX = 80
 
 # Who made a plan that a file holds.
 PLANNER_ID = "file"
@@ -41,7 +44,10 @@ _Typed = TypeVar("_Typed")
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan, what it may be, the files that its steps are done with, and on which line each step stands."""
+    """A plan, what it may be, the files that its steps are done with, and on which line each step stands.
+
+    Lines go by as much of a step's name as an error quotes.
+    """
 
     path: Path
     digest: str
@@ -54,7 +60,7 @@ class PlanFile:
 
     def located(self, error: RequestRejected) -> RequestRejected:
         """The same refusal, with the line of the step that it names."""
-        line = self.lines.get(str(error.details.get("step", "")), 0)
+        line = self.lines.get(_shortened(str(error.details.get("step", ""))), 0)
         where = f"{self.path}:{line}" if line else str(self.path)
         return RequestRejected(error.code, f"{where}: {error.message}", {**error.details, "line": line})
 
@@ -86,7 +92,7 @@ def _plan(document: Document, path: Path, digest: str) -> PlanFile:
         _documents(document, block, path.parent),
         named["rules"],
         named["handlers"],
-        {step.name: document.lines[("steps", position)] for position, step in reversed(list(enumerate(read)))},
+        {_shortened(step.name): document.lines["steps", place] for place, step in reversed(list(enumerate(read)))},
     )
 
 
@@ -95,8 +101,13 @@ def _step(document: Document, value: Any, place: Place) -> Step:
     for key in ("name", "type"):
         if key not in block:
             document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} has no {key!r}; add it", place)
-    step = _typed(document, block, Step, place)
+    # An input may be anything; what no step could work on is refused where the plan is checked.
+    given = {key: block.pop(key) for key in ("input", "schema") if key in block}
+    step = replace(_typed(document, block, Step, place), **given)
     if step.schema is not None:
+        if not isinstance(step.schema, dict):
+            message = f"{_spelled((*place, 'schema'))} must be a JSON Schema, a mapping; found {_shown(step.schema)}"
+            document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
         try:
             compile_schema(step.schema)
         except RequestRejected as error:
@@ -131,11 +142,12 @@ def _path(document: Document, value: Any, place: Place, base: Path) -> Path:
     """An absolute path to something that is there."""
     if not isinstance(value, str) or not value:
         document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} must be a path, not {_shown(value)}", place)
-    path = (base / value).resolve()
+    path = base / value
     try:
+        path = path.resolve()
         is_there = path.exists()
-    except (OSError, ValueError):
-        is_there = False
+    except (OSError, ValueError, RuntimeError):
+        is_there = False  # A name that no file can have, or a link that leads to itself.
     if not is_there:
         message = f"{_spelled(place)}: {str(path)!r} is not there; paths start at the plan file"
         document.reject(YamlFault.VALUE_INVALID, message, place)
@@ -164,13 +176,17 @@ def _block(document: Document, value: Any, keys: Collection[str], place: Place) 
 
 def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
     try:
-        return msgspec.convert(value, to)
-    except msgspec.ValidationError as error:
+        return from_json(to_json(value), to)
+    except ValueError as error:
         text, found = str(error), _PLACE_IN_ERROR.search(str(error))
         if found is not None and found["key"]:
             place = (*place, found["key"])
             text = f"{text[: found.start()]}; found {_shown(value.get(found['key']))}"
         document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)}: {text}", place)
+
+
+def _shortened(name: str) -> str:
+    return name[:_QUOTED_CHARS_MAX]
 
 
 def _spelled(place: Place) -> str:

@@ -88,8 +88,13 @@ def plan_of(given: ExecutionPlan | Sequence[Step]) -> ExecutionPlan:
         raise RequestRejected(PLAN_INVALID, message)
     for place, step in enumerate(plan.steps):
         _check_fields(place, step)
-    # A member of StepType is its text to everybody but those who show it.
-    return replace(plan, steps=tuple(replace(step, type=str(step.type)) for step in plan.steps))
+    return replace(plan, steps=tuple(_written(step) for step in plan.steps))
+
+
+def _written(step: Step) -> Step:
+    """The step with every text fit to be written; a member of StepType is its text."""
+    texts = {field: clean(str(getattr(step, field))) for field, kind in _FIELDS.items() if kind is str}
+    return replace(step, **texts)
 
 
 def _check_fields(place: int, step: object) -> None:

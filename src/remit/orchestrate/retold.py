@@ -22,6 +22,9 @@ from remit.core.tools import ToolCall, ToolResult
 from remit.orchestrate import reports
 from remit.orchestrate.reports import Report
 
+# Arrivals that carry proposed calls.
+_PROPOSING = (arrivals.ModelAnswered, arrivals.CodeReturned)
+
 # A text in full, wherever it lives.
 Read = Callable[[Text], str]
 
@@ -40,7 +43,7 @@ def report_behind(arrival: Arrival, read: Read) -> Report:
 
 def with_words_of(recorded: Arrival, completed: Arrival) -> Arrival:
     """The completed arrival, with the words that cannot be computed again as the record has them (Rule 2)."""
-    if isinstance(recorded, arrivals.ModelAnswered) and isinstance(completed, arrivals.ModelAnswered):
+    if isinstance(recorded, _PROPOSING) and isinstance(completed, _PROPOSING):
         if len(recorded.calls) != len(completed.calls):
             return completed
         pairs = zip(recorded.calls, completed.calls, strict=True)

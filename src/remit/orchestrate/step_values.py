@@ -18,6 +18,7 @@ from remit.core.failure import ErrorCode, RemitError
 from remit.core.messages import Message, Role, user_message
 from remit.core.plan import ContextFor, RerankInput
 from remit.core.values import ValueKind, is_convertible
+from remit.orchestrate.texts import clean
 
 # A hundred books. What is longer belongs into a file, whose name is handed on.
 VALUE_CHARS_MAX = 10_000_000
@@ -38,7 +39,7 @@ def written(value: Any, *, query: str = "") -> tuple[ValueKind, str]:
 
 def _written(value: Any, query: str) -> tuple[ValueKind, str]:
     if isinstance(value, str):
-        return ValueKind.TEXT, value
+        return ValueKind.TEXT, clean(value)
     if isinstance(value, Message | Candidate):
         value = (value,)
     if isinstance(value, ContextFor) or _all(value, Message):

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 from remit.core import arrivals, commands, rulings
 from remit.core.arrivals import Happened
+from remit.core.codec import read_json
 from remit.core.commands import AskHuman, CallTool
 from remit.core.failure import Ending, ErrorCode
 from remit.core.goal import NEEDS_OBSERVATION
+from remit.core.record import JsonObject
+from remit.core.schema import compile_schema
 from remit.core.tools import MUTATING
 from remit.kernel import words
 from remit.kernel.state import pinned
@@ -112,7 +115,7 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
         return
     if not run.state.answer:
         yield "it ended as SUCCESS without an answer"
-    yield from _unmet(run)
+    yield from _unmet(world, run)
     tools, open_effects = tools_of(run), set()
     for turn in run.turns:
         for decision in turn.decisions:
@@ -128,13 +131,14 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
         yield f"it ended as SUCCESS with {sorted(tool for tool, _ in open_effects)} proposed and not committed"
 
 
-def _unmet(run: SimulatedRun) -> Iterator[str]:
+def _unmet(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """What the goal and the output contract demand and the journal does not show."""
     manifest = pinned(run.state)
     called = {command.id: command.tool for _, command in commands_of(run) if isinstance(command, CallTool)}
     settled = run.all(rulings.CallSettled)
     committed = [called[ruling.command_id] for ruling in settled if ruling.rung is rulings.Rung.COMMITTED]
-    if manifest.request.output.schema is not None and run.state.answer_violations:
+    schema = manifest.request.output.schema
+    if schema is not None and not _fits(schema, world.text(run.state.answer)):
         yield "it ended as SUCCESS with an answer that breaks its output contract"
     goal = manifest.goal
     for action in goal.required_actions if goal is not None else ():
@@ -142,6 +146,13 @@ def _unmet(run: SimulatedRun) -> Iterator[str]:
             yield f"it ended as SUCCESS without the required action {action.tool}"
     if goal is not None and goal.task_class is not None and NEEDS_OBSERVATION[goal.task_class] and not committed:
         yield f"it ended as SUCCESS with a task of class {goal.task_class} and no observation"
+
+
+def _fits(schema: JsonObject, text: str) -> bool:
+    try:
+        return compile_schema(schema).is_valid(read_json(text))
+    except ValueError:
+        return False
 
 
 def nobody_is_asked_twice_about_one_call(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

@@ -129,6 +129,8 @@ def _disagreements(tally: Tally, before: RunState, after: RunState) -> Iterator[
     yield from (
         f"{name} as {ours} and the fold as {theirs}" for name, (ours, theirs) in counted.items() if ours != theirs
     )
+    if tally.finished is not None and after.outputs.get(tally.finished[0]) != tally.finished[1]:
+        yield f"step {tally.finished[0]} as {tally.finished[1]} and the fold as {after.outputs.get(tally.finished[0])}"
     for dimension in COUNTERS:
         if tally.left[dimension] != after.left[dimension]:
             yield f"{FIELDS[dimension]} left as {tally.left[dimension]} and the fold as {after.left[dimension]}"

@@ -35,16 +35,16 @@ from remit.tool.signature import Signature, read_signature
 # A plan that its own checks refuse is drawn again; after so many a short one will do.
 DRAWS_MAX = 10
 
-# One of them is a verdict, too.
+# The last two are what a judge may say.
 _ANSWERS = (
-    '{"ok": true, "verdict": "yes", "reason": "it is so"}',
-    '{"ok": false, "verdict": "no", "reason": "it is not"}',
     '{"ok": true}',
     '{"ok":true}',
     '{"ok": true}',
     '{"ok": false}',
     '{"ok": "maybe"}',
     "not what was asked",
+    '{"holds": true, "problems": []}',
+    '{"holds": false, "problems": ["it is rude"]}',
 )
 _FIRST = ("infer", "infer", "tool", "tool", "shape", "retrieve", "vote")
 _TYPES = (*_FIRST, "tool", *["validate"] * 5, "rerank")

@@ -128,7 +128,7 @@ def random_pattern(chance: Random, run_id: str) -> Manifest:
         graph=graph,
         versions=replace(manifest.versions, graph=graph_version(graph)),
         request=vote_request(RESULT) if is_vote else plan_request(),
-        goal=_judged(chance) if chance.random() < 0.2 else manifest.goal,
+        goal=_judged(chance) if chance.random() < 0.35 else manifest.goal,
     )
 
 

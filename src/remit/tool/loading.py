@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
+from typing import NamedTuple
 
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.manifest import Source
@@ -31,6 +32,8 @@ TOOL_FILE_EMPTY = "TOOL_FILE_EMPTY"
 TOOL_SOURCE_MISSING = "TOOL_SOURCE_MISSING"
 TOOL_SOURCE_CHANGED = "TOOL_SOURCE_CHANGED"
 TOOL_DEFINITION_CHANGED = "TOOL_DEFINITION_CHANGED"
+CODE_FILE_NOT_FOUND = "CODE_FILE_NOT_FOUND"
+CODE_FILE_UNREADABLE = "CODE_FILE_UNREADABLE"
 
 MODULE_PREFIX = "module:"
 
@@ -38,6 +41,18 @@ MODULE_PREFIX = "module:"
 FILE_BYTES_MAX = 4 * 1024 * 1024
 
 _LOADING = RLock()
+
+
+class _Kind(NamedTuple):
+    """What a file is called in errors, and the codes of not being there and of being no such file."""
+
+    name: str
+    not_found: str
+    unreadable: str
+
+
+_TOOLS = _Kind("tool file", TOOL_FILE_NOT_FOUND, TOOL_FILE_UNREADABLE)
+_CODE = _Kind("file of code", CODE_FILE_NOT_FOUND, CODE_FILE_UNREADABLE)
 
 
 class SourceFault(RemitError):
@@ -61,6 +76,11 @@ def load_tools(place: str) -> Registry:
             TOOL_FILE_EMPTY, f"{place!r} holds no tools; put @tool on its functions", {"place": place}
         )
     return Registry(found.values())
+
+
+def load_code(path: Path) -> ModuleType:
+    """The module in a file of code that is no tools: handlers of steps, a voter."""
+    return _loaded(path, _CODE)
 
 
 def reload(
@@ -176,18 +196,18 @@ def _name_the_place(found: Tool, module: ModuleType, attribute: str) -> None:
     found.source = replace(found.source, place=place, attribute=attribute, digest=digest)
 
 
-def _loaded(path: Path) -> ModuleType:
-    data = _read(path)
+def _loaded(path: Path, kind: _Kind = _TOOLS) -> ModuleType:
+    data = _read(path, kind)
     path = path.resolve()
     digest = sha256(data).hexdigest()
     name = f"_remit_tools_{sha256(bytes(path)).hexdigest()[:16]}_{digest[:16]}"
     # Nobody may find a module that another thread is still executing; a file may load another one, though.
     with _LOADING:
         known = sys.modules.get(name)
-        return _executed(name, path, data, digest) if known is None else known
+        return _executed(name, path, data, digest, kind) if known is None else known
 
 
-def _executed(name: str, path: Path, data: bytes, digest: str) -> ModuleType:
+def _executed(name: str, path: Path, data: bytes, digest: str, kind: _Kind) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(path)
     setattr(module, LOADED_DIGEST, digest)
@@ -198,24 +218,24 @@ def _executed(name: str, path: Path, data: bytes, digest: str) -> ModuleType:
     except BaseException as error:
         # An exit in the middle of a file is one more way of being unreadable.
         del sys.modules[name]
-        raise _unreadable(str(path), error) from error
+        raise _unreadable(str(path), error, kind) from error
     return module
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, kind: _Kind) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(FILE_BYTES_MAX + 1)
         data.decode()
     except FileNotFoundError as error:
         raise RequestRejected(
-            TOOL_FILE_NOT_FOUND, f"there is no tool file {str(path)!r}; correct the path", {"place": str(path)}
+            kind.not_found, f"there is no {kind.name} {str(path)!r}; correct the path", {"place": str(path)}
         ) from error
     except (OSError, ValueError) as error:
-        raise _unreadable(str(path), error) from error
+        raise _unreadable(str(path), error, kind) from error
     if len(data) > FILE_BYTES_MAX:
         problem = f"has more than file_bytes_max={FILE_BYTES_MAX}"
-        raise RequestRejected(TOOL_FILE_UNREADABLE, f"tool file {str(path)!r} {problem}", {"place": str(path)})
+        raise RequestRejected(kind.unreadable, f"{kind.name} {str(path)!r} {problem}", {"place": str(path)})
     return data
 
 
@@ -232,10 +252,10 @@ def _imported(name: str) -> ModuleType:
         raise _unreadable(name, error) from error
 
 
-def _unreadable(place: str, error: BaseException) -> RequestRejected:
+def _unreadable(place: str, error: BaseException, kind: _Kind = _TOOLS) -> RequestRejected:
     details: JsonObject = {"place": place, "error": type(error).__name__}
     where = ""
     if isinstance(error, SyntaxError) and error.lineno is not None:
         where, details["line"] = f" in line {error.lineno}", error.lineno
     problem = f"cannot be loaded{where}: {described(error)}; correct it"
-    return RequestRejected(TOOL_FILE_UNREADABLE, f"tool file {place!r} {problem}", details)
+    return RequestRejected(kind.unreadable, f"{kind.name} {place!r} {problem}", details)

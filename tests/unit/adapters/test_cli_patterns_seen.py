@@ -1,7 +1,6 @@
 """Plans and votes as the command line shows them: in a pipe, at a terminal of any width, to programs."""
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -27,20 +26,19 @@ def texts(ran: Ran, columns: int = 200) -> list[str]:
     return ["".join(text for text, _ in line) for line in tree_lines(ran.outline, canvas)]
 
 
-class Eighty(Screen):
-    """A terminal of so many columns."""
+class Bright(Screen):
+    """A terminal that takes every character."""
 
     encoding = "utf-8"
 
 
-@pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    """Stdout as a terminal with few columns, without colours."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(Terminal, "columns", NARROW)
-    screen = Eighty()
-    monkeypatch.setattr(sys, "stdout", screen)
-    yield screen
+def seen(desk: Desk, screen: Screen, *words: str) -> None:
+    """Let a terminal show something."""
+    kept, sys.stdout = sys.stdout, screen
+    try:
+        assert main([*words, "--home", str(desk.home)]) == 0
+    finally:
+        sys.stdout = kept
 
 
 def plan(desk: Desk, *steps: Step, replies: tuple[object, ...] = ("It is 72 m tall.",)) -> str:
@@ -58,7 +56,8 @@ def test_a_tree_tells_the_steps_of_a_plan_in_plain_words() -> None:
     assert "step answer  gave a text" in lines
     child = next(line for line in lines if line.startswith("child step answer  answered  "))
     assert next(iter(ran.children)) in child
-    assert lines.index(child) < lines.index("think  after found") < lines.index("step answer  gave a text")
+    inside = next(place for place, line in enumerate(lines) if line.startswith("think  after found"))
+    assert lines.index(child) < inside < lines.index("step answer  gave a text")
 
 
 def test_a_tree_numbers_replicas_says_which_failed_and_who_won() -> None:
@@ -124,10 +123,13 @@ def test_show_says_how_surely_a_vote_was_won_and_what_the_models_used(desk: Desk
     assert "redundant  session" in desk.say("runs").out
 
 
-def test_a_narrow_terminal_breaks_lines_between_words(desk: Desk, narrow: Screen) -> None:
+def test_a_narrow_terminal_breaks_lines_between_words(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(Terminal, "columns", NARROW)
+    narrow = Bright()
     run_id = plan(desk, Step("find", "find"), Step("answer", "infer"), replies=("word " * 40,))
     for words in (["show", run_id], ["runs"], ["explain", run_id], ["trace", run_id], ["trace", run_id, "--turns"]):
-        assert main([*words, "--home", str(desk.home)]) == 0
+        seen(desk, narrow, *words)
     lines = narrow.getvalue().splitlines()
     assert max(map(cells, lines)) <= NARROW
     shown = narrow.getvalue()
@@ -162,7 +164,7 @@ def test_a_first_line_with_less_room_stays_empty_where_nothing_fits() -> None:
 def test_what_is_no_terminal_gets_its_lines_whole() -> None:
     long = [[("name  ", Ink.NAME), ("word " * 100, Ink.PLAIN)]]
     assert list(wrapped(Terminal(None, None), long, 4)) == long
-    shown = list(wrapped(Terminal(Eighty(), None), long, 4))
+    shown = list(wrapped(Terminal(Bright(), None), long, 4))
     assert all(sum(len(text) for text, _ in line) <= COLUMNS_DEFAULT for line in shown)
     assert shown[1][0] == ("    ", Ink.PLAIN)
 

@@ -125,11 +125,6 @@ def test_a_graph_that_may_not_run_is_refused_before_a_store_is_made(desk: Desk) 
     assert not desk.home.exists()
 
 
-def test_a_mode_that_does_not_exist_yet_is_refused_with_a_code(desk: Desk) -> None:
-    said = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--mode", "plan", "--json")
-    assert (said.code, said.error) == (1, "REQUEST_MODE_INVALID")
-
-
 @pytest.mark.req("0.25")
 @pytest.mark.parametrize(
     ("options", "exit_code", "code"),

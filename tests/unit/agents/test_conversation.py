@@ -74,7 +74,7 @@ def said(speaker: AgentLoop) -> list[tuple[str, str]]:
 
 
 @pytest.mark.req("2.2")
-def test_an_agent_has_ten_settings_with_their_defaults() -> None:
+def test_an_agent_has_ten_settings_with_their_defaults_and_what_follows_from_its_rules() -> None:
     engine = ScriptedEngine([{"text": "hello"}])
     config = AgentLoop(engine, system=system_in_memory()).config
     assert list(LoopConfig.__slots__) == [
@@ -88,10 +88,13 @@ def test_an_agent_has_ten_settings_with_their_defaults() -> None:
         "on_tool_result",
         "observer",
         "context_provider",
+        "code",
+        "judge",
     ]
     assert (config.engine, len(config.tools), config.system_prompt, config.grammar) == (engine, 0, "", "")
     assert (config.max_tokens, config.max_tool_iterations) == (2048, 20)
     assert (config.stream, config.on_tool_result, config.observer, config.context_provider) == (None,) * 4
+    assert (config.code, config.judge) == ({}, None)
     assert LoopConfig(engine).tools.definitions == ()
 
 

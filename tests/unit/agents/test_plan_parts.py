@@ -119,6 +119,40 @@ def test_a_specialized_loop_is_a_step_with_its_two_phases() -> None:
     assert model.asked[0].messages[0].content == "Read.\n\nBe brief."
 
 
+@pytest.mark.req("2.29")
+def test_a_plan_is_wrapped_as_a_function_that_executes_it() -> None:
+    inner = PlanExecutor({"shout": lambda step: step.input.upper()}, system=system_in_memory())
+
+    async def both(step: Step) -> Any:
+        return (await inner.execute([Step("a", "shout"), Step("b", "shout")], prompt=step.input)).output
+
+    result = PlanExecutor({"both": both}, system=system_in_memory()).execute_sync([Step("one", "both", "tea")])
+    assert result.output == "TEA"
+
+
+def test_a_redundant_step_asks_at_once_only_where_its_model_can_be() -> None:
+    node = {
+        calls_at_once: RedundantLoop(Waits(calls_at_once), schema=Trend, parallel=True).as_step().graph.nodes[1]
+        for calls_at_once in (1, 3)
+    }
+    assert {calls_at_once: each.kind.value for calls_at_once, each in node.items()} == {1: "child", 3: "map"}
+
+
+class Waits:
+    """A model that takes so many calls at once."""
+
+    def __init__(self, calls_at_once: int) -> None:
+        self.calls_at_once = calls_at_once
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        """Nothing that anybody waits for here."""
+        return ModelResult(UP, model="waits")
+
+    def model_info(self) -> ModelInfo:
+        """Who it is."""
+        return ModelInfo("waits", calls_at_once=self.calls_at_once)
+
+
 def test_two_loops_with_strategies_of_their_own_keep_them_apart() -> None:
     def first(candidates: Sequence[str]) -> tuple[str, float]:
         return candidates[0], 0.1
@@ -126,12 +160,17 @@ def test_two_loops_with_strategies_of_their_own_keep_them_apart() -> None:
     def last(candidates: Sequence[str]) -> tuple[str, float]:
         return candidates[-1], 0.9
 
-    class Alternating(Named):
-        async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-            self.asked.append(request)
-            return ModelResult(UP if len(self.asked) % 3 else DOWN, model=self.name)
+    class Wavering:
+        asked = 0
 
-    model = Alternating("panel", {"text": UP})
+        async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+            self.asked += 1
+            return ModelResult(UP if self.asked % 3 else DOWN, model="wavering")
+
+        def model_info(self) -> ModelInfo:
+            return ModelInfo("wavering", MODEL.model_info().context_window, MODEL.model_info().price)
+
+    model = Wavering()
     loops = {
         name: RedundantLoop(model, schema=Trend, voting=voting, system=system_in_memory())
         for name, voting in (("first", first), ("last", last))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from remit import Budget, RedundantLoop, System
+from remit import Boundary, Budget, RedundantLoop, System
 from remit.agents.opening import LOOP_RUNNING
 from remit.agents.redundant import RedundantConfig, RedundantResult
 from remit.assemble import opened, settings_of, system_in_memory
@@ -188,6 +188,14 @@ def test_when_all_replicas_fail_the_last_inference_error_is_the_error(last: Engi
     assert result.response.error.category is FailureCategory.INFERENCE
 
 
+@pytest.mark.req("2.30")
+def test_when_no_replica_can_mend_its_answer_the_run_fails_for_its_shape() -> None:
+    result = vote(Panel('{"sentiment":"ecstatic"}'))
+    assert (error_of(result)[0], result.failed) == (ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED, 3)
+    assert result.response.error is not None
+    assert result.response.error.category is FailureCategory.CONSTRAINT
+
+
 def test_when_all_replicas_are_slow_the_run_fails_for_its_model() -> None:
     result = vote(Panel(SILENT), replica_timeout_ms=50)
     assert error_of(result)[0] == ErrorCode.INFERENCE_ENGINE_ERROR
@@ -280,6 +288,13 @@ def test_an_early_stop_asks_no_more_than_the_vote_needs() -> None:
     custom = Panel(GOOD)
     vote(custom, voting=LastWord(), early_stop=True)
     assert len(custom.asked) == 3
+
+
+def test_a_vote_without_a_winner_so_far_goes_on_until_it_has_one() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}, "sure": {"type": "number"}}}
+    panel = Panel('{"city":"Oslo","sure":0}', '{"city":"Rome","sure":0}', '{"city":"Lima","sure":1}')
+    result = vote(panel, schema=schema, voting=WeightedVoting(field="sure"), early_stop=True)
+    assert (len(panel.asked), result.response.structured_output) == (3, {"city": "Lima", "sure": 1})
 
 
 def test_replicas_are_asked_at_once_where_the_model_can_be() -> None:
@@ -438,6 +453,15 @@ def test_what_no_vote_could_be_taken_with_is_refused_when_the_loop_is_made(terms
     with pytest.raises(RequestRejected) as refused:
         RedundantLoop(Panel(GOOD), system=system_in_memory(), **{"schema": Mood, **terms})
     assert refused.value.code == code
+
+
+def test_more_replicas_than_the_budget_has_child_runs_are_refused_with_the_way_out() -> None:
+    with pytest.raises(RequestRejected) as refused:
+        vote(Panel(GOOD), n=9)
+    assert refused.value.code == REPLICAS_INVALID
+    assert "Boundary(budget=Budget(child_runs=9))" in refused.value.message
+    wide = vote(Panel(GOOD), n=20, boundary=Boundary(budget=Budget(child_runs=20)))
+    assert (len(wide.candidates), wide.confidence) == (20, 1.0)
 
 
 def test_a_vote_is_not_taken_in_sync_where_a_loop_runs() -> None:

@@ -9,15 +9,23 @@ from typing import Any
 
 import pytest
 
+from benchmarks.constrain import corpus_rates
 from remit.constraint.repairs import Reason
 from remit.constraint.stack import Constrained, Demand, constrain
 from remit.core.failure import ErrorCode
 
 FOLDER = Path(__file__).parent / "corpus"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "constraint.md"
+
+
+def lines_of(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines()
+
+
 CASES = [
     pytest.param(json.loads(line), id=f"{file.stem}-{number}")
     for file in sorted(FOLDER.glob("*.jsonl"))
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+    for number, line in enumerate(lines_of(file), 1)
 ]
 CASES_MIN = 150
 
@@ -44,6 +52,20 @@ def test_a_broken_text_has_the_meant_value_or_the_named_refusal(case: dict[str, 
 @pytest.mark.parametrize("case", CASES)
 def test_without_repair_no_broken_text_has_a_value(case: dict[str, Any]) -> None:
     assert not constrain(case["text"], Demand(case.get("schema")), repair=False).ok
+
+
+def test_what_becomes_of_the_corpus_is_counted_and_written_down() -> None:
+    rates = corpus_rates()
+    assert (rates.texts, rates.meant + rates.refused, rates.wrong) == (len(CASES), len(CASES), 0)
+    assert rates.meant == sum(
+        "value" in line for file in FOLDER.glob("*.jsonl") for line in map(json.loads, lines_of(file))
+    )
+    told = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
+    assert f"holds {rates.texts} broken texts as models write them" in told
+    assert (
+        f"{rates.meant} become the value that is meant, {rates.refused} are refused, {rates.wrong} become another value"
+        in told
+    )
 
 
 def test_the_corpus_is_large_and_names_every_reason_but_size() -> None:

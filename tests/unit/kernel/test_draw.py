@@ -10,7 +10,7 @@ from remit.inference.scripted import ScriptedEngine
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
 from remit.orchestrate.handlers import InferHandler
-from remit.orchestrate.patterns.plan import plan_graph
+from remit.orchestrate.patterns.plan import Handlers, plan_graph
 from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
 
 RULES = ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema")
@@ -135,7 +135,7 @@ def test_a_plan_shows_the_type_of_each_step_and_who_feeds_whom() -> None:
         Step("three", "custom", source="one"),
         Step("ask", "infer"),
     )
-    work = {"custom": str, "infer": InferHandler(ScriptedEngine([{"text": "x"}]))}
+    work: Handlers = {"custom": str, "infer": InferHandler(ScriptedEngine([{"text": "x"}]))}
     graph = plan_graph(ExecutionPlan(steps), PlanPolicy(require_linear=False), work)
     drawn = draw_mermaid(compile_graph(graph))
     assert '  n2{"one<br/>decide, EXECUTE<br/>step of type custom<br/>visits_max 1"}' in drawn

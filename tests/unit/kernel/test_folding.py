@@ -11,14 +11,16 @@ from remit.core.codec import hash_turn
 from remit.core.commands import AskHuman, CallModel, CallTool, CancelCommand, ReconcileTool, SetTimer, StartChild
 from remit.core.events import KERNEL_VERSION, Decision, Turn
 from remit.core.failure import Ending, ErrorCode, InvariantBroken, Refusal
+from remit.core.goal import Criterion, Goal
 from remit.core.graph import JoinRule, Node, NodeKind
 from remit.core.record import replace
-from remit.core.rulings import CallSettled, Rung
+from remit.core.rulings import CallSettled, CheckFailed, Rung
 from remit.core.schema import Violation
 from remit.kernel import words
 from remit.kernel.apply import apply
 from remit.kernel.folding import APPLIED
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
+from tests.unit.kernel.plans import PlanRun, code_step, plan_of, validate_step, vote_of
 
 REACHES = [Rung]
 
@@ -296,3 +298,34 @@ def test_a_call_that_other_rules_settled_without_an_outcome_is_settled_without_a
     before = list(run.state.context)
     apply(run.state, turn, b"head")
     assert (run.state.calls[command.id].rung, run.state.context) == (Rung.OBSERVED, before)
+
+
+def test_a_finished_step_leaves_its_output_and_the_answer_so_far() -> None:
+    run = PlanRun(manifest_of(graph=plan_of(code_step("a"), code_step("b", "a"))))
+    run.gives("of a")
+    assert (run.state.outputs["a"].text, run.state.answer, run.state.answer_violations) == ("of a", "of a", ())
+
+
+def test_a_step_that_handed_on_what_it_was_fed_has_that_for_its_output() -> None:
+    run = PlanRun(manifest_of(graph=plan_of(code_step("a"), validate_step("v", "a"))))
+    run.gives("of a")
+    run.validates()
+    assert run.state.outputs["v"].text == "of a"
+
+
+def test_a_vote_leaves_the_winners_words_and_how_sure_they_are() -> None:
+    run = PlanRun(vote_of(1))
+    run.answers("a")
+    run.elects(0, 1, 900_000)
+    assert (run.state.answer, run.state.confidence_ppm) == ("a", 900_000)
+
+
+def test_what_was_sent_back_is_remembered_until_the_run_has_gone_there() -> None:
+    run = Run(manifest_of(goal=Goal("be kind", (Criterion("kind", validator="kind"),))))
+    run.says("no")
+    run.take(arrivals.PauseRequested("ada"))
+    run.validates("rude")
+    assert run.last(CheckFailed).problems == ("rude",)
+    assert run.state.sent_back == ("rude",)
+    run.take(arrivals.ResumeRequested("ada"))
+    assert not run.state.sent_back

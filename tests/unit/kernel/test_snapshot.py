@@ -7,14 +7,20 @@ import pytest
 
 from remit.core import arrivals
 from remit.core.arrivals import ModelAnswered
-from remit.core.failure import Ending
+from remit.core.commands import CallCode
+from remit.core.failure import Ending, ErrorCode
 from remit.core.manifest import Source
 from remit.core.messages import Message, user_message
+from remit.core.record import BlobRef
 from remit.core.rulings import Rung
+from remit.core.usage import TokenUsage
+from remit.core.values import Output, ValueKind
 from remit.kernel import snapshot
+from remit.kernel.doubt import LOST
 from remit.kernel.snapshot import DERIVED, layout_of, snapshot_of, state_from
 from remit.kernel.state import CallTrace, RunState, Streak
-from tests.unit.kernel.builders import Run, wants
+from tests.unit.kernel.builders import Run, manifest_of, wants
+from tests.unit.kernel.plans import PlanRun, child_step, code_step, plan_of, vote_of
 
 
 def started() -> RunState:
@@ -154,3 +160,30 @@ def test_a_changed_name_order_or_shape_of_any_field_changes_the_mark() -> None:
         marks.add(layout_of(make_dataclass("Known", shape)).mark)
     assert len(marks) == 6
     assert layout_of(make_dataclass("Known", [("first", int), ("second", dict[str, Inner])])).mark in marks
+
+
+def test_children_their_votes_and_their_confidence_come_back() -> None:
+    run = PlanRun(vote_of())
+    run.ends(Ending.UNAVAILABLE_DEP, error=ErrorCode.INFERENCE_ENGINE_ERROR, message="down")
+    run.answers("a")
+    run.vanishes()
+    restored = kept(run.state)
+    assert restored == run.state
+    assert [child.ending for child in restored.children] == ["UNAVAILABLE_DEP", "SUCCESS", LOST]
+    assert restored.children[0].error is ErrorCode.INFERENCE_ENGINE_ERROR
+    assert restored.children[1].usage == TokenUsage(prompt_tokens=5, output_tokens=2)
+    other = PlanRun(vote_of(1))
+    other.answers("a")
+    other.elects(0, 1, 1_000_000)
+    assert kept(other.state).confidence_ppm == 1_000_000
+
+
+def test_outputs_come_back_in_their_order_with_texts_wherever_they_live() -> None:
+    run = PlanRun(manifest_of(graph=plan_of(child_step("b"), code_step("a", "b"), code_step("c", "a"))))
+    run.answers("found it")
+    long = BlobRef(b"digest", 5000)
+    run.take(arrivals.CodeReturned(run.open(CallCode)[0].id, long, kind="json"))
+    restored = kept(run.state)
+    assert list(restored.outputs) == ["b", "a"]
+    assert restored.outputs["a"] == Output(ValueKind.JSON, long, run.state.outputs["a"].command_id)
+    assert restored == run.state

@@ -243,7 +243,7 @@ class TestValidating:
         run = self.repairing()
         run.answers("good")
         run.raises()
-        assert run.open(StartChild)[0].problems == ("validator step:validate failed",)
+        assert run.open(StartChild)[0].problems == ("it broke",)
 
     def repairing(self) -> PlanRun:
         maker, judge = child_step("a", visits_max=2), validate_step("v", "a", visits_max=2)

@@ -154,6 +154,15 @@ def test_the_confidence_of_checks_is_the_share_that_passed() -> None:
     assert (response.validation.repair_attempts, response.validation.violations) == (0, ())
 
 
+@pytest.mark.req("0.8")
+def test_a_plan_whose_validate_step_counts_is_as_sure_as_its_checks() -> None:
+    ran = planned(Step("answer", "infer"), Step("judge", "validate"), replies=["It is good."], check=RULES.check)
+    assert ran.response.confidence == pytest.approx(2 / 3)
+    assert ran.response.confidence_source is ConfidenceSource.VALIDATION
+    assert ran.response.validation is not None
+    assert ran.response.validation.checks_failed == 1
+
+
 @pytest.mark.req("0.4", "0.18")
 def test_a_validation_counts_repairs_and_says_what_remains() -> None:
     response = checked(BAD, goal=GOAL)

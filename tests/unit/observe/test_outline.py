@@ -257,8 +257,7 @@ def test_every_step_of_every_scenario_is_told_once_and_where_it_was_ordered() ->
             assert len(calls) == sum(step.kind is StepKind.TOOL for step in steps)
             assert all(step.until_seq >= step.seq or step.until_seq == -1 for step in steps)
             assert tree.turns == len(turns)
-    # What plans and votes are told as needs a plan and a vote.
-    assert kinds == set(StepKind) - {StepKind.STEP, StepKind.VOTE}
+    assert kinds == set(StepKind)
 
 
 def test_what_arrives_after_the_ending_makes_the_run_no_longer() -> None:

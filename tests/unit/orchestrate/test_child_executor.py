@@ -16,17 +16,21 @@ from remit.core.arrivals import ChildSuspended, RetryRequested
 from remit.core.codec import decode_signal
 from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.failure import Ending
+from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.signals import Signal
 from remit.core.storage import StoreUnusable
 from remit.core.tools import Effect
 from remit.orchestrate.executors.child import PARENT
 from remit.orchestrate.facade import System
 from remit.orchestrate.in_process import InProcessDispatch
+from remit.orchestrate.kit import Terms, kit_of
+from remit.orchestrate.patterns.structured import structured_graph
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ChildSaid
 from remit.orchestrate.runner import Runner
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import (
+    Listening,
     approval,
     calls,
     helper,
@@ -309,5 +313,23 @@ def test_a_fork_that_was_deleted_is_not_made_again(tmp_path: Path) -> None:
             await system.resume(run_id, kit=scripted(HELLO))
             await system.settle()
             assert [entry.run_id for entry in await store.catalogue.entries()] == [run_id]
+
+    play(story())
+
+
+def test_a_child_that_a_node_declares_runs_its_own_graph_on_its_own_task() -> None:
+    ask = Ask("Be brief.", tools=(), schema='{"type":"object"}')
+    inner = structured_graph(ask.schema, is_prepared=True)
+    child = Node("child", NodeKind.CHILD, prompt="Count the cups.", inner=inner, ask=ask)
+    graph = Graph("errand", "child", (child, *TERMINALS), (Edge("child", "done"),), EXITS)
+    model = Listening({"text": '{"cups":7}'})
+
+    async def story() -> None:
+        async with in_memory() as system:
+            response = await system.run(request(), kit_of(model), Terms(graph=graph))
+            assert response.terminal_code is Ending.SUCCESS
+            (trace,) = (await system.state_of(response.run_id)).children
+            assert trace.text == '{"cups":7}'
+            assert [message.content for message in model.asked[0].messages] == ["Be brief.", "Count the cups."]
 
     play(story())

@@ -94,10 +94,6 @@ def test_a_report_of_rules_is_its_breaches_and_their_count() -> None:
     assert (len(report.problems), report.checks_passed, report.checks_failed) == (1, 1, 1)
 
 
-def test_a_vote_that_nobody_knows_how_to_count_fails() -> None:
-    assert run(echoes, name="vote:loudest") == CodeFailed("1.1", "nobody here has code named 'vote:loudest'")
-
-
 def test_plain_functions_run_in_a_thread_so_that_nobody_waits_for_them() -> None:
     threads: list[threading.Thread] = []
 

@@ -10,7 +10,6 @@ import pytest
 from remit.constraint.gbnf import GRAMMAR_INVALID
 from remit.core.boundary import Boundary
 from remit.core.contract import CallStatus, ExecutionHints, Mode, OutputContract, SystemRequest
-from remit.core.envelope import REQUEST_MODE_INVALID
 from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.manifest import Origin
@@ -22,6 +21,7 @@ from remit.kernel.state import pinned
 from remit.orchestrate.facade import System
 from remit.orchestrate.hub import RUN_HELD, SYSTEM_CLOSED
 from remit.orchestrate.kit import Terms, kit_of
+from remit.orchestrate.planning import PLAN_MISSING
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.sessions import SESSION_ENTRY_INVALID
 from remit.tool.loading import TOOL_SOURCE_CHANGED, load_tools
@@ -183,12 +183,12 @@ def test_a_run_that_nobody_started_is_not_found_by_any_verb(say: Callable[[Syste
     play(story())
 
 
-def test_a_mode_that_does_not_exist_yet_is_refused_at_the_door() -> None:
+def test_a_plan_is_asked_for_with_a_plan_or_a_planner() -> None:
     async def story() -> None:
         async with in_memory() as system:
             with pytest.raises(RequestRejected) as refused:
                 await system.run(replace(request(), mode=Mode.PLAN), scripted({"text": "hello"}))
-            assert refused.value.code == REQUEST_MODE_INVALID
+            assert refused.value.code == PLAN_MISSING
             assert await system.store.catalogue.entries() == []
 
     play(story())

@@ -1,6 +1,7 @@
 """A report becomes an arrival that can be written, with the facts the kernel judges by."""
 
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
@@ -117,9 +118,15 @@ class TestAnAnswer:
         run = Run(manifest_of(request=structured({"type": "object"})))
         assert answered(facts, ModelResult(""), run).violations == ()
 
-    def test_words_beside_calls_are_not_checked(self, facts: Facts) -> None:
+    def test_words_beside_calls_are_judged_as_an_answer_and_not_mended(self, facts: Facts) -> None:
         run = Run(manifest_of(request=structured({"type": "object"})))
-        assert answered(facts, ModelResult("let me see", tool_calls=(ToolCall("c", "look"),)), run).violations == ()
+        calls = (ToolCall("c", "look"),)
+        assert answered(facts, ModelResult("let me see", tool_calls=calls), run).violations[0].keyword == "json"
+        fenced = answered(facts, ModelResult("```json\n{}\n```", tool_calls=calls), run)
+        assert (fenced.text, fenced.repairs) == ("```json\n{}\n```", ())
+
+    def test_words_beside_calls_are_free_where_no_shape_was_asked_for(self, facts: Facts) -> None:
+        assert answered(facts, ModelResult("let me see", tool_calls=(ToolCall("c", "look"),))).violations == ()
 
     def test_an_output_schema_that_does_not_compile_is_a_violation(self, facts: Facts) -> None:
         run = Run(manifest_of(request=structured({"type": "nonsense"})))
@@ -441,6 +448,28 @@ class TestCodeContextAndChildren:
         assert isinstance(arrival, arrivals.ChildEnded)
         assert "TIMEOUT" in str(arrival.text)
         assert arrival.spent == ((0, 5),)
+
+    def test_a_child_that_failed_says_under_which_code_why_and_what_it_used(self, facts: Facts) -> None:
+        usage = TokenUsage(prompt_tokens=5, output_tokens=2)
+        said = reports.ChildSaid("1.0", Ending.IMPOSSIBLE, "", (), ErrorCode.TOOL_TIMEOUT, "slow\x1b", usage)
+        arrival = complete(facts, Run(), said)
+        assert isinstance(arrival, arrivals.ChildEnded)
+        assert (arrival.error, arrival.usage) == (ErrorCode.TOOL_TIMEOUT, usage)
+        assert can_be_written(arrival)
+
+    def test_the_call_of_a_tool_step_is_completed_like_one_that_a_model_proposed(self, facts: Facts) -> None:
+        arrival = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": 1})))
+        assert isinstance(arrival, arrivals.CodeReturned)
+        assert arrival.calls == (wants("look", call_id="step-1.0"),)
+        broken = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": "many"})))
+        assert isinstance(broken, arrivals.CodeReturned)
+        assert broken.calls[0].violations != ()
+
+    @pytest.mark.parametrize(("said", "kept"), [(-1, -1), (-9, -1), (5, 5), (10**9, 1_000_000), ("high", -1)])
+    def test_a_relevance_is_a_share_or_nothing(self, facts: Facts, said: Any, kept: int) -> None:
+        arrival = complete(facts, Run(), reports.ContextSaid("1.0", "found", said))
+        assert isinstance(arrival, arrivals.ContextFound)
+        assert arrival.relevance_ppm == kept
 
     def test_an_arrival_that_carries_its_facts_is_taken_as_it_stands(self, facts: Facts) -> None:
         timer = arrivals.TimerFired("1.0")

@@ -2,12 +2,13 @@
 
 from remit.core import arrivals
 from remit.core.arrivals import Happened
-from remit.core.commands import AskHuman, CallModel, ForkRun
+from remit.core.commands import AskHuman, CallCode, CallModel, ForkRun, StartChild
 from remit.core.failure import Ending
 from remit.orchestrate.fork import fork
-from remit.orchestrate.reports import ModelSaid, PersonApproved
+from remit.orchestrate.reports import ChildSaid, ModelSaid, PersonApproved
 from remit.testing.script import in_turn, proposes, says
 from tests.unit.kernel.builders import manifest_of
+from tests.unit.kernel.plans import child_step, code_step, plan_of
 from tests.unit.orchestrate.stage import Stage, ok, play
 
 
@@ -76,5 +77,25 @@ def test_an_effect_in_flight_is_asked_about_in_the_fork() -> None:
         (question,) = (command for command in live.state.open.values() if isinstance(command, AskHuman))
         await stage.runner.judge(live, arrivals.OutcomeJudged(question.id, "ada", Happened.NO))
         assert live.state.doubted == {}
+
+    play(scene())
+
+
+def test_a_fork_has_the_children_the_outputs_and_the_confidence_of_its_origin() -> None:
+    async def scene() -> None:
+        stage = Stage()
+        graph = plan_of(child_step("a"), code_step("b", "a"))
+        live = await stage.runner.start(manifest_of(graph=graph))
+        (child,) = (command for command in live.state.open.values() if isinstance(command, StartChild))
+        await stage.runner.advance(live, ChildSaid(child.id, Ending.SUCCESS, "found it"))
+        await stage.runner.advance(live, arrivals.CancelRequested("ada"))
+        turn = await stage.runner.judge(live, arrivals.RetryRequested("bob"))
+        (order,) = (decision for decision in turn.decisions if isinstance(decision, ForkRun))
+        forked = await fork(stage.runner, "run", order)
+        assert forked.state.children == live.state.children
+        assert forked.state.outputs == live.state.outputs
+        assert [command.name for command in forked.state.open.values() if isinstance(command, CallCode)] == [
+            "step:custom"
+        ]
 
     play(scene())

@@ -12,11 +12,17 @@ from remit.core import arrivals, rulings
 from remit.core.arrivals import ModelAnswered, RunStarted
 from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.events import KERNEL_VERSION, Turn
+from remit.core.graph import schema_text
 from remit.core.inference import ModelResult
 from remit.core.record import JsonObject, digest_of, replace
 from remit.core.tools import Effect, ToolCall, ToolDefinition
+from remit.kernel.apply import apply
+from remit.kernel.decide import take_turn
+from remit.kernel.state import RunState
 from remit.observe.history import references
+from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
 from remit.orchestrate.replay import SHOWN_CHARS_MAX, Audit, Verdict, audit, kept_texts
+from remit.testing.pattern_scenarios import fickle, vote_request
 from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import scenario
@@ -270,6 +276,39 @@ def test_a_violation_in_other_words_is_a_difference_where_the_words_can_be_compu
     found = audit(tampered(run, 1, arrival_with(calls=(call,))), gone)
     assert found.difference is not None
     assert found.difference.what == "arrival.calls[0].violations[0].message"
+
+
+@pytest.mark.parametrize("redundancy", [Redundancy(3), Redundancy(3, early_stop=True), Redundancy(3, is_parallel=True)])
+def test_a_vote_that_is_decided_again_has_the_same_winner(redundancy: Redundancy) -> None:
+    schema: JsonObject = {"type": "object"}
+    world = SimulatedWorld(model=fickle(in_turn(says("{}"))), seed=1)
+    graph = redundant_graph(schema_text(schema), "", redundancy)
+    run = world.finish(replace(demo_manifest(), graph=graph, request=vote_request(schema)))
+    counted = run.last(rulings.VoteCounted)
+    assert audited(world, run).verdict is Verdict.SAME
+    state = RunState()
+    for turn, data in zip(run.turns, run.journal, strict=True):
+        retaken = take_turn(state, turn.arrival, turn.at_ms)
+        assert retaken.decisions == turn.decisions
+        apply(state, turn, hash_turn(data))
+    assert (state.answer, state.confidence_ppm) == (run.state.answer, counted.confidence_ppm)
+
+
+def test_a_vote_with_another_winner_is_a_difference() -> None:
+    schema: JsonObject = {"type": "object"}
+    world = SimulatedWorld(model=in_turn(says("{}")))
+    graph = redundant_graph(schema_text(schema), "", Redundancy(3))
+    run = world.finish(replace(demo_manifest(), graph=graph, request=vote_request(schema)))
+    seq = next(turn.seq for turn in run.turns if any(isinstance(d, rulings.VoteCounted) for d in turn.decisions))
+    other = run.state.children[1].command_id
+
+    def bought(turn: Turn) -> Turn:
+        swapped = (replace(d, winner=other) if isinstance(d, rulings.VoteCounted) else d for d in turn.decisions)
+        return replace(turn, decisions=tuple(swapped))
+
+    found = audit(tampered(run, seq, bought), gone)
+    assert found.difference is not None
+    assert (found.difference.seq, found.difference.recomputed) == (seq, run.state.children[0].command_id)
 
 
 def test_the_texts_of_a_run_are_fetched_once_as_far_as_they_are_kept() -> None:

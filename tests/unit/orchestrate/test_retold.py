@@ -5,10 +5,13 @@ from typing import Any, get_args
 import pytest
 
 from remit.core import arrivals
-from remit.core.arrivals import Arrival, ProposedCall
+from remit.core.arrivals import Arrival, Election, ProposedCall
+from remit.core.failure import Ending, ErrorCode
 from remit.core.inference import ModelResult
 from remit.core.record import Text, replace
 from remit.core.schema import MESSAGE_CHARS_MAX, Violation
+from remit.core.tools import ToolCall
+from remit.core.usage import TokenUsage
 from remit.orchestrate import reports
 from remit.orchestrate.facts import SPOKEN
 from remit.orchestrate.retold import REPORTED, report_behind, with_words_of
@@ -23,6 +26,7 @@ AS_THEY_STAND = {
     arrivals.ChildSuspended,
     arrivals.ChildLost,
 }
+USAGE = TokenUsage(prompt_tokens=5, output_tokens=2)
 CALL = ProposedCall("c", "t", "{}", b"hash", (Violation("/n", "type", '1.0 is not of type "string"'),))
 
 
@@ -48,6 +52,24 @@ def test_every_kind_of_arrival_is_told_again_or_stands_for_itself() -> None:
     [
         (arrivals.ToolFailed("0.1", "TOOL_TIMEOUT", "slow"), reports.ToolBroke("0.1", "TOOL_TIMEOUT", "slow")),  # type: ignore[arg-type]
         (arrivals.ContextFound("0.1", "found"), reports.ContextSaid("0.1", "found")),
+        (arrivals.ContextFound("0.1", "found", relevance_ppm=5), reports.ContextSaid("0.1", "found", 5)),
+        (
+            arrivals.ChildEnded(
+                "0.1", Ending.IMPOSSIBLE, "no", ((0, 5),), 20, ErrorCode.INFERENCE_ENGINE_ERROR, "down", USAGE
+            ),
+            reports.ChildSaid(
+                "0.1", Ending.IMPOSSIBLE, "no", ((0, 5),), ErrorCode.INFERENCE_ENGINE_ERROR, "down", USAGE
+            ),
+        ),
+        (
+            arrivals.CodeReturned("0.1", "[1]", kind="json", election=Election(0, 2, 7)),
+            arrivals.CodeReturned("0.1", "[1]", kind="json", election=Election(0, 2, 7)),
+        ),
+        (arrivals.CodeReturned("0.1", calls=(CALL,)), reports.CodeProposed("0.1", ToolCall("c", "t", {}))),
+        (
+            arrivals.ModelAnswered("0.1", "yes", model="another"),
+            reports.ModelSaid("0.1", ModelResult("yes", model="another")),
+        ),
         (arrivals.QuestionAnswered("0.1", "ada", "yes"), reports.PersonSaid("ada", "yes", "0.1")),
         (arrivals.FeedbackGiven("ada", "more"), reports.PersonSaid("ada", "more")),
         (arrivals.ApprovalGiven("0.1", "ada"), reports.PersonApproved("0.1", "ada")),
@@ -74,6 +96,8 @@ def test_a_report_holds_texts_and_no_facts(arrival: Arrival, report: Any) -> Non
 def test_words_that_only_spell_a_number_differently_are_taken_from_the_record(was: str, now: str) -> None:
     recorded, completed = answered(with_message(was)), answered(with_message(now))
     assert with_words_of(recorded, completed) == recorded
+    proposed = arrivals.CodeReturned("0.1", calls=(with_message(was),))
+    assert with_words_of(proposed, replace(proposed, calls=(with_message(now),))) == proposed
     given = arrivals.ApprovalGiven("0.1", "ada", with_message(was))
     assert with_words_of(given, replace(given, modified=with_message(now))) == given
 

@@ -11,17 +11,21 @@ from remit.core.codec import NO_HASH, encode_turn, hash_turn
 from remit.core.commands import AskHuman, CallTool, StartChild
 from remit.core.events import Decision, Turn
 from remit.core.failure import Ending, ErrorCode
+from remit.core.graph import Edge, NodeOutcome
 from remit.core.manifest import Origin
 from remit.core.record import replace
 from remit.core.rulings import CallSettled, Rung
 from remit.core.schema import Violation
+from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
 from remit.testing.hands import Performed
 from remit.testing.laws import LAWS, keep_the_law
+from remit.testing.pattern_scenarios import plan_request, vote_request
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.scenarios import tools
 from remit.testing.script import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
 from tests.unit.kernel.builders import Run, manifest_of, wants
+from tests.unit.kernel.plans import SCHEMA, PlanRun, child_step, plan_of, validate_step
 
 Edit = Callable[[Turn], Turn]
 
@@ -53,6 +57,33 @@ def doubting() -> tuple[SimulatedWorld, SimulatedRun]:
     run.approves()
     run.loses("pay")
     return SimulatedWorld(model=WRITES), SimulatedRun("run", run.journal)
+
+
+def voted(*, timeout_ms: int = 0) -> SimulatedWorld:
+    """A world in which three replicas agreed."""
+    world = SimulatedWorld(model=in_turn(says("{}")))
+    graph = redundant_graph(SCHEMA, "", Redundancy(3, timeout_ms=timeout_ms))
+    assert world.finish(manifest_of(graph=graph, request=vote_request({"type": "object"}))).ending is Ending.SUCCESS
+    return world
+
+
+def planned() -> SimulatedWorld:
+    """A world in which a model did the one step of a plan."""
+    world = SimulatedWorld(model=in_turn(says("hi")))
+    assert world.finish(manifest_of(graph=plan_of(child_step("a")), request=plan_request())).ending is Ending.SUCCESS
+    return world
+
+
+def repaired() -> SimulatedRun:
+    """A plan whose first answer was sent back."""
+    edges = (Edge("v", "a", NodeOutcome.REPAIRABLE),)
+    graph = plan_of(child_step("a", visits_max=2), validate_step("v", "a", visits_max=2), edges=edges)
+    run = PlanRun(manifest_of(graph=graph))
+    run.answers("bad")
+    run.validates("too short")
+    run.answers("good")
+    run.validates()
+    return SimulatedRun("run", run.journal)
 
 
 def told(law: str, world: SimulatedWorld, run: SimulatedRun | None = None) -> list[str]:
@@ -366,6 +397,66 @@ class TestEffects:
         run = world.run("run")
         next(iter(run.state.calls.values())).content = "something else"
         assert told("calls_are_told_as_they_came", world, run) != []
+
+
+class TestPlans:
+    def test_worlds_of_votes_and_plans_keep_every_law(self) -> None:
+        keep_the_law(voted())
+        keep_the_law(planned())
+
+    def test_a_step_that_is_ordered_again_after_it_was_finished_is_found(self) -> None:
+        world = planned()
+        again = commands.CallCode("9.9", "step:custom", "", 1000)
+        twice = retold(world.run("run"), deciding(rulings.StepFinished, lambda d: (d, again)))
+        assert (
+            "orders CallCode for step a, which is finished" in told("no_finished_step_is_done_again", world, twice)[0]
+        )
+
+    def test_a_step_to_which_a_repair_led_back_may_be_done_again(self) -> None:
+        world = SimulatedWorld(model=in_turn(says("hi")))
+        run = repaired()
+        assert len(run.all(rulings.StepFinished)) == 3
+        assert told("no_finished_step_is_done_again", world, run) == []
+
+    def test_a_step_to_which_something_else_led_back_may_not(self) -> None:
+        world = SimulatedWorld(model=in_turn(says("hi")))
+        other = retold(repaired(), deciding(rulings.NodeEntered, lambda d: (replace(d, outcome="passed"),)))
+        assert told("no_finished_step_is_done_again", world, other) != []
+
+    def test_an_answer_that_is_not_the_winners_is_found(self) -> None:
+        world = voted()
+        run = world.run("run")
+        run.state.answer = "what nobody said"
+        assert told("the_answer_is_the_winners", world, run) == ["its answer is not what the winner of its vote said"]
+
+    def test_a_winner_that_did_not_answer_is_found(self) -> None:
+        world = voted()
+        failed = retold(world.run("run"), arriving(arrivals.ChildEnded, lambda a: replace(a, ending=Ending.IMPOSSIBLE)))
+        assert "which did not answer" in told("the_answer_is_the_winners", world, failed)[0]
+
+    def test_replicas_that_were_leased_more_than_their_parent_has_are_found(self) -> None:
+        world = voted()
+        over = retold(world.run("run"), capped(Dimension.OUTPUT_TOKENS, 10))
+        assert "with its children" in told("replicas_stay_within_their_parent", world, over)[0]
+
+    def test_a_replica_that_used_more_than_its_lease_is_found(self) -> None:
+        world = voted()
+        stingy = retold(world.run("run"), deciding(StartChild, lambda d: (replace(d, lease=()),)))
+        assert any("of 0" in what for what in told("replicas_stay_within_their_parent", world, stingy))
+
+    def test_a_replica_that_never_started_used_nothing(self) -> None:
+        world = voted()
+        nowhere = retold(world.run("run"), deciding(StartChild, lambda d: (replace(d, run_id="nowhere", lease=()),)))
+        assert told("replicas_stay_within_their_parent", world, nowhere) == []
+
+    def test_a_node_may_give_its_child_less_time_and_not_more(self) -> None:
+        world = voted(timeout_ms=5000)
+        assert told("children_inherit_the_deadline", world) == []
+        longer = retold(
+            world.run("run"),
+            deciding(StartChild, lambda d: (replace(d, deadline_at_ms=d.deadline_at_ms + 1),)),  # type: ignore[union-attr]
+        )
+        assert told("children_inherit_the_deadline", world, longer) != []
 
 
 def test_every_law_is_broken_by_a_test_of_this_module() -> None:

@@ -13,6 +13,8 @@ from remit.core.manifest import Source
 from remit.core.record import replace
 from remit.core.tools import Effect
 from remit.tool.loading import (
+    CODE_FILE_NOT_FOUND,
+    CODE_FILE_UNREADABLE,
     FILE_BYTES_MAX,
     TOOL_DEFINITION_CHANGED,
     TOOL_FILE_EMPTY,
@@ -21,6 +23,7 @@ from remit.tool.loading import (
     TOOL_SOURCE_CHANGED,
     TOOL_SOURCE_MISSING,
     SourceFault,
+    load_code,
     load_tools,
     reload,
 )
@@ -284,3 +287,21 @@ def test_a_file_is_executed_once_however_many_threads_ask_for_it(file: Path) -> 
 def test_nothing_to_load_again_is_an_empty_registry() -> None:
     assert len(reload([])) == 0
     assert isinstance(reload(()), Registry)
+
+
+def test_a_file_of_code_is_loaded_once_and_its_faults_have_codes_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "code.py"
+    with pytest.raises(RequestRejected, match="there is no file of code") as caught:
+        load_code(path)
+    assert caught.value.code == CODE_FILE_NOT_FOUND
+    path.write_text("answer = 42\n")
+    assert load_code(path).answer == 42
+    assert load_code(path) is load_code(path)
+    path.write_text("1 / 0\n")
+    with pytest.raises(RequestRejected, match=r"file of code .* cannot be loaded") as caught:
+        load_code(path)
+    assert caught.value.code == CODE_FILE_UNREADABLE
+    path.write_text("#" * (FILE_BYTES_MAX + 1))
+    with pytest.raises(RequestRejected, match="file_bytes_max") as caught:
+        load_code(path)
+    assert caught.value.code == CODE_FILE_UNREADABLE

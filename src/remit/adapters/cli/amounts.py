@@ -5,8 +5,11 @@ Rule 2: what is rounded stays true to its size; programs get the exact number, w
 """
 
 from remit.core.budget import FIELDS, Charges, Dimension
+from remit.core.usage import TokenUsage
 
 _S_MS, _MIN_MS, _H_MS = 1_000, 60_000, 3_600_000
+# A rate of so many tokens and more is read without its fraction.
+_WHOLE_FROM = 10
 _SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 _SAID_APART = (Dimension.INPUT_TOKENS, Dimension.OUTPUT_TOKENS, Dimension.INFERENCE_COST_MICROUSD)
 # One call of a tool is what a tool call is.
@@ -55,6 +58,20 @@ def charges(charged: Charges) -> str:
         if dimension not in _SAID_APART and (dimension, amount) != _SELF_EVIDENT
     ]
     return ", ".join(said)
+
+
+def usage(used: TokenUsage) -> str:
+    """What models used: tokens, how fast they were generated where that is known, and how full the window was."""
+    if not used.total_tokens:
+        return ""
+    said = [f"{used.prompt_tokens:,} tokens in, {used.completion_tokens:,} out"]
+    if used.reasoning_tokens:
+        said[0] += f" ({used.reasoning_tokens:,} thought)"
+    if rate := used.tokens_per_second:
+        said.append(f"{rate:,.0f} a second" if rate >= _WHOLE_FROM else f"{rate:.1f} a second")
+    if used.context_tokens and used.context_window:
+        said.append(f"at most {used.context_tokens:,} of {used.context_window:,} in context")
+    return "; ".join(said)
 
 
 def _name(dimension: int) -> str:

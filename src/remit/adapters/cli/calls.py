@@ -11,6 +11,7 @@ from remit.adapters.cli.painting import Ink, Line
 from remit.core.arrivals import ChildEnded, ToolFailed, ToolReturned
 from remit.core.commands import AskHuman, CallTool, StartChild
 from remit.core.events import Decision, Turn
+from remit.core.failure import ANSWERED
 from remit.core.record import BlobRef, Text
 from remit.core.rulings import Answer, CheckFailed, OutcomeDoubted, QuestionSettled, RetryPlanned, ToolCallRefused
 from remit.observe.plain import plain
@@ -49,9 +50,12 @@ class CallTeller:
             case ToolFailed(command_id=command_id, code=code, error=error, duration_ms=took_ms):
                 why = f"failed ({code}): {plain(error, REASON_CHARS_MAX)}"
                 yield self._line(REFUSED, command_id, why, Ink.BAD, took_ms)
-            case ChildEnded(command_id=command_id, ending=ending, text=text):
+            case ChildEnded(command_id=command_id, ending=ending, text=text) if ending in ANSWERED:
                 what = f"ended as {ending}: {short(text, RESULT_CHARS_MAX)}"
                 yield self._line(RETURNED, command_id, what, Ink.GOOD, 0)
+            case ChildEnded(command_id=command_id, ending=ending, error=error, message=message, text=text):
+                why = plain(message, REASON_CHARS_MAX) or short(text, RESULT_CHARS_MAX)
+                yield self._line(REFUSED, command_id, f"ended as {error or ending}: {why}", Ink.BAD, 0)
             case _:
                 return
 
@@ -61,8 +65,8 @@ class CallTeller:
                 self._tools[command_id] = tool
                 allowed = f"  (approved by {plain(by, NAME_CHARS_MAX)})" if by else ""
                 yield self._line(ASKED, command_id, short(arguments, ARGUMENTS_CHARS_MAX) + allowed, Ink.PLAIN, 0)
-            case StartChild(id=command_id, tool=tool, prompt=prompt):
-                self._tools[command_id] = tool or "a run beneath"
+            case StartChild(id=command_id, tool=tool, prompt=prompt, node=node):
+                self._tools[command_id] = tool or node or "a run beneath"
                 yield self._line(ASKED, command_id, short(prompt, ARGUMENTS_CHARS_MAX), Ink.PLAIN, 0)
             case AskHuman(id=command_id, packet=packet) if packet is not None:
                 # What is asked is shown in full by whoever asks.

@@ -7,8 +7,9 @@ Rule 2: whatever is long is cut, counted, or named by where the rest stands.
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from remit.adapters.cli.amounts import usage
 from remit.adapters.cli.bars import budget_lines
-from remit.adapters.cli.painting import Ink, Line
+from remit.adapters.cli.painting import Ink, Line, wrapped
 from remit.adapters.cli.responses import moment, question_lines
 from remit.adapters.cli.terminal import Terminal, json_line
 from remit.core.arrivals import RunStarted, ToolFailed
@@ -17,7 +18,10 @@ from remit.core.manifest import Manifest
 from remit.core.record import JsonObject, Record
 from remit.core.storage import RunEntry, SignedHead
 from remit.observe.explain import Explanation, Standing
+from remit.observe.patterns import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
+from remit.observe.places import percent
 from remit.observe.plain import plain
+from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY
 from remit.observe.trace import shown
 
 if TYPE_CHECKING:
@@ -31,7 +35,12 @@ ARGUMENTS_CHARS_MAX = 120
 LISTED_MAX = 20
 PATH_NODES_MAX = 12
 VERSION_CHARS = 12
+OUTPUT_CHARS_MAX = 120
+# The word before each fact, and the room that it has.
+WORD_CHARS = 12
 PAUSED, OPEN = "paused", "open"
+_PPM = 1_000_000
+_STEP_INKS = {FINISHED: Ink.GOOD, FAILED: Ink.BAD, CUT_OFF: Ink.BAD, UNDER_WAY: Ink.WAITS, NOT_BEGUN: Ink.FAINT}
 
 
 class Glance(Record):
@@ -63,7 +72,7 @@ async def glance_at(system: "System", run_id: str) -> Glance:
         response=response,
         failed=tuple(turn.arrival for turn in turns if isinstance(turn.arrival, ToolFailed)),
         asked=() if response.waiting_for is None else tuple(await question_lines(system, run_id)),
-        children=tuple(entry for entry in children if entry.run_id in beneath),
+        children=tuple(entry for entry in reversed(children) if entry.run_id in beneath),
         heads=tuple(await system.store.catalogue.heads(run_id)),
     )
 
@@ -83,7 +92,11 @@ def glance_values(seen: Glance) -> JsonObject:
 
 
 def glance_lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
-    """The same for people, without the answer."""
+    """The same for people, without the answer; what does not fit a line goes on in the next."""
+    return wrapped(terminal, _lines(terminal, seen), WORD_CHARS)
+
+
+def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
     manifest, explained = seen.manifest, seen.explanation
     standing = explained.standing
     yield _fact("run", plain(seen.entry.run_id, NAME_CHARS_MAX), Ink.BOLD)
@@ -99,6 +112,7 @@ def glance_lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
             yield _fact("next", command)
     yield from _circumstances(seen)
     yield from _deeds(seen)
+    yield from _figures(seen.response)
     yield _fact("budget", "used of its cap")
     yield from budget_lines(terminal, explained.spent)
     yield _fact("signed", _signed(seen))
@@ -164,10 +178,35 @@ def _deeds(seen: Glance) -> Iterator[Line]:
         yield _fact("committed", _names(committed), Ink.GOOD)
     if explained.uncommitted:
         yield _fact("uncommitted", _names(explained.uncommitted), Ink.BAD)
+    yield from _steps(explained.steps)
+    named = {child.run_id: child.name for child in explained.children}
     for child in seen.children[:LISTED_MAX]:
-        yield _fact("child", f"{_name(child.run_id)}  {child.ending or child.waiting_for or OPEN}")
+        stands = child.ending or child.waiting_for or OPEN
+        known = f"  {_name(named[child.run_id])}" if named.get(child.run_id) else ""
+        yield _fact("child", f"{_name(child.run_id)}  {stands}{known}")
     if len(seen.children) > LISTED_MAX:
         yield _fact("", f"and {len(seen.children) - LISTED_MAX} children more")
+
+
+def _steps(steps: tuple[StepTold, ...]) -> Iterator[Line]:
+    """What each step of a plan gave, and which of them are finished."""
+    for place, step in enumerate(steps[:LISTED_MAX]):
+        stands = f"gave {step.gave}: {shown(step.begins, OUTPUT_CHARS_MAX)}" if step.gave else step.status
+        tries = f", begun {step.begun} times" if step.begun > 1 else ""
+        back = f", sent back {step.sent_back}" if step.sent_back and step.status != SENT_BACK else ""
+        text = f"{_name(step.name)} ({_name(step.type)}{tries}{back}) {stands}"
+        yield _fact("" if place else "steps", text, _STEP_INKS.get(step.status, Ink.PLAIN))
+    if len(steps) > LISTED_MAX:
+        yield _fact("", f"and {len(steps) - LISTED_MAX} steps more")
+
+
+def _figures(response: SystemResponse) -> Iterator[Line]:
+    """How surely the answer stands, and what the models used, with their rate where somebody took the time."""
+    if response.confidence is not None:
+        said = percent(round(response.confidence * _PPM))
+        yield _fact("confidence", f"{said} by {response.confidence_source}")
+    if said := usage(response.token_usage):
+        yield _fact("usage", said)
 
 
 def _call(call: ToolCallMade) -> str:
@@ -199,7 +238,7 @@ def _ink(entry: RunEntry) -> Ink:
 
 
 def _fact(word: str, text: str, ink: Ink = Ink.PLAIN) -> Line:
-    return ((f"{word:<12}", Ink.FAINT), (text, ink))
+    return ((f"{word:<{WORD_CHARS}}", Ink.FAINT), (text, ink))
 
 
 def _name(text: str, otherwise: str = "") -> str:

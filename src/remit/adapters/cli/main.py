@@ -35,6 +35,8 @@ _SHOWN_CHARS_MAX = 500
 _WAYS_OUT = {
     "TOOL_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
     "ENGINE_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
+    "PLAN_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
+    "VOTER_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
 }
 
 # Whoever asks for everything gets the tracebacks, too.

@@ -7,10 +7,9 @@ Rule 3: how far the run is hangs below its words while somebody watches, and is 
 
 import logging
 import signal
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Coroutine, Iterable
+from typing import Any, Protocol
 
-from remit.adapters.cli.calls import CallTeller
 from remit.adapters.cli.loading import shown_while_loading
 from remit.adapters.cli.looping import Interrupted, in_loop
 from remit.adapters.cli.painting import Line
@@ -26,17 +25,24 @@ from remit.observe.meter import Meter
 _log = logging.getLogger(__name__)
 
 
+class Teller(Protocol):
+    """Has something to say about the turns of a run."""
+
+    def lines(self, turn: Turn) -> Iterable[Line]:
+        """What a turn is told as; nothing for most."""
+
+
 class Narrator:
     """Listens to one run; the first it hears of, when it is told no name. With a teller it shows tool calls as well."""
 
-    def __init__(self, terminal: Terminal, run_id: str = "", *, teller: CallTeller | None = None) -> None:
+    def __init__(self, terminal: Terminal, run_id: str = "", *, teller: Teller | None = None) -> None:
         self.run_id = run_id
         # What was last shown of an answer that a turn has since been written for.
         self.shown = ""
         self.recovery: Recovery | None = None
         self.progress = Progress(terminal)
         self._terminal = terminal
-        self._teller = teller
+        self.teller = teller
         self._saying = ""
 
     def turned(self, run_id: str, request: SystemRequest, turn: Turn) -> None:
@@ -51,8 +57,8 @@ class Narrator:
         if self._saying:
             self._terminal.end_piece()
             self.shown, self._saying = self._saying, ""
-        if self._teller is not None:
-            for line in self._teller.lines(turn):
+        if self.teller is not None:
+            for line in self.teller.lines(turn):
                 tell(self._terminal, line)
 
     def measured(self, run_id: str, meter: Meter) -> None:

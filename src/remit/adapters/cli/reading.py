@@ -9,10 +9,11 @@ from remit.adapters.cli.glance import glance_at, glance_lines, glance_values
 from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common, RunName
-from remit.adapters.cli.painting import Ink, columns_of, print_lines, print_prose
+from remit.adapters.cli.painting import Ink, columns_of, print_lines, print_prose, wrapped
 from remit.adapters.cli.responses import LINE_CHARS_MAX, moment
 from remit.adapters.cli.single_turn import folded, turn_lines, turn_values
 from remit.adapters.cli.terminal import Terminal
+from remit.core.contract import Mode
 from remit.core.events import Turn
 from remit.core.failure import EXIT_OK
 from remit.core.storage import RunEntry
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # A screenful; nobody reads further without looking for something.
 RUNS_SHOWN = 20
 NAME_CHARS_MAX = 80
+# Where the line of a run goes on.
+_SET_IN = 4
 
 
 def runs(
@@ -45,11 +48,11 @@ def runs(
 
         async with opened_to_read(common.settings()) as system:
             found = await system.archive.runs(open_only=open, waiting_only=waiting, with_children=children, limit=limit)
-        for entry in found:
-            if terminal.is_json:
+        if terminal.is_json:
+            for entry in found:
                 terminal.values(entry)
-            else:
-                terminal.line(_entry_line(entry))
+        else:
+            print_lines(terminal, wrapped(terminal, ([(_entry_line(entry), Ink.PLAIN)] for entry in found), _SET_IN))
 
     in_loop(look())
     return EXIT_OK
@@ -80,7 +83,8 @@ def show(
         print_lines(terminal, glance_lines(terminal, seen))
         if seen.response.content:
             terminal.line("")
-            print_lines(terminal, ([(line, Ink.PLAIN)] for line in folded(seen.response.content, LINE_CHARS_MAX)))
+            content = ([(line, Ink.PLAIN)] for line in folded(seen.response.content, LINE_CHARS_MAX))
+            print_lines(terminal, wrapped(terminal, content, 0))
 
     in_loop(look())
     return EXIT_OK
@@ -116,7 +120,8 @@ def explain(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Ter
 
 def _entry_line(entry: RunEntry) -> str:
     listing = entry.listing
-    more = [f"session {plain(listing.session_id, NAME_CHARS_MAX)}"] if listing.session_id else []
+    more = [plain(listing.mode, NAME_CHARS_MAX)] if listing.mode not in ("", Mode.CHAT) else []
+    more += [f"session {plain(listing.session_id, NAME_CHARS_MAX)}"] if listing.session_id else []
     more += [f"child of {plain(listing.parent_id, NAME_CHARS_MAX)}"] if listing.parent_id else []
     return "  ".join(
         [

@@ -1,5 +1,6 @@
 """The commands that start a run, or go on with one."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -9,14 +10,15 @@ from remit.adapters.cli.inputs import (
     boundary_named,
     budget_from,
     grammar_in,
-    prompt_from,
     schema_in,
     timeout_ms_from,
     wrong_usage,
 )
 from remit.adapters.cli.narrating import Narrator, narrated
 from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.patterns import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.responses import give
+from remit.adapters.cli.stepping import WorkTeller
 from remit.adapters.cli.terminal import Terminal
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
@@ -27,6 +29,7 @@ from remit.core.messages import user_message
 from remit.observe.meter import metered
 
 if TYPE_CHECKING:
+    from remit.assemble import Work
     from remit.orchestrate.facade import System
 
 ModeName: TypeAlias = Literal["chat", "structured", "plan", "redundant"]
@@ -50,7 +53,10 @@ def run(
         Path | None, Parameter(allow_leading_hyphen=True, help="A file with the prompt; `-` reads it from stdin.")
     ] = None,
     mode: Annotated[
-        ModeName, Parameter(help="Which pattern runs: `chat` unless said, or `structured`, which needs --schema.")
+        ModeName,
+        Parameter(
+            help="Which pattern runs: `chat` unless said; `structured` and `redundant` need --schema, `plan` needs --plan."
+        ),
     ] = "chat",
     engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
     schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the answer must fit.")] = None,
@@ -76,32 +82,51 @@ def run(
         Parameter(help="Seconds of work the run may take, 120 unless boundary or budget say; 0 leaves it to them."),
     ] = None,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
+    pattern: PatternOptions = NO_OPTIONS,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Start a run and wait until it has ended or waits for a person."""
+    pattern.check(Mode(mode), (("--schema", schema), ("--grammar", grammar), ("--graph", graph)))
     limits, caps = boundary_named(boundary), budget_from(budget or ())
+    asked = pattern.prompt(prompt, file)
     request = SystemRequest(
-        messages=(user_message(prompt_from(prompt, file)),),
+        messages=(user_message(asked),),
         mode=Mode(mode),
         session_id=session,
         hints=ExecutionHints(timeout_ms=_timeout_ms(timeout, limits, caps)),
         output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
         user_id=user or os_user(),
     )
-    narrator = Narrator(terminal)
+    wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router), asked)
+    return _played(terminal, common, request, lambda: pattern.work(wanted))
+
+
+def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: Callable[[], "Work"]) -> int:
+    """Run a request and answer with what it came to."""
+    teller = WorkTeller()
+    narrator = Narrator(terminal, teller=None if terminal.is_json else teller)
 
     async def play() -> int:
-        from remit.assemble import graph_in, kit_for, opened, terms_for, watched
+        from remit.assemble import opened, watched
 
         # Graph, tools and engine come first: a store is not made for a run that cannot begin.
-        terms = terms_for(limits, caps, graph=None if graph is None else graph_in(graph), router=Routing(router))
-        kit = watched(kit_for(engine, tools or (), base=Path.cwd()), narrator)
+        kit, terms = ready()
         async with opened(common.settings(), watcher=narrator) as system:
-            response = await system.run(request, kit, terms)
-            return await give(terminal, system, response, said=narrator.shown)
+            response = await system.run(request, watched(kit, narrator), terms)
+            return await _given(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, play())
+
+
+async def _given(
+    terminal: Terminal, system: "System", response: SystemResponse, teller: WorkTeller, *, said: str = ""
+) -> int:
+    """Answer with a response, and say of a plan or a vote what it came to; gives the exit code."""
+    code = await give(terminal, system, response, said=said)
+    if not terminal.is_json and (conclusion := teller.conclusion(response)):
+        terminal.remark(conclusion)
+    return code
 
 
 def resume(
@@ -110,7 +135,10 @@ def resume(
     *,
     every: Annotated[bool, Parameter(name="--all", help="Every run that is open and that nobody drives.")] = False,
     accept_tools: Annotated[
-        bool, Parameter(help="Go on although files of tools or engines have changed; the run keeps who accepted it.")
+        bool,
+        Parameter(
+            help="Go on although files of tools, engines, a plan or a voter have changed; the run keeps who said so."
+        ),
     ] = False,
     by: ByWhom = "",
     common: Common = COMMON,
@@ -119,7 +147,7 @@ def resume(
     """Go on with a run after a crash, an answer or a stop."""
     if every == bool(run):
         raise wrong_usage("give a run, or --all, and not both")
-    narrator = Narrator(terminal)
+    narrator = Narrator(terminal, teller=None if terminal.is_json else WorkTeller())
     accepts = (by or os_user()) if accept_tools else ""
 
     async def play() -> int:
@@ -129,8 +157,8 @@ def resume(
             if every:
                 return await _resume_all(system, terminal, narrator, accepts)
             narrator.run_id = (await system.archive.find(run)).run_id
-            response = await _resumed(system, narrator, accepts)
-            return await give(terminal, system, response, said=narrator.shown)
+            response, teller = await _resumed(system, narrator, accepts)
+            return await _given(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, play())
 
@@ -144,26 +172,31 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
         terminal.remark(f"run {entry.run_id}:")
         narrator.run_id = entry.run_id
         try:
-            response = await _resumed(system, narrator, accepts)
+            response, teller = await _resumed(system, narrator, accepts)
         except RemitError as error:
             terminal.complain(error)
             codes.append(EXIT_FAILED)
             continue
-        codes.append(await give(terminal, system, response))
+        codes.append(await _given(terminal, system, response, teller))
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-async def _resumed(system: "System", narrator: Narrator, accepts: str) -> SystemResponse:
-    """A run at its next rest; changed code is accepted in the name of whoever accepts it."""
-    run_id = narrator.run_id
+async def _resumed(system: "System", narrator: Narrator, accepts: str) -> tuple[SystemResponse, WorkTeller]:
+    """A run at its next rest, and who told of it; changed code is accepted in the name of whoever accepts it."""
+    run_id, teller = narrator.run_id, WorkTeller()
+    state = await system.state_of(run_id)
     # Until its next turn, this is where it stands.
-    narrator.measured(run_id, metered(await system.state_of(run_id)))
+    narrator.measured(run_id, metered(state))
+    if state.manifest is not None and WorkTeller.tells(state.manifest.graph):
+        teller.catch_up((await system.archive.history(run_id)).turns)
+    if narrator.teller is not None:
+        narrator.teller = teller
     changed = await system.archive.changed_sources(run_id) if accepts else ()
     response = await system.resume(run_id, accepted=changed, by=accepts)
     # The parent of a child that has ended goes on by itself, and leaving now would stop it.
     await system.settle()
     narrator.tell_recovery()
-    return response
+    return response, teller
 
 
 def _timeout_ms(seconds: float | None, boundary: Boundary, budget: Budget) -> int:

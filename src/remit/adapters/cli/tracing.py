@@ -50,7 +50,8 @@ def trace(
             for row in trace_rows(whole)[-last:]:
                 terminal.values(row)
         elif turns:
-            print_lines(terminal, ([(line, Ink.PLAIN)] for line in trace_lines(whole, last=last)))
+            columns = columns_of(terminal) if terminal.is_a_terminal else 0
+            print_lines(terminal, ([(line, Ink.PLAIN)] for line in trace_lines(whole, last=last, columns=columns)))
         else:
             canvas = Canvas(_marks(terminal), columns_of(terminal), children)
             print_lines(terminal, tree_lines(outline(whole, last=last), canvas))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from remit.adapters.cli.amounts import charges, duration
 from remit.adapters.cli.painting import Ink, Line, Piece
+from remit.core.failure import Ending
 from remit.observe.outline import Outline, Visit
 from remit.observe.plain import plain
 from remit.observe.steps import CUT_OFF, FAILED, IN_DOUBT, Step, StepKind
@@ -41,6 +42,8 @@ _INKS = {
     "approved": Ink.GOOD,
     "passed": Ink.GOOD,
     "found": Ink.GOOD,
+    "returned": Ink.GOOD,
+    "counted": Ink.GOOD,
     "open": Ink.WAITS,
     "under way": Ink.WAITS,
     IN_DOUBT: Ink.BAD,
@@ -135,8 +138,6 @@ def _visit(visit: Visit) -> list[Piece]:
 
 def _step(step: Step) -> list[Piece]:
     pieces = [(f"{step.kind.value} ", Ink.PLAIN), (plain(step.name, NAME_CHARS_MAX), Ink.NAME)]
-    if step.run_id:
-        pieces.append((f" {plain(step.run_id, NAME_CHARS_MAX)}", Ink.PLAIN))
     if step.kind in (StepKind.TOOL, StepKind.REFUSED, StepKind.QUESTION, StepKind.CHILD) and step.asked:
         pieces.append((f" {shown(step.asked, ASKED_CHARS_MAX)}", Ink.PLAIN))
     if step.attempt > 1:
@@ -151,7 +152,10 @@ def _step(step: Step) -> list[Piece]:
         pieces.append((f" ({step.rung})", _ink(step)))
     if step.by:
         pieces.append((f"  {_part(step)} {plain(step.by, NAME_CHARS_MAX)}", Ink.PLAIN))
-    facts = [step.code, duration(step.duration_ms) if step.duration_ms > 0 else "", charges(step.charged)]
+    # That a child which answered succeeded, nobody needs to be told.
+    code = "" if step.kind is StepKind.CHILD and step.code == Ending.SUCCESS else step.code
+    took = duration(step.duration_ms) if step.duration_ms > 0 else ""
+    facts = [code, step.run_id, step.note, took, charges(step.charged)]
     pieces += [(f"  {plain(fact, NAME_CHARS_MAX)}", Ink.PLAIN) for fact in facts if fact]
     if step.proposed:
         names = ", ".join(plain(name, NAME_CHARS_MAX) for name in step.proposed)
@@ -165,6 +169,8 @@ def _part(step: Step) -> str:
 
 
 def _ink(step: Step) -> Ink:
+    if step.kind is StepKind.STEP:
+        return Ink.GOOD
     return _INKS.get(step.status, Ink.WAITS if step.status.startswith("waits") else Ink.PLAIN)
 
 

@@ -87,9 +87,12 @@ def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallCode)
     if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE:
-        return _heard(tally, CodeReturned(command.id, problems=(f"validator {command.name} failed",)))
+        problem = arrival.error if command.kind else f"validator {command.name} failed"
+        return _heard(tally, CodeReturned(command.id, problems=(problem,)))
     settle(tally, command, ())
-    return head_for(tally, Ending.UNAVAILABLE_DEP, arrival.code, f"code {command.name} failed: {arrival.error}")
+    # What is said of a step names it already.
+    message = arrival.error if command.kind else f"code {command.name} failed: {arrival.error}"
+    return head_for(tally, Ending.UNAVAILABLE_DEP, arrival.code, message)
 
 
 def on_context_found(tally: Tally, arrival: ContextFound) -> str | None:

@@ -49,7 +49,7 @@ class CodeExecutor:
         """Run the code on its input and report what it says."""
         code = self._found(live, command)
         if code is None:
-            return CodeFailed(command.id, f"nobody here has code named {command.name[:80]!r}")
+            return _failed(live, command, f"nobody here has code named {command.name[:80]!r}", _FAILED)
         who = _who(live, command)
         try:
             return await within(command.timeout_ms, code)

@@ -9,7 +9,6 @@ from remit.core.graph import PROMPT_CHARS_MAX
 from remit.core.plan import PLAN_STEP_INVALID, Step
 from remit.core.record import JsonObject, replace
 from remit.core.schema_source import SCHEMA_SOURCE_INVALID, schema_of
-from remit.kernel.authorize import IDENTICAL_CALLS_MAX
 from remit.orchestrate.handlers import (
     Handler,
     InferHandler,
@@ -19,10 +18,8 @@ from remit.orchestrate.handlers import (
     ValidateHandler,
     is_lacking,
 )
+from remit.orchestrate.texts import clean
 from remit.tool.registry import Registry
-
-# A tool step is tried again with the same arguments, and the gate lets no more than so many of those calls pass.
-TOOL_STEP_RETRIES_MAX = IDENTICAL_CALLS_MAX - 1
 
 
 def followed(step: Step, handler: Handler) -> Step:
@@ -53,7 +50,7 @@ def instruction_of(step: Step, before: str = "") -> str:
     if len(told) > PROMPT_CHARS_MAX:
         reason = f"is told {len(told)} characters, instruction_chars_max={PROMPT_CHARS_MAX}"
         raise invalid(step, f"{reason}; put what holds for the whole plan into its system prompt")
-    return told
+    return clean(told)
 
 
 def check_call(step: Step, tools: Registry) -> None:
@@ -67,9 +64,6 @@ def check_call(step: Step, tools: Registry) -> None:
     if step.retries and tool.definition.effect.is_mutating and not tool.definition.idempotent:
         reason = f"has retries={step.retries} and its tool {tool.name!r} changes something and is not idempotent"
         raise invalid(step, f"{reason}; leave the retries out, or declare the tool idempotent if it is")
-    if step.retries > TOOL_STEP_RETRIES_MAX:
-        reason = f"has retries={step.retries}; the same call is made {IDENTICAL_CALLS_MAX} times in a run at most"
-        raise invalid(step, f"{reason}, so set it to {TOOL_STEP_RETRIES_MAX}, or have the tool try again itself")
 
 
 def invalid(step: Step, reason: str) -> RequestRejected:

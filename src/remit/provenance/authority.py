@@ -1,0 +1,133 @@
+"""Authority: the options of a boundary that say how far the gate may go without a person.
+
+Rule 1: every default is the safe one; what widens the gate has to be written down by the operator.
+Rule 2: `on` leaves out tools whose stakes are money, rights or deletion, or whose stakes nobody declared; only `all`
+        takes them in.
+Rule 3: an option that does not exist, or a value it cannot have, is refused by name.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, Record
+
+AUTHORITY_INVALID = "AUTHORITY_INVALID"
+_SHOWN_CHARS_MAX = 80
+
+
+class Inference(StrEnum):
+    """Which undeclared fields of a result may supply values: none, typed ones, or identities by their key too."""
+
+    OFF = "off"
+    TYPED = "typed"
+    IDENTITY = "identity"
+
+
+class Reach(StrEnum):
+    """For which tools an option holds: none, those of low stakes, or all."""
+
+    OFF = "off"
+    ON = "on"
+    ALL = "all"
+
+
+class PlanSource(StrEnum):
+    """Where the plan comes from: the user's words, a model that saw nothing else, or nowhere."""
+
+    WORDS = "words"
+    MODEL = "model"
+    OFF = "off"
+
+
+class Stakes(StrEnum):
+    """What can be lost by a call; what nobody declared counts as all of it."""
+
+    NONE = "none"
+    MONEY = "money"
+    RIGHTS = "rights"
+    DELETION = "deletion"
+    UNKNOWN = "unknown"
+
+
+class Authority(Record):
+    """How far the gate may go without a person."""
+
+    infer_fields: Inference = Inference.OFF
+    closed_set: Reach = Reach.OFF
+    named_source: Reach = Reach.OFF
+    derive: Reach = Reach.ON
+    tripwire: bool = True
+    plan: PlanSource = PlanSource.WORDS
+
+
+def reaches(option: Reach, stakes: Stakes) -> bool:
+    """Whether an option holds for a tool of these stakes."""
+    return option is Reach.ALL or (option is Reach.ON and stakes is Stakes.NONE)
+
+
+def authority_of(options: JsonObject | None) -> Authority:
+    """The options of a boundary's `authority` object; true and false stand for the usual ends of each."""
+    if options is None:
+        return Authority()
+    if not isinstance(options, dict):
+        raise _rejected("authority", options, "a JSON object")
+    unknown = [key for key in options if key not in Authority.__struct_fields__]
+    if unknown:
+        raise _rejected("authority", unknown[0], f"one of {', '.join(Authority.__struct_fields__)}")
+    fallback = Authority()
+    return Authority(
+        infer_fields=_inference(options.get("infer_fields", fallback.infer_fields)),
+        closed_set=_reach("closed_set", options.get("closed_set", fallback.closed_set)),
+        named_source=_reach("named_source", options.get("named_source", fallback.named_source)),
+        derive=_reach("derive", options.get("derive", fallback.derive)),
+        tripwire=_flag("tripwire", options.get("tripwire", fallback.tripwire)),
+        plan=_plan(options.get("plan", fallback.plan)),
+    )
+
+
+def authority_json(authority: Authority) -> JsonObject:
+    """The options as plain JSON values, all of them."""
+    return {
+        "infer_fields": authority.infer_fields.value,
+        "closed_set": authority.closed_set.value,
+        "named_source": authority.named_source.value,
+        "derive": authority.derive.value,
+        "tripwire": authority.tripwire,
+        "plan": authority.plan.value,
+    }
+
+
+def _inference(value: Any) -> Inference:
+    if isinstance(value, bool):
+        return Inference.IDENTITY if value else Inference.OFF
+    if isinstance(value, str) and value in list(Inference):
+        return Inference(value)
+    raise _rejected("infer_fields", value, f"true, false or one of {', '.join(Inference)}")
+
+
+def _reach(key: str, value: Any) -> Reach:
+    if isinstance(value, bool):
+        return Reach.ON if value else Reach.OFF
+    if isinstance(value, str) and value in list(Reach):
+        return Reach(value)
+    raise _rejected(key, value, f"true, false or one of {', '.join(Reach)}")
+
+
+def _plan(value: Any) -> PlanSource:
+    if value is False:
+        return PlanSource.OFF
+    if isinstance(value, str) and value in list(PlanSource):
+        return PlanSource(value)
+    raise _rejected("plan", value, f"one of {', '.join(PlanSource)}")
+
+
+def _flag(key: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise _rejected(key, value, "true or false")
+
+
+def _rejected(key: str, value: Any, way_out: str) -> RequestRejected:
+    shown = repr(value)[:_SHOWN_CHARS_MAX]
+    return RequestRejected(AUTHORITY_INVALID, f"authority: {key}={shown} is unknown; use {way_out}", {"key": key})

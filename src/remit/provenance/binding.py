@@ -1,0 +1,205 @@
+"""Binding: for each control value of a call, the one thing that vouches for it, or the objection.
+
+Rule 1: sources are tried from the strongest down: a handle, the schema's own default, the user's words, a person's
+        approval of the value, a trusted field of a picked record, a derived number, and the options of the boundary.
+Rule 2: what the model says, and what stands in text, is no source.
+Rule 3: the kind decides how a value is matched: numbers by size and unit, dates by day, everything else exactly.
+Rule 4: a true or an enum value is bound when the words name the switch or the choice.
+"""
+
+import re
+from typing import Any
+
+from remit.provenance.authority import reaches
+from remit.provenance.declarations import Declaration
+from remit.provenance.derived import derived_from
+from remit.provenance.evidence import Evidence
+from remit.provenance.kinds import ANY, DATE, MOMENTS, NUMBERS, SHAPES, base_of, number_of, satisfies
+from remit.provenance.labels import Origin, key_of
+from remit.provenance.leaves import Leaf, kind_of
+from remit.provenance.moments import is_said
+from remit.provenance.verdicts import Argument, Objection
+from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem
+
+# From this length on, a bare number of the words is no count and may be an identifier without being called one.
+IDENTIFIER_DIGITS_MIN = 5
+_MEMBER = re.compile(r"\s*[,;]\s*")
+_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+
+
+def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origin | None = None) -> Argument:
+    """What vouches for one control value; an argument without `code` is bound."""
+    kind = kind_of(leaf)
+    if not leaf.is_known:
+        return _objection(leaf, kind, Objection.UNDECLARED, evidence)
+    if handle is not None:
+        return _by_origins(leaf, kind, [handle], evidence, declaration, "handle")
+    if _is_left_alone(leaf):
+        return Argument(leaf.path, leaf.value, "default", kind=kind)
+    if isinstance(leaf.value, (dict, list, tuple)):
+        return _objection(leaf, kind, Objection.PROVENANCE_UNBOUND, evidence)
+    members = _members(leaf.value, kind)
+    if len(members) > 1:
+        return _by_members(leaf, kind, members, evidence, declaration)
+    if (span := _said(leaf, kind, evidence, declaration.name)) is not None:
+        return Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
+    if (declaration.name, kind, key_of(leaf.value)) in evidence.approved:
+        return Argument(leaf.path, leaf.value, "approval", kind=kind)
+    origins = evidence.index.origins_of(leaf.value)
+    found = _by_origins(leaf, kind, origins, evidence, declaration, "field")
+    if found.code is None:
+        return found
+    return _by_option(leaf, kind, evidence, declaration) or found
+
+
+def _objection(leaf: Leaf, kind: str, code: Objection, evidence: Evidence, candidates: int = 0) -> Argument:
+    scalar = leaf.value if isinstance(leaf.value, (str, int, float)) else ""
+    seen = evidence.index.seen_in(scalar)
+    also = () if seen is None else (seen,)
+    return Argument(leaf.path, leaf.value, also_seen=also, candidates=candidates, code=code, kind=kind)
+
+
+def _is_left_alone(leaf: Leaf) -> bool:
+    """Whether the value says no more than leaving the argument out would."""
+    default = leaf.schema.get("default")
+    for told in (default, leaf.schema.get("const")):
+        if told is not None and type(told) is type(leaf.value) and told == leaf.value:
+            return True
+    return not leaf.is_required and default is None and (leaf.value is None or leaf.value in ("", [], {}, ()))
+
+
+def _members(value: Any, kind: str) -> list[str]:
+    """The members of a text that lists addresses, as mail programs take them."""
+    if base_of(kind) in ("who", "email") and isinstance(value, str) and ("," in value or ";" in value):
+        return [member for member in _MEMBER.split(value.strip()) if member]
+    return []
+
+
+def _by_members(leaf: Leaf, kind: str, members: list[str], evidence: Evidence, declaration: Declaration) -> Argument:
+    found = Argument(leaf.path, leaf.value, kind=kind)
+    for member in members:
+        single = Leaf(leaf.path, leaf.argument, member, kind, leaf.schema)
+        found = bind(single, evidence, declaration)
+        if found.code is not None:
+            return found
+    return Argument(leaf.path, leaf.value, found.bound_by, found.span, found.origin, kind=kind)
+
+
+def _said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+    """Where the user's words give the value."""
+    value, words = leaf.value, evidence.words
+    if isinstance(value, bool) or value is None:
+        return _switch_said(leaf, kind, evidence) if value is True else None
+    if base_of(kind) in NUMBERS or (isinstance(value, float) and kind == ANY):
+        number = number_of(value)
+        return None if number is None else words.number_said(number, kind, leaf.argument)
+    if isinstance(value, int):
+        return _integer_said(leaf, kind, evidence, tool)
+    if _is_choice(leaf) and (span := _choice_said(value, evidence)) is not None:
+        return span
+    if base_of(kind) in MOMENTS or (kind == ANY and (DATE.fullmatch(value) or _TIME.fullmatch(value))):
+        said = is_said(value, words.moments, today=evidence.today, years=evidence.years)
+        return (words.moments.spans or ((0, 0),))[0] if said else words.span_of(value)
+    if value.isdecimal():
+        return _digits_said(value, leaf, kind, evidence, tool)
+    if number_of(value) is not None and value[0] != "+":
+        number = number_of(value)
+        return words.number_said(number, kind, leaf.argument) if number is not None and kind == ANY else None
+    shape = SHAPES.get(kind.partition(":")[2] if kind.startswith("who:") else kind)
+    return words.span_of(value) if shape is None or shape.fullmatch(value) else None
+
+
+def _switch_said(leaf: Leaf, kind: str, evidence: Evidence) -> tuple[int, int] | None:
+    """A switch is turned on by the words that name it, all of them."""
+    if leaf.schema.get("type") != "boolean" and base_of(kind) not in ("bool", "boolean"):
+        return None
+    stems = name_stems(leaf.argument)
+    return _first_place(stems, evidence) if stems and stems <= evidence.words.stems else None
+
+
+def _integer_said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+    if kind == ANY and "id" not in name_words(leaf.argument):
+        number = number_of(leaf.value)
+        return None if number is None else evidence.words.number_said(number, kind, leaf.argument)
+    return _digits_said(str(leaf.value), leaf, kind, evidence, tool)
+
+
+def _digits_said(digits: str, leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+    """A number as an identifier: written as an account number, called one, or too long to be a count."""
+    words = evidence.words
+    if (span := words.strings.get(digits)) is not None or digits not in words.numbers:
+        return span
+    # The verb of a tool is no hint: "delete 13 files" names no file.
+    things = (stem(word) for word in name_words(tool)[1:])
+    hints = {stem(kind.partition(":")[2]), *name_stems(leaf.argument), *things} - {""}
+    if (span := words.identifier_said(digits, hints)) is not None:
+        return span
+    bare = [said for said in words.numbers.get(digits, ()) if not said.unit and not said.percent]
+    return (bare[0].start, bare[0].end) if bare and len(digits) >= IDENTIFIER_DIGITS_MIN else None
+
+
+def _is_choice(leaf: Leaf) -> bool:
+    choices = leaf.schema.get("enum")
+    return isinstance(choices, (list, tuple)) and leaf.value in choices
+
+
+def _choice_said(value: str, evidence: Evidence) -> tuple[int, int] | None:
+    """The schema's own choices are trusted spellings, so their words are matched in any case and form."""
+    stems = {stem(word) for word in name_words(value)}
+    if stems & FUNCTION_WORDS:
+        return None
+    return _first_place(stems, evidence) if stems and stems <= evidence.words.stems else None
+
+
+def _first_place(stems: frozenset[str] | set[str], evidence: Evidence) -> tuple[int, int] | None:
+    for token in evidence.words.tokens if stems & evidence.words.stems else ():
+        if stem(token.text) in stems:
+            return token.start, token.end
+    return None
+
+
+def _by_origins(
+    leaf: Leaf, kind: str, origins: list[Origin], evidence: Evidence, declaration: Declaration, by: str
+) -> Argument:
+    """A trusted field, if its kind is right and its record was picked; the objection says which of the two fails."""
+    fitting = [
+        origin for origin in origins if satisfies(kind, origin.kind, argument=leaf.argument, tool=declaration.name)
+    ]
+    for origin in fitting:
+        pick = evidence.picked(origin, leaf.argument, declaration.name)
+        if pick is not None:
+            seen = evidence.index.seen_in(leaf.value)
+            also = () if seen is None else (seen,)
+            return Argument(leaf.path, leaf.value, f"{by}:{pick.reason}", origin=origin, also_seen=also, kind=kind)
+    if fitting:
+        candidates = len(evidence.group_of(fitting[0]).records)
+        found = _objection(leaf, kind, Objection.RECORD_AMBIGUOUS, evidence, candidates)
+        return Argument(found.path, found.value, origin=fitting[0], candidates=candidates, code=found.code, kind=kind)
+    return _objection(leaf, kind, Objection.KIND_MISMATCH if origins else Objection.PROVENANCE_UNBOUND, evidence)
+
+
+def _by_option(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaration) -> Argument | None:
+    """A derived number, or the only reference in a source that the user named: where the boundary lets that count."""
+    authority, value = evidence.authority, leaf.value
+    is_amount = base_of(kind) in NUMBERS or (kind == ANY and isinstance(value, (int, float)))
+    number = number_of(value) if is_amount else None
+    if number is not None and reaches(authority.derive, declaration.stakes):
+        operation = derived_from(number, evidence.words, evidence.sums, evidence.operands)
+        if operation:
+            return Argument(leaf.path, value, f"derived:{operation}", kind=kind)
+    if reaches(authority.named_source, declaration.stakes) and value in evidence.sole:
+        shape = SHAPES.get(kind.partition(":")[2] if kind.startswith("who:") else kind)
+        if shape is not None and shape.fullmatch(str(value)):
+            return Argument(leaf.path, value, "named_source", kind=kind)
+    return None
+
+
+def close_set(argument: Argument, evidence: Evidence) -> Argument:
+    """An ambiguous member of a listing that the words chose, bound by the option of closed sets."""
+    origin = argument.origin
+    if argument.code is not Objection.RECORD_AMBIGUOUS or origin is None:
+        return argument
+    observation = evidence.index.observations[origin.observation]
+    if not observation.chosen or observation.groups[origin.group].is_cut:
+        return argument
+    return Argument(argument.path, argument.value, "closed_set", origin=origin, kind=argument.kind)

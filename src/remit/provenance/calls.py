@@ -1,0 +1,156 @@
+"""Calls: what became of each call: let through, held, approved or rejected; and what a lookup's arguments rest on.
+
+Rule 1: an approval is named by the hash of tool and arguments, is spent once, and says who gave it.
+Rule 2: the wire is tripped by the first call that is held and re-armed by the answer to that call.
+Rule 3: a host may run an approved call at once and report its result, or propose it again; either spends the approval.
+Rule 4: a result belongs to its call by id; without one, to the earliest call of its tool that waits for a result.
+"""
+
+from enum import StrEnum
+
+from remit.core.record import Record
+from remit.core.tools import Effect
+from remit.provenance.declarations import Declaration
+from remit.provenance.evidence import Evidence
+from remit.provenance.planning import is_reading_asked
+from remit.provenance.repeating import Uses
+from remit.provenance.verdicts import Argument
+
+# Calls whose results never came. A run that has more of them open has lost its results; the oldest are forgotten.
+OPEN_CALLS_MAX = 1_000
+
+
+class Scope(StrEnum):
+    """What an approval covers: this call once, or its unbound values for this tool and kind for the whole run too."""
+
+    CALL = "call"
+    VALUE = "value"
+
+
+class Call(Record):
+    """One call: its bytes by hash, its targets, and what its arguments rest on."""
+
+    call_id: str
+    tool: str
+    digest: str
+    targets: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    unbound: tuple[tuple[str, str], ...] = ()
+    chosen: bool = False
+    ranged: bool = False
+    located: bool = False
+    asked: bool = False
+
+
+class Ledger:
+    """The calls of one run and what people said about them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.tripped = ""
+        self.open: dict[str, Call] = {}
+        self.waiting: dict[str, Call] = {}
+        self.approvals: dict[str, str] = {}
+        self.rejected: dict[str, str] = {}
+        self.uses: dict[str, Uses] = {}
+
+    def name_call(self, call_id: str | None) -> str:
+        """The id of a call; one that has none gets the next free name."""
+        self.count += 1
+        return call_id if isinstance(call_id, str) and call_id else f"call-{self.count}"
+
+    def uses_of(self, tool: str) -> Uses:
+        """How often a tool was let through so far."""
+        return self.uses.setdefault(tool, Uses())
+
+    def let_through(self, call: Call) -> None:
+        """Note that a call may happen, and await its result."""
+        self.open[call.call_id] = call
+        if len(self.open) > OPEN_CALLS_MAX:
+            self.open.pop(next(iter(self.open)))
+
+    def hold(self, call: Call, *, trips: bool) -> None:
+        """Hold a call for a person."""
+        self.waiting[call.call_id] = call
+        if trips and not self.tripped:
+            self.tripped = call.call_id
+
+    def held(self, call_id: str) -> Call | None:
+        """The held call of this id."""
+        return self.waiting.get(call_id)
+
+    def held_ids(self) -> tuple[str, ...]:
+        """The ids of all calls that wait for a person."""
+        return tuple(self.waiting)
+
+    def approve(self, call: Call, by: str) -> None:
+        """Let exactly these bytes pass once."""
+        self._answered(call)
+        self.approvals[call.digest] = by
+        self.rejected.pop(call.digest, None)
+        self.open[call.call_id] = call
+
+    def reject(self, call: Call, by: str) -> None:
+        """Turn these bytes away for the rest of the run."""
+        self._answered(call)
+        self.rejected[call.digest] = by
+
+    def _answered(self, call: Call) -> None:
+        del self.waiting[call.call_id]
+        if self.tripped == call.call_id:
+            self.tripped = ""
+
+    def spend_approval(self, call: Call) -> str:
+        """Who approved these bytes, if somebody did and it was not used yet."""
+        return self.approvals.pop(call.digest, "")
+
+    def returned(self, call_id: str | None, tool: str) -> Call | None:
+        """The call that a result belongs to, if it was let through; an approval that the host acted on is spent."""
+        if call_id is None:
+            call_id = next((known for known, call in self.open.items() if call.tool == tool), "")
+        call = self.open.get(call_id)
+        if call is None or call.tool != tool:
+            return None
+        del self.open[call_id]
+        if self.spend_approval(call):
+            self.uses_of(tool).add(call.targets)
+        return call
+
+
+def lookup_of(
+    call: Call,
+    declaration: Declaration,
+    arguments: tuple[Argument, ...],
+    evidence: Evidence,
+    *,
+    targets: tuple[str, ...] = (),
+) -> Call:
+    """The call with what its arguments rest on, which decides what its result may select."""
+    unbound = [one for one in arguments if one.code is not None and not _is_made_of_words(one, evidence)]
+    given = tuple(one.path for one in arguments if one.bound_by != "default")
+    by_words = {one.path.partition("[")[0] for one in arguments if one.bound_by == "words"}
+    chosen = not unbound
+    return Call(
+        call.call_id,
+        call.tool,
+        call.digest,
+        targets=targets,
+        arguments=given,
+        chosen=chosen,
+        ranged=all(isinstance(one.value, int) and not isinstance(one.value, bool) for one in unbound),
+        located=bool(declaration.locator_args) and set(declaration.locator_args) <= by_words,
+        asked=_is_asked(declaration, evidence, chosen and bool(by_words)),
+    )
+
+
+def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
+    """A query of words of the user side by side, or none: enough to look something up, not to name a value."""
+    if argument.value in (None, "", [], {}):
+        return True
+    if not isinstance(argument.value, str) or argument.kind:
+        return False
+    return all(part in evidence.words.lower for part in argument.value.lower().split())
+
+
+def _is_asked(declaration: Declaration, evidence: Evidence, is_named: bool) -> bool:  # noqa: FBT001
+    return declaration.effect is not Effect.READ or is_named or is_reading_asked(declaration, evidence.words)

@@ -1,0 +1,271 @@
+"""Declarations: what a tool says about its arguments and results, read from a JSON object. What is absent counts as the worst.
+
+Rule 1: absent: effect external, every argument a control value of unknown kind, no payload, no trusted field, no
+        directory, repeat once, reads private, stakes unknown.
+Rule 2: every argument that is not payload is a control value; `control_args` only adds what kind it is of.
+Rule 3: a `result` that is a JSON Schema declares shapes and trusts nothing.
+Rule 4: what cannot be read is refused with the tool, the key and the value; keys the gate does not know are left alone.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any
+
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, Record
+from remit.core.tools import Effect, ToolCategory
+from remit.provenance.authority import Stakes
+
+DECLARATION_INVALID = "DECLARATION_INVALID"
+
+# More tools than any catalogue offers a model, more fields than any result has, and more levels than people nest.
+TOOLS_MAX = 2_000
+FIELDS_MAX = 500
+SEGMENTS_MAX = 16
+NAME_CHARS_MAX = 200
+_SHOWN_CHARS_MAX = 80
+
+EACH = "[]"
+ANY_KEY = "*"
+_SEGMENT = re.compile(r"\[\]|[^.\[\]]+")
+_PATH = re.compile(r"(?:\$\.?)?(?:(?:\[\]|[^.\[\]$][^.\[\]]*)(?:\.(?=[^.])|(?=\[)|$))*")
+_SCHEMA_KEYS = frozenset({"type", "properties", "items", "$ref", "anyOf", "oneOf", "allOf", "$schema", "enum"})
+_SCHEMA_TYPES = frozenset({"object", "array", "string", "integer", "boolean", "null"})
+
+
+class Repeat(StrEnum):
+    """How often an effect may happen unattended: once in a run, once per target, or freely."""
+
+    ONCE = "once"
+    TARGET = "target"
+    FREE = "free"
+
+
+class Reads(StrEnum):
+    """Whose knowledge a result is."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+    SECRET = "secret"
+
+
+class Field(Record):
+    """One declared field: its path in the result, the group of records it belongs to, its name there, and its kind."""
+
+    path: str
+    group: str
+    name: str
+    kind: str
+    segments: tuple[str, ...]
+    group_steps: int
+
+
+class Declaration(Record):
+    """What one tool declares."""
+
+    name: str
+    description: str = ""
+    parameters: JsonObject = {}
+    effect: Effect = Effect.EXTERNAL
+    network: bool = False
+    stakes: Stakes = Stakes.UNKNOWN
+    control_args: tuple[tuple[str, str], ...] = ()
+    payload_args: tuple[str, ...] = ()
+    result: tuple[Field, ...] = ()
+    author: str = ""
+    directory: bool = False
+    locator_args: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    repeat: Repeat = Repeat.ONCE
+    reads: Reads = Reads.PRIVATE
+    readers: str = ""
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether its calls pass the gate: effects, and reads that leave the machine."""
+        return self.effect.is_mutating or (self.network and self.effect is not Effect.NONE)
+
+    @property
+    def leaves(self) -> bool:
+        """Whether data may leave with a call."""
+        return self.effect is Effect.EXTERNAL or self.network
+
+
+def declarations_of(tools: Iterable[Any]) -> dict[str, Declaration]:
+    """The declarations of a list of tools by name; a name that occurs twice is refused."""
+    found: dict[str, Declaration] = {}
+    for tool in tools:
+        declaration = declaration_of(tool)
+        if declaration.name in found:
+            raise _rejected(declaration.name, "name", declaration.name, "each tool once")
+        if len(found) == TOOLS_MAX:
+            raise _rejected(declaration.name, "tools", len(found) + 1, f"at most {TOOLS_MAX} tools")
+        found[declaration.name] = declaration
+    return found
+
+
+def declaration_of(tool: Any) -> Declaration:
+    """One tool's declaration from its JSON object."""
+    if not isinstance(tool, dict):
+        raise _rejected("?", "tool", tool, "a JSON object with a name")
+    name = tool.get("name")
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
+        raise _rejected(str(name), "name", name, f"a text of 1 to {NAME_CHARS_MAX} characters")
+    read = _Reader(name, tool)
+    return Declaration(
+        name=name,
+        description=read.text("description"),
+        parameters=read.mapping("parameters"),
+        effect=Effect(read.choice("effect", tuple(Effect), Effect.EXTERNAL)),
+        network=read.flag("network"),
+        stakes=_stakes(read),
+        control_args=read.kinds("control_args"),
+        payload_args=read.texts("payload_args"),
+        result=_fields(read),
+        author=read.text("author"),
+        directory=read.flag("directory"),
+        locator_args=read.texts("locator_args"),
+        asks=read.texts("asks"),
+        repeat=Repeat(read.choice("repeat", tuple(Repeat), Repeat.ONCE)),
+        reads=Reads(read.choice("reads", tuple(Reads), Reads.PRIVATE)),
+        readers=read.text("readers"),
+    )
+
+
+def worst_of(declaration: Declaration, tool: JsonObject) -> tuple[str, ...]:
+    """The keys that a tool leaves at their worst, for the operator to see."""
+    wanted = ["effect"]
+    if declaration.is_checked:
+        wanted += ["control_args", "payload_args", "asks", "repeat"]
+    if not declaration.effect.is_mutating:
+        wanted += ["result", "reads"]
+    if declaration.is_checked and declaration.stakes is Stakes.UNKNOWN:
+        wanted.append("stakes")
+    return tuple(key for key in wanted if tool.get(key) is None)
+
+
+def segments_of(path: str) -> tuple[str, ...]:
+    """The steps of a path: keys, `[]` for each element and `*` for each value of an object."""
+    return tuple(_SEGMENT.findall(path.removeprefix("$").lstrip(".")))
+
+
+class _Reader:
+    """Reads the keys of one tool and refuses what they cannot hold."""
+
+    def __init__(self, tool_name: str, tool: JsonObject) -> None:
+        self.tool_name = tool_name
+        self._tool = tool
+
+    def get(self, key: str) -> Any:
+        return self._tool.get(key)
+
+    def text(self, key: str) -> str:
+        value = self._tool.get(key)
+        if value is None or isinstance(value, str):
+            return value or ""
+        raise _rejected(self.tool_name, key, value, "a text")
+
+    def mapping(self, key: str) -> JsonObject:
+        value = self._tool.get(key)
+        if value is None or isinstance(value, dict):
+            return value or {}
+        raise _rejected(self.tool_name, key, value, "a JSON object")
+
+    def flag(self, key: str) -> bool:
+        value = self._tool.get(key)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        raise _rejected(self.tool_name, key, value, "true or false")
+
+    def choice(self, key: str, choices: tuple[str, ...], fallback: str) -> str:
+        value = self._tool.get(key)
+        if value is None:
+            return fallback
+        if isinstance(value, str) and value in choices:
+            return value
+        raise _rejected(self.tool_name, key, value, f"one of {', '.join(choices)}")
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self._tool.get(key)
+        if value is None:
+            return ()
+        if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        raise _rejected(self.tool_name, key, value, "a list of texts")
+
+    def kinds(self, key: str) -> tuple[tuple[str, str], ...]:
+        """A map from argument to kind; a list names arguments and leaves their kinds open."""
+        value = self._tool.get(key)
+        if isinstance(value, dict) and all(isinstance(k, str) and isinstance(v, str) for k, v in value.items()):
+            return tuple(value.items())
+        if isinstance(value, dict):
+            raise _rejected(self.tool_name, key, value, "an object from argument to kind")
+        return tuple((name, "") for name in self.texts(key))
+
+
+def _stakes(read: _Reader) -> Stakes:
+    """What was declared; else what category and `destructive` tell; else unknown."""
+    if read.get("stakes") is not None:
+        return Stakes(read.choice("stakes", tuple(Stakes), Stakes.UNKNOWN))
+    category = read.choice("category", tuple(ToolCategory), "")
+    if read.flag("destructive"):
+        return Stakes.DELETION
+    if category == ToolCategory.PAYMENT:
+        return Stakes.MONEY
+    if category == ToolCategory.INFRASTRUCTURE:
+        return Stakes.RIGHTS
+    return Stakes.NONE if category else Stakes.UNKNOWN
+
+
+def _fields(read: _Reader) -> tuple[Field, ...]:
+    declared = read.get("result")
+    if isinstance(declared, str):
+        declared = {"": declared}
+    if declared is None or _is_schema(declared):
+        return ()
+    if not isinstance(declared, dict) or len(declared) > FIELDS_MAX:
+        raise _rejected(
+            read.tool_name, "result", declared, f"an object of at most {FIELDS_MAX} paths, each with a kind"
+        )
+    return tuple(_field(read.tool_name, path, kind) for path, kind in declared.items())
+
+
+def _is_schema(declared: Any) -> bool:
+    if not isinstance(declared, dict) or not _SCHEMA_KEYS.intersection(declared):
+        return not declared
+    return declared.get("type") in list(_SCHEMA_TYPES) or any(not isinstance(kind, str) for kind in declared.values())
+
+
+def _field(tool_name: str, path: Any, kind: Any) -> Field:
+    if not isinstance(kind, str) or not kind or kind.startswith("~"):
+        raise _rejected(tool_name, f"result[{path!r}]", kind, "a kind such as 'id:file', 'number', 'label' or 'text'")
+    segments = segments_of(path) if isinstance(path, str) and _PATH.fullmatch(path) else ("",) * (SEGMENTS_MAX + 1)
+    if len(segments) > SEGMENTS_MAX:
+        raise _rejected(tool_name, "result", path, f"a path such as '[].id' of at most {SEGMENTS_MAX} steps")
+    cut = _group_size(segments)
+    return Field(path, spelled(segments[:cut]), spelled(segments[cut:]), kind, segments, cut)
+
+
+def _group_size(segments: tuple[str, ...]) -> int:
+    """How many steps lead to the record: up to the last iteration, unless that one ends the path of a field."""
+    steps = [place for place, step in enumerate(segments, 1) if step in (EACH, ANY_KEY)]
+    if not steps:
+        return 0
+    if steps[-1] < len(segments) or len(segments) == 1:
+        return steps[-1]
+    return steps[-2] if len(steps) > 1 else 0
+
+
+def spelled(segments: tuple[str, ...]) -> str:
+    """The path of these steps, as declarations spell it."""
+    path = ""
+    for step in segments:
+        path += step if step == EACH or not path else f".{step}"
+    return path
+
+
+def _rejected(tool: str, key: str, value: Any, way_out: str) -> RequestRejected:
+    shown, named = repr(value)[:_SHOWN_CHARS_MAX], tool[:_SHOWN_CHARS_MAX]
+    message = f"tool {named!r}: {key}={shown} cannot be read; use {way_out}"
+    return RequestRejected(DECLARATION_INVALID, message, {"tool": named, "key": key})

@@ -1,0 +1,297 @@
+"""The gate: one run's judge over calls. It is pure and deterministic: the same sequence gives the same verdicts and state.
+
+Rule 1: what a model says is no evidence. A call passes when every control value is bound, its payload points nowhere
+        unbound, the words ask for it, it repeats nothing, and no other call is held.
+Rule 2: effect `none` and reads that stay on the machine pass; reads over the network are judged like effects, because
+        a link can carry data out.
+Rule 3: the first held call trips the wire: until a person answers it, no effect happens unattended.
+Rule 4: an approval covers exactly the bytes that were held, once. A refusal by a person holds for the run.
+Rule 5: a result counts as trusted structure only when its call was let through; any other result is text.
+"""
+
+from hashlib import sha256
+from typing import Any
+
+from remit.core.canonical import NotCanonical, canonical_json
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, replace
+from remit.core.tools import Effect
+from remit.provenance.authority import Authority, PlanSource, authority_json, reaches
+from remit.provenance.binding import bind, close_set
+from remit.provenance.calls import Call, Ledger, Scope, lookup_of
+from remit.provenance.declarations import Declaration, declarations_of, segments_of
+from remit.provenance.evidence import Evidence
+from remit.provenance.handles import resolve
+from remit.provenance.labels import Observation, groups_of, key_of, read_content, references_of, values_at
+from remit.provenance.leaves import LEAVES_MAX, Leaf, Leaves
+from remit.provenance.payload import check_payload, is_private_flow
+from remit.provenance.planning import Asked
+from remit.provenance.repeating import objection_to, targets_of
+from remit.provenance.verdicts import FIXES, Argument, Decision, Objection, PlanShown, Verdict, shown_value
+
+# Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
+RULES_VERSION = 1
+
+GATE_INVALID = "GATE_INVALID"
+CALL_NOT_HELD = "CALL_NOT_HELD"
+
+# The order in which objections speak: what the call is, what it says, what it carries, whether it was asked for.
+_FIRST = (Objection.UNDECLARED, Objection.KIND_MISMATCH, Objection.PROVENANCE_UNBOUND, Objection.RECORD_AMBIGUOUS)
+
+
+class Gate:
+    """The state of one run: its evidence, what was let through, what is held and what people said."""
+
+    def __init__(
+        self, prompts: list[str], tools: list[JsonObject], authority: Authority, plan: dict[str, int] | None = None
+    ) -> None:
+        self.tools_json = tools
+        self.tools: dict[str, Declaration] = declarations_of(tools)
+        self.authority = authority
+        self.model_plan = dict(plan or {})
+        self.evidence = Evidence(prompts, self.tools, authority)
+        self.ledger = Ledger()
+        self.rules = _rules_hash(tools, authority)
+        self._leaves = {name: Leaves(declaration) for name, declaration in self.tools.items()}
+
+    def hear(self, prompt: str) -> None:
+        """Take in a further message that the user wrote."""
+        self.evidence.hear(prompt)
+
+    def judge(self, call_id: str | None, tool: str, arguments: Any) -> Verdict:
+        """Decide on one proposed call."""
+        call_id = self.ledger.name_call(call_id)
+        declaration = self.tools.get(tool)
+        if declaration is None:
+            return self._refused(call_id, tool, f"tool {shown_value(tool)!r} is not declared")
+        if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
+            return self._refused(call_id, tool, "arguments must be a JSON object")
+        try:
+            resolved, handles = resolve(arguments, self.evidence.index)
+            digest = sha256(canonical_json([tool, resolved])).hexdigest()
+        except (NotCanonical, RecursionError) as error:
+            return self._refused(call_id, tool, f"arguments cannot be pinned: {str(error)[:200]}")
+        call = Call(call_id, tool, digest)
+        held = self.ledger.held(call_id)
+        if held is not None and held.digest != digest:
+            return self._refused(call_id, tool, f"call {call_id!r} names another call that is held; use an id once")
+        leaves = self._leaves[tool].of(resolved)
+        verdict = self._ruled(call, declaration, leaves, handles)
+        return replace(verdict, arguments=resolved) if handles else verdict
+
+    def observe(self, call_id: str | None, tool: str, content: Any) -> int:
+        """Take in the result of a call and give its number, which handles name: `$obs0`."""
+        declaration = self.tools.get(tool)
+        call = self.ledger.returned(call_id, tool)
+        if declaration is None or call is None:
+            return self._observe_text(call_id or "", tool, content)
+        groups, texts = groups_of(content, declaration, self.authority.infer_fields)
+        observation = Observation(
+            call.call_id,
+            tool,
+            groups,
+            references_of(texts),
+            chosen=call.chosen,
+            asked=call.asked,
+            ranged=call.ranged,
+            located=call.located,
+            untrusted=bool(texts),
+            arguments=call.arguments,
+            readers=_readers(declaration, content),
+        )
+        return self.evidence.add(observation)
+
+    def answer(self, call_id: str, approve: bool, by: str, scope: Scope = Scope.CALL) -> None:  # noqa: FBT001
+        """Take in a person's answer to a held call; it holds for exactly the bytes that were held."""
+        if not by:
+            raise RequestRejected(GATE_INVALID, f"answer to call {call_id[:80]!r}: by='' names nobody; say who answers")
+        call = self.ledger.held(call_id)
+        if call is None:
+            message = f"call {call_id[:80]!r} is not held; answer one of {', '.join(self.ledger.held_ids()) or 'none'}"
+            raise RequestRejected(CALL_NOT_HELD, message)
+        if not approve:
+            self.ledger.reject(call, by)
+            return
+        self.ledger.approve(call, by)
+        if scope is Scope.VALUE:
+            self.evidence.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
+
+    def _ruled(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
+        control = [leaf for leaf in leaves if not leaf.is_payload]
+        payload = [leaf for leaf in leaves if leaf.is_payload]
+        if not declaration.is_checked:
+            return self._looked_up(call, declaration, leaves, handles)
+        arguments = tuple(bind(leaf, self.evidence, declaration, handles.get(leaf.path)) for leaf in control)
+        if reaches(self.authority.closed_set, declaration.stakes) and self._is_own(payload):
+            arguments = tuple(close_set(argument, self.evidence) for argument in arguments)
+        arguments += tuple(check_payload(leaf, self.evidence, declaration) for leaf in payload)
+        targets = targets_of(arguments[: len(control)])
+        call = lookup_of(call, declaration, arguments, self.evidence, targets=targets)
+        by = self.ledger.spend_approval(call)
+        if by:
+            return self._let_through(call, declaration, arguments, approved_by=by)
+        code = self._objection(declaration, arguments, payload, len(leaves))
+        if call.digest in self.ledger.rejected:
+            verdict = self._verdict(call, Decision.REFUSE, code or Objection.NOT_ASKED, arguments)
+            return replace(verdict, reasons=("a person said no to exactly this call",))
+        if code is None and self.ledger.tripped:
+            code = Objection.TRIPPED
+        if code is None:
+            return self._let_through(call, declaration, arguments)
+        unbound = tuple((one.kind, key_of(one.value)) for one in arguments if one.code and _is_scalar(one.value))
+        self.ledger.hold(replace(call, unbound=unbound), trips=self.authority.tripwire)
+        return self._verdict(call, Decision.ASK, code, arguments)
+
+    def _objection(
+        self, declaration: Declaration, arguments: tuple[Argument, ...], payload: list[Leaf], count: int
+    ) -> Objection | None:
+        """The first objection to a call, in the order in which they weigh."""
+        if count > LEAVES_MAX:
+            return Objection.UNDECLARED
+        codes = {argument.code for argument in arguments}
+        for code in (*_FIRST, Objection.PAYLOAD_REFERENCE):
+            if code in codes:
+                return code
+        if declaration.leaves and is_private_flow(arguments, payload, self.evidence):
+            return Objection.PRIVATE_FLOW
+        if not declaration.effect.is_mutating:
+            return None
+        asked = self._asked(declaration)
+        if not asked.count:
+            return Objection.NOT_ASKED
+        control = arguments[: len(arguments) - len(payload)]
+        return objection_to(control, declaration, self.ledger.uses_of(declaration.name), asked, self.evidence.words)
+
+    def _asked(self, declaration: Declaration) -> Asked:
+        """What the plan asks of a tool; without a plan every tool is asked for once."""
+        asked = self.evidence.plan.of(declaration.name)
+        if self.authority.plan is PlanSource.WORDS:
+            return asked
+        if self.authority.plan is PlanSource.MODEL:
+            return replace(asked, count=self.model_plan.get(declaration.name, 0))
+        return replace(asked, count=max(asked.count, 1))
+
+    def _is_own(self, payload: list[Leaf]) -> bool:
+        return all(isinstance(leaf.value, str) and self.evidence.words.owns(leaf.value) for leaf in payload)
+
+    def _looked_up(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
+        """A read on this machine passes; what its arguments rest on decides what its result may select."""
+        if declaration.effect is Effect.NONE and not leaves:
+            arguments: tuple[Argument, ...] = ()
+        else:
+            known = [replace(leaf, is_known=True) for leaf in leaves[:LEAVES_MAX]]
+            arguments = tuple(bind(leaf, self.evidence, declaration, handles.get(leaf.path)) for leaf in known)
+        call = lookup_of(call, declaration, arguments, self.evidence)
+        self.ledger.let_through(call)
+        return self._verdict(call, Decision.ALLOW, None, arguments)
+
+    def _let_through(
+        self, call: Call, declaration: Declaration, arguments: tuple[Argument, ...], *, approved_by: str = ""
+    ) -> Verdict:
+        verdict = self._verdict(call, Decision.ALLOW, None, arguments)
+        self.ledger.let_through(call)
+        if declaration.effect.is_mutating:
+            self.ledger.uses_of(call.tool).add(call.targets)
+        return replace(verdict, approved_by=approved_by) if approved_by else verdict
+
+    def _verdict(
+        self, call: Call, decision: Decision, code: Objection | None, arguments: tuple[Argument, ...]
+    ) -> Verdict:
+        asked = self.evidence.plan.of(call.tool)
+        tokens = self.evidence.words.tokens
+        return Verdict(
+            call_id=call.call_id,
+            tool=call.tool,
+            decision=decision,
+            code=code,
+            reasons=_reasons(code, arguments),
+            args=arguments,
+            plan=PlanShown(
+                asked.count,
+                self.ledger.uses_of(call.tool).calls,
+                tuple(tokens[place].text for place in asked.places),
+            ),
+            labels=self.evidence.labels,
+            rules=self.rules,
+            digest=call.digest,
+            fix=FIXES[code] if code else "",
+        )
+
+    def _refused(self, call_id: str, tool: str, reason: str) -> Verdict:
+        return Verdict(
+            call_id,
+            tool[:200],
+            Decision.REFUSE,
+            Objection.UNDECLARED,
+            (reason,),
+            labels=self.evidence.labels,
+            rules=self.rules,
+            fix=FIXES[Objection.UNDECLARED],
+        )
+
+    def _observe_text(self, call_id: str, tool: str, content: Any) -> int:
+        """A result whose call was never let through is text, whatever it looks like."""
+        texts = list(_texts(content))
+        return self.evidence.add(Observation(call_id, tool, {}, references_of(texts), untrusted=True))
+
+
+def start(
+    prompt: str | list[JsonObject],
+    tools: list[JsonObject],
+    authority: Authority | None = None,
+    *,
+    plan: dict[str, int] | None = None,
+) -> Gate:
+    """Open the gate for a run: the user's prompt or messages, the tools as they declare themselves, the options."""
+    return Gate(_prompts(prompt), tools, authority or Authority(), plan)
+
+
+def _prompts(prompt: Any) -> list[str]:
+    """What the user wrote: of messages, the texts of those whose role is `user`."""
+    if isinstance(prompt, str):
+        return [prompt]
+    if not isinstance(prompt, list) or not all(isinstance(message, dict) for message in prompt):
+        raise RequestRejected(GATE_INVALID, f"prompt={repr(prompt)[:80]} is neither a text nor a list of messages")
+    return [
+        message["content"]
+        for message in prompt
+        if message.get("role") == "user" and isinstance(message.get("content"), str)
+    ]
+
+
+def _rules_hash(tools: list[JsonObject], authority: Authority) -> str:
+    try:
+        return sha256(canonical_json([RULES_VERSION, authority_json(authority), tools])).hexdigest()
+    except NotCanonical as error:
+        raise RequestRejected(GATE_INVALID, f"the tools have no canonical form: {str(error)[:200]}") from None
+
+
+def _readers(declaration: Declaration, content: Any) -> tuple[str, ...] | None:
+    """Who may read every record of a result, where the tool declares who may read one."""
+    if not declaration.readers:
+        return None
+    segments = segments_of(declaration.readers)
+    parsed = read_content(content)
+    holders = parsed if segments[:1] == ("[]",) and isinstance(parsed, list) else [parsed]
+    steps = segments[1:] if segments[:1] == ("[]",) else segments
+    sets = [{value for value in values_at(one, steps) if isinstance(value, str)} for one in holders]
+    return tuple(sorted(set.intersection(*sets))) if sets else ()
+
+
+def _reasons(code: Objection | None, arguments: tuple[Argument, ...]) -> tuple[str, ...]:
+    if code is None:
+        return ()
+    about = [f"{one.code.value}: {one.path}={shown_value(one.value)!r}" for one in arguments if one.code is not None]
+    return tuple(about) or (code.value,)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _texts(content: Any, depth: int = 0) -> Any:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, (dict, list, tuple)) and depth < 64:
+        for inner in content.values() if isinstance(content, dict) else content:
+            yield from _texts(inner, depth + 1)

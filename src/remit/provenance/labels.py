@@ -1,0 +1,316 @@
+"""Labels: where every value of a run came from, kept beside the text and never in it.
+
+Each result becomes an observation: groups of records with their declared fields, and nothing else. From these the index
+is built: value to origins. Free text leaves only its references behind, to say where else a value was seen.
+
+Rule 1: a field supplies values when the tool declares its kind and the value looks like that kind; all else is text.
+Rule 2: a result that is no JSON, or JSON with a key twice, is text as a whole.
+Rule 3: the work is linear in the result. What exceeds a limit is dropped, and a group that lost records selects nothing.
+Rule 4: an observation is plain JSON values; the index is made from observations alone and can be thrown away.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from remit.core.record import JsonObject, Record
+from remit.provenance.authority import Inference
+from remit.provenance.declarations import ANY_KEY, EACH, Declaration, Field, spelled
+from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_key, number_of, supplies
+from remit.provenance.references import references_in
+from remit.provenance.vocabulary import name_words
+
+# A listing a model can read has fewer records; a run that looks at more should look more closely.
+RECORDS_MAX = 10_000
+# Values of one field of one record: the members of a channel, the recipients of a mail.
+VALUES_MAX = 1_000
+DEPTH_MAX = 64
+TEXT_CHARS_MAX = 1_000_000
+REFERENCES_MAX = 5_000
+# Enough origins to find one that was selected; more of them cannot make a value more trusted.
+ORIGINS_MAX = 16
+KEY = "@key"
+_FIELD = "@field"
+
+
+class Origin(Record):
+    """One place that supplied a value: observation, group of records, record, field, and the field's kind."""
+
+    observation: int
+    group: str
+    record: int
+    field: str
+    kind: str
+
+
+class Group(Record):
+    """The records of one group; `is_cut` when some were dropped."""
+
+    records: tuple[JsonObject, ...]
+    kinds: dict[str, str]
+    is_cut: bool = False
+
+
+class Observation(Record):
+    """What one result left behind, and how its call came about.
+
+    `chosen`: all arguments came from the user. `ranged`: all but plain numbers did (a page, a limit). `located`: the
+    words name its source. `asked`: the words speak of what was read. `untrusted`: some text in it has no voucher.
+    """
+
+    call_id: str
+    tool: str
+    groups: dict[str, Group]
+    references: tuple[tuple[str, str], ...] = ()
+    chosen: bool = False
+    asked: bool = False
+    ranged: bool = False
+    located: bool = False
+    untrusted: bool = False
+    arguments: tuple[str, ...] = ()
+    readers: tuple[str, ...] | None = None
+
+
+class Index:
+    """From value to origins, over all observations of a run."""
+
+    def __init__(self) -> None:
+        self.observations: list[Observation] = []
+        self.origins: dict[str, list[Origin]] = {}
+        self.seen: dict[str, int] = {}
+
+    def add(self, observation: Observation) -> int:
+        """Take in an observation and give its number."""
+        number = len(self.observations)
+        self.observations.append(observation)
+        for group_name, group in observation.groups.items():
+            for place, record in enumerate(group.records):
+                for field, value in record.items():
+                    kind = group.kinds[field]
+                    for single in value if isinstance(value, list) else (value,):
+                        self._note(single, Origin(number, group_name, place, field, kind))
+        for _, reference in observation.references:
+            self.seen.setdefault(reference, number)
+        return number
+
+    def _note(self, value: Any, origin: Origin) -> None:
+        if not supplies(origin.kind):
+            self.seen.setdefault(key_of(value), origin.observation)
+            return
+        known = self.origins.setdefault(key_of(value), [])
+        if len(known) < ORIGINS_MAX:
+            known.append(origin)
+
+    def origins_of(self, value: Any) -> list[Origin]:
+        """The trusted places that supplied a value, earliest first."""
+        return self.origins.get(key_of(value), [])
+
+    def seen_in(self, value: Any) -> int | None:
+        """The first observation whose untrusted part held this value, as far as it was noted."""
+        return self.seen.get(key_of(value))
+
+
+def key_of(value: Any) -> str:
+    """The key of a value in the index: numbers by their size, texts by their exact characters."""
+    if isinstance(value, str):
+        return value
+    number = number_of(value)
+    return number_key(number) if number is not None else repr(value)
+
+
+def read_content(content: Any) -> Any:
+    """The JSON value of a result; a text that is no sound JSON stays a text."""
+    if not isinstance(content, str) or not content[:200].lstrip().startswith(("{", "[", '"')):
+        return content
+    if len(content) > TEXT_CHARS_MAX * 16:
+        return content
+    try:
+        return json.loads(content, object_pairs_hook=_without_twins, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return content
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> JsonObject:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands twice")
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def groups_of(content: Any, declaration: Declaration, inference: Inference) -> tuple[dict[str, Group], list[str]]:
+    """The records of a result by group, and the texts that nothing vouches for."""
+    builder = _Builder(declaration, inference)
+    content = read_content(content)
+    if inference is Inference.IDENTITY and not declaration.result:
+        _declare_shape(builder, content)
+    builder.walk(content, (), 0, builder.trie, {})
+    return builder.groups(), builder.texts
+
+
+def references_of(texts: list[str]) -> tuple[tuple[str, str], ...]:
+    """The references that untrusted texts hold, each once, with their kinds."""
+    found: dict[tuple[str, str], None] = {}
+    left = TEXT_CHARS_MAX
+    for text in texts:
+        for reference in references_in(text[:left]):
+            found.setdefault((reference.kind, reference.compact))
+        left -= len(text)
+        if left <= 0 or len(found) >= REFERENCES_MAX:
+            break
+    return tuple(found)[:REFERENCES_MAX]
+
+
+def values_at(content: Any, segments: tuple[str, ...]) -> Iterator[Any]:
+    """All values at the end of a path."""
+    if isinstance(content, (list, tuple)) and (not segments or segments[0] == EACH):
+        for inner in content:
+            yield from values_at(inner, segments[1:])
+    elif not segments:
+        yield content
+    elif isinstance(content, dict):
+        found = content.values() if segments[0] == ANY_KEY else (content.get(segments[0]),)
+        for inner in found:
+            yield from values_at(inner, segments[1:])
+
+
+class _Builder:
+    """Walks one result along the declared paths."""
+
+    def __init__(self, declaration: Declaration, inference: Inference) -> None:
+        self.trie: JsonObject = {}
+        self.texts: list[str] = []
+        self._infers = inference
+        self._tool = declaration.name
+        self._groups: dict[str, tuple[list[JsonObject], dict[str, str]]] = {}
+        self._cut: set[str] = set()
+        for field in declaration.result:
+            self.declare(field)
+
+    def declare(self, field: Field) -> None:
+        """Add one field to the paths that are walked."""
+        self.open_at(field.segments[: field.group_steps])
+        node = self.trie
+        for step in field.segments:
+            node = node.setdefault(step, {})
+        node[_FIELD] = field
+        self._groups[field.group][1][field.name] = field.kind
+
+    def open_at(self, steps: tuple[str, ...]) -> None:
+        """Let a record begin wherever these steps lead."""
+        node = self.trie
+        for step in steps:
+            node = node.setdefault(step, {})
+        node[KEY] = spelled(steps)
+        self._groups.setdefault(spelled(steps), ([], {}))
+
+    def groups(self) -> dict[str, Group]:
+        """What was found; groups without records are left out."""
+        return {
+            name: Group(tuple(records), kinds, name in self._cut)
+            for name, (records, kinds) in self._groups.items()
+            if any(records)
+        }
+
+    def walk(self, value: Any, path: tuple[str, ...], depth: int, node: JsonObject, record: JsonObject) -> None:
+        """Follow one value; `record` is the record that its fields belong to."""
+        if depth > DEPTH_MAX:
+            return
+        if KEY in node:
+            record = self._open(node[KEY])
+            if path and path[-1] != EACH and node[KEY].endswith(ANY_KEY):
+                self._put(record, node[KEY], KEY, path[-1], LABEL)
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                self._step(key, inner, path, depth, node, record)
+        elif isinstance(value, (list, tuple)):
+            for inner in value:
+                self.walk(inner, (*path, EACH), depth + 1, node.get(EACH, {}), record)
+        else:
+            self._leaf(value, path, node, record)
+
+    def _step(
+        self, key: Any, inner: Any, path: tuple[str, ...], depth: int, node: JsonObject, record: JsonObject
+    ) -> None:
+        # A key that spells a step of ours must not pass for one.
+        below = node.get(key) if isinstance(key, str) and key not in (KEY, _FIELD, EACH, ANY_KEY) else None
+        if below is None:
+            below = node.get(ANY_KEY)
+        if below is None:
+            below = {}
+            if isinstance(key, str) and KEY in node:
+                self._infer(key, inner, node[KEY], record)
+        self.walk(inner, (*path, str(key)), depth + 1, below, record)
+
+    def _leaf(self, value: Any, path: tuple[str, ...], node: JsonObject, record: JsonObject) -> None:
+        field: Field | None = node.get(_FIELD)
+        if field is not None and looks_like(field.kind, value):
+            self._put(record, field.group, field.name, value, field.kind)
+            if supplies(field.kind):
+                return
+        if isinstance(value, str):
+            self.texts.append(value)
+
+    def _infer(self, key: str, value: Any, group: str, record: JsonObject) -> None:
+        """A number or a date without a declaration may select; it supplies when the operator says so."""
+        kind = _identity(key, value, self._tool) if self._infers is Inference.IDENTITY else ""
+        kind = kind or _typed(value)
+        if not kind or key in self._groups[group][1]:
+            return
+        self._put(record, group, key, value, kind if self._infers is not Inference.OFF else INFERRED + kind)
+
+    def _open(self, group: str) -> JsonObject:
+        records, _ = self._groups[group]
+        record: JsonObject = {}
+        if len(records) < RECORDS_MAX:
+            records.append(record)
+        else:
+            self._cut.add(group)
+        return record
+
+    def _put(self, record: JsonObject, group: str, field: str, value: Any, kind: str) -> None:
+        if isinstance(value, str) and len(value) > VALUE_CHARS_MAX:
+            return
+        self._groups[group][1].setdefault(field, kind)
+        if field not in record:
+            record[field] = value
+        elif not isinstance(record[field], list):
+            record[field] = [record[field], value]
+        elif len(record[field]) < VALUES_MAX:
+            record[field].append(value)
+        else:
+            self._cut.add(group)
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return ""
+    if isinstance(value, (int, float)):
+        return "number" if number_of(value) is not None else ""
+    return "date" if isinstance(value, str) and looks_like("date", value) else ""
+
+
+def _identity(key: str, value: Any, tool: str) -> str:
+    """An identity by its key: convenient, and not safe, hence an operator's switch."""
+    words = name_words(key)
+    if words and words[-1] in ("id", "ids") and looks_like("id", value):
+        owner = words[-2] if len(words) > 1 else (name_words(tool) or ("thing",))[-1]
+        return f"id:{owner}"
+    return "who:email" if looks_like("email", value) else ""
+
+
+def _declare_shape(builder: _Builder, content: Any) -> None:
+    """Without any declared field, the plain shapes of a result give the groups: an object, a list, lists in an object."""
+    for steps in _shapes(content):
+        builder.open_at(steps)
+
+
+def _shapes(content: Any) -> Iterator[tuple[str, ...]]:
+    if isinstance(content, (list, tuple)):
+        yield (EACH,)
+    elif isinstance(content, dict):
+        yield ()
+        yield from ((key, EACH) for key, inner in content.items() if isinstance(inner, list) and isinstance(key, str))

@@ -1,0 +1,79 @@
+"""Payload: free text may say anything, but what it points to must be bound, and what it carries out must be asked for.
+
+Rule 1: links, addresses, account and telephone numbers inside payload are bound by the words or by a picked record.
+Rule 2: opaque tokens and invisible characters ask: nobody can see what they carry.
+Rule 3: text is folded to find references, never to match them; folding can only make the gate ask more.
+Rule 4: after private data was read that the words did not ask for, only the user's own words leave, unless all who
+        receive them could read that data anyway. After secrets were read, always.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+from remit.provenance.declarations import Declaration
+from remit.provenance.evidence import Evidence
+from remit.provenance.kinds import INFERRED, satisfies
+from remit.provenance.leaves import Leaf
+from remit.provenance.references import Reference, is_file_name, opaque_in, references_in
+from remit.provenance.verdicts import Argument, Objection
+
+# A text of this length is a document; nobody can judge it at a glance, and its references could be anywhere.
+PAYLOAD_CHARS_MAX = 100_000
+# Zero-width, bidirectional and tag characters. The joiner U+200D is left out: it builds emoji.
+_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_DISARMED = re.compile(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
+
+
+def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> Argument:
+    """What vouches for one payload value: the user's own words, or that it points nowhere it should not."""
+    if not isinstance(leaf.value, str):
+        return Argument(leaf.path, leaf.value, "typed")
+    if evidence.words.owns(leaf.value):
+        return Argument(leaf.path, leaf.value, "words")
+    if len(leaf.value) > PAYLOAD_CHARS_MAX or _INVISIBLE.search(leaf.value):
+        return Argument(leaf.path, leaf.value, code=Objection.PAYLOAD_REFERENCE)
+    for reference in _pointers(leaf.value):
+        if not _is_bound(reference, evidence, declaration):
+            seen = evidence.index.seen_in(reference)
+            also = () if seen is None else (seen,)
+            return Argument(
+                f"{leaf.path}~{reference[:80]}", reference, also_seen=also, code=Objection.PAYLOAD_REFERENCE
+            )
+    return Argument(leaf.path, leaf.value, "prose")
+
+
+def _pointers(text: str) -> Iterator[str]:
+    """Everything in a text that points somewhere or hides something, as written and as it would be read."""
+    folded = _DISARMED.sub(".", text if text.isascii() else unicodedata.normalize("NFKC", text))
+    for form in (text,) if folded == text else (text, folded):
+        yield from (_spelling(found) for found in references_in(form) if not is_file_name(found))
+        yield from opaque_in(form)
+
+
+def _spelling(reference: Reference) -> str:
+    return reference.compact
+
+
+def _is_bound(reference: str, evidence: Evidence, declaration: Declaration) -> bool:
+    words = evidence.words
+    if reference in words.references or reference in words.strings or reference in words.numbers:
+        return True
+    if (declaration.name, "", reference) in evidence.approved:
+        return True
+    for origin in evidence.index.origins_of(reference):
+        if not origin.kind.startswith(INFERRED) and satisfies("", origin.kind):
+            pick = evidence.picked(origin, "", declaration.name)
+            if pick is not None:
+                return True
+    return False
+
+
+def is_private_flow(arguments: Iterable[Argument], payload: Iterable[Leaf], evidence: Evidence) -> bool:
+    """Whether words that are not the user's would leave although private data was read that they did not ask for."""
+    if not evidence.holds_back:
+        return False
+    if all(evidence.words.owns(leaf.value) for leaf in payload if isinstance(leaf.value, str)):
+        return False
+    receivers = {str(argument.value) for argument in arguments if argument.kind.startswith(("who", "email"))}
+    return not receivers or not receivers <= (evidence.may_know or frozenset())

@@ -1,0 +1,188 @@
+"""Planning: which effects the user's words ask for, and how often. Computed before the first result is seen.
+
+Rule 1: a tool is asked for by its own words: what it declares it is asked with, the verb its name begins with, and the
+        verbs its description begins its sentences with.
+Rule 2: a word asks when it stands as a verb or as a new thing ("make a transfer"), not as a thing that exists ("the
+        transfer"), not in the past, not negated, not quoted and not pasted.
+Rule 3: a verb that no tool knows as its own may still find one: any word of a name or description, but only where
+        the user's sentence puts it as an order.
+Rule 4: once, unless all, each, every, both, twice or a number is said of that order.
+Rule 5: the plan is a second signal. It makes the gate ask and never makes it allow.
+"""
+
+import re
+from collections.abc import Mapping
+
+from remit.core.record import Record
+from remit.provenance.declarations import Declaration
+from remit.provenance.vocabulary import (
+    COUNTS,
+    DEFINITE,
+    FUNCTION_WORDS,
+    LEADS,
+    NEGATIONS,
+    PAIRS,
+    PASSIVES,
+    TIMES,
+    UNIVERSALS,
+    name_stems,
+    name_words,
+    stem,
+)
+from remit.provenance.words import Token, Words
+
+# As many as there are targets; each of them once.
+MANY = 1_000_000
+# How many words back a "not" still holds.
+_NEGATED_WORDS_MAX = 3
+# A description that begins with "This tool" or "Use this to" names its verb within a few words.
+_VERB_WORDS_MAX = 3
+# "remind" finds "reminder"; shorter roots begin too many words.
+_ROOT_CHARS_MIN = 5
+_SENTENCE = re.compile(r"[.!?\n]+\s*")
+_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
+
+
+class Asked(Record):
+    """How often a tool is asked for, how often on one target, and the places of the words that say so."""
+
+    count: int = 0
+    times: int = 1
+    places: tuple[int, ...] = ()
+    universals: tuple[int, ...] = ()
+
+
+class Plan(Record):
+    """What is asked of each tool that changes anything."""
+
+    asked: dict[str, Asked]
+
+    def of(self, tool: str) -> Asked:
+        """What is asked of a tool; of an unknown one, nothing."""
+        return self.asked.get(tool, Asked())
+
+    def universals_of(self, tool: str) -> tuple[int, ...]:
+        """The places of universal words that are said of a tool's order."""
+        return self.of(tool).universals
+
+
+def plan_of(words: Words, tools: Mapping[str, Declaration]) -> Plan:
+    """The plan that the user's words make, for the tools at hand."""
+    actions = {name: action_stems(declaration) for name, declaration in tools.items()}
+    known = frozenset(action for stems in actions.values() for action in stems)
+    wide = {name: _all_stems(declaration) for name, declaration in tools.items() if declaration.effect.is_mutating}
+    orders = _orders(words, known)
+    asked = {}
+    for name, stems in wide.items():
+        own = tuple(place for place, found, _ in orders if found in actions[name])
+        loose = tuple(place for place, found, leads in orders if leads and found not in known and _begins(found, stems))
+        asked[name] = _count(words, own + loose, [place for place, _, _ in orders])
+    return Plan(asked)
+
+
+def _begins(found: str, stems: frozenset[str]) -> bool:
+    """Whether a verb is one of the words, or the root of one that is long enough to be no accident."""
+    return found in stems or (len(found) >= _ROOT_CHARS_MIN and any(known.startswith(found) for known in stems))
+
+
+def action_stems(declaration: Declaration) -> frozenset[str]:
+    """The stems with which a tool may be asked for anywhere in a sentence."""
+    stems = {stem(word) for phrase in declaration.asks for word in _WORD.findall(phrase)}
+    stems |= {stem(word) for word in name_words(declaration.name)[:1]}
+    for sentence in _SENTENCE.split(declaration.description):
+        words = [word.lower() for word in _WORD.findall(sentence)[: 3 * _VERB_WORDS_MAX]]
+        if not words:
+            continue
+        verbs = [word for word in words if word not in FUNCTION_WORDS][:_VERB_WORDS_MAX]
+        stems |= {stem(word) for word in (verbs if words[0] in FUNCTION_WORDS or words[0] == "use" else words[:1])}
+    return frozenset(found for found in stems if found not in FUNCTION_WORDS)
+
+
+def _all_stems(declaration: Declaration) -> frozenset[str]:
+    said = {stem(word) for word in _WORD.findall(declaration.description) if word.lower() not in FUNCTION_WORDS}
+    return frozenset(said) | name_stems(declaration.name) | action_stems(declaration)
+
+
+def is_reading_asked(declaration: Declaration, words: Words) -> bool:
+    """Whether the words speak of what a tool reads: a thing in its name, or a word it declares it is asked with."""
+    things = {stem(word) for word in name_words(declaration.name)[1:]} - FUNCTION_WORDS
+    things |= {stem(word) for phrase in declaration.asks for word in _WORD.findall(phrase)}
+    return bool(things & words.stems)
+
+
+def _orders(words: Words, known: frozenset[str]) -> list[tuple[int, str, bool]]:
+    """The places where a word could ask for something: place, stem, and whether the sentence puts it as an order."""
+    found = []
+    for place, token in enumerate(words.tokens):
+        word = token.text.lower()
+        if word in FUNCTION_WORDS and stem(word) not in known:
+            continue
+        before = _before(words.tokens, place)
+        if NEGATIONS.intersection(before) or not _may_ask(word, before):
+            continue
+        comma = place > 0 and "," in words.bare[words.tokens[place - 1].end : token.start]
+        leads = not before or before[-1] in LEADS or comma
+        found.append((place, stem(word), leads))
+    return found
+
+
+def _before(tokens: tuple[Token, ...], place: int) -> list[str]:
+    """The words just before a place, back to where its sentence begins."""
+    before: list[str] = []
+    while place > 0 and not tokens[place].opens and len(before) < _NEGATED_WORDS_MAX:
+        place -= 1
+        before.insert(0, tokens[place].text.lower())
+    return before
+
+
+def _may_ask(word: str, before: list[str]) -> bool:
+    last = before[-1] if before else ""
+    if last in DEFINITE:
+        return False
+    if word.endswith("ed") and len(word) > 4:
+        return last in PASSIVES
+    if word.endswith("s") and not word.endswith("ss"):
+        return last in COUNTS or last in UNIVERSALS or last.isdecimal()
+    return True
+
+
+def _count(words: Words, places: tuple[int, ...], orders: list[int]) -> Asked:
+    places = tuple(sorted(set(places)))
+    if not places:
+        return Asked()
+    lowered = [token.text.lower() for token in words.tokens]
+    count, times, universals = len(places), 1, []
+    for place, word in enumerate(lowered):
+        if not _governs(words.tokens, places, orders, place):
+            continue
+        after = lowered[place + 1] if place + 1 < len(lowered) else ""
+        number = COUNTS.get(word) or (int(word) if word.isdecimal() and len(word) < 3 else 0)
+        if word in UNIVERSALS or word in PAIRS:
+            universals.append(place)
+            count = max(count, 2 if word in PAIRS else MANY)
+        elif word in TIMES or (number and after == "times"):
+            times = max(times, TIMES.get(word, number))
+        elif number and after.endswith("s"):
+            count = max(count, number)
+    return Asked(max(count, times), times, places, tuple(universals))
+
+
+def _governs(tokens: tuple[Token, ...], places: tuple[int, ...], orders: list[int], at: int) -> bool:
+    """Whether a word belongs to one of these orders: the nearest order before it in its sentence, or it opens the sentence."""
+    first = at
+    while first > 0 and not tokens[first].opens:
+        first -= 1
+    last = at + 1
+    while last < len(tokens) and not tokens[last].opens:
+        last += 1
+    verbs = [place for place in orders if first <= place < at and _is_verb_like(tokens, place)]
+    if any(first <= place < at for place in places):
+        nearest = max(place for place in places if first <= place < at)
+        return not any(place > nearest for place in verbs)
+    return at - first <= 1 and any(at < place < last for place in places)
+
+
+def _is_verb_like(tokens: tuple[Token, ...], place: int) -> bool:
+    """Whether a word opens an order of its own: at the start of a sentence, or after what leads into a verb."""
+    before = tokens[place - 1].text.lower() if place else ""
+    return tokens[place].opens or before in LEADS

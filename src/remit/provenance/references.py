@@ -1,0 +1,107 @@
+"""References: addresses, links, account and telephone numbers inside a text, found by their shape.
+
+Rule 1: a reference is found wherever it stands, also inside brackets, quotes and markup, and is taken whole.
+Rule 2: spaces inside account, card and telephone numbers do not count; everything else does.
+Rule 3: a token too long and too mixed to be a word is opaque: it could carry anything.
+"""
+
+import re
+from collections.abc import Iterator
+
+from remit.core.record import Record
+
+# Longer than words, names, dates and most identifiers; a key, a digest or an encoding of data is at least this long.
+OPAQUE_CHARS_MIN = 24
+# Words of natural languages stay below this, compounds included.
+WORD_CHARS_MAX = 40
+
+_STOP = r"\s<>\"“”«»`|\\^{}"
+_URL = rf"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*:/{{1,3}}[^{_STOP}]+|(?:mailto|data|javascript|tel):[^{_STOP}]+"
+# Each of these begins only where its first character is new, so that a long token is read once and not from each place.
+_EMAIL = rf"(?<![^{_STOP}@,;:()\[\]'])[^{_STOP}@,;:()\[\]']+@[^{_STOP}@,;:()\[\]'/]+\.[^{_STOP}@,;:()\[\]'./]+"
+_HOST = rf"(?<![^\W_])(?:[^\W_][\w-]*\.){{1,8}}[^\W\d_]{{2,24}}(?::\d+)?(?:[/?#][^{_STOP}]*)?"
+_ADDRESS = rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?(?:[/?#][^{_STOP}]*)?"
+_IBAN = r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b"
+_PHONE = r"\+\d[\d ().-]{5,20}\d|\b\d{3}[-.]\d{3}[-.]\d{4}\b"
+_ACCOUNT = r"\b\d{4}(?:[ -]\d{4}){2,4}\b|\b\d{8,34}\b"
+_MASTER = re.compile(
+    rf"(?P<url>{_URL})|(?P<email>{_EMAIL})|(?P<host>{_HOST}|{_ADDRESS})|(?P<iban>{_IBAN})|(?P<phone>{_PHONE})|(?P<account>{_ACCOUNT})"
+)
+_TRAILING = ".,;:!?)]}'*_…"
+_MIXED = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)|(?<=[a-z])(?=[A-Z])")
+_PAUSE = re.compile(r"[-/_.:=&?#]")
+# A version, a code or a camel-case name changes once or twice.
+_CHANGES_MIN = 4
+_EDGES = _TRAILING + "#-=~+"
+_LONG = re.compile(rf"[^{_STOP},;()\[\]]{{{OPAQUE_CHARS_MIN},}}")
+# What every reference has somewhere: most prose has none of it and is not looked at further.
+_HINT = re.compile(r"@|:\S|\.\w|\d{4}|\+\d|\d[-.]\d")
+_SEPARATORS = re.compile(r"[ ().-]")
+# Endings of files that are no top-level domain, so that a name with one of them is no link.
+_FILE_NAME = re.compile(
+    r"[^/?#:]+\.(?:pdf|txt|docx?|xlsx?|csv|pptx?|png|jpe?g|gif|json|xml|ya?ml|log|html?|rtf|odt|tsv)", re.IGNORECASE
+)
+
+
+class Reference(Record):
+    """One reference: its kind, its text as written, its compact form, and where it stands."""
+
+    kind: str
+    text: str
+    compact: str
+    start: int
+    end: int
+
+
+def references_in(text: str) -> Iterator[Reference]:
+    """All references of a text, in order."""
+    if _HINT.search(text) is None:
+        return
+    for found in _MASTER.finditer(text):
+        kind = found.lastgroup or "url"
+        written = found.group().rstrip(_TRAILING) if kind in ("url", "email", "host") else found.group()
+        # A bracket that was opened inside a link belongs to it.
+        if written.count("(") > written.count(")") and found.group()[len(written) :].startswith(")"):
+            written += ")"
+        if kind == "iban":
+            written = _iban_prefix(written)
+        if written:
+            compact = _SEPARATORS.sub("", written) if kind in ("iban", "phone", "account") else written
+            yield Reference(kind, written, compact, found.start(), found.start() + len(written))
+
+
+def is_file_name(reference: Reference) -> bool:
+    """Whether what looks like a host is the name of a file and could not be a link."""
+    return reference.kind == "host" and _FILE_NAME.fullmatch(reference.text) is not None
+
+
+def opaque_in(text: str) -> Iterator[str]:
+    """Tokens that no person writes as a word."""
+    for found in _LONG.finditer(text):
+        token = found.group().strip(_EDGES)
+        if len(token) >= OPAQUE_CHARS_MIN and _is_opaque(token):
+            yield token
+
+
+def _is_opaque(token: str) -> bool:
+    """Whether a token changes between letters and digits or between cases as no word does, or never pauses at all."""
+    if len(_MIXED.findall(token)) >= _CHANGES_MIN:
+        return True
+    return any(len(part) > WORD_CHARS_MAX for part in _PAUSE.split(token))
+
+
+def _iban_prefix(written: str) -> str:
+    """The longest run of whole groups whose check digits hold; a text without spaces is taken as it is."""
+    groups = written.split(" ")
+    if len(groups) == 1:
+        return written
+    while len(groups) > 2:
+        if _check_digits_hold("".join(groups)):
+            return " ".join(groups)
+        groups.pop()
+    return ""
+
+
+def _check_digits_hold(iban: str) -> bool:
+    moved = iban[4:] + iban[:4]
+    return int("".join(str(int(sign, 36)) for sign in moved)) % 97 == 1

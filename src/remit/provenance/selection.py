@@ -1,0 +1,230 @@
+"""Selection: an id is trustworthy, the choice of which id is not. Here the gate makes the choice again.
+
+Rule 1: a record is picked when it is the only one of a lookup whose arguments came from the user, the only one that the
+        words name, or at the end of an order that the words ask for and the gate computes itself.
+Rule 2: naming is exact, and rivals are counted loosely: whatever contains the name in any case is a rival.
+Rule 3: who somebody is comes from a record only where the words name the relation (the field's own name), or from a
+        directory in which they name the entry. A label that others wrote names nobody.
+Rule 4: all, each, every and both cover the records they are said of, if the lookup came from the user.
+Rule 5: a listing that was cut, or whose arguments the model chose, picks nothing.
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from remit.core.record import Record
+from remit.provenance.declarations import Declaration
+from remit.provenance.kinds import (
+    INFERRED,
+    LABEL,
+    MOMENTS,
+    NUMBERS,
+    TEXT,
+    base_of,
+    day_of,
+    is_identity,
+    number_of,
+)
+from remit.provenance.labels import Group, Observation, Origin
+from remit.provenance.vocabulary import (
+    EARLIEST,
+    FUNCTION_WORDS,
+    GREATEST,
+    LATEST,
+    LEAST,
+    MOST,
+    PAIRS,
+    RECENT,
+    SELF,
+    name_stems,
+    name_words,
+    stem,
+)
+from remit.provenance.words import Words
+
+# A prompt that names more records than this is a listing itself.
+NAMES_MAX = 64
+# How far after "all" its noun may stand: "all of the other unread messages".
+_NOUN_WORDS_MAX = 5
+_COSTS = frozenset({"pric", "cost", "fee", "far", "amount", "rent"})
+_PERIODS = frozenset({"week", "month", "year", "night", "day", "weekend", "time", "name", "names", "quarter"})
+_DEAR = frozenset({"cheapest", "priciest", "expensive", "costly"})
+
+
+class Pick(Record):
+    """Why a record was picked: only, named or superlative; and the words that did it."""
+
+    reason: str
+    words: tuple[str, ...] = ()
+
+
+class Order(Record):
+    """One end of an order that the words ask for: numbers or dates, which end, and the words around it."""
+
+    word: str
+    is_date: bool
+    is_greatest: bool
+    nearby: tuple[str, ...]
+
+
+def picks_of(observation: Observation, group: Group, words: Words, orders: tuple[Order, ...]) -> dict[int, Pick]:
+    """The records of a group that the user's words pick out, each with the reason."""
+    if group.is_cut:
+        return {}
+    picks: dict[int, Pick] = dict(_named(group, words)) if observation.ranged or observation.chosen else {}
+    if observation.chosen:
+        for order in orders:
+            if (place := _end_of(group, order, words)) is not None:
+                picks.setdefault(place, Pick("superlative", (order.word,)))
+        if len(group.records) == 1:
+            picks.setdefault(0, Pick("only"))
+    return picks
+
+
+def _named(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
+    """Records that the words name exactly and that have no rival for all of their names."""
+    naming = [field for field, kind in group.kinds.items() if _may_name(kind)]
+    exact: dict[str, list[int]] = {}
+    texts: list[str] = []
+    for place, record in enumerate(group.records):
+        values = [value for field in naming for value in _each(record.get(field))]
+        texts.append("\n".join(str(value) for value in values).lower())
+        for field in naming:
+            for value in _each(record.get(field)):
+                if _is_named(value, group.kinds[field], words):
+                    exact.setdefault(str(value), []).append(place)
+    if not exact or len(exact) > NAMES_MAX:
+        return
+    rivals = {name: {place for place, text in enumerate(texts) if name.lower() in text} for name in exact}
+    for place in sorted({place for places in exact.values() for place in places}):
+        names = tuple(name for name in exact if place in rivals[name])
+        if len(set.intersection(*(rivals[name] for name in names))) == 1:
+            yield place, Pick("named", names)
+
+
+def _may_name(kind: str) -> bool:
+    return kind == LABEL or (kind != TEXT and not kind.startswith(INFERRED) and base_of(kind) not in NUMBERS | MOMENTS)
+
+
+def _is_named(value: Any, kind: str, words: Words) -> bool:
+    text = str(value)
+    if text.isdecimal():
+        return words.identifier_said(text, (stem(kind.partition(":")[2]),)) is not None
+    return text.lower() not in FUNCTION_WORDS and words.span_of(text) is not None
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def orders_in(words: Words) -> tuple[Order, ...]:
+    """The superlatives of the words, in the order in which they stand."""
+    lowered = [token.text.lower() for token in words.tokens]
+    found = []
+    for place, word in enumerate(lowered):
+        after = lowered[place + 1] if place + 1 < len(lowered) else ""
+        nearby = tuple(stem(near) for near in lowered[place + 1 : place + 4])
+        if after in _PERIODS:
+            continue
+        if word == MOST and after == RECENT:
+            found.append(Order(word, is_date=True, is_greatest=True, nearby=nearby))
+        elif word == MOST and after not in FUNCTION_WORDS:
+            found.append(Order(after, is_date=False, is_greatest=True, nearby=nearby))
+        elif word in LATEST or word in EARLIEST:
+            found.append(Order(word, is_date=True, is_greatest=word in LATEST, nearby=nearby))
+        elif word in LEAST or word in GREATEST:
+            found.append(Order(word, is_date=False, is_greatest=word in GREATEST, nearby=nearby))
+    return tuple(found)
+
+
+def _end_of(group: Group, order: Order, words: Words) -> int | None:
+    """The one record at the end of the order; none when a value is missing or two records share the end."""
+    column = _column(group, order, words)
+    if column is None or len(group.records) < 2:
+        return None
+    values = [_rank(record.get(column), order) for record in group.records]
+    if any(value is None for value in values):
+        return None
+    known = [value for value in values if value is not None]
+    end = max(known) if order.is_greatest else min(known)
+    return values.index(end) if values.count(end) == 1 else None
+
+
+def _rank(value: Any, order: Order) -> tuple[Decimal, str] | None:
+    if order.is_date:
+        is_day = isinstance(value, str) and day_of(value) is not None
+        return (Decimal(0), value.replace("T", " ")) if is_day else None
+    number = number_of(value)
+    return None if number is None else (number, "")
+
+
+def _column(group: Group, order: Order, words: Words) -> str | None:
+    """The field that the order is about: the only one of its sort, or the only one that the words around it name."""
+    family = MOMENTS if order.is_date else NUMBERS
+    columns = [field for field, kind in group.kinds.items() if base_of(kind.removeprefix(INFERRED)) in family]
+    if order.word in _DEAR:
+        columns = [field for field in columns if _COSTS & name_stems(field)] or columns
+    else:
+        columns = [field for field in columns if name_stems(field) & set(order.nearby)] or columns
+    return columns[0] if len(columns) == 1 else None
+
+
+def is_covered(words: Words, origin: Origin, observation: Observation, group: Group, places: tuple[int, ...]) -> bool:
+    """Whether one of the universal words at these places is said of these records."""
+    if not observation.chosen or group.is_cut or not places:
+        return False
+    wanted = _noun_stems(origin, observation)
+    for place in places:
+        word = words.tokens[place].text.lower()
+        if word in PAIRS and len(group.records) != 2:
+            continue
+        if word in ("everyone", "everybody") and is_identity(origin.kind):
+            return True
+        near = words.tokens[place + 1 : place + 1 + _NOUN_WORDS_MAX]
+        if wanted & {stem(token.text) for token in near}:
+            return True
+    return False
+
+
+def _noun_stems(origin: Origin, observation: Observation) -> set[str]:
+    """What the records may be called: their namespace, their field, or for a plain list the tool that lists them."""
+    base, _, space = origin.kind.partition(":")
+    key = origin.field.removesuffix("[]").rpartition(".")[2]
+    wanted = {stem(word) for word in name_words(key)} - {"id"}
+    if base == "id" and space:
+        wanted |= {stem(word) for word in name_words(space)}
+    if not key:
+        wanted |= {stem(word) for word in name_words(observation.tool)[1:]}
+    return wanted
+
+
+def is_related(
+    words: Words, origin: Origin, pick: Pick, observation: Observation, declaration: Declaration | None
+) -> bool:
+    """Whether the words ask for who somebody is in just this way; things need no relation."""
+    if not is_identity(origin.kind):
+        return True
+    key = origin.field.removesuffix("[]").rpartition(".")[2]
+    generic = {stem(part) for part in name_words(origin.kind)} | {"nam", "user", "id", "address"}
+    if (name_stems(key) - generic) & words.stems:
+        return True
+    if declaration is None or not declaration.directory or declaration.author:
+        return False
+    if pick.reason == "named" or (pick.reason == "only" and observation.arguments):
+        return True
+    return pick.reason == "only" and bool(SELF & words.lower)
+
+
+def fits_argument(words: Words, origin: Origin, group: Group, argument: str) -> bool:
+    """Whether a number or date is the one meant: named like the argument, named by the words, or the only one."""
+    base = base_of(origin.kind)
+    family = NUMBERS if base in NUMBERS else MOMENTS
+    if base not in family:
+        return True
+    key = name_stems(origin.field.removesuffix("[]").rpartition(".")[2])
+    if key & name_stems(argument) or key & words.stems:
+        return True
+    return sum(base_of(kind.removeprefix(INFERRED)) in family for kind in group.kinds.values()) == 1

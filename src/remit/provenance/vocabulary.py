@@ -1,0 +1,303 @@
+"""Vocabulary: the words of general English that the rules rest on. No tool, task or trade has a word in here.
+
+Rule 1: function words are never a value, never name a record and never ask for a tool.
+Rule 2: a word list may make the gate ask; it makes it allow only where a rule recomputes what the word claims.
+Rule 3: stems join the forms of one word; they are used to find what is asked for, never to match a value.
+"""
+
+import re
+
+FUNCTION_WORDS = frozenset(
+    [
+        "a",
+        "about",
+        "above",
+        "across",
+        "after",
+        "again",
+        "against",
+        "all",
+        "almost",
+        "also",
+        "although",
+        "always",
+        "am",
+        "among",
+        "an",
+        "and",
+        "another",
+        "any",
+        "anybody",
+        "anyone",
+        "anything",
+        "are",
+        "around",
+        "as",
+        "at",
+        "away",
+        "back",
+        "be",
+        "because",
+        "been",
+        "before",
+        "being",
+        "below",
+        "between",
+        "both",
+        "but",
+        "by",
+        "can",
+        "could",
+        "did",
+        "do",
+        "does",
+        "doing",
+        "done",
+        "down",
+        "during",
+        "each",
+        "either",
+        "else",
+        "ever",
+        "every",
+        "everybody",
+        "everyone",
+        "everything",
+        "few",
+        "first",
+        "for",
+        "from",
+        "further",
+        "had",
+        "has",
+        "have",
+        "having",
+        "he",
+        "hello",
+        "her",
+        "here",
+        "hers",
+        "herself",
+        "hey",
+        "hi",
+        "him",
+        "himself",
+        "his",
+        "how",
+        "however",
+        "i",
+        "if",
+        "in",
+        "instead",
+        "into",
+        "is",
+        "it",
+        "its",
+        "itself",
+        "just",
+        "know",
+        "last",
+        "least",
+        "less",
+        "let",
+        "like",
+        "ll",
+        "me",
+        "might",
+        "mine",
+        "more",
+        "most",
+        "much",
+        "must",
+        "my",
+        "myself",
+        "need",
+        "neither",
+        "never",
+        "next",
+        "no",
+        "nobody",
+        "none",
+        "nor",
+        "not",
+        "nothing",
+        "now",
+        "of",
+        "off",
+        "on",
+        "once",
+        "one",
+        "only",
+        "onto",
+        "or",
+        "other",
+        "our",
+        "ours",
+        "ourselves",
+        "out",
+        "over",
+        "own",
+        "per",
+        "please",
+        "rather",
+        "re",
+        "really",
+        "same",
+        "shall",
+        "she",
+        "should",
+        "since",
+        "so",
+        "some",
+        "somebody",
+        "someone",
+        "something",
+        "such",
+        "sure",
+        "tell",
+        "than",
+        "thank",
+        "thanks",
+        "that",
+        "the",
+        "their",
+        "theirs",
+        "them",
+        "themselves",
+        "then",
+        "there",
+        "these",
+        "they",
+        "this",
+        "those",
+        "through",
+        "to",
+        "together",
+        "too",
+        "toward",
+        "towards",
+        "under",
+        "until",
+        "up",
+        "upon",
+        "us",
+        "very",
+        "via",
+        "want",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "whether",
+        "which",
+        "while",
+        "who",
+        "whole",
+        "whom",
+        "whose",
+        "why",
+        "will",
+        "with",
+        "within",
+        "without",
+        "would",
+        "yes",
+        "yet",
+        "you",
+        "your",
+        "yours",
+        "yourself",
+        "yourselves",
+    ]
+)
+
+# Words that say of how many: all of them, or a number of times.
+UNIVERSALS = frozenset({"all", "each", "every", "everyone", "everybody", "everything"})
+PAIRS = frozenset({"both"})
+TIMES = {"once": 1, "twice": 2, "thrice": 3}
+COUNTS = {
+    word: count
+    for count, word in enumerate(
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"], 1
+    )
+}
+
+# A superlative names an end of an order: the least or the greatest number, the earliest or the latest date.
+LEAST = frozenset({"cheapest", "lowest", "least", "smallest", "shortest", "fewest", "minimum", "lightest"})
+GREATEST = frozenset({"highest", "largest", "biggest", "greatest", "longest", "maximum", "priciest", "heaviest"})
+LATEST = frozenset({"latest", "newest", "last"})
+EARLIEST = frozenset({"earliest", "oldest", "first"})
+MOST = "most"
+RECENT = "recent"
+
+SUMS = frozenset({"sum", "total", "altogether", "combined"})
+DIFFERENCES = frozenset({"difference", "rest", "remaining", "remainder", "balance"})
+PERCENTS = frozenset({"percent", "percentage", "%"})
+
+# What stands before a noun that already exists, so the word after it is a thing and not something to be done.
+DEFINITE = frozenset(
+    {"the", "this", "that", "these", "those", "my", "your", "his", "her", "its", "our", "their", "last", "latest", "of"}
+)
+NEGATIONS = frozenset(
+    {"not", "don't", "dont", "never", "without", "avoid", "no", "cannot", "can't", "won't", "instead", "nor"}
+)
+# What may stand before a verb that is asked for.
+LEADS = frozenset(
+    {
+        "please",
+        "and",
+        "then",
+        "to",
+        "you",
+        "also",
+        "or",
+        "but",
+        "can",
+        "could",
+        "should",
+        "would",
+        "will",
+        "must",
+        "now",
+    }
+)
+PASSIVES = frozenset({"be", "been", "being", "get", "gets", "it", "them"})
+SELF = frozenset({"me", "my", "myself", "mine"})
+
+_DOUBLED = re.compile(r"([b-df-hj-km-np-rtv-xz])\1$")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# Long enough that what is left of a word still tells it from others.
+_ROOT_CHARS_MIN = 4
+
+
+def stem(word: str) -> str:
+    """The form that a word shares with its inflections: transfers, transferring and transfer have one."""
+    word = word.lower()
+    if word.endswith("ation"):
+        word = word[:-5] if len(word) - 5 >= _ROOT_CHARS_MIN else word[:-3]
+    elif word.endswith("ment") and len(word) > 6:
+        word = word[:-4]
+    elif word.endswith("ing") and len(word) > 5:
+        word = word[:-3]
+    elif (word.endswith("ed") and len(word) > _ROOT_CHARS_MIN) or (
+        word.endswith("es") and len(word) > _ROOT_CHARS_MIN and word[-3] in "sxzh"
+    ):
+        word = word[:-2]
+    elif word.endswith("ies") and len(word) > _ROOT_CHARS_MIN:
+        word = word[:-3] + "y"
+    elif word.endswith("s") and not word.endswith("ss") and len(word) > 3:
+        word = word[:-1]
+    word = _DOUBLED.sub(r"\1", word).removesuffix("e")
+    return word[:-1] + "i" if word.endswith("y") else word
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of an identifier, lower case: `sendMail`, `send_mail` and `send-mail` have the same two."""
+    return tuple(part.lower() for part in _PARTS.findall(name))
+
+
+def name_stems(name: str) -> frozenset[str]:
+    """The stems of the words of an identifier, function words left out."""
+    return frozenset(stem(word) for word in name_words(name) if word not in FUNCTION_WORDS)

@@ -1,0 +1,36 @@
+"""The catalogue: every kind of attack, applied to every task it fits.
+
+Rule 1: the order is fixed, so that a number names the same run everywhere.
+Rule 2: a sample takes from each kind of each world, never from the whole at random.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tests.authority.attacks import choices, forgeries, goals, payloads, swaps
+from tests.authority.attacks.goals import Generator
+from tests.authority.attacks.script import Run
+from tests.authority.suite import World, worlds
+
+KINDS: dict[str, Generator] = {**goals.KINDS, **swaps.KINDS, **forgeries.KINDS, **choices.KINDS, **payloads.KINDS}
+
+
+def attacks(world: World, *, kind: str = "", task: str = "") -> Iterator[Run]:
+    """The attacked runs of a world, or those of one kind or one task."""
+    for name, generate in KINDS.items():
+        if kind in ("", name):
+            for one in world.tasks:
+                if one.id.startswith(task):
+                    yield from (replace(run, kind=name) for run in generate(world, one))
+
+
+def sample(runs_max: int, seed: int) -> list[Run]:
+    """A part of all runs that holds every kind of every world, the same for the same seed."""
+    chance = random.Random(seed)
+    cells: dict[tuple[str, str], list[Run]] = {}
+    for world in worlds():
+        for run in attacks(world):
+            cells.setdefault((world.name, run.kind), []).append(run)
+    share = max(1, runs_max // len(cells))
+    return [run for cell in cells.values() for run in chance.sample(cell, min(share, len(cell)))]

@@ -1,0 +1,45 @@
+"""A plan is killed at any of its steps, and another process goes on without repeating one that was finished."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import PATIENCE_S, until
+from tests.e2e.plan_errand import HANGING, LOG, PLACES
+
+ROOT = Path(__file__).resolve().parents[2]
+ERRAND = [sys.executable, "-m", "tests.e2e.plan_errand"]
+OUTPUTS = {
+    "code": "code of begin",
+    "infer": "an answer",
+    "object": {"at": "an answer"},
+    "tool": "seen an answer",
+    "validate": "seen an answer",
+    "vote": {"ok": True},
+    "last": "last of {'ok': True}",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", PLACES)
+def test_a_plan_killed_at_any_step_goes_on_and_repeats_no_finished_one(place: str, tmp_path: Path) -> None:
+    with subprocess.Popen([*ERRAND, str(tmp_path), "begin", place], cwd=ROOT) as process:
+        try:
+            until((tmp_path / HANGING).exists, f"the plan has come to {place}")
+        finally:
+            process.send_signal(signal.SIGKILL)
+    done = subprocess.run(
+        [*ERRAND, str(tmp_path), "resume"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
+    told = json.loads(done.stdout)
+    assert told == {"ending": "SUCCESS", "outputs": OUTPUTS, "verified": True, "replayed": "same"}
+    lines = (tmp_path / LOG).read_text().splitlines()
+    assert [line for line in lines if line.startswith("-")] == [f"- {one}" for one in PLACES]
+    begun = [line.removeprefix("+ ") for line in lines if line.startswith("+")]
+    # Only what was cut off is begun a second time.
+    assert [one for one in PLACES if begun.count(one) != 1] == [place]
+    assert begun.count(place) == 2

@@ -1,0 +1,198 @@
+"""Plans and votes from the command line: what they answer, what they tell, what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from remit.core.contract import ConfidenceSource, Mode
+from tests.unit.adapters.desk import Desk
+
+HOSTILE = "\x1b[2J\u202e\u200b"
+HANDLERS = '''
+def shout(step):
+    """In capitals."""
+    return step.input.upper()
+
+
+def stumble(step):
+    """Never works."""
+    raise ValueError("\\x1b[2Jno")
+
+
+def offer(step):
+    """The arguments of a call."""
+    return {"text": step.input}
+'''
+PLAN = """
+handlers: handlers.py
+steps:
+  - {name: loud, type: shout}
+  - {name: say, type: infer}
+"""
+SCHEMA = {"type": "object", "properties": {"answer": {"type": "integer"}}, "required": ["answer"]}
+
+
+def plan(desk: Desk, text: str = PLAN) -> tuple[object, ...]:
+    """The words that run a plan."""
+    desk.file("handlers.py", HANDLERS)
+    return ("--mode", Mode.PLAN.value, "--plan", desk.file("plan.yaml", text))
+
+
+def vote(desk: Desk, *replies: object) -> tuple[object, ...]:
+    """The words that hold a vote."""
+    schema = desk.file("schema.json", json.dumps(SCHEMA))
+    engine = desk.script(*(replies or ('{"answer": 4}',)))
+    return ("--mode", Mode.REDUNDANT.value, "--schema", schema, "--engine", engine)
+
+
+def test_a_plan_tells_its_steps_and_answers_with_the_last_one(desk: Desk) -> None:
+    code, out, err = desk.say("run", "hi", *plan(desk), "--engine", desk.script("Hello."))
+    assert (code, out) == (0, "Hello.\n")
+    assert [line.split()[:2] for line in err.splitlines()] == [
+        ["->", "loud"],
+        ["<-", "loud"],
+        ["->", "say"],
+        ["<-", "say"],
+    ]
+    assert "(shout, 1 of 2)" in err
+    assert err.splitlines()[1].endswith("HI")
+
+
+def test_programs_get_what_each_step_gave_and_nothing_is_told(desk: Desk) -> None:
+    said = desk.say("run", "hi", *plan(desk), "--engine", desk.script("Hello."), "--json")
+    assert (said.code, said.err) == (0, "")
+    assert said.values["structured_output"] == {"loud": "HI", "say": "Hello."}
+
+
+def test_a_plan_that_says_everything_itself_needs_no_prompt_and_no_engine(desk: Desk) -> None:
+    words = plan(desk, "handlers: handlers.py\nsteps: [{name: loud, type: shout, input: hi}]")
+    said = desk.say("run", *words, "--engine", "no_such:thing")
+    assert (said.code, said.out) == (0, "HI\n")
+
+
+def test_a_plan_that_fails_tells_which_steps_were_finished(desk: Desk) -> None:
+    text = "handlers: handlers.py\nsteps: [{name: loud, type: shout}, {name: fall, type: stumble}]"
+    code, out, err = desk.say("run", "hi", *plan(desk, text))
+    assert (code, out) == (1, "")
+    assert "!! fall failed (TOOL_EXECUTION_FAILED)" in err
+    run_id = desk.say("runs", "--json").values["run_id"]
+    assert err.splitlines()[-1] == f"1 of 2 steps were finished: loud; what they gave: remit show {run_id}"
+    values = desk.say("show", run_id, "--json").values
+    assert values["response"]["structured_output"] == {"loud": "HI"}
+
+
+def test_a_plan_whose_first_step_fails_has_finished_nothing(desk: Desk) -> None:
+    text = "handlers: handlers.py\nsteps: [{name: fall, type: stumble}]"
+    assert "0 of 1 steps were finished: none;" in desk.say("run", "hi", *plan(desk, text)).err
+
+
+def test_a_plan_that_waits_for_a_person_goes_on_with_the_answer(desk: Desk) -> None:
+    text = """
+handlers: handlers.py
+steps: [{name: make, type: offer}, {name: keep, type: tool, tool: write}]
+"""
+    waiting = desk.say("run", "hi", *plan(desk, text), "--tools", desk.tools())
+    assert waiting.code == 3
+    desk.file("handlers.py", f"{HANDLERS}\n# changed\n")
+    assert desk.say("resume", "last", "--json").error == "PLAN_SOURCE_CHANGED"
+    assert desk.say("resume", "last", "--accept-tools").code == 3
+    approved = desk.say("approve", "last", "--json")
+    assert approved.values["structured_output"] == {"make": {"text": "hi"}, "keep": "hi"}
+    assert desk.notes == ["hi"]
+
+
+def test_names_and_outputs_of_steps_are_escaped(desk: Desk) -> None:
+    steps = [{"name": f"a{HOSTILE}", "type": "shout"}, {"name": "fall", "type": "stumble"}]
+    words = plan(desk, json.dumps({"handlers": "handlers.py", "steps": steps}))
+    code, out, err = desk.say("run", HOSTILE, *words)
+    assert code == 1
+    for text in (out, err):
+        assert not set(HOSTILE) & set(text) - set("[2J")
+    assert "a\\x1b[2J\\u202e\\u200b" in err
+
+
+def test_a_vote_answers_with_the_winner_and_says_how_many_agree(desk: Desk) -> None:
+    code, out, err = desk.say("run", "2+2?", *vote(desk))
+    assert (code, out) == (0, '{"answer": 4}\n')
+    assert err.splitlines()[0] == "  -> replica 1 of 3"
+    assert err.splitlines()[1] == '  <- replica 1 of 3 {"answer": 4}'
+    assert err.splitlines()[-1] == "3 of 3 agree, confidence 100 %"
+
+
+def test_whoever_is_outvoted_lowers_the_confidence(desk: Desk) -> None:
+    replies = ({"text": '{"answer": 5}', "replica": 2}, {"text": '{"answer": 4}'})
+    code, out, err = desk.say("run", "2+2?", *vote(desk, *replies))
+    assert (code, out) == (0, '{"answer": 4}\n')
+    assert err.splitlines()[-1] == "2 of 3 agree, confidence 67 %"
+
+
+def test_programs_get_the_confidence_of_a_vote(desk: Desk) -> None:
+    values = desk.say("run", "2+2?", *vote(desk), "--n", "2", "--voting", "unanimity", "--json").values
+    assert (values["confidence"], values["confidence_source"]) == (1.0, ConfidenceSource.VOTING)
+
+
+def test_a_vote_in_which_nobody_answers_tells_each_failure(desk: Desk) -> None:
+    code, out, err = desk.say("run", "2+2?", *vote(desk, "I do not know."), "--n", "2")
+    assert (code, out) == (1, "")
+    assert err.count("!! replica") == 2
+    assert "agree" not in err
+
+
+def test_a_vote_that_is_shown_again_tells_its_confidence(desk: Desk) -> None:
+    desk.say("run", "2+2?", *vote(desk), "--early-stop", "--voting", "similarity")
+    assert desk.say("resume", "last").err.splitlines()[-1].startswith("3 of 3 agree, confidence 100 %")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "named"),
+    [
+        (("--n", "3"), "USAGE", "--n is about votes and needs --mode redundant, not chat"),
+        (("--voting", "majority", "--mode", "structured"), "USAGE", "--voting is about votes"),
+        (("--early-stop",), "USAGE", "--early-stop is about votes"),
+        (("--parallel",), "USAGE", "--parallel is about votes"),
+        (("--mode", "plan"), "USAGE", "belong together"),
+        (("--plan", "PLAN"), "USAGE", "belong together"),
+        (("--mode", "plan", "--plan", "none.yaml"), "FILE_UNREADABLE", "none.yaml"),
+        (("--mode", "plan", "--plan", "PLAN", "--schema", "SCHEMA"), "USAGE", "--schema is nothing a plan reads"),
+        (("--mode", "plan", "--plan", "PLAN", "--graph", "PLAN"), "USAGE", "--graph is nothing a plan reads"),
+        (("--mode", "redundant", "--early-stop", "--parallel"), "USAGE", "say one of them"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--graph", "PLAN"), "USAGE", "leave out one of"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--n", "0"), "REPLICAS_INVALID", "1 to 100"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--n", "x"), "USAGE", "--n"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--voting", "who"), "VOTING_UNKNOWN", "'who'"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--voting", "a.py:b"), "CODE_FILE_NOT_FOUND", "a.py"),
+    ],
+)
+def test_what_cannot_be_used_is_wrong_usage_and_no_store_is_made(
+    desk: Desk, words: tuple[str, ...], code: str, named: str
+) -> None:
+    files = {"PLAN": plan(desk)[-1], "SCHEMA": desk.file("schema.json", json.dumps(SCHEMA))}
+    said = desk.say("run", "hi", "--engine", desk.script("x"), *(files.get(word, word) for word in words), "--json")
+    assert (said.code, said.error) == (2, code)
+    assert named in said.values["error"]["message"]
+    assert not desk.home.exists()
+
+
+def test_a_step_that_cannot_run_is_refused_with_its_line(desk: Desk) -> None:
+    said = desk.say("run", "hi", *plan(desk, "steps:\n  - {name: a, type: dance}\n"), "--json")
+    assert (said.code, said.error) == (2, "PLAN_STEP_TYPE_REFUSED")
+    assert said.values["error"]["details"]["line"] == 2
+
+
+def test_a_first_step_without_an_input_needs_a_prompt(desk: Desk) -> None:
+    said = desk.say("run", *plan(desk), "--json")
+    assert (said.code, said.error) == (2, "USAGE")
+    assert "step 'loud' of the plan has no input" in said.values["error"]["message"]
+    assert desk.say("run", *plan(desk, "steps: []"), "--json").error == "PLAN_EMPTY"
+
+
+def test_a_vote_without_a_schema_is_refused(desk: Desk) -> None:
+    said = desk.say("run", "hi", "--engine", desk.script("x"), "--mode", "redundant", "--json")
+    assert said.error == "CONFIG_SCHEMA_REQUIRED"
+
+
+def test_a_plan_may_have_its_prompt_in_a_file(desk: Desk) -> None:
+    prompt: Path = desk.file("prompt.txt", "from a file")
+    words = plan(desk, "handlers: handlers.py\nsteps: [{name: loud, type: shout}]")
+    assert desk.say("run", "--file", prompt, *words).out == "FROM A FILE\n"
