@@ -1,6 +1,7 @@
 """The runner: plays puppets against a gate and counts what got through.
 
     python -m tests.authority.runner [--gate real|allow|ask] [--world bank] [--attack neighbour] [--task bk-03] [--all]
+    python -m tests.authority.runner --boundary '{"authority": {"plan": "off"}}'
 
 Rule 1: a gate is a callable that takes an operation of the guard protocol and returns its answer; nothing else of it is used.
 Rule 2: a leak is an effect that differs from the task's own and was allowed without a question.
@@ -9,6 +10,7 @@ Rule 4: questions are answered at once: yes to what the task asks for, no to the
 """
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
@@ -247,6 +249,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--world", default="")
     parser.add_argument("--attack", choices=("", *KINDS), default="")
     parser.add_argument("--task", default="", help="the beginning of a task id")
+    parser.add_argument(
+        "--boundary", type=json.loads, default=None, help="the boundary of the start operation, as JSON"
+    )
     parser.add_argument("--all", action="store_true", help="all runs instead of the sample")
     given = parser.parse_args(arguments)
     gate = {"real": adapter.real_gate, "allow": gates.allow_everything, "ask": gates.ask_everything}[given.gate]()
@@ -257,7 +262,7 @@ def main(arguments: list[str]) -> int:
     else:
         runs = sample(SAMPLE_RUNS, SEED)
     began = time.monotonic()
-    counted = tally(gate, runs, task=given.task)
+    counted = tally(gate, runs, boundary=given.boundary, task=given.task)
     took = time.monotonic() - began
     sys.stdout.write(f"{details(counted)}\n{report(counted)}\n{len(runs)} attacked runs in {took:.1f} s\n")
     return 1 if any(one.leaks for one in counted.values()) else 0

@@ -15,7 +15,7 @@ from remit.agents.requests import SchemaSource, check_settings, object_schema, o
 from remit.agents.runs import SingleRuns, listening
 from remit.agents.terms import engine_of, terms_of
 from remit.core.boundary import STANDARD, Boundary
-from remit.core.budget import Budget, Dimension, assign
+from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemResponse
 from remit.core.failure import RequestRejected
 from remit.core.graph import Ask, schema_text
@@ -29,7 +29,8 @@ from remit.observe.event_log import EventLog
 from remit.orchestrate.exchange import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.handlers import PatternHandler
-from remit.orchestrate.kit import ContextProvider, Kit, Terms
+from remit.orchestrate.kit import ContextProvider, Kit
+from remit.orchestrate.patterns.choosing import check_child_runs
 from remit.orchestrate.patterns.redundant import (
     REPLICAS_DEFAULT,
     REPLICAS_INVALID,
@@ -107,7 +108,6 @@ class RedundantLoop:
         _check_vote(voting, count, early_stop=early_stop, parallel=parallel)
         self.context_provider = context_provider
         self.terms = replace_parts(terms_of(boundary, budget, Routing.NONE), redundancy=self._redundancy)
-        _check_room(self.terms, count)
         self._user_id = user_id
         self._settings = LoopConfig(
             opened,
@@ -119,7 +119,8 @@ class RedundantLoop:
         )
         self._runs = SingleRuns(system=system, home=home)
         check_settings(self._settings, user_id=user_id)
-        self.as_step()  # What no graph could be made of is refused now.
+        # What no graph could be made of, or what the budget could not pay for, is refused now.
+        check_child_runs(self.as_step().graph, self.terms)
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
         """Ask N times, and count. Whoever stops waiting for it cancels the run and every replica."""
@@ -180,17 +181,6 @@ def _check_vote(voting: Strategy | str, replicas: int, *, early_stop: bool, para
     if early_stop and parallel:
         message = "early_stop asks one replica after the other and parallel asks all at once; choose one of them"
         raise RequestRejected(REPLICAS_INVALID, message)
-
-
-def _check_room(terms: Terms, replicas: int) -> None:
-    """Refuse more replicas than the budget has child runs: a vote of fewer would not be the vote that was wanted."""
-    allowed = assign(terms.boundary.budget, terms.budget)[Dimension.CHILD_RUNS]
-    if replicas > allowed:
-        message = (
-            f"n={replicas} replicas are as many child runs, and child_runs_max={allowed}; ask fewer, or give a boundary "
-            f"that allows more: Boundary(budget=Budget(child_runs={replicas}))"
-        )
-        raise RequestRejected(REPLICAS_INVALID, message, {"n": replicas, "limit": allowed})
 
 
 async def _read(found: list[RedundantResult], system: System, response: SystemResponse) -> None:

@@ -47,7 +47,7 @@ class Reads(StrEnum):
 
     PUBLIC = "public"
     PRIVATE = "private"
-    SECRET = "secret"
+    SECRET = "secret"  # noqa: S105 - a label, no password
 
 
 class Field(Record):

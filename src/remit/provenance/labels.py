@@ -55,7 +55,7 @@ class Observation(Record):
     """What one result left behind, and how its call came about.
 
     `chosen`: all arguments came from the user. `ranged`: all but plain numbers did (a page, a limit). `located`: the
-    words name its source. `asked`: the words speak of what was read. `untrusted`: some text in it has no voucher.
+    words name its source. `names`: what the lookup was given that the words use as a name. `asked`: the words speak of what was read. `untrusted`: some text in it has no voucher.
     """
 
     call_id: str
@@ -69,6 +69,7 @@ class Observation(Record):
     untrusted: bool = False
     arguments: tuple[str, ...] = ()
     readers: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
 
 
 class Index:
@@ -98,8 +99,9 @@ class Index:
             self.seen.setdefault(key_of(value), origin.observation)
             return
         known = self.origins.setdefault(key_of(value), [])
-        if len(known) < ORIGINS_MAX:
-            known.append(origin)
+        if len(known) == ORIGINS_MAX:
+            del known[ORIGINS_MAX // 2]  # The first and the latest are kept.
+        known.append(origin)
 
     def origins_of(self, value: Any) -> list[Origin]:
         """The trusted places that supplied a value, earliest first."""

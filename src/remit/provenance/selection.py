@@ -111,7 +111,8 @@ def _is_named(value: Any, kind: str, words: Words) -> bool:
     text = str(value)
     if text.isdecimal():
         return words.identifier_said(text, (stem(kind.partition(":")[2]),)) is not None
-    return text.lower() not in FUNCTION_WORDS and words.span_of(text) is not None
+    # A plain word is too common to name a record: anybody can call a file "summary".
+    return text in words.names or words.run_of(text) is not None
 
 
 def _each(value: Any) -> tuple[Any, ...]:

@@ -41,7 +41,7 @@ def snapshot(gate: Gate) -> JsonObject:
     }
 
 
-def restore(state: JsonObject) -> Gate:
+def restore(state: Any) -> Gate:
     """The gate that a snapshot was taken of."""
     if not isinstance(state, dict) or state.get("version") != SNAPSHOT_VERSION:
         found = state.get("version") if isinstance(state, dict) else state
@@ -53,7 +53,7 @@ def restore(state: JsonObject) -> Gate:
         raise RequestRejected(SNAPSHOT_INVALID, f"snapshot is damaged: {error!r}"[:300]) from None
 
 
-def _restored(state: JsonObject) -> Gate:
+def _restored(state: Any) -> Gate:
     gate = Gate(state["prompts"], state["tools"], authority_of(state["authority"]), state["plan"])
     for one in state["observations"]:
         gate.evidence.add(_observation(one))

@@ -263,6 +263,13 @@ LEADS = frozenset(
         "now",
     }
 )
+# What may stand before somebody or something that is addressed by a plain word.
+PREPOSITIONS = frozenset({"to", "with", "for", "from", "by", "in", "on", "at", "and", "or", "as"})
+# What narrows a noun: "all files from March", "the latest message that Ann wrote". "to" mostly says where to.
+NARROWING = frozenset(
+    {"from", "by", "with", "about", "in", "on", "of", "at", "that", "which", "who", "whose", "where", "between"}
+    | {"before", "after", "since", "under", "over", "above", "below", "within", "during", "without", "for"}
+)
 PASSIVES = frozenset({"be", "been", "being", "get", "gets", "it", "them"})
 SELF = frozenset({"me", "my", "myself", "mine"})
 

@@ -16,12 +16,22 @@ from remit.provenance.blocks import QUOTE_CHARS_MAX, own_words
 from remit.provenance.kinds import NUMBERS, base_of, number_key
 from remit.provenance.moments import Moments, moments_in
 from remit.provenance.references import references_in
-from remit.provenance.vocabulary import COUNTS, FUNCTION_WORDS, name_stems, stem
+from remit.provenance.vocabulary import (
+    COUNTS,
+    DEFINITE,
+    FUNCTION_WORDS,
+    NARROWING,
+    PREPOSITIONS,
+    name_stems,
+    stem,
+)
 
 # A prompt is typed or pasted by a person; a book is an attachment.
 PROMPT_CHARS_MAX = 400_000
 # Quotations with more words than this are texts: they may be sent, and name nothing.
 NAME_WORDS_MAX = 8
+# How far the noun after "all" or "the latest" may reach: "all of the other unread messages from".
+NOUN_WORDS_MAX = 6
 # How many words before a number may call it an identifier: "the event with the id 13".
 _MENTION_WORDS_MAX = 3
 
@@ -125,6 +135,37 @@ class Words(Record):
             if wanted.intersection(said.mentions):
                 return said.start, said.end
         return None
+
+    def is_name(self, value: str, hints: Iterable[str] = ()) -> bool:
+        """Whether the words use a text as a name: written as one, or a plain word that is addressed."""
+        if value in self.names or value.lstrip("#@") in self.names:
+            return True
+        wanted = set(hints)
+        for place, token in enumerate(self.tokens):
+            if token.text == value and self._is_addressed(place, wanted):
+                return True
+        return self.run_of(value) is not None
+
+    def _is_addressed(self, place: int, hints: set[str]) -> bool:
+        if self.tokens[place].text[:1].isupper():
+            return True
+        before = self.tokens[place - 1] if place else None
+        near = {
+            stem(token.text) for token in self.tokens[max(place - 1, 0) : place + 2] if token is not self.tokens[place]
+        }
+        return bool(near & hints) or (before is not None and (before.opens or before.text.lower() in PREPOSITIONS))
+
+    def is_narrowed(self, place: int) -> bool:
+        """Whether the noun after a place is narrowed: "all files from March" is not all files."""
+        for token in self.tokens[place + 1 : place + 1 + NOUN_WORDS_MAX]:
+            word = token.text.lower()
+            if token.opens:
+                return False
+            if word in NARROWING:
+                return True
+            if word in FUNCTION_WORDS and word not in DEFINITE:
+                return False
+        return False
 
     def owns(self, text: str) -> bool:
         """Whether a text is wholly the user's: empty, or an unbroken run of what they wrote, quotations included."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from remit import Boundary, Budget, RedundantLoop, System
+from remit import Budget, RedundantLoop, System
 from remit.agents.opening import LOOP_RUNNING
 from remit.agents.redundant import RedundantConfig, RedundantResult
 from remit.assemble import opened, settings_of, system_in_memory
@@ -27,6 +27,7 @@ from remit.inference.script import FREE
 from remit.observe.event_log import Action, InMemoryEventLog
 from remit.observe.execution import execution_context
 from remit.orchestrate.counting import VOTING_INVALID
+from remit.orchestrate.patterns.choosing import CHILD_RUNS_TOO_FEW
 from remit.orchestrate.patterns.redundant import REPLICAS_INVALID
 from remit.orchestrate.voting import VOTING_UNKNOWN, WeightedVoting
 from tests.unit.orchestrate.house import signal, until
@@ -457,10 +458,10 @@ def test_what_no_vote_could_be_taken_with_is_refused_when_the_loop_is_made(terms
 
 def test_more_replicas_than_the_budget_has_child_runs_are_refused_with_the_way_out() -> None:
     with pytest.raises(RequestRejected) as refused:
-        vote(Panel(GOOD), n=9)
-    assert refused.value.code == REPLICAS_INVALID
-    assert "Boundary(budget=Budget(child_runs=9))" in refused.value.message
-    wide = vote(Panel(GOOD), n=20, boundary=Boundary(budget=Budget(child_runs=20)))
+        vote(Panel(GOOD), n=33)
+    assert refused.value.code == CHILD_RUNS_TOO_FEW
+    assert "Boundary(budget=Budget(child_runs=33))" in refused.value.message
+    wide = vote(Panel(GOOD), n=20)
     assert (len(wide.candidates), wide.confidence) == (20, 1.0)
 
 
