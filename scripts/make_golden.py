@@ -25,24 +25,31 @@ from remit.core.commands import Command
 from remit.core.contract import OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction
-from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind
+from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, schema_text
 from remit.core.inference import ModelResult
 from remit.core.manifest import Manifest, Source, make_manifest
 from remit.core.messages import user_message
+from remit.core.plan import ExecutionPlan, PlanPolicy, Step
 from remit.core.record import JsonObject
-from remit.core.tools import ToolResult
+from remit.core.tools import ToolCall, ToolResult
 from remit.core.usage import TokenUsage
+from remit.core.values import ValueKind
 from remit.kernel.state import pinned, standing_at
 from remit.orchestrate import reports
 from remit.orchestrate.fork import fork
+from remit.orchestrate.handlers import ToolHandler, ValidateHandler
 from remit.orchestrate.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.patterns.plan import plan_graph
+from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
 from remit.testing.runs import fold
 from remit.testing.scenarios import LEASE, MODEL, RESULT, TOOLS, review_graph
 from remit.testing.script import proposes, proposes_all, says
+from remit.tool.declare import tool
+from remit.tool.registry import Registry
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 BEGINS_AT_MS = 1_000_000
@@ -314,6 +321,62 @@ async def never_observed(stage: Stage) -> None:
     await stage.answer(live, says("I looked at it."))
 
 
+async def counted(stage: Stage) -> None:
+    """A vote of three: one replica fails, two agree, and the first of them wins."""
+    graph = redundant_graph(schema_text(RESULT), "", Redundancy())
+    live = await stage.start("counted", chat("counted", graph=graph, schema=RESULT))
+    failed = reports.ChildSaid(
+        asked(live, commands.StartChild).id, Ending.UNAVAILABLE_DEP, error=ErrorCode.INFERENCE_ENGINE_ERROR
+    )
+    await stage.hear(live, failed)
+    for _ in range(2):
+        usage = TokenUsage(prompt_tokens=9, output_tokens=3)
+        await stage.hear(
+            live, reports.ChildSaid(asked(live, commands.StartChild).id, Ending.SUCCESS, DONE, usage=usage)
+        )
+    election = arrivals.Election(0, 2, 1_000_000)
+    await stage.hear(live, arrivals.CodeReturned(asked(live, commands.CallCode).id, election=election))
+
+
+async def planned(stage: Stage) -> None:
+    """A plan: code makes arguments, a tool is called with them, a validator looks at the result."""
+    plan = ExecutionPlan((Step("make", "make", "order 1"), Step("read", "tool", tool="look"), Step("look", "validate")))
+    tools = Registry([look])
+    handlers = {"make": make, "tool": ToolHandler(tools), "validate": ValidateHandler(None)}
+    graph = plan_graph(plan, PlanPolicy(), handlers)
+    live = await stage.start("planned", chat("planned", "look", graph=graph))
+    made = arrivals.CodeReturned(asked(live, commands.CallCode).id, '{"n":1}', kind=ValueKind.OBJECT)
+    await stage.hear(live, made)
+    proposed = reports.CodeProposed(asked(live, commands.CallCode).id, ToolCall("step", "look", {"n": 1}))
+    await stage.hear(live, proposed)
+    await stage.give(live)
+    judged = arrivals.CodeReturned(asked(live, commands.CallCode).id, checks_passed=2, warnings=("it is short",))
+    await stage.hear(live, judged)
+
+
+async def judged(stage: Stage) -> None:
+    """An answer that a judge objects to once."""
+    goal = Goal("be kind", (Criterion("kind", judge="Is it kind?"),))
+    live = await stage.start("judged", chat("judged", goal=goal))
+    await stage.answer(live, says("No."))
+    objection = '{"holds": false, "problems": ["it is curt"]}'
+    await stage.hear(live, reports.ChildSaid(asked(live, commands.StartChild).id, Ending.SUCCESS, objection))
+    await stage.answer(live, says("No, thank you."))
+    assent = '{"holds": true, "problems": []}'
+    await stage.hear(live, reports.ChildSaid(asked(live, commands.StartChild).id, Ending.SUCCESS, assent))
+
+
+@tool(effect="read")
+def look(n: int) -> JsonObject:
+    """Look at something; here nobody performs it."""
+    raise NotImplementedError
+
+
+def make(step: Step) -> JsonObject:
+    """Make arguments; here nobody performs it."""
+    raise NotImplementedError
+
+
 SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     chat_with_a_read,
     write_approved,
@@ -332,6 +395,9 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     output_repaired,
     answer_validated,
     never_observed,
+    counted,
+    planned,
+    judged,
 )
 
 # How the runs end that do not succeed.

@@ -35,6 +35,7 @@ TEMPERATURE_MAX = 2.0
 REQUEST_MALFORMED = "REQUEST_MALFORMED"
 REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
 REQUEST_MODE_INVALID = "REQUEST_MODE_INVALID"
+REQUEST_OUTPUT_INVALID = "REQUEST_OUTPUT_INVALID"
 REQUEST_ID_INVALID = "REQUEST_ID_INVALID"
 REQUEST_MESSAGES_INVALID = "REQUEST_MESSAGES_INVALID"
 REQUEST_HINT_INVALID = "REQUEST_HINT_INVALID"
@@ -149,6 +150,11 @@ def _check_tools(request: SystemRequest) -> None:
 
 
 def _check_output(request: SystemRequest) -> None:
+    if request.mode is Mode.PLAN and (request.output.schema is not None or request.output.grammar):
+        message = (
+            "mode 'plan' takes no output.schema and no output.grammar; give each step the shape that it is to have"
+        )
+        raise RequestRejected(REQUEST_OUTPUT_INVALID, message)
     if request.mode in (Mode.STRUCTURED, Mode.REDUNDANT) and request.output.schema is None:
         message = f"mode {request.mode.value!r} needs output.schema, which is missing; give a schema"
         raise RequestRejected(ErrorCode.CONFIG_SCHEMA_REQUIRED, message)

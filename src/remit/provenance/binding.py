@@ -14,7 +14,19 @@ from remit.provenance.authority import reaches
 from remit.provenance.declarations import Declaration
 from remit.provenance.derived import derived_from
 from remit.provenance.evidence import Evidence
-from remit.provenance.kinds import ANY, DATE, MOMENTS, NUMBERS, SHAPES, base_of, number_of, satisfies
+from remit.provenance.kinds import (
+    ANY,
+    DATE,
+    LABEL,
+    MOMENTS,
+    NUMBERS,
+    SHAPES,
+    TEXT,
+    base_of,
+    is_identity,
+    number_of,
+    satisfies,
+)
 from remit.provenance.labels import Origin, key_of
 from remit.provenance.leaves import Leaf, kind_of
 from remit.provenance.moments import is_said
@@ -106,7 +118,13 @@ def _said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, in
         number = number_of(value)
         return words.number_said(number, kind, leaf.argument) if number is not None and kind == ANY else None
     shape = SHAPES.get(kind.partition(":")[2] if kind.startswith("who:") else kind)
-    return words.span_of(value) if shape is None or shape.fullmatch(value) else None
+    if shape is not None:
+        return words.span_of(value) if shape.fullmatch(value) else None
+    span = words.span_of(value)
+    if span is not None and kind not in (ANY, LABEL, TEXT) and is_identity(kind):
+        hints = {stem(word) for word in (*name_words(tool), *name_words(kind), *name_words(leaf.argument))}
+        return span if words.is_name(value, hints) else None
+    return span
 
 
 def _switch_said(leaf: Leaf, kind: str, evidence: Evidence) -> tuple[int, int] | None:

@@ -15,6 +15,7 @@ from remit.provenance.evidence import Evidence
 from remit.provenance.planning import is_reading_asked
 from remit.provenance.repeating import Uses
 from remit.provenance.verdicts import Argument
+from remit.provenance.vocabulary import FUNCTION_WORDS, name_words, stem
 
 # Calls whose results never came. A run that has more of them open has lost its results; the oldest are forgotten.
 OPEN_CALLS_MAX = 1_000
@@ -40,6 +41,7 @@ class Call(Record):
     ranged: bool = False
     located: bool = False
     asked: bool = False
+    names: tuple[str, ...] = ()
 
 
 class Ledger:
@@ -130,6 +132,8 @@ def lookup_of(
     given = tuple(one.path for one in arguments if one.bound_by != "default")
     by_words = {one.path.partition("[")[0] for one in arguments if one.bound_by == "words"}
     chosen = not unbound
+    said = (str(one.value) for one in arguments if one.bound_by == "words")
+    hints = {stem(word) for word in name_words(declaration.name)}
     return Call(
         call.call_id,
         call.tool,
@@ -140,6 +144,7 @@ def lookup_of(
         ranged=all(isinstance(one.value, int) and not isinstance(one.value, bool) for one in unbound),
         located=bool(declaration.locator_args) and set(declaration.locator_args) <= by_words,
         asked=_is_asked(declaration, evidence, chosen and bool(by_words)),
+        names=tuple(value for value in said if evidence.words.is_name(value, hints)),
     )
 
 
@@ -149,7 +154,9 @@ def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
         return True
     if not isinstance(argument.value, str) or argument.kind:
         return False
-    return all(part in evidence.words.lower for part in argument.value.lower().split())
+    parts = argument.value.lower().split()
+    known = evidence.words.lower
+    return all(part in known for part in parts) and not all(part in FUNCTION_WORDS for part in parts)
 
 
 def _is_asked(declaration: Declaration, evidence: Evidence, is_named: bool) -> bool:  # noqa: FBT001

@@ -111,7 +111,8 @@ class Evidence:
         if pick is not None and is_related(self.words, origin, pick, observation, self.tools.get(observation.tool)):
             return pick
         places = self.plan.universals_of(tool)
-        return Pick("each") if is_covered(self.words, origin, observation, group, places) else None
+        declaration = self.tools.get(observation.tool)
+        return Pick("each") if is_covered(self.words, origin, observation, declaration, places) else None
 
 
 def _only_names(observation: Observation) -> bool:

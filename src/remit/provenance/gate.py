@@ -98,6 +98,7 @@ class Gate:
             untrusted=bool(texts),
             arguments=call.arguments,
             readers=_readers(declaration, content),
+            names=call.names,
         )
         return self.evidence.add(observation)
 

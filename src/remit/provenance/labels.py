@@ -55,7 +55,8 @@ class Observation(Record):
     """What one result left behind, and how its call came about.
 
     `chosen`: all arguments came from the user. `ranged`: all but plain numbers did (a page, a limit). `located`: the
-    words name its source. `names`: what the lookup was given that the words use as a name. `asked`: the words speak of what was read. `untrusted`: some text in it has no voucher.
+    words name its source. `names`: what the lookup was given that the words use as a name. `asked`: the words speak
+    of what was read. `untrusted`: some text in it has no voucher.
     """
 
     call_id: str

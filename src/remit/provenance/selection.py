@@ -66,6 +66,7 @@ class Order(Record):
     is_date: bool
     is_greatest: bool
     nearby: tuple[str, ...]
+    is_narrowed: bool = False
 
 
 def picks_of(observation: Observation, group: Group, words: Words, orders: tuple[Order, ...]) -> dict[int, Pick]:
@@ -75,6 +76,8 @@ def picks_of(observation: Observation, group: Group, words: Words, orders: tuple
     picks: dict[int, Pick] = dict(_named(group, words)) if observation.ranged or observation.chosen else {}
     if observation.chosen:
         for order in orders:
+            if order.is_narrowed and not observation.arguments:
+                continue
             if (place := _end_of(group, order, words)) is not None:
                 picks.setdefault(place, Pick("superlative", (order.word,)))
         if len(group.records) == 1:
@@ -128,16 +131,17 @@ def orders_in(words: Words) -> tuple[Order, ...]:
     for place, word in enumerate(lowered):
         after = lowered[place + 1] if place + 1 < len(lowered) else ""
         nearby = tuple(stem(near) for near in lowered[place + 1 : place + 4])
+        narrowed = words.is_narrowed(place)
         if after in _PERIODS:
             continue
         if word == MOST and after == RECENT:
-            found.append(Order(word, is_date=True, is_greatest=True, nearby=nearby))
+            found.append(Order(word, is_date=True, is_greatest=True, nearby=nearby, is_narrowed=narrowed))
         elif word == MOST and after not in FUNCTION_WORDS:
-            found.append(Order(after, is_date=False, is_greatest=True, nearby=nearby))
+            found.append(Order(after, is_date=False, is_greatest=True, nearby=nearby, is_narrowed=narrowed))
         elif word in LATEST or word in EARLIEST:
-            found.append(Order(word, is_date=True, is_greatest=word in LATEST, nearby=nearby))
+            found.append(Order(word, is_date=True, is_greatest=word in LATEST, nearby=nearby, is_narrowed=narrowed))
         elif word in LEAST or word in GREATEST:
-            found.append(Order(word, is_date=False, is_greatest=word in GREATEST, nearby=nearby))
+            found.append(Order(word, is_date=False, is_greatest=word in GREATEST, nearby=nearby, is_narrowed=narrowed))
     return tuple(found)
 
 
@@ -173,16 +177,26 @@ def _column(group: Group, order: Order, words: Words) -> str | None:
     return columns[0] if len(columns) == 1 else None
 
 
-def is_covered(words: Words, origin: Origin, observation: Observation, group: Group, places: tuple[int, ...]) -> bool:
-    """Whether one of the universal words at these places is said of these records."""
+def is_covered(
+    words: Words,
+    origin: Origin,
+    observation: Observation,
+    declaration: Declaration | None,
+    places: tuple[int, ...],
+) -> bool:
+    """Whether one of the universal words at these places is said of these records, as narrowly as they were looked up."""
+    group = observation.groups[origin.group]
     if not observation.chosen or group.is_cut or not places:
         return False
+    lists_people = is_identity(origin.kind) and (
+        not origin.field or (declaration is not None and declaration.directory)
+    )
     wanted = _noun_stems(origin, observation)
     for place in places:
         word = words.tokens[place].text.lower()
-        if word in PAIRS and len(group.records) != 2:
+        if (word in PAIRS and len(group.records) != 2) or (words.is_narrowed(place) and not observation.arguments):
             continue
-        if word in ("everyone", "everybody") and is_identity(origin.kind):
+        if word in ("everyone", "everybody") and lists_people:
             return True
         near = words.tokens[place + 1 : place + 1 + _NOUN_WORDS_MAX]
         if wanted & {stem(token.text) for token in near}:
@@ -214,9 +228,21 @@ def is_related(
         return True
     if declaration is None or not declaration.directory or declaration.author:
         return False
-    if pick.reason == "named" or (pick.reason == "only" and observation.arguments):
+    if pick.reason == "named":
         return True
-    return pick.reason == "only" and bool(SELF & words.lower)
+    if pick.reason == "only" and not observation.arguments:
+        return bool(SELF & words.lower)
+    return pick.reason == "only" and _answers_to(origin, observation)
+
+
+def _answers_to(origin: Origin, observation: Observation) -> bool:
+    """Whether an entry that was looked up by a name bears that name, as far as it bears any."""
+    group = observation.groups[origin.group]
+    record = group.records[origin.record]
+    labels = [field for field, kind in group.kinds.items() if kind == LABEL]
+    borne = [str(value).lower() for field in labels for value in _each(record.get(field))]
+    names = [name.lower() for name in observation.names]
+    return bool(names) and (not borne or any(name in label for name in names for label in borne))
 
 
 def fits_argument(words: Words, origin: Origin, group: Group, argument: str) -> bool:

@@ -78,6 +78,7 @@ def _observation_json(one: Observation) -> JsonObject:
         "references": [list(reference) for reference in one.references],
         "marks": [one.chosen, one.asked, one.ranged, one.located, one.untrusted],
         "arguments": list(one.arguments),
+        "names": list(one.names),
         "readers": None if one.readers is None else list(one.readers),
     }
 
@@ -100,6 +101,7 @@ def _observation(one: JsonObject) -> Observation:
         untrusted=untrusted,
         arguments=tuple(one["arguments"]),
         readers=None if one["readers"] is None else tuple(one["readers"]),
+        names=tuple(one["names"]),
     )
 
 
@@ -111,6 +113,7 @@ def _call_json(call: Call) -> JsonObject:
         "targets": list(call.targets),
         "arguments": list(call.arguments),
         "unbound": [list(one) for one in call.unbound],
+        "names": list(call.names),
         "marks": [call.chosen, call.ranged, call.located, call.asked],
     }
 
@@ -128,4 +131,5 @@ def _call(one: Any) -> Call:
         ranged=ranged,
         located=located,
         asked=asked,
+        names=tuple(one["names"]),
     )

@@ -13,6 +13,7 @@ from remit.core.envelope import (
     REQUEST_MALFORMED,
     REQUEST_MESSAGES_INVALID,
     REQUEST_MODE_INVALID,
+    REQUEST_OUTPUT_INVALID,
     REQUEST_TOO_LARGE,
     REQUEST_TOOLS_INVALID,
     TIMEOUT_MS_MAX,
@@ -58,7 +59,8 @@ def test_a_sound_envelope_may_become_a_run(request_: SystemRequest) -> None:
 @pytest.mark.req("0.16")
 @pytest.mark.parametrize("mode", Mode)
 def test_every_mode_may_be_asked_for(mode: Mode) -> None:
-    assert check_request(changed(mode=mode, output=OutputContract(schema={}))).mode is mode
+    output = OutputContract() if mode is Mode.PLAN else OutputContract(schema={})
+    assert check_request(changed(mode=mode, output=output)).mode is mode
 
 
 def test_what_enters_is_a_copy_that_the_caller_cannot_change() -> None:
@@ -200,3 +202,8 @@ def test_the_structured_mode_needs_a_schema() -> None:
     refusal = refusal_of(changed(mode=Mode.STRUCTURED))
     assert refusal.code == ErrorCode.CONFIG_SCHEMA_REQUIRED
     assert "needs output.schema" in str(refusal)
+
+
+def test_the_steps_of_a_plan_have_shapes_and_the_plan_has_none() -> None:
+    for output in (OutputContract(schema={"type": "object"}), OutputContract(grammar='root ::= "a"')):
+        assert refusal_of(changed(mode=Mode.PLAN, output=output)).code == REQUEST_OUTPUT_INVALID

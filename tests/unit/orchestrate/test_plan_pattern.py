@@ -155,3 +155,21 @@ def test_finished_steps_come_in_the_order_of_the_plan_with_what_they_worked_on()
     graph = graph_of(Step("a", "code", {"at": "x"}), Step("b", "tool", tool="look"), Step("c", "code"))
     steps = finished_steps(graph, {"b": "seen", "a": {"at": "y"}})
     assert steps == (Step("a", "code", {"at": "x"}, {"at": "y"}), Step("b", "tool", {"at": "y"}, "seen"))
+
+
+def test_what_is_sent_back_goes_to_the_step_that_made_it_and_not_to_the_one_before() -> None:
+    steps = (
+        Step("draft", "infer", "q"),
+        Step("other", "infer", "r"),
+        Step("short", "code", source="draft"),
+        Step("look", "validate", source="short", retries=1),
+    )
+    graph = plan_graph(ExecutionPlan(steps), PlanPolicy(require_linear=False), HANDLERS)
+    assert [edge.target for edge in graph.edges if edge.outcome == "repairable"] == ["draft"]
+
+
+def test_what_the_plan_itself_says_cannot_be_sent_back() -> None:
+    steps = (Step("draft", "infer", "q"), Step("look", "validate", "a text of the plan's own", retries=1))
+    with pytest.raises(RequestRejected) as refused:
+        graph_of(*steps)
+    assert "no model did a step before it that could mend it" in refused.value.message

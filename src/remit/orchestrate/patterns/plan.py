@@ -96,7 +96,7 @@ def plan_graph(plan: ExecutionPlan, policy: PlanPolicy, handlers: Handlers, prom
         timeout_ms = _least(step.timeout_ms, policy.timeout_per_step_ms)
         made = _nodes(step, feed, handler, timeout_ms)
         nodes += [replace(node, visits_max=bounds[step.name]) for node in made]
-        edges += _edges(step, handlers, after, _maker(steps[:place], handlers), bounds[step.name])
+        edges += _edges(step, handlers, after, _maker(steps, place, handlers), bounds[step.name])
     nodes.append(Node("check", NodeKind.VALIDATE, visits_max=1))
     edges.append(Edge("check", "done"))
     return Graph("plan", "plan", (*nodes, *TERMINALS), tuple(edges), EXITS)
@@ -245,10 +245,14 @@ def _edges(step: Step, handlers: Handlers, after: str, maker: Step | None, visit
     return edges
 
 
-def _maker(before: tuple[Step, ...], handlers: Handlers) -> Step | None:
-    """The step whose answer a validate step looks at: the last one that a model made."""
-    made = (step for step in reversed(before) if isinstance(handlers[step.type], InferHandler | PatternHandler))
-    return next(made, None)
+def _maker(steps: tuple[Step, ...], place: int, handlers: Handlers) -> Step | None:
+    """The step that made what a validate step looks at: the last one, back along what feeds it, that a model did."""
+    places = {step.name: number for number, step in enumerate(steps)}
+    while steps[place].input is None and (steps[place].source or place):
+        place = places[steps[place].source] if steps[place].source else place - 1
+        if isinstance(handlers[steps[place].type], InferHandler | PatternHandler):
+            return steps[place]
+    return None
 
 
 def _bounds(plan: ExecutionPlan, handlers: Handlers) -> dict[str, int]:
@@ -256,7 +260,7 @@ def _bounds(plan: ExecutionPlan, handlers: Handlers) -> dict[str, int]:
     names = [step.name for step in plan.steps]
     sent_back = dict.fromkeys(names, 0)
     for place, step in enumerate(plan.steps):
-        maker = _maker(plan.steps[:place], handlers) if isinstance(handlers[step.type], ValidateHandler) else None
+        maker = _maker(plan.steps, place, handlers) if isinstance(handlers[step.type], ValidateHandler) else None
         if maker is not None:
             for between in names[names.index(maker.name) : place]:
                 sent_back[between] += step.retries
