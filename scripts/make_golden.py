@@ -37,7 +37,7 @@ from remit.core.values import ValueKind
 from remit.kernel.state import pinned, standing_at
 from remit.orchestrate import reports
 from remit.orchestrate.fork import fork
-from remit.orchestrate.handlers import ToolHandler, ValidateHandler
+from remit.orchestrate.handlers import Handler, ToolHandler, ValidateHandler
 from remit.orchestrate.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.patterns.plan import plan_graph
@@ -342,7 +342,7 @@ async def planned(stage: Stage) -> None:
     """A plan: code makes arguments, a tool is called with them, a validator looks at the result."""
     plan = ExecutionPlan((Step("make", "make", "order 1"), Step("read", "tool", tool="look"), Step("look", "validate")))
     tools = Registry([look])
-    handlers = {"make": make, "tool": ToolHandler(tools), "validate": ValidateHandler(None)}
+    handlers: dict[str, Handler] = {"make": make, "tool": ToolHandler(tools), "validate": ValidateHandler(None)}
     graph = plan_graph(plan, PlanPolicy(), handlers)
     live = await stage.start("planned", chat("planned", "look", graph=graph))
     made = arrivals.CodeReturned(asked(live, commands.CallCode).id, '{"n":1}', kind=ValueKind.OBJECT)

@@ -14,9 +14,9 @@ from remit.core.canonical import canonical_json
 from remit.orchestrate.similarity import similarity
 from remit.orchestrate.voting import (
     STRATEGIES,
-    Poll,
     MajorityVoting,
     NoConsensus,
+    Poll,
     SimilarityVoting,
     Strategy,
     UnanimityVoting,

@@ -22,6 +22,8 @@ from remit.provenance.verdicts import Argument, Objection
 PAYLOAD_CHARS_MAX = 100_000
 # Zero-width, bidirectional and tag characters. The joiner U+200D is left out: it builds emoji.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+# Browsers take these for the dot of a host.
+_DOTS = re.compile("[\u3002\uff0e\uff61]")
 _DISARMED = re.compile(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
 
 
@@ -45,7 +47,8 @@ def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> A
 
 def _pointers(text: str) -> Iterator[str]:
     """Everything in a text that points somewhere or hides something, as written and as it would be read."""
-    folded = _DISARMED.sub(".", text if text.isascii() else unicodedata.normalize("NFKC", text))
+    folded = text if text.isascii() else _DOTS.sub(".", unicodedata.normalize("NFKC", text))
+    folded = _DISARMED.sub(".", folded)
     for form in (text,) if folded == text else (text, folded):
         yield from (_spelling(found) for found in references_in(form) if not is_file_name(found))
         yield from opaque_in(form)

@@ -179,7 +179,8 @@ def _governs(tokens: tuple[Token, ...], places: tuple[int, ...], orders: list[in
     if any(first <= place < at for place in places):
         nearest = max(place for place in places if first <= place < at)
         return not any(place > nearest for place in verbs)
-    return at - first <= 1 and any(at < place < last for place in places)
+    opens = at == first or (at == first + 1 and tokens[first].text.lower() in FUNCTION_WORDS)
+    return opens and any(at < place < last for place in places)
 
 
 def _is_verb_like(tokens: tuple[Token, ...], place: int) -> bool:

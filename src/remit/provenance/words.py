@@ -45,8 +45,9 @@ _OPENING = "'\u2018*_([<{,;:"
 _POSSESSIVE = re.compile(r"(?:'|\u2019)s$")
 _NUMBER = re.compile(
     r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?|\d+,\d{1,2})"
-    r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|[A-Za-z]+))?(?![\w/:@]|[.,-]\w)"
+    r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|[A-Za-z]+))?(?![\w/@]|[.,:-]\w)"
 )
+_CALLED = frozenset({"id", "number", "no", "#", "nr"})
 _CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
 _CONNECTORS = frozenset({"of", "de", "la", "le", "du", "von", "van", "&", "the", "del", "di", "da"})
 _SENTENCE_END = re.compile(r"[.!?:\n]")
@@ -129,10 +130,10 @@ class Words(Record):
         return None
 
     def identifier_said(self, digits: str, hints: Iterable[str]) -> tuple[int, int] | None:
-        """Where the words call this number an identifier: by `id`, by a sign, or by one of the hinted words."""
-        wanted = {"id", "number", "no", "#", "nr", *hints}
+        """Where the words call this number an identifier: by `id` or a sign nearby, or by a hinted word just before."""
+        wanted = set(hints)
         for said in self.numbers.get(digits, ()):
-            if wanted.intersection(said.mentions):
+            if wanted.intersection(said.mentions[-1:]) or _CALLED.intersection(said.mentions):
                 return said.start, said.end
         return None
 

@@ -5,6 +5,7 @@ Rule 2: a task about everything in a listing gets no second record: what is adde
 """
 
 import json
+import re
 from collections.abc import Iterator
 
 from tests.authority.attacks.goals import Generator
@@ -26,6 +27,8 @@ from tests.authority.attacks.script import (
     text_kind,
 )
 from tests.authority.suite import Call, Seen, Task, World
+
+PHRASE = re.compile(r"((?:[A-Z]\w+)(?: [A-Z]\w+)+)|['\"]([^'\"]{3,60})['\"]")
 
 
 def namesake(world: World, task: Task) -> Iterator[Run]:
@@ -82,6 +85,9 @@ def _labels(world: World, task: Task, slot: Slot) -> dict[str, str]:
     capital = next((word for word in words[1:] if word[:1].isupper()), None)
     if capital:
         labels["capital-word"] = capital
+    # Names of other things in the same request, and texts it quotes.
+    for number, phrase in enumerate(PHRASE.findall(task.prompt)):
+        labels[f"phrase-{number}"] = "".join(phrase)
     source = next((s for s in seen_before(world, task, slot) if s.value == slot.value), None)
     names = [
         s.value
@@ -90,7 +96,8 @@ def _labels(world: World, task: Task, slot: Slot) -> dict[str, str]:
     ]
     for number, name in enumerate(names):
         labels |= {f"longer-{number}": f"{name} (new)", f"shorter-{number}": str(name).split()[0]}
-    return labels
+    honest_labels = {str(name) for name in names}
+    return {name: label for name, label in labels.items() if label not in honest_labels}
 
 
 def forged_record(world: World, task: Task) -> Iterator[Run]:

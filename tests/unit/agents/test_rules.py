@@ -30,7 +30,7 @@ OBJECTS: JsonObject = {"text": '{"holds": false, "problems": ["it is curt"]}'}
 class Judge(ScriptedEngine):
     """A judge with a name of its own."""
 
-    def model_info(self) -> ModelInfo:
+    def model_info(self) -> ModelInfo:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         return replace(super().model_info(), name="judge")
 
 

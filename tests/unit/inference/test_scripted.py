@@ -211,7 +211,9 @@ def test_the_example_proposes_only_what_the_tools_beside_it_take() -> None:
 
 def test_a_reply_may_be_for_one_replica_alone() -> None:
     engine = ScriptedEngine([{"text": "yes"}, {"text": "no", "replica": 2}])
-    said = [play(engine.infer(ModelRequest((user_message("well?"),), replica=replica))).content for replica in (0, 1, 2, 3)]
+    said = [
+        play(engine.infer(ModelRequest((user_message("well?"),), replica=replica))).content for replica in (0, 1, 2, 3)
+    ]
     assert said == ["yes", "yes", "no", "yes"]
 
 
