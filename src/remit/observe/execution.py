@@ -93,10 +93,10 @@ def execution_context(state: RunState) -> ExecutionContext:
 
 
 def _candidates(state: RunState) -> tuple[Candidate, ...]:
-    """The answers that are voted on, the winner's with the share of the vote; or the last evidence that a plan found."""
+    """The answers of a vote, the winner's with its share; an answer that was judged; or a plan's latest evidence."""
     sources = {node.ballot.source for node in pinned(state).graph.nodes if node.ballot is not None}
     if not sources:
-        return _evidence(state)
+        return _judged(state) or _evidence(state)
     replicas = in_order([child for child in state.children if child.node in sources])
     share = max(state.confidence_ppm, 0) / _PPM
     return tuple(
@@ -110,6 +110,16 @@ def _candidates(state: RunState) -> tuple[Candidate, ...]:
         for number, child in enumerate(replicas, 1)
         if child.ending in ANSWERED
     )
+
+
+def _judged(state: RunState) -> tuple[Candidate, ...]:
+    """The answer as judges left it: 1.0 when none of them objects, 0.0 when one does."""
+    goal = pinned(state).goal
+    judges = [criterion.name for criterion in goal.criteria if criterion.judge] if goal is not None else []
+    if not judges or not state.children:
+        return ()
+    score = 0.0 if state.objections else 1.0
+    return (Candidate(state.answer, state.run_id, score, ScoreMaker.JUDGE, {"judges": judges}),)
 
 
 def _evidence(state: RunState) -> tuple[Candidate, ...]:

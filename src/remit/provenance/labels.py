@@ -261,9 +261,10 @@ class _Builder:
         """A number or a date without a declaration may select; it supplies when the operator says so."""
         kind = _identity(key, value, self._tool) if self._infers is Inference.IDENTITY else ""
         kind = kind or _typed(value)
-        if not kind or key in self._groups[group][1]:
-            return
-        self._put(record, group, key, value, kind if self._infers is not Inference.OFF else INFERRED + kind)
+        kind = kind if self._infers is not Inference.OFF or not kind else INFERRED + kind
+        # A field that looks different from record to record, or that was declared, is not read off its values.
+        if kind and self._groups[group][1].get(key, kind) == kind:
+            self._put(record, group, key, value, kind)
 
     def _open(self, group: str) -> JsonObject:
         records, _ = self._groups[group]

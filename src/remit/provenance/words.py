@@ -310,7 +310,7 @@ def _close(run: list[Token], bare: str, strings: dict[str, tuple[int, int]], nam
     if len(run) > 1 and run[0].opens:
         forms.append(run[1:])
     for form in forms:
-        while form and form[0].text in _CONNECTORS:
+        while form and _links(form[0]):
             form = form[1:]
         if form and len(form) <= NAME_WORDS_MAX and not all(token.text.lower() in FUNCTION_WORDS for token in form):
             phrase = bare[form[0].start : form[-1].end]

@@ -7,6 +7,7 @@ import pytest
 from remit import AgentLoop, Budget, SpecializedLoop
 from remit.agents.rules import judging_by
 from remit.assemble import system_in_memory
+from remit.core.candidate import ScoreMaker
 from remit.core.contract import ConfidenceSource, SystemResponse
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.goal import Criterion, Goal
@@ -14,6 +15,7 @@ from remit.core.inference import ModelInfo
 from remit.core.record import JsonObject, replace
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
+from remit.observe.execution import execution_context
 from remit.validate.checking import RULES_INVALID, compile_rules
 from remit.validate.rules import Length, MustMention, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
 from tests.unit.orchestrate.stage import play
@@ -170,3 +172,15 @@ def test_a_judge_without_rules_and_too_many_attempts_are_refused() -> None:
 
     assert judge_alone.value.code == patient.value.code == RULES_INVALID
     assert judging_by(None, None).criteria == ()
+
+
+@pytest.mark.parametrize(("verdict", "score"), [(HOLDS, 1.0), (OBJECTS, 0.0)])
+def test_an_answer_that_was_judged_is_a_candidate_with_the_judges_score(verdict: JsonObject, score: float) -> None:
+    system = system_in_memory()
+    rules = RuleSet("desk", semantic=(KIND,), retry=RetryPolicy(reasks_max=0))
+    agent = AgentLoop(ScriptedEngine((GOOD,)), rules=rules, judge=Judge((verdict,)), system=system)
+    run_id = play(agent.chat("How long will it take?")).run_id
+
+    (candidate,) = execution_context(play(system.state_of(run_id))).candidates
+    assert (candidate.content, candidate.scored_by, candidate.score) == ("Wait, please.", ScoreMaker.JUDGE, score)
+    assert candidate.metadata == {"judges": ["kind"]}

@@ -94,9 +94,7 @@ SEARCH_MAIL = declared(
     result=MAIL_FIELDS,
     author="sender",
 )
-LIST_MAIL = declared(
-    "list_mails", "Lists mails.", parameters(), effect="read", result=MAIL_FIELDS, author="sender"
-)
+LIST_MAIL = declared("list_mails", "Lists mails.", parameters(), effect="read", result=MAIL_FIELDS, author="sender")
 LIST_FILES = declared("list_files", "Lists files.", parameters(), effect="read", result=FILE_FIELDS)
 FIND_FILES = declared("find_files", "Finds files.", parameters(name="string"), effect="read", result=FILE_FIELDS)
 READ = declared(
