@@ -20,12 +20,12 @@ from remit.provenance.kinds import (
     LABEL,
     MOMENTS,
     NUMBERS,
-    SHAPES,
     TEXT,
     base_of,
     is_identity,
     number_of,
     satisfies,
+    shape_of,
 )
 from remit.provenance.labels import Origin, key_of
 from remit.provenance.leaves import Leaf, kind_of
@@ -107,6 +107,11 @@ def _said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, in
         return None if number is None else words.number_said(number, kind, leaf.argument)
     if isinstance(value, int):
         return _integer_said(leaf, kind, evidence, tool)
+    return _text_said(leaf, kind, evidence, tool) if isinstance(value, str) else None
+
+
+def _text_said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+    value, words = leaf.value, evidence.words
     if _is_choice(leaf) and (span := _choice_said(value, evidence)) is not None:
         return span
     if base_of(kind) in MOMENTS or (kind == ANY and (DATE.fullmatch(value) or _TIME.fullmatch(value))):
@@ -114,17 +119,16 @@ def _said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, in
         return (words.moments.spans or ((0, 0),))[0] if said else words.span_of(value)
     if value.isdecimal():
         return _digits_said(value, leaf, kind, evidence, tool)
-    if number_of(value) is not None and value[0] != "+":
-        number = number_of(value)
-        return words.number_said(number, kind, leaf.argument) if number is not None and kind == ANY else None
-    shape = SHAPES.get(kind.partition(":")[2] if kind.startswith("who:") else kind)
-    if shape is not None:
-        return words.span_of(value) if shape.fullmatch(value) else None
+    number = number_of(value) if value[:1] != "+" else None
+    if number is not None:
+        return words.number_said(number, kind, leaf.argument) if kind == ANY else None
+    if (shape := shape_of(kind)) is not None and not shape.fullmatch(value):
+        return None
     span = words.span_of(value)
-    if span is not None and kind not in (ANY, LABEL, TEXT) and is_identity(kind):
-        hints = {stem(word) for word in (*name_words(tool), *name_words(kind), *name_words(leaf.argument))}
-        return span if words.is_name(value, hints) else None
-    return span
+    if span is None or shape is not None or kind in (ANY, LABEL, TEXT) or not is_identity(kind):
+        return span
+    hints = {stem(word) for word in (*name_words(tool), *name_words(kind), *name_words(leaf.argument))}
+    return span if words.is_name(value, hints) else None
 
 
 def _switch_said(leaf: Leaf, kind: str, evidence: Evidence) -> tuple[int, int] | None:
@@ -205,9 +209,8 @@ def _by_option(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declarati
         operation = derived_from(number, evidence.words, evidence.sums, evidence.operands)
         if operation:
             return Argument(leaf.path, value, f"derived:{operation}", kind=kind)
-    if reaches(authority.named_source, declaration.stakes) and value in evidence.sole:
-        shape = SHAPES.get(kind.partition(":")[2] if kind.startswith("who:") else kind)
-        if shape is not None and shape.fullmatch(str(value)):
+    if reaches(authority.named_source, declaration.stakes) and isinstance(value, str) and value in evidence.sole:
+        if (shape := shape_of(kind)) is not None and shape.fullmatch(str(value)):
             return Argument(leaf.path, value, "named_source", kind=kind)
     return None
 

@@ -88,7 +88,7 @@ def _is_not_refused(base: str, space: str, argument: str, tool: str) -> bool:
 
 def looks_like(kind: str, value: Any) -> bool:
     """Whether a value has the looks of its kind."""
-    base, _, space = kind.removeprefix(INFERRED).partition(":")
+    base = base_of(kind.removeprefix(INFERRED))
     if base in NUMBERS:
         return number_of(value) is not None
     if base in ("bool", "boolean"):
@@ -102,13 +102,18 @@ def looks_like(kind: str, value: Any) -> bool:
         return DATE.fullmatch(text) is not None or re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text) is not None
     if base == "id":
         return _BLANK.search(text) is None
-    shape = SHAPES.get(space if base == "who" else base)
-    if shape:
+    if (shape := shape_of(kind)) is not None:
         return shape.fullmatch(text) is not None
     return _PLAIN.fullmatch(text) is not None and (base == LABEL or len(text.split()) <= NAME_WORDS_MAX)
 
 
 SHAPES = {"email": EMAIL, "url": URL, "iban": IBAN}
+
+
+def shape_of(kind: str) -> re.Pattern[str] | None:
+    """The form that every value of a kind has, for kinds that have one."""
+    base, _, space = kind.partition(":")
+    return SHAPES.get(space if base == "who" else base)
 
 
 def number_of(value: Any) -> Decimal | None:
