@@ -23,6 +23,7 @@ from remit.provenance.kinds import (
     TEXT,
     base_of,
     is_identity,
+    looks_like,
     number_of,
     satisfies,
     shape_of,
@@ -209,9 +210,9 @@ def _by_option(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declarati
         operation = derived_from(number, evidence.words, evidence.sums, evidence.operands)
         if operation:
             return Argument(leaf.path, value, f"derived:{operation}", kind=kind)
-    if reaches(authority.named_source, declaration.stakes) and isinstance(value, str) and value in evidence.sole:
-        if (shape := shape_of(kind)) is not None and shape.fullmatch(str(value)):
-            return Argument(leaf.path, value, "named_source", kind=kind)
+    is_sole = isinstance(value, str) and value in evidence.sole and shape_of(kind) is not None
+    if is_sole and looks_like(kind, value) and reaches(authority.named_source, declaration.stakes):
+        return Argument(leaf.path, value, "named_source", kind=kind)
     return None
 
 

@@ -14,7 +14,7 @@ QUOTE_CHARS_MAX = 200
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _QUOTED_LINES = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
-_TAGGED = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>.*?</\1\s*>", re.DOTALL)
+_TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
 _MAIL = re.compile(
     r"^[ \t]*(?:-{2,}[ \t]*(?:original|forwarded)[ \w]*-{2,}|begin forwarded message:|on\b[^\n]{0,200}\bwrote:)",
     re.IGNORECASE | re.MULTILINE,
@@ -29,12 +29,31 @@ _VISIBLE = re.compile(r"\S")
 
 def own_words(prompt: str) -> str:
     """The prompt with everything that was pasted in blanked out."""
-    for pattern in (_FENCE, _TAGGED, _QUOTED_LINES, _STRUCTURED):
+    prompt = _FENCE.sub(lambda found: _blank(found.group()), prompt)
+    prompt = _without_tagged(prompt)
+    for pattern in (_QUOTED_LINES, _STRUCTURED):
         prompt = pattern.sub(lambda found: _blank(found.group()), prompt)
     for pattern in (_MAIL, _HEADERS):
         if found := pattern.search(prompt):
             prompt = prompt[: found.start()] + _blank(prompt[found.start() :])
     return _without_passages(prompt)
+
+
+def _without_tagged(prompt: str) -> str:
+    """Blank out what stands between a tag and its end; a tag that never ends is a word like any other."""
+    parts: list[str] = []
+    last = 0
+    endless: set[str] = set()
+    for found in _TAG.finditer(prompt):
+        if found.start() < last or found[1] in endless:
+            continue
+        end = prompt.find(f"</{found[1]}", found.end())
+        if end < 0:
+            endless.add(found[1])
+            continue
+        parts += [prompt[last : found.start()], _blank(prompt[found.start() : end])]
+        last = end
+    return "".join((*parts, prompt[last:]))
 
 
 def _without_passages(prompt: str) -> str:

@@ -3,12 +3,13 @@
 Rule 1: an approval is named by the hash of tool and arguments, is spent once, and says who gave it.
 Rule 2: the wire is tripped by the first call that is held and re-armed by the answer to that call.
 Rule 3: a host may run an approved call at once and report its result, or propose it again; either spends the approval.
-Rule 4: a result belongs to its call by id; without one, to the earliest call of its tool that waits for a result.
+Rule 4: a result belongs to its call by id; without one, to the latest call of its tool that waits for a result. Where
+        two calls could be meant, the result belongs to one of them and selects nothing.
 """
 
 from enum import StrEnum
 
-from remit.core.record import Record
+from remit.core.record import Record, replace
 from remit.core.tools import Effect
 from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
@@ -67,7 +68,8 @@ class Ledger:
 
     def let_through(self, call: Call) -> None:
         """Note that a call may happen, and await its result."""
-        self.open[call.call_id] = call
+        known = self.open.get(call.call_id)
+        self.open[call.call_id] = call if known is None or known.digest == call.digest else _aimless(call)
         if len(self.open) > OPEN_CALLS_MAX:
             self.open.pop(next(iter(self.open)))
 
@@ -108,15 +110,26 @@ class Ledger:
 
     def returned(self, call_id: str | None, tool: str) -> Call | None:
         """The call that a result belongs to, if it was let through; an approval that the host acted on is spent."""
-        if call_id is None:
-            call_id = next((known for known, call in self.open.items() if call.tool == tool), "")
-        call = self.open.get(call_id)
+        call = self._latest(tool) if call_id is None else self.open.get(call_id)
         if call is None or call.tool != tool:
             return None
-        del self.open[call_id]
+        self.open.pop(call.call_id, None)
         if self.spend_approval(call):
             self.uses_of(tool).add(call.targets)
         return call
+
+    def _latest(self, tool: str) -> Call | None:
+        waiting = [call for call in self.open.values() if call.tool == tool]
+        for call in waiting:
+            del self.open[call.call_id]
+        if not waiting:
+            return None
+        return waiting[-1] if len(waiting) == 1 else _aimless(waiting[-1])
+
+
+def _aimless(call: Call) -> Call:
+    """A call whose result may be another's: nothing is known of what its arguments rest on."""
+    return replace(call, chosen=False, ranged=False, located=False, asked=False, names=())
 
 
 def lookup_of(

@@ -104,7 +104,7 @@ class Leaves:
 
 def kind_of(leaf: Leaf) -> str:
     """The declared kind, or the one that the schema's format tells."""
-    if leaf.kind:
+    if leaf.kind and leaf.kind != "any":
         return leaf.kind
     told = leaf.schema.get("format")
     return _FORMATS.get(told, ANY) if isinstance(told, str) else ANY

@@ -11,6 +11,7 @@ Rule 5: the plan is a second signal. It makes the gate ask and never makes it al
 """
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
 from remit.core.record import Record
@@ -33,6 +34,8 @@ from remit.provenance.words import Token, Words
 
 # As many as there are targets; each of them once.
 MANY = 1_000_000
+# Nobody dictates more; what stands behind it asks for nothing.
+PLANNED_WORDS_MAX = 4_000
 # How many words back a "not" still holds.
 _NEGATED_WORDS_MAX = 3
 # A description that begins with "This tool" or "Use this to" names its verb within a few words.
@@ -72,11 +75,12 @@ def plan_of(words: Words, tools: Mapping[str, Declaration]) -> Plan:
     known = frozenset(action for stems in actions.values() for action in stems)
     wide = {name: _all_stems(declaration) for name, declaration in tools.items() if declaration.effect.is_mutating}
     orders = _orders(words, known)
+    sentences = _Sentences(words.tokens[:PLANNED_WORDS_MAX], [place for place, _, _ in orders])
     asked = {}
     for name, stems in wide.items():
         own = tuple(place for place, found, _ in orders if found in actions[name])
         loose = tuple(place for place, found, leads in orders if leads and found not in known and _begins(found, stems))
-        asked[name] = _count(words, own + loose, [place for place, _, _ in orders])
+        asked[name] = _count(own + loose, sentences)
     return Plan(asked)
 
 
@@ -113,7 +117,7 @@ def is_reading_asked(declaration: Declaration, words: Words) -> bool:
 def _orders(words: Words, known: frozenset[str]) -> list[tuple[int, str, bool]]:
     """The places where a word could ask for something: place, stem, and whether the sentence puts it as an order."""
     found = []
-    for place, token in enumerate(words.tokens):
+    for place, token in enumerate(words.tokens[:PLANNED_WORDS_MAX]):
         word = token.text.lower()
         if word in FUNCTION_WORDS and stem(word) not in known:
             continue
@@ -146,17 +150,46 @@ def _may_ask(word: str, before: list[str]) -> bool:
     return True
 
 
-def _count(words: Words, places: tuple[int, ...], orders: list[int]) -> Asked:
+class _Sentences:
+    """Where sentences begin and end, which words open an order, and which words say how often."""
+
+    def __init__(self, tokens: tuple[Token, ...], orders: list[int]) -> None:
+        self.tokens = tokens
+        self.lowered = [token.text.lower() for token in tokens]
+        self.firsts = [place for place, token in enumerate(tokens) if token.opens]
+        self.verbs = [place for place in orders if tokens[place].opens or self.lowered[place - 1] in LEADS]
+        self.amounts = [place for place, word in enumerate(self.lowered) if _says_how_often(word)]
+
+    def governs(self, places: tuple[int, ...], at: int) -> bool:
+        """Whether a word belongs to one of these orders: the nearest order before it, or it opens their sentence."""
+        ahead = bisect_right(self.firsts, at)
+        first = self.firsts[ahead - 1] if ahead else 0
+        last = self.firsts[ahead] if ahead < len(self.firsts) else len(self.tokens)
+        before = bisect_left(places, at)
+        if before and places[before - 1] >= first:
+            other = bisect_right(self.verbs, places[before - 1])
+            return other == len(self.verbs) or self.verbs[other] >= at
+        opens = at == first or (at == first + 1 and self.lowered[first] in FUNCTION_WORDS)
+        return opens and before < len(places) and places[before] < last
+
+
+def _says_how_often(word: str) -> bool:
+    return (
+        word in UNIVERSALS or word in PAIRS or word in TIMES or word in COUNTS or (word.isdecimal() and len(word) < 3)
+    )
+
+
+def _count(places: tuple[int, ...], sentences: _Sentences) -> Asked:
     places = tuple(sorted(set(places)))
     if not places:
         return Asked()
-    lowered = [token.text.lower() for token in words.tokens]
     count, times, universals = len(places), 1, []
-    for place, word in enumerate(lowered):
-        if not _governs(words.tokens, places, orders, place):
+    for place in sentences.amounts:
+        if not sentences.governs(places, place):
             continue
-        after = lowered[place + 1] if place + 1 < len(lowered) else ""
-        number = COUNTS.get(word) or (int(word) if word.isdecimal() and len(word) < 3 else 0)
+        word = sentences.lowered[place]
+        after = sentences.lowered[place + 1] if place + 1 < len(sentences.lowered) else ""
+        number = COUNTS.get(word) or (int(word) if word.isdecimal() else 0)
         if word in UNIVERSALS or word in PAIRS:
             universals.append(place)
             count = max(count, 2 if word in PAIRS else MANY)
@@ -165,25 +198,3 @@ def _count(words: Words, places: tuple[int, ...], orders: list[int]) -> Asked:
         elif number and after.endswith("s"):
             count = max(count, number)
     return Asked(max(count, times), times, places, tuple(universals))
-
-
-def _governs(tokens: tuple[Token, ...], places: tuple[int, ...], orders: list[int], at: int) -> bool:
-    """Whether a word belongs to one of these orders: the nearest order before it in its sentence, or it opens the sentence."""
-    first = at
-    while first > 0 and not tokens[first].opens:
-        first -= 1
-    last = at + 1
-    while last < len(tokens) and not tokens[last].opens:
-        last += 1
-    verbs = [place for place in orders if first <= place < at and _is_verb_like(tokens, place)]
-    if any(first <= place < at for place in places):
-        nearest = max(place for place in places if first <= place < at)
-        return not any(place > nearest for place in verbs)
-    opens = at == first or (at == first + 1 and tokens[first].text.lower() in FUNCTION_WORDS)
-    return opens and any(at < place < last for place in places)
-
-
-def _is_verb_like(tokens: tuple[Token, ...], place: int) -> bool:
-    """Whether a word opens an order of its own: at the start of a sentence, or after what leads into a verb."""
-    before = tokens[place - 1].text.lower() if place else ""
-    return tokens[place].opens or before in LEADS

@@ -36,12 +36,14 @@ class Uses:
 
 def targets_of(arguments: Iterable[Argument]) -> tuple[str, ...]:
     """The keys of all targets of a call; a call without any has one, the empty key."""
+    arguments = tuple(arguments)
+    # A call that falls on nobody and nothing is told apart by all that it says.
+    aimed = [one for one in arguments if _is_target(one)] or [one for one in arguments if _is_scalar(one)]
     single: list[str] = []
     members: list[str] = []
-    for argument in arguments:
-        if _is_target(argument):
-            place = argument.path.partition("[")[0]
-            (members if "[" in argument.path else single).append(f"{place}={key_of(argument.value)}")
+    for argument in aimed:
+        place = argument.path.partition("[")[0]
+        (members if "[" in argument.path else single).append(f"{place}={key_of(argument.value)}")
     shared = "\n".join(sorted(single))
     return tuple(sorted({f"{shared}\n{member}" for member in members})) or (shared,)
 
@@ -57,6 +59,12 @@ def _is_target(argument: Argument) -> bool:
     if argument.kind != ANY:
         return is_target(argument.kind)
     return isinstance(value, int) or (len(value) <= TARGET_CHARS_MAX and DATE.fullmatch(value) is None)
+
+
+def _is_scalar(argument: Argument) -> bool:
+    return (
+        argument.bound_by != "default" and not isinstance(argument.value, (dict, list)) and argument.value is not None
+    )
 
 
 def objection_to(

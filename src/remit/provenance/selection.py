@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from remit.core.record import Record
+from remit.core.record import Record, replace
 from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import (
     INFERRED,
@@ -28,6 +28,7 @@ from remit.provenance.kinds import (
 )
 from remit.provenance.labels import Group, Observation, Origin
 from remit.provenance.vocabulary import (
+    COUNTS,
     EARLIEST,
     FUNCTION_WORDS,
     GREATEST,
@@ -65,8 +66,10 @@ class Order(Record):
     word: str
     is_date: bool
     is_greatest: bool
-    nearby: tuple[str, ...]
+    nearby: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()
     is_narrowed: bool = False
+    count: int = 1
 
 
 def picks_of(observation: Observation, group: Group, words: Words, orders: tuple[Order, ...]) -> dict[int, Pick]:
@@ -76,9 +79,9 @@ def picks_of(observation: Observation, group: Group, words: Words, orders: tuple
     picks: dict[int, Pick] = dict(_named(group, words)) if observation.ranged or observation.chosen else {}
     if observation.chosen:
         for order in orders:
-            if order.is_narrowed and not observation.arguments:
+            if (order.is_narrowed and not observation.arguments) or not _is_about(order, group, observation):
                 continue
-            if (place := _end_of(group, order, words)) is not None:
+            for place in _ends_of(group, order):
                 picks.setdefault(place, Pick("superlative", (order.word,)))
         if len(group.records) == 1:
             picks.setdefault(0, Pick("only"))
@@ -130,32 +133,53 @@ def orders_in(words: Words) -> tuple[Order, ...]:
     found = []
     for place, word in enumerate(lowered):
         after = lowered[place + 1] if place + 1 < len(lowered) else ""
-        nearby = tuple(stem(near) for near in lowered[place + 1 : place + 4])
-        narrowed = words.is_narrowed(place)
-        if after in _PERIODS:
-            continue
-        if word == MOST and after == RECENT:
-            found.append(Order(word, is_date=True, is_greatest=True, nearby=nearby, is_narrowed=narrowed))
-        elif word == MOST and after not in FUNCTION_WORDS:
-            found.append(Order(after, is_date=False, is_greatest=True, nearby=nearby, is_narrowed=narrowed))
-        elif word in LATEST or word in EARLIEST:
-            found.append(Order(word, is_date=True, is_greatest=word in LATEST, nearby=nearby, is_narrowed=narrowed))
-        elif word in LEAST or word in GREATEST:
-            found.append(Order(word, is_date=False, is_greatest=word in GREATEST, nearby=nearby, is_narrowed=narrowed))
+        order = None if after in _PERIODS else _order(word, after)
+        if order is not None:
+            around = lowered[max(place - _NOUN_WORDS_MAX, 0) : place] + lowered[place + 1 : place + _NOUN_WORDS_MAX]
+            before = lowered[place - 1] if place else ""
+            found.append(
+                replace(
+                    order,
+                    nearby=tuple(stem(near) for near in lowered[place + 1 : place + 4]),
+                    around=tuple(stem(near) for near in around),
+                    is_narrowed=words.is_narrowed(place),
+                    count=COUNTS.get(before) or (int(before) if before.isdecimal() and len(before) < 3 else 1),
+                )
+            )
     return tuple(found)
 
 
-def _end_of(group: Group, order: Order, words: Words) -> int | None:
-    """The one record at the end of the order; none when a value is missing or two records share the end."""
-    column = _column(group, order, words)
-    if column is None or len(group.records) < 2:
-        return None
-    values = [_rank(record.get(column), order) for record in group.records]
-    if any(value is None for value in values):
-        return None
-    known = [value for value in values if value is not None]
-    end = max(known) if order.is_greatest else min(known)
-    return values.index(end) if values.count(end) == 1 else None
+def _order(word: str, after: str) -> Order | None:
+    if word == MOST:
+        if after in FUNCTION_WORDS or not after:
+            return None
+        return Order(word if after == RECENT else after, is_date=after == RECENT, is_greatest=True)
+    if word in LATEST or word in EARLIEST:
+        return Order(word, is_date=True, is_greatest=word in LATEST)
+    if word in LEAST or word in GREATEST:
+        return Order(word, is_date=False, is_greatest=word in GREATEST)
+    return None
+
+
+def _is_about(order: Order, group: Group, observation: Observation) -> bool:
+    """Whether the words around a superlative speak of these records: by the tool that lists them or by their ids."""
+    called = {stem(word) for word in name_words(observation.tool)[1:]}
+    for kind in group.kinds.values():
+        if base_of(kind) == "id":
+            called |= {stem(word) for word in name_words(kind)[1:]}
+    return bool(called.intersection(order.around))
+
+
+def _ends_of(group: Group, order: Order) -> list[int]:
+    """The records at the end of the order; none when a value is missing or records beyond share the end."""
+    column = _column(group, order)
+    if column is None or len(group.records) <= order.count:
+        return []
+    ranked = [(_rank(record.get(column), order), place) for place, record in enumerate(group.records)]
+    known = sorted(((rank, place) for rank, place in ranked if rank is not None), reverse=order.is_greatest)
+    if len(known) < len(ranked) or not order.count or known[order.count - 1][0] == known[order.count][0]:
+        return []
+    return [place for _, place in known[: order.count]]
 
 
 def _rank(value: Any, order: Order) -> tuple[Decimal, str] | None:
@@ -166,7 +190,7 @@ def _rank(value: Any, order: Order) -> tuple[Decimal, str] | None:
     return None if number is None else (number, "")
 
 
-def _column(group: Group, order: Order, words: Words) -> str | None:
+def _column(group: Group, order: Order) -> str | None:
     """The field that the order is about: the only one of its sort, or the only one that the words around it name."""
     family = MOMENTS if order.is_date else NUMBERS
     columns = [field for field, kind in group.kinds.items() if base_of(kind.removeprefix(INFERRED)) in family]

@@ -8,6 +8,7 @@ Rule 4: function words bind nothing; a bare small number binds no identifier unl
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from decimal import Decimal
 
@@ -27,7 +28,7 @@ from remit.provenance.vocabulary import (
 )
 
 # A prompt is typed or pasted by a person; a book is an attachment.
-PROMPT_CHARS_MAX = 400_000
+PROMPT_CHARS_MAX = 200_000
 # Quotations with more words than this are texts: they may be sent, and name nothing.
 NAME_WORDS_MAX = 8
 # How far the noun after "all" or "the latest" may reach: "all of the other unread messages from".
@@ -226,29 +227,29 @@ def words_of(prompts: Iterable[str]) -> Words:
 
 def _take_quotes(own: str, strings: dict[str, tuple[int, int]]) -> str:
     """Note each quotation as a whole and blank it out of the rest."""
-    bare = own
     for found in _QUOTE.finditer(own):
         inside = next(part for part in found.groups() if part is not None)
-        bare = bare[: found.start()] + " " * (found.end() - found.start()) + bare[found.end() :]
         if len(inside) <= QUOTE_CHARS_MAX and re.search(r"\w", inside):
             strings.setdefault(inside, (found.start() + 1, found.end() - 1))
             # American style puts the sentence's comma inside.
             if (trimmed := inside.rstrip(".,;")) and trimmed.lower() not in FUNCTION_WORDS:
                 strings.setdefault(trimmed, (found.start() + 1, found.start() + 1 + len(trimmed)))
-    return bare
+    return _QUOTE.sub(lambda found: " " * len(found.group()), own)
 
 
 def _take_references(bare: str, strings: dict[str, tuple[int, int]]) -> str:
     """Note each address, link and account number as a whole and blank it out of the rest."""
-    plain = bare
+    parts: list[str] = []
+    last = 0
     for found in references_in(bare):
         before = bare[max(found.start - 1, 0) : found.start]
         if before and not before.isspace() and before not in _OPENING:
             continue  # The tail of a longer atom, such as the file of a path.
-        plain = plain[: found.start] + " " * (found.end - found.start) + plain[found.end :]
+        parts += [bare[last : found.start], " " * (found.end - found.start)]
+        last = found.end
         strings.setdefault(found.text, (found.start, found.end))
         strings.setdefault(found.compact, (found.start, found.end))
-    return plain
+    return "".join((*parts, bare[last:]))
 
 
 def _tokens(bare: str) -> tuple[Token, ...]:
@@ -271,10 +272,10 @@ def _take_atoms(
 ) -> set[str]:
     """Note every atom and every capitalised phrase; give back those that are names rather than plain words."""
     names: set[str] = set()
-    taken = sorted(moments.spans)
+    taken = _places(bare, moments)
     run: list[Token] = []
     for token in tokens:
-        if any(start <= token.start < end for start, end in taken):  # A part of a date is no value.
+        if taken[token.start]:  # A part of a date is no value.
             _close(run, bare, strings, names)
             continue
         is_identifier = _IDENTIFIER.fullmatch(token.text) is not None
@@ -322,10 +323,10 @@ def _close(run: list[Token], bare: str, strings: dict[str, tuple[int, int]], nam
 
 def _numbers(bare: str, tokens: tuple[Token, ...], moments: Moments) -> dict[str, tuple[NumberSaid, ...]]:
     found: dict[str, list[NumberSaid]] = {}
-    taken = moments.spans
+    taken = _places(bare, moments)
     for match in _NUMBER.finditer(bare):
         start, end = match.start("num"), match.end("num")
-        if any(first <= start < last for first, last in taken):
+        if taken[start]:
             continue
         unit = _CURRENCIES.get(match["cur"] or match["unit"] or "") or (match["unit"] or "")
         before = tuple(_before(tokens, start)) + (("#",) if bare[start - 1 : start] == "#" else ())
@@ -341,9 +342,17 @@ def _numbers(bare: str, tokens: tuple[Token, ...], moments: Moments) -> dict[str
     return {key: tuple(said) for key, said in found.items()}
 
 
+def _places(text: str, moments: Moments) -> bytearray:
+    """Marks every place that belongs to a date or a time."""
+    marked = bytearray(len(text) + 1)
+    for start, end in moments.spans:
+        marked[start:end] = b"\x01" * (end - start)
+    return marked
+
+
 def _before(tokens: tuple[Token, ...], start: int) -> list[str]:
-    earlier = [token for token in tokens if token.end <= start][-_MENTION_WORDS_MAX:]
-    return [stem(token.text) for token in earlier]
+    last = bisect_right(tokens, start, key=lambda token: token.end)
+    return [stem(token.text) for token in tokens[max(last - _MENTION_WORDS_MAX, 0) : last]]
 
 
 def _decimal(text: str) -> Decimal:

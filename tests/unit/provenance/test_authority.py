@@ -1,0 +1,69 @@
+"""The options of a boundary: safe by default, read exactly, refused by name."""
+
+from typing import Any
+
+import pytest
+
+from remit.core.failure import RequestRejected
+from remit.provenance.authority import (
+    AUTHORITY_INVALID,
+    Authority,
+    Inference,
+    PlanSource,
+    Reach,
+    Stakes,
+    authority_json,
+    authority_of,
+    reaches,
+)
+
+
+def test_every_default_is_the_safe_one() -> None:
+    assert authority_of(None) == authority_of({}) == Authority()
+    assert authority_json(Authority()) == {
+        "infer_fields": "off",
+        "closed_set": "off",
+        "named_source": "off",
+        "derive": "on",
+        "tripwire": True,
+        "plan": "words",
+    }
+
+
+def test_true_and_false_stand_for_the_usual_ends() -> None:
+    wide = authority_of(
+        {"infer_fields": True, "closed_set": True, "named_source": True, "derive": False, "plan": False}
+    )
+    assert (wide.infer_fields, wide.closed_set, wide.named_source) == (Inference.IDENTITY, Reach.ON, Reach.ON)
+    assert (wide.derive, wide.plan) == (Reach.OFF, PlanSource.OFF)
+    assert authority_of({"infer_fields": False}).infer_fields is Inference.OFF
+
+
+def test_options_survive_being_written_and_read() -> None:
+    wide = Authority(Inference.TYPED, Reach.ALL, Reach.ON, Reach.OFF, tripwire=False, plan=PlanSource.MODEL)
+    assert authority_of(authority_json(wide)) == wide
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ([], "authority"),
+        ({"trip": 1}, "authority"),
+        ({"infer_fields": "all"}, "infer_fields"),
+        ({"closed_set": 1}, "closed_set"),
+        ({"named_source": "some"}, "named_source"),
+        ({"derive": None}, "derive"),
+        ({"tripwire": "on"}, "tripwire"),
+        ({"plan": True}, "plan"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_refused_by_name(options: Any, key: str) -> None:
+    with pytest.raises(RequestRejected) as caught:
+        authority_of(options)
+    assert (caught.value.code, caught.value.details["key"]) == (AUTHORITY_INVALID, key)
+
+
+def test_on_leaves_out_money_rights_deletion_and_what_nobody_declared() -> None:
+    assert [stakes for stakes in Stakes if reaches(Reach.ON, stakes)] == [Stakes.NONE]
+    assert [stakes for stakes in Stakes if reaches(Reach.ALL, stakes)] == list(Stakes)
+    assert not any(reaches(Reach.OFF, stakes) for stakes in Stakes)

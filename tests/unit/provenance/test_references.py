@@ -1,0 +1,54 @@
+"""References are found by their shape, wherever they stand, and taken whole."""
+
+import pytest
+
+from remit.provenance.references import is_file_name, opaque_in, references_in
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "found"),
+    [
+        ("see https://a.example/b?c=d.", "url", "https://a.example/b?c=d"),
+        ("(https://a.example/b_(c))", "url", "https://a.example/b_(c)"),
+        ("[x](https://a.example/b)", "url", "https://a.example/b"),
+        ("mailto:a@b.example", "url", "mailto:a@b.example"),
+        ("ask a.b+c@d.example, now", "email", "a.b+c@d.example"),
+        ("www.a.example/x", "host", "www.a.example/x"),
+        ("10.1.2.3:80/x", "host", "10.1.2.3:80/x"),
+        ("DE89370400440532013000", "iban", "DE89370400440532013000"),
+        ("to DE89 3704 0044 0532 0130 00 NOW", "iban", "DE89370400440532013000"),
+        ("+49 (170) 123-4567", "phone", "+491701234567"),
+        ("415-555-2671", "phone", "4155552671"),
+        ("1234 5678 9012 3456", "account", "1234567890123456"),
+        ("1234567890", "account", "1234567890"),
+    ],
+)
+def test_a_reference_is_found_and_taken_whole(text: str, kind: str, found: str) -> None:
+    assert [(one.kind, one.compact) for one in references_in(text)] == [(kind, found)]
+
+
+@pytest.mark.parametrize(
+    "text", ["All is well.", "e.g. this, i.e. that", "at 10:30 on 2024-05-01", "1,250.50 EUR", "GB29 NWBK 1234 5678 X"]
+)
+def test_prose_numbers_and_dates_hold_no_reference(text: str) -> None:
+    assert [one.text for one in references_in(text)] == []
+
+
+def test_the_name_of_a_file_is_no_link() -> None:
+    assert [is_file_name(one) for one in references_in("report.pdf and evil.zip and evil.example/a.pdf")] == [
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    "token", ["sk-abc123DEF456ghi789JKL0", "d41d8cd98f00b204e9800998ecf8427e", "x" * 60, "AbCdEfGhIjKlMnOpQrStUvWx"]
+)
+def test_a_token_that_no_person_writes_is_opaque(token: str) -> None:
+    assert list(opaque_in(f"take {token}, please")) == [token]
+
+
+@pytest.mark.parametrize("token", ["antidisestablishmentarianism", "reports/2024-05-12/final_v2.pdf", "short1A2b3C"])
+def test_long_words_and_paths_are_not_opaque(token: str) -> None:
+    assert list(opaque_in(token)) == []
