@@ -73,9 +73,10 @@ class AgentLoop:
         system: System | None = None,
         home: Path | str | None = None,
     ) -> None:
-        judging = judging_by(rules, judge)
+        opened = engine_of(engine)
+        judging = judging_by(rules, judge, opened)
         self.config = LoopConfig(
-            engine_of(engine),
+            opened,
             tools_of(tools),
             system_prompt,
             grammar,

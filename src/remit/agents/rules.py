@@ -14,12 +14,14 @@ from remit.core.failure import RequestRejected
 from remit.core.goal import Criterion, Goal
 from remit.core.record import replace
 from remit.inference.engine import Engine
+from remit.inference.specs import engine_spec
 from remit.orchestrate.kit import Code, Terms
 from remit.orchestrate.patterns.chat import REPAIRS_MAX
 from remit.validate.checking import RULES_INVALID, Rules, compile_rules
 from remit.validate.rules import RuleSet, Severity
 
 RuleSource: TypeAlias = Rules | RuleSet
+JUDGE_NAME_TAKEN = "JUDGE_NAME_TAKEN"
 # Before the name of a rule set, it names the code that hears an answer by it.
 RULES_MARK = "rules:"
 
@@ -43,9 +45,9 @@ class Judging:
         return replace_parts(terms, goal=judged, reasks_max=self.reasks_max)
 
 
-def judging_by(rules: RuleSource | None, judge: Engine | str | None) -> Judging:
+def judging_by(rules: RuleSource | None, judge: Engine | str | None, agent: Engine) -> Judging:
     """What an agent's rules and its judge come to; raises RequestRejected where there is nothing to judge by."""
-    engine = None if judge is None else engine_of(judge)
+    engine = None if judge is None else _other_than(agent, engine_of(judge))
     if rules is None:
         if engine is not None:
             message = "the agent has a judge and no rules; give rules with questions of meaning, or leave the judge out"
@@ -63,3 +65,15 @@ def judging_by(rules: RuleSource | None, judge: Engine | str | None) -> Judging:
         for check in rule_set.semantic
     )
     return Judging((*heard, *asked), code, engine, rule_set.retry.reasks_max)
+
+
+def _other_than(agent: Engine, judge: Engine) -> Engine:
+    """The judge, which a run must be able to tell from the agent: engines are found by the names of their models."""
+    name = judge.model_info().name
+    is_same = judge is agent or (engine_spec(judge) != "" and engine_spec(judge) == engine_spec(agent))
+    if name == agent.model_info().name and not is_same:
+        message = (
+            f"the judge and the agent are two engines of a model called {name[:80]!r}; give one of them another name"
+        )
+        raise RequestRejected(JUDGE_NAME_TAKEN, message, {"model": name[:80]})
+    return judge

@@ -68,7 +68,7 @@ class SpecializedLoop:
             context_provider,
         )
         self._user_id = user_id
-        judging = judging_by(rules, judge)
+        judging = judging_by(rules, judge, self.config.engine)
         self._terms = judging.applied(terms_of(boundary, budget, router))
         self._settings = replace_parts(_settings(self.config), code=judging.code, judge=judging.judge)
         self._runs = SingleRuns(system=system, home=home)

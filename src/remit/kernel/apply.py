@@ -32,10 +32,10 @@ from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState
 def apply(state: RunState, turn: Turn, head: bytes) -> None:
     """Fold a turn; `head` is the hash of its bytes, which the next turn will carry."""
     arrival = turn.arrival
-    if type(arrival) is RunStarted:
+    hear = HEARD.get(type(arrival))
+    if hear is None and type(arrival) is RunStarted:
         _become(state, opened(arrival, turn.at_ms))
     state.seq, state.at_ms, state.head = turn.seq, turn.at_ms, head
-    hear = HEARD.get(type(arrival))
     if hear is not None and state.ending is None:
         hear(state, arrival)
     for decision in turn.decisions:

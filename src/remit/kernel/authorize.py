@@ -117,10 +117,12 @@ def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     if (here := rules_here(tally).budget) != _TOOL_CALLS:
         charges = (*charges, (int(Dimension[here.upper()]), 1))
     dimension = lacking(tally, charges)
-    if dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(call, tally):
-        dimension = lacking(tally, tuple(charge for charge in charges if charge[0] != _SIDE_EFFECTS))
     if dimension is None:
         return ALLOWED
+    if dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(call, tally):
+        dimension = lacking(tally, tuple(charge for charge in charges if charge[0] != _SIDE_EFFECTS))
+        if dimension is None:
+            return ALLOWED
     cap, name = tally.state.caps[dimension], FIELDS[dimension]
     return Verdict(
         Judgement.REFUSE, Refusal.BUDGET_EXHAUSTED, f"{name}_max={cap} leaves nothing for {call.tool}", dimension
@@ -154,8 +156,13 @@ def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
 
 def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
     """Nothing is traced yet, so every call that could change something is a person's to allow."""
-    if call.provenance in UNTRUSTED and tally.state.tools[call.tool].effect in MUTATING:
-        return _ask(f"nobody traced where the arguments of {call.tool} come from")
+    return _trusted(tally.state.tools[call.tool]) if call.provenance in UNTRUSTED else ALLOWED
+
+
+def _trusted(tool: ToolDefinition) -> Verdict:
+    """What an untraced call of a tool deserves. One that only reads is harmless, wherever its arguments come from."""
+    if tool.effect in MUTATING:
+        return _ask(f"nobody traced where the arguments of {tool.name} come from")
     return ALLOWED
 
 
@@ -188,6 +195,7 @@ STANDING: Mapping[Check, Callable[[ToolDefinition, Manifest], Verdict]] = {
     is_registered: lambda tool, manifest: ALLOWED,
     is_within_boundary: _offered,
     has_permission: _permitted_everywhere,
+    comes_from_a_trusted_origin: lambda tool, manifest: _trusted(tool),
     needs_no_approval: _released,
 }
 

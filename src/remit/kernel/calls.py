@@ -89,7 +89,7 @@ def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> Non
 
 
 def settle_call(
-    tally: Tally, command: CallTool, rung: Rung, *, verifier: str = "", evidence: bytes = b"", code: str = ""
+    tally: Tally, command: CallTool, rung: Rung, code: str = "", evidence: bytes = b"", verifier: str = ""
 ) -> None:
     """Give a call its outcome. It is charged in full, whatever came of it; only COMMITTED proves its effect."""
     # It is charged exactly what it reserved, so what the run holds does not change; only the node waits no more.

@@ -219,11 +219,13 @@ def _move(tally: Tally, outcome: str | None) -> None:
         if tally.paused and tally.ending not in AT_ONCE:
             _park(tally, outcome)
             return
-        if outcome == AGAIN:
-            outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.attempt + 1)
-            continue
         target = sure[tally.node].get(outcome) if tally.node >= 0 else None
-        outcome = _enter(tally, _chosen(tally, outcome) if target is None else target, outcome)
+        if target is not None:
+            outcome = _enter(tally, target, outcome)
+        elif outcome == AGAIN:
+            outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.attempt + 1)
+        else:
+            outcome = _enter(tally, _chosen(tally, outcome), outcome)
 
 
 def _park(tally: Tally, outcome: str) -> None:

@@ -44,12 +44,17 @@ def _open(state: RunState, command: Command) -> None:
 def _close(state: RunState, ruling: CommandSettled | CallSettled, arrival: Arrival) -> Command:
     """Release what a command reserved and charge what it cost."""
     command = state.open.pop(ruling.command_id)
-    left, used = state.left, state.used
-    for dimension, amount in command.reserved:
-        left[dimension] += amount
-    for dimension, amount in ruling.charged:
-        left[dimension] -= amount
-        used[dimension] += amount
+    charged, left, used = ruling.charged, state.left, state.used
+    if charged == command.reserved:
+        # As most calls are: what was held becomes what was used, and what is left stays as it is.
+        for dimension, amount in charged:
+            used[dimension] += amount
+    else:
+        for dimension, amount in command.reserved:
+            left[dimension] += amount
+        for dimension, amount in charged:
+            left[dimension] -= amount
+            used[dimension] += amount
     if type(command) in WAITED_FOR or blocks(command):
         state.blocking -= 1
     return command
@@ -116,7 +121,7 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
     if isinstance(arrival, arrivals.ToolReturned):
         trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
-        if trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
+        if arrival.stop_loop and trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
             state.stopped, state.answer = True, arrival.content
             state.answer_violations = arrival.answer_violations
     elif isinstance(arrival, arrivals.ToolFailed):

@@ -54,6 +54,7 @@ class Tally:
 
     # fmt: off
     __slots__ = (
+        "__dict__",
         "answer",
         "answer_violations",
         "answering",
@@ -61,35 +62,43 @@ class Tally:
         "asking",
         "at_ms",
         "blocking",
-        "child",
-        "children_failed",
         "committed",
         "context_tokens",
         "decisions",
         "ending",
-        "error",
         "failures_in_a_row",
-        "finished",
         "graph",
-        "is_final",
         "is_unjudged",
-        "last_error",
         "left",
         "manifest",
-        "message",
         "messages_count",
         "node",
-        "objections",
         "paused",
-        "problems",
         "proposed",
         "repeats",
         "state",
         "stopped",
-        "uncommitted",
         "visits",
     )
     # fmt: on
+
+    # What most turns never touch. It stands in the class, where it costs a turn nothing; who has more to say, says it
+    # of the turn. All of it is immutable.
+    # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
+    # None when a person replaced it by another.
+    uncommitted: Mapping[CallKey, str | None] = _NOTHING
+    children_failed = 0
+    # The child that ended and the step that was finished, if this turn is about one.
+    child: ChildTrace | None = None
+    finished: tuple[str, Output] | None = None
+    # The code of the latest failure, as far as this turn knows, and what was objected to.
+    last_error = ""
+    problems: tuple[str, ...] = ()
+    objections: tuple[str, ...] = ()
+    is_final = False
+    # Why the run heads for the ending below.
+    error: ErrorCode | None = None
+    message = ""
 
     def __init__(self, state: RunState, at_ms: int, answering: str = "") -> None:
         """Nothing is promised yet."""
@@ -120,24 +129,11 @@ class Tally:
         # Calls that were ordered and nodes that were entered, each as often as it was.
         self.repeats: tuple[CallKey, ...] = ()
         self.visits: tuple[int, ...] = ()
-        # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
-        # None when a person replaced it by another.
-        self.uncommitted: Mapping[CallKey, str | None] = _NOTHING
         self.committed: tuple[str, ...] = ()
         self.failures_in_a_row: Mapping[str, Streak | None] = _NOTHING
-        self.children_failed = 0
-        # The child that ended and the step that was finished, if this turn is about one.
-        self.child: ChildTrace | None = None
-        self.finished: tuple[str, Output] | None = None
-        # What conditions look at: the model's answers and the code of the latest failure, as far as this turn knows.
+        # How often the model answered, for the conditions that look at it.
         self.answers = 0
-        self.last_error = ""
-        self.problems: tuple[str, ...] = ()
-        self.objections: tuple[str, ...] = ()
-        self.is_final = False
         self.ending: Ending | None = None
-        self.error: ErrorCode | None = None
-        self.message = ""
 
     def next_id(self) -> str:
         """The id of a command ordered now: its turn and its place there."""

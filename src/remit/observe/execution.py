@@ -13,10 +13,8 @@ from remit.core.contract import (
     ConfidenceSource,
     ExecutionContext,
     ExecutionState,
-    Mode,
     SystemError,  # noqa: A004  # the contract's own name for it
     SystemResponse,
-    ValidationResult,
     WaitingFor,
 )
 from remit.core.failure import (
@@ -40,6 +38,7 @@ from remit.core.values import ValueKind
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
 from remit.kernel.voting import in_order
 from remit.observe.calls_made import calls_made, place_of
+from remit.observe.validation import details_of, repaired, validation_of
 
 _PPM = 1_000_000
 
@@ -189,7 +188,7 @@ def response_of(state: RunState, content: str, outputs: Mapping[str, object] | N
         tool_calls_made=calls_made(state),
         confidence=confidence,
         confidence_source=source,
-        validation=_validation(state) if _is_validated(state) else None,
+        validation=validation_of(state),
         token_usage=usage_of(state),
         error=error_of(state),
         warnings=_warnings(state),
@@ -202,7 +201,7 @@ def error_of(state: RunState) -> SystemError | None:
     if failure is None:
         return None
     message = state.message or f"the run ended as {state.ending}"
-    return SystemError(failure.code, failure.category, _is_retryable(state, failure), message)
+    return SystemError(failure.code, failure.category, _is_retryable(state, failure), message, details_of(state))
 
 
 def last_error_of(state: RunState) -> SystemError | None:
@@ -252,6 +251,7 @@ def _is_withheld(state: RunState) -> bool:
 def _warnings(state: RunState) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
     left_open = ((state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(state.warnings)
+    left_open += repaired(state)
     if not state.answer_violations or _is_withheld(state):
         return left_open
     return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))
@@ -265,29 +265,3 @@ def _structured(state: RunState, content: str) -> object:
         return read_json(content)
     except (ValueError, RecursionError):
         return None  # The text of a tool that ended the loop is an answer without being an output of the model.
-
-
-# Modes whose answer is judged by the output contract alone. The answers of replicas were judged where they were given.
-_CONTRACTED = (Mode.CHAT, Mode.STRUCTURED)
-
-
-def _is_validated(state: RunState) -> bool:
-    """Whether anything judged the answer of this run: its output contract, its goal, or a validator that counts."""
-    request = pinned(state).request
-    has_contract = request.output.schema is not None and request.mode in _CONTRACTED
-    return has_contract or pinned(state).goal is not None or bool(state.checks_passed + state.checks_failed)
-
-
-def _validation(state: RunState) -> ValidationResult:
-    """What the checks came to: those that validators counted, and the contract as one more.
-
-    What remains are violations of the contract, and what validators said of an answer that was not sent back again.
-    """
-    remaining = tuple(f"{violation.path or '/'}: {violation.message}" for violation in state.answer_violations)
-    is_passed = state.ending in ANSWERED
-    return ValidationResult(
-        checks_passed=state.checks_passed + int(is_passed),
-        checks_failed=max(state.checks_failed, state.repairs + int(state.ending is Ending.VALIDATION_FAIL)),
-        repair_attempts=state.repairs,
-        violations=(*remaining, *state.problems),
-    )

@@ -36,14 +36,14 @@ class Conversation:
 
     def catch_up(self, state: RunState) -> list[Message]:
         """The messages of the run's context, those that are new rendered now. The list is the caller's to read."""
-        context = state.context
+        context, messages = state.context, self.messages
         for entry in context[self._seen :]:
             # Every other entry is a message already, and a call costs more than the look.
-            self.messages.append(entry if type(entry) is Message else rendered(entry))
+            messages.append(entry if type(entry) is Message else rendered(entry))
         self._seen = len(context)
         if state.ephemeral != self._ephemeral:
             self._place(state)
-        return self.messages
+        return messages
 
     async def whole(self, state: RunState, count: int, fetch: Fetch) -> tuple[Message, ...]:
         """The first `count` messages of the run's context, and evidence among them, as an engine takes them: in full."""

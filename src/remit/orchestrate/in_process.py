@@ -112,7 +112,7 @@ class InProcessDispatch:
         executor = self._executors.get(type(command))
         if executor is None:
             return unperformed(command)
-        work.direct = command.id
+        work.direct = command_id = command.id
         if work.driver is None or work.driver.done():
             # Asked for once and not with every command: it takes a system call to find out.
             work.driver = asyncio.current_task()
@@ -124,7 +124,7 @@ class InProcessDispatch:
             report = broken(command, "it was cut off")
         finally:
             work.direct = ""
-        if getattr(report, "command_id", None) != command.id:
+        if getattr(report, "command_id", None) != command_id:
             report = _misplaced(command, report)
         return _resumed(work, report) if work.is_cut else report
 

@@ -113,7 +113,8 @@ class Runner:
                 at_ms = self.clock.now_ms()
                 if at_ms < state.at_ms:
                     at_ms = state.at_ms
-                if type(arrival) is TimerFired:
+                kind = type(arrival)
+                if kind is TimerFired:
                     at_ms = max(at_ms, _due_at_ms(state, arrival))
                 turn = take_turn(state, arrival, at_ms)
             except IllegalArrival:
@@ -126,7 +127,7 @@ class Runner:
             data = encode_turn(turn)
             try:
                 barrier = barrier_of(state, turn, heard)
-                listing = listing_of(turn.arrival.manifest, turn.at_ms) if type(turn.arrival) is RunStarted else None
+                listing = listing_of(arrival.manifest, at_ms) if kind is RunStarted else None
                 await self.journal.append(live.run_id, data, after=seq, barrier=barrier, listing=listing)
             except AppendConflict:
                 await self.catch_up(live)

@@ -23,7 +23,9 @@ from remit.provenance.vocabulary import (
     LEADS,
     NEGATIONS,
     PAIRS,
+    PARTICIPLES,
     PASSIVES,
+    STATING,
     TIMES,
     UNIVERSALS,
     name_stems,
@@ -124,6 +126,8 @@ def _orders(words: Words, known: frozenset[str]) -> list[tuple[int, str, bool]]:
         before = _before(words.tokens, place)
         if NEGATIONS.intersection(before) or not _may_ask(word, before):
             continue
+        if before and before[-1] in PASSIVES:
+            word = PARTICIPLES.get(word, word)
         comma = place > 0 and "," in words.bare[words.tokens[place - 1].end : token.start]
         leads = not before or before[-1] in LEADS or comma
         found.append((place, stem(word), leads))
@@ -190,6 +194,8 @@ def _count(places: tuple[int, ...], sentences: _Sentences) -> Asked:
         word = sentences.lowered[place]
         after = sentences.lowered[place + 1] if place + 1 < len(sentences.lowered) else ""
         number = COUNTS.get(word) or (int(word) if word.isdecimal() else 0)
+        if after in STATING:
+            continue  # "all is well" is said of nothing.
         if word in UNIVERSALS or word in PAIRS:
             universals.append(place)
             count = max(count, 2 if word in PAIRS else MANY)

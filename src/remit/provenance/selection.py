@@ -50,6 +50,7 @@ NAMES_MAX = 64
 _NOUN_WORDS_MAX = 5
 _COSTS = frozenset({"pric", "cost", "fee", "far", "amount", "rent"})
 _PERIODS = frozenset({"week", "month", "year", "night", "day", "weekend", "time", "name", "names", "quarter"})
+_VAGUE = frozenset({"best", "top"})
 _DEAR = frozenset({"cheapest", "priciest", "expensive", "costly"})
 
 
@@ -132,7 +133,9 @@ def orders_in(words: Words) -> tuple[Order, ...]:
     lowered = [token.text.lower() for token in words.tokens]
     found = []
     for place, word in enumerate(lowered):
-        after = lowered[place + 1] if place + 1 < len(lowered) else ""
+        # "the highest-rated hotel" is the hotel with the highest rating.
+        word, _, tail = word.partition("-")
+        after = tail or (lowered[place + 1] if place + 1 < len(lowered) else "")
         order = None if after in _PERIODS else _order(word, after)
         if order is not None:
             around = lowered[max(place - _NOUN_WORDS_MAX, 0) : place] + lowered[place + 1 : place + _NOUN_WORDS_MAX]
@@ -140,7 +143,7 @@ def orders_in(words: Words) -> tuple[Order, ...]:
             found.append(
                 replace(
                     order,
-                    nearby=tuple(stem(near) for near in lowered[place + 1 : place + 4]),
+                    nearby=tuple(stem(near) for near in (tail, *lowered[place + 1 : place + 4])),
                     around=tuple(stem(near) for near in around),
                     is_narrowed=words.is_narrowed(place),
                     count=COUNTS.get(before) or (int(before) if before.isdecimal() and len(before) < 3 else 1),
@@ -196,6 +199,10 @@ def _column(group: Group, order: Order) -> str | None:
     columns = [field for field, kind in group.kinds.items() if base_of(kind.removeprefix(INFERRED)) in family]
     if order.word in _DEAR:
         columns = [field for field in columns if _COSTS & name_stems(field)] or columns
+    elif order.word in _VAGUE:
+        # The best price is the lowest and the best rating the highest: only a field that is named, and no price.
+        named = [field for field in columns if name_stems(field) & set(order.nearby)]
+        columns = [field for field in named if not _COSTS & name_stems(field)]
     else:
         columns = [field for field in columns if name_stems(field) & set(order.nearby)] or columns
     return columns[0] if len(columns) == 1 else None

@@ -226,7 +226,9 @@ COUNTS = {
 
 # A superlative names an end of an order: the least or the greatest number, the earliest or the latest date.
 LEAST = frozenset({"cheapest", "lowest", "least", "smallest", "shortest", "fewest", "minimum", "lightest"})
-GREATEST = frozenset({"highest", "largest", "biggest", "greatest", "longest", "maximum", "priciest", "heaviest"})
+GREATEST = frozenset(
+    {"best", "top", "highest", "largest", "biggest", "greatest", "longest", "maximum", "priciest", "heaviest"}
+)
 LATEST = frozenset({"latest", "newest", "last"})
 EARLIEST = frozenset({"earliest", "oldest", "first"})
 MOST = "most"
@@ -270,10 +272,18 @@ NARROWING = frozenset(
     {"from", "by", "with", "about", "in", "on", "of", "at", "that", "which", "who", "whose", "where", "between"}
     | {"before", "after", "since", "under", "over", "above", "below", "within", "during", "without", "for"}
 )
+# Participles that no ending shows. Like those in -ed they ask only in the passive: "should be sent".
+PARTICIPLES = {
+    "sent": "send", "paid": "pay", "made": "make", "written": "write", "given": "give", "told": "tell", "put": "put",
+    "bought": "buy", "sold": "sell", "taken": "take", "brought": "bring", "kept": "keep", "held": "hold", "set": "set",
+    "shown": "show", "done": "do", "found": "find", "drawn": "draw", "withdrawn": "withdraw", "undone": "undo",
+    "hidden": "hide", "chosen": "choose", "thrown": "throw", "built": "build", "bid": "bid", "shut": "shut",
+}  # fmt: skip
+STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "would"})
 PASSIVES = frozenset({"be", "been", "being", "get", "gets", "it", "them"})
 SELF = frozenset({"me", "my", "myself", "mine"})
 
-_DOUBLED = re.compile(r"([b-df-hj-km-np-rtv-xz])\1$")
+_DOUBLED = re.compile(r"([b-df-hj-np-rtv-xz])\1$")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Long enough that what is left of a word still tells it from others.
 _ROOT_CHARS_MIN = 4

@@ -48,6 +48,7 @@ _NUMBER = re.compile(
     r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?|\d+,\d{1,2})"
     r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|[A-Za-z]+))?(?![\w/@]|[.,:-]\w)"
 )
+_SIGIL = re.compile(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
 _CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
 _CONNECTORS = frozenset({"of", "de", "la", "le", "du", "von", "van", "&", "the", "del", "di", "da"})
@@ -95,11 +96,11 @@ class Words(Record):
         found = self.strings.get(value)
         if found is not None or not value:
             return found
-        if value[0] in "#@" and len(value) > 1:
+        if _SIGIL.fullmatch(value):
             return self.strings.get(value[1:])
-        for scheme in ("https://", "http://"):
-            if value.startswith(scheme):
-                return self.strings.get(value.removeprefix(scheme))
+        scheme, _, host = value.partition("://")
+        if scheme in ("https", "http") and host in self.references:
+            return self.strings.get(host)
         return self.run_of(value)
 
     def run_of(self, value: str) -> tuple[int, int] | None:
@@ -116,10 +117,13 @@ class Words(Record):
         return None
 
     def _cuts_name(self, start: int, end: int, parts: list[str]) -> bool:
+        """Whether a capitalised neighbour belongs to the same name; the word that opens a sentence need not."""
         before, after = self.bare[:start].rsplit(None, 1)[-1:], self.bare[end:].split(None, 1)[:1]
-        if parts[0][:1].isupper() and before and before[0][:1].isupper() and self.bare[start - 1] == " ":
-            return not any(token.end == start - 1 and token.opens for token in self.tokens)
-        return bool(parts[-1][:1].isupper() and after and after[0][:1].isupper() and self.bare[end : end + 1] == " ")
+        if parts[-1][:1].isupper() and after and after[0][:1].isupper() and self.bare[end] == " ":
+            return True
+        if not (parts[0][:1].isupper() and before and before[0][:1].isupper() and self.bare[start - 1] == " "):
+            return False
+        return not any(token.end == start - 1 and token.opens for token in self.tokens)
 
     def number_said(self, number: Decimal, kind: str, argument: str) -> tuple[int, int] | None:
         """Where the words give this number, in the unit that the kind demands; a percentage is no amount."""

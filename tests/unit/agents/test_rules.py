@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit import AgentLoop, Budget, SpecializedLoop
-from remit.agents.rules import judging_by
+from remit.agents.rules import JUDGE_NAME_TAKEN, judging_by
 from remit.assemble import system_in_memory
 from remit.core.candidate import ScoreMaker
 from remit.core.contract import ConfidenceSource, SystemResponse
@@ -153,7 +153,7 @@ def test_a_structured_answer_keeps_rules_too() -> None:
 
 
 def test_rules_join_a_goal_that_is_there_already() -> None:
-    judging = judging_by(RuleSet("desk", (POLITE,)), None)
+    judging = judging_by(RuleSet("desk", (POLITE,)), None, ScriptedEngine((GOOD,)))
     agent = AgentLoop(
         ScriptedEngine((RUDE,)),
         rules=RuleSet("desk", (POLITE,)),
@@ -166,12 +166,12 @@ def test_rules_join_a_goal_that_is_there_already() -> None:
 
 def test_a_judge_without_rules_and_too_many_attempts_are_refused() -> None:
     with pytest.raises(RequestRejected) as judge_alone:
-        judging_by(None, ScriptedEngine((GOOD,)))
+        judging_by(None, Judge((GOOD,)), ScriptedEngine((GOOD,)))
     with pytest.raises(RequestRejected) as patient:
-        judging_by(RuleSet("desk", (POLITE,), retry=RetryPolicy(reasks_max=101)), None)
+        judging_by(RuleSet("desk", (POLITE,), retry=RetryPolicy(reasks_max=101)), None, ScriptedEngine((GOOD,)))
 
     assert judge_alone.value.code == patient.value.code == RULES_INVALID
-    assert judging_by(None, None).criteria == ()
+    assert judging_by(None, None, ScriptedEngine((GOOD,))).criteria == ()
 
 
 @pytest.mark.parametrize(("verdict", "score"), [(HOLDS, 1.0), (OBJECTS, 0.0)])
@@ -184,3 +184,25 @@ def test_an_answer_that_was_judged_is_a_candidate_with_the_judges_score(verdict:
     (candidate,) = execution_context(play(system.state_of(run_id))).candidates
     assert (candidate.content, candidate.scored_by, candidate.score) == ("Wait, please.", ScoreMaker.JUDGE, score)
     assert candidate.metadata == {"judges": ["kind"]}
+
+
+def test_a_judge_that_could_not_be_told_from_the_agent_is_refused() -> None:
+    agent = ScriptedEngine((GOOD,))
+    rules = RuleSet("desk", semantic=(KIND,))
+    with pytest.raises(RequestRejected) as refused:
+        AgentLoop(agent, rules=rules, judge=ScriptedEngine((HOLDS,)), system=system_in_memory())
+
+    assert refused.value.code == JUDGE_NAME_TAKEN
+    assert judging_by(rules, agent, agent).judge is agent
+
+
+def test_what_remains_of_a_failure_is_told_to_people_and_to_programs() -> None:
+    rules = RuleSet("desk", (POLITE,), semantic=(KIND,), retry=RetryPolicy(reasks_max=0))
+    response = asked(rules, RUDE, judge=(OBJECTS,))
+
+    assert response.validation is not None
+    assert (response.validation.checks_passed, response.validation.checks_failed) == (0, 2)
+    assert any("polite" in text for text in response.validation.violations)
+    assert any("it is curt" in text for text in response.validation.violations)
+    assert response.error is not None
+    assert len(response.error.details["problems"]) == 2

@@ -85,7 +85,7 @@ def test_what_is_no_number_has_none(value: Any) -> None:
 def test_one_number_has_one_spelling() -> None:
     assert {number_key(Decimal(text)) for text in ("12", "12.0", "1.2e1", "012")} == {"12"}
     assert number_key(Decimal("-0.0")) == "0"
-    assert number_key(Decimal("100")) == "100"
+    assert number_key(Decimal(100)) == "100"
 
 
 def test_a_day_must_exist() -> None:

@@ -31,4 +31,4 @@ def test_words_that_differ_keep_apart() -> None:
 def test_the_words_of_an_identifier_are_found_in_any_spelling() -> None:
     assert name_words("sendMail") == name_words("send_mail") == name_words("send-mail") == ("send", "mail")
     assert name_words("HTTPServer2") == ("http", "server", "2")
-    assert name_stems("add_to_the_list") == {"add", "list"}
+    assert name_stems("add_to_the_list") == {stem("add"), stem("list")}

@@ -94,14 +94,13 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallTool)
     tool = tally.state.tools[command.tool]
-    rung = rung_reached(arrival)
-    code = ""
+    rung, code = rung_reached(arrival), ""
     if rung is not _COMMITTED:
         code = ErrorCode.VALIDATION_RULE_FAILED if arrival.refuted else ErrorCode.CONSTRAINT_SCHEMA_INVALID
-    if rung is _COMMITTED and stops_loop(arrival, tool):
+    elif arrival.stop_loop and stops_loop(arrival, tool):
         tally.stopped, tally.answer = True, arrival.content
         tally.answer_violations = arrival.answer_violations
-    settle_call(tally, command, rung, verifier=tool.verifier, evidence=arrival.evidence, code=code)
+    settle_call(tally, command, rung, code, arrival.evidence, tool.verifier)
     tally.say(arrival.tokens_bound)
     return joined(tally, arrival.content)
 
@@ -112,7 +111,7 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     assert isinstance(command, CallTool)
     if command.mutating and arrival.code is ErrorCode.TOOL_TIMEOUT:
         return doubt(tally, command, ErrorCode.TOOL_TIMEOUT)
-    settle_call(tally, command, Rung.OBSERVED, evidence=arrival.evidence, code=arrival.code)
+    settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
     tally.say(arrival.tokens_bound)
     return joined(tally)
 
@@ -137,10 +136,10 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
     if arrival.happened is Happened.YES:
         rung = rung_reached(arrival)
         code = "" if rung is Rung.COMMITTED else ErrorCode.CONSTRAINT_SCHEMA_INVALID
-        settle_call(tally, command, rung, verifier=RECONCILED, evidence=arrival.evidence, code=code)
+        settle_call(tally, command, rung, code, arrival.evidence, RECONCILED)
         tally.say(arrival.tokens_bound)
     elif arrival.happened is Happened.NO:
-        settle_call(tally, command, Rung.OBSERVED, code=NOT_DONE)
+        settle_call(tally, command, Rung.OBSERVED, NOT_DONE)
         tally.say(tokens_bound(NOT_HAPPENED))
     else:
         return None if tally.paused else ask_about(tally, command)

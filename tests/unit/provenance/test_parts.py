@@ -1,0 +1,178 @@
+"""Leaves, handles, targets and the plan, each on its own."""
+
+from typing import Any
+
+import pytest
+
+from remit.provenance.declarations import Repeat, declaration_of
+from remit.provenance.handles import handle_of, resolve
+from remit.provenance.labels import Group, Index, Observation, Origin
+from remit.provenance.leaves import DEPTH_MAX, Leaves, kind_of
+from remit.provenance.planning import MANY, Asked, action_stems, plan_of
+from remit.provenance.repeating import Uses, objection_to, targets_of
+from remit.provenance.verdicts import Argument, Objection
+from remit.provenance.words import words_of
+
+NESTED = declaration_of(
+    {
+        "name": "book",
+        "parameters": {
+            "properties": {
+                "legs": {"items": {"properties": {"day": {"format": "date"}, "seat": {}}}},
+                "open": {"type": "object"},
+                "note": True,
+            },
+            "required": ["legs"],
+        },
+        "control_args": {"legs[].seat": "id:seat", "x": "any"},
+        "payload_args": ["note", "legs[].seat", "open.text"],
+    }
+)
+
+
+def test_every_value_inside_an_argument_is_a_leaf_of_its_own() -> None:
+    leaves = Leaves(NESTED).of(
+        {"legs": [{"day": "2024-01-01", "seat": "4A", "bonus": 1}], "open": {"k": {"v": 1}}, "more": 1}
+    )
+    found = {(leaf.path, leaf.is_key): leaf for leaf in leaves}
+    assert kind_of(found["legs[0].day", False]) == "date"
+    assert (found["legs[0].seat", False].kind, found["legs[0].seat", False].is_payload) == ("id:seat", False)
+    assert not found["legs[0].bonus", True].is_known
+    assert found["open.k", True].is_known
+    assert found["open.k.v", False].value == 1
+    assert not found["more", False].is_known
+    assert Leaves(NESTED).of({"open": {"text": "hi"}})[1].is_payload
+
+
+def test_what_lies_too_deep_stays_one_leaf() -> None:
+    deep: Any = 1
+    for _ in range(DEPTH_MAX * 2):
+        deep = [deep]
+    assert isinstance(Leaves(declaration_of({"name": "x"})).of({"a": deep})[0].value, list)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        Origin(0, "[]", 1, "sender", "who:email"),
+        Origin(0, "items[]", 0, "id", "id:file"),
+        Origin(0, "", 0, "", "date"),
+        Origin(0, "*", 0, "price", "number"),
+    ],
+)
+def test_a_handle_names_its_origin_exactly(origin: Origin) -> None:
+    index = Index()
+    records = tuple({origin.field: f"value {n}"} for n in range(2))
+    index.add(
+        Observation(
+            "c",
+            "t",
+            {"other[]": Group(({"x": 1},), {"x": "number"}), origin.group: Group(records, {origin.field: origin.kind})},
+        )
+    )
+    resolved, used = resolve({"a": [{"b": handle_of(origin)}], "c": 1}, index)
+    assert resolved == {"a": [{"b": f"value {origin.record}"}], "c": 1}
+    assert used["a[0].b"] == origin
+
+
+def test_a_handle_to_many_values_or_to_nothing_stays_a_text() -> None:
+    index = Index()
+    index.add(Observation("c", "t", {"[]": Group(({"to[]": ["a", "b"]}, {}), {"to[]": "who:user"})}))
+    deep: Any = "$obs0.records[0].to"
+    for _ in range(40):
+        deep = [deep]
+    for text in (
+        "$obs0.records[0].to",
+        "$obs0.records[1].to",
+        "$obs0.records[5].to",
+        "$obs1.records[0].to",
+        "$obs",
+        "$obs0.x.records[0].to",
+    ):
+        assert resolve({"a": text}, index) == ({"a": text}, {})
+    assert resolve({"a": deep}, index)[1] == {}
+
+
+def test_a_list_falls_on_each_of_its_members() -> None:
+    arguments = [
+        Argument("file", "7", "words", kind="id:file"),
+        Argument("to[0]", "a", "words", kind="who:user"),
+        Argument("to[1]", "b", "words", kind="who:user"),
+        Argument("amount", 5, "words", kind="number"),
+    ]
+    assert targets_of(arguments) == ("file=7\nto=a", "file=7\nto=b")
+    assert targets_of(arguments[3:]) == ("amount=5",)
+    assert targets_of([Argument("a", None, "default")]) == ("",)
+    assert targets_of(
+        [Argument("text", "x" * 200, "words"), Argument("n", 1.5, "words"), Argument("who", "b", "words")]
+    ) == ("who=b",)
+
+
+@pytest.mark.parametrize(
+    ("repeat", "by", "value", "count", "code"),
+    [
+        ("once", "words", "Bob", 1, None),
+        ("once", "words", "plain", 1, Objection.QUOTA),
+        ("once", "field:only", "Bob", 1, Objection.QUOTA),
+        ("once", "field:only", "Bob", 2, None),
+        ("target", "field:only", "Bob", 1, None),
+        ("target", "words", "Ann", MANY, Objection.REPEAT),
+        ("free", "words", "Ann", 1, None),
+    ],
+)
+def test_a_second_target_passes_as_far_as_it_was_declared_and_named(
+    repeat: str, by: str, value: str, count: int, code: Objection | None
+) -> None:
+    declaration = declaration_of({"name": "tell", "repeat": repeat})
+    assert declaration.repeat is Repeat(repeat)
+    uses = Uses()
+    uses.add(targets_of([Argument("who", "Ann", "words", kind="who:user")]))
+    arguments = (Argument("who", value, by, kind="who:user"),)
+    assert (
+        objection_to(arguments, declaration, uses, Asked(count), words_of(["Tell Ann and Bob a plain thing."])) is code
+    )
+
+
+TOOLS = {
+    name: declaration_of({"name": name, "description": text, "effect": effect})
+    for name, text, effect in [
+        ("send_mail", "Sends a mail.", "external"),
+        ("delete_file", "Deletes a file. Returns nothing.", "write"),
+        ("add_reminder", "This tool stores a reminder.", "write"),
+        ("read_file", "Reads a file.", "read"),
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tool", "count"),
+    [
+        ("Send it.", "send_mail", 1),
+        ("Could you please send it and send that?", "send_mail", 2),
+        ("Mail it to Bob.", "send_mail", 1),
+        ("Read my mail.", "send_mail", 0),
+        ("I want it deleted.", "delete_file", 1),
+        ("The deleted file is back.", "delete_file", 0),
+        ("Show the delete.", "delete_file", 0),
+        ("Never delete it.", "delete_file", 0),
+        ("Delete both.", "delete_file", 2),
+        ("Delete each of them.", "delete_file", MANY),
+        ("For each of them, delete it.", "delete_file", MANY),
+        ("Read all files and delete this.", "delete_file", 1),
+        ("Delete three files.", "delete_file", 3),
+        ("Send it 2 times.", "send_mail", 2),
+        ("Send two sends.", "send_mail", 2),
+        ("Remind me.", "add_reminder", 1),
+        ("Store it.", "add_reminder", 1),
+        ("", "send_mail", 0),
+    ],
+)
+def test_the_words_say_which_effects_are_asked_for_and_how_often(prompt: str, tool: str, count: int) -> None:
+    assert plan_of(words_of([prompt]), TOOLS).of(tool).count == count
+
+
+def test_a_tool_is_asked_for_by_its_own_words() -> None:
+    assert action_stems(TOOLS["send_mail"]) == {"send"}
+    assert "stor" in action_stems(TOOLS["add_reminder"])
+    assert action_stems(declaration_of({"name": "x", "asks": ["get rid of"]})) >= {"rid", "x"}
+    assert plan_of(words_of(["Send it."]), TOOLS).of("unknown").count == 0
