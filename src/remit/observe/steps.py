@@ -127,12 +127,21 @@ def step_of(command: Command, seq: int, began_ms: int) -> Step | None:
     return None
 
 
+def _how_answered(arrival: ModelAnswered) -> str:
+    """Who answered, where that was not the one asked, and how much of the words had to be repaired."""
+    who = f"by {arrival.model}" if arrival.model else ""
+    changes = len(arrival.repairs)
+    repaired = f"repaired in {changes} place{'s' if changes > 1 else ''}" if changes else ""
+    return "; ".join(part for part in (who, repaired) if part)
+
+
 def outcome_of(arrival: object) -> Changes:
     """What an arrival says of the step that it answers."""
     match arrival:
         case ModelAnswered():
             proposed = tuple(call.tool for call in arrival.calls)
-            return {"status": ANSWERED_STATUS, "answered": arrival.text, "proposed": proposed, "usage": arrival.usage}
+            said = {"status": ANSWERED_STATUS, "answered": arrival.text, "proposed": proposed, "usage": arrival.usage}
+            return {**said, "note": _how_answered(arrival)}
         case ModelFailed():
             failed = {"status": FAILED, "code": arrival.code.value, "reason": arrival.message}
             return {**failed, "usage": arrival.usage}

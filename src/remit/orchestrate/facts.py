@@ -60,9 +60,6 @@ PROBLEMS_MAX = 10
 # A whole, in millionths.
 _PPM = 1_000_000
 
-# Of an answer that has no words, as one with calls has none; made once, since most turns of a model are such.
-_UNSAID = Mended("")
-
 # How the canonical form of an object begins.
 _OBJECT = ord("{")
 
@@ -156,19 +153,22 @@ class Facts:
         text: Text = ""
         reasoning: Text = ""
         raw: Text = ""
-        mended = _UNSAID
+        violations: tuple[Violation, ...] = ()
+        repairs: tuple[str, ...] = ()
+        # An answer with calls mostly has no words, and then there is nothing to mend.
         if result.content or result.reasoning:
             said, thought = clean(result.content or ""), clean(result.reasoning or "")
-            if said:
-                mended = self._beside_calls(state, said) if proposed else self._held_to_shape(state, said)
-            bound += max(size_bytes(said), size_bytes(mended.text)) + size_bytes(thought)
-            text, reasoning = stored(mended.text, kept), stored(thought, kept)
-            raw = stored(said, kept) if mended.repairs else ""
+            fitting, violations, repairs = self._mended(state, said, proposed)
+            bound += max(size_bytes(said), size_bytes(fitting)) + size_bytes(thought)
+            text, reasoning = stored(fitting, kept), stored(thought, kept)
+            if repairs:
+                raw, repairs = stored(said, kept), tuple([note(repair) for repair in repairs])
         calls: list[ProposedCall] = []
         for call in proposed:
             judged, call_bound = self._proposed(state, call, kept, len(calls))
             calls.append(judged)
             bound += call_bound
+        model = result.model
         return arrivals.ModelAnswered(
             report.command_id,
             text,
@@ -176,12 +176,18 @@ class Facts:
             tuple(calls),
             usage,
             bound,
-            mended.violations,
+            violations,
             report.offered,
-            tuple([note(repair) for repair in mended.repairs]) if mended.repairs else (),
+            repairs,
             raw,
-            "" if result.model == state.manifest.models[0].name else name(result.model),  # type: ignore[union-attr]
+            "" if not model or model == state.manifest.models[0].name else name(model),  # type: ignore[union-attr]
         )
+
+    def _mended(self, state: RunState, said: str, proposed: tuple[ToolCall, ...]) -> Mended:
+        """What the model said, held to its shape: beside calls as it stands, and an answer with what could be mended."""
+        if not said:
+            return Mended("")
+        return self._beside_calls(state, said) if proposed else self._held_to_shape(state, said)
 
     def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
         """A call with its facts, and the bound on the tokens of its words."""

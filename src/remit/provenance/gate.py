@@ -22,10 +22,11 @@ from remit.provenance.calls import Call, Ledger, Scope, lookup_of
 from remit.provenance.declarations import Declaration, declarations_of, segments_of
 from remit.provenance.evidence import Evidence
 from remit.provenance.handles import resolve
-from remit.provenance.labels import Observation, groups_of, key_of, read_content, references_of, values_at
+from remit.provenance.labels import Observation, key_of
 from remit.provenance.leaves import LEAVES_MAX, Leaf, Leaves
 from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.planning import Asked
+from remit.provenance.records import groups_of, read_content, references_of, values_at
 from remit.provenance.repeating import objection_to, targets_of
 from remit.provenance.verdicts import FIXES, Argument, Decision, Objection, PlanShown, Verdict, shown_value
 

@@ -17,7 +17,7 @@ _HANDLE = re.compile(r"\$obs(\d{1,6})\.(?:([^\s.\[\]]+(?:\.[^\s.\[\]]+)*)\.)?rec
 _DEPTH_MAX = 32
 
 
-def handle_of(origin: Origin) -> str:
+def as_handle(origin: Origin) -> str:
     """The handle that names an origin, for a model to use."""
     group = origin.group.replace("[]", "").strip(".")
     prefix = f"{group}." if group and group != "*" else ""

@@ -15,6 +15,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
 from remit.core.record import Record
+from remit.provenance.atoms import Token
 from remit.provenance.declarations import Declaration
 from remit.provenance.vocabulary import (
     COUNTS,
@@ -32,7 +33,7 @@ from remit.provenance.vocabulary import (
     name_words,
     stem,
 )
-from remit.provenance.words import Token, Words
+from remit.provenance.words import Words
 
 # As many as there are targets; each of them once.
 MANY = 1_000_000

@@ -16,7 +16,6 @@ from remit.core.messages import Message, system_message, user_message
 from remit.core.record import JsonObject, Record
 from remit.core.schema import Checker, compile_schema
 from remit.validate.breaches import Breach, shown
-from remit.validate.checking import Report
 from remit.validate.rules import SemanticCheck
 
 # What a judge is shown of an answer and of each piece of evidence: some pages, well within a small window.
@@ -78,14 +77,6 @@ def verdict_of(check: SemanticCheck, said: str | None) -> tuple[Breach, ...]:
         return ()
     problems = [problem for problem in verdict["problems"] if problem.strip()] or ["does not hold"]
     return tuple(_breach(check, f"was judged: {shown(problem)}") for problem in problems)
-
-
-def with_verdict(report: Report, check: SemanticCheck, said: str | None) -> Report:
-    """The report with what came of one more check."""
-    breaches = verdict_of(check, said)
-    if breaches:
-        return Report(report.passed, (*report.breaches, *breaches), report.is_final)
-    return Report((*report.passed, check.name), report.breaches, report.is_final)
 
 
 def _read(said: str) -> Any:

@@ -169,7 +169,7 @@ def test_a_validation_counts_repairs_and_says_what_remains() -> None:
     assert response.terminal_code is Ending.VALIDATION_FAIL
     assert response.validation is not None
     assert response.validation.repair_attempts == 2
-    assert response.validation.checks_failed == 1
+    assert response.validation.checks_failed == 2
     assert len(response.validation.violations) == 1
     assert "good" in response.validation.violations[0]
 

@@ -30,7 +30,7 @@ def test_a_kind_stands_only_for_its_own(wanted: str, offered: str, fits: bool) -
     assert satisfies(wanted, offered, argument="x", tool="y") is fits
 
 
-def test_names_only_refuse() -> None:
+def test_the_names_of_arguments_only_refuse() -> None:
     assert satisfies("", "id:file", argument="file_id", tool="delete")
     assert satisfies("id", "id:file", argument="id", tool="delete_file")
     assert not satisfies("", "id:file", argument="event_id", tool="delete_file")

@@ -6,15 +6,12 @@ import pytest
 
 from remit.provenance.authority import Inference
 from remit.provenance.declarations import declaration_of
-from remit.provenance.labels import (
-    ORIGINS_MAX,
+from remit.provenance.labels import ORIGINS_MAX, Index, Observation, key_of
+from remit.provenance.records import (
     RECORDS_MAX,
     REFERENCES_MAX,
     VALUES_MAX,
-    Index,
-    Observation,
     groups_of,
-    key_of,
     read_content,
     references_of,
     values_at,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.provenance.declarations import Repeat, declaration_of
-from remit.provenance.handles import handle_of, resolve
+from remit.provenance.handles import as_handle, resolve
 from remit.provenance.labels import Group, Index, Observation, Origin
 from remit.provenance.leaves import DEPTH_MAX, Leaves, kind_of
 from remit.provenance.planning import MANY, Asked, action_stems, plan_of
@@ -70,7 +70,7 @@ def test_a_handle_names_its_origin_exactly(origin: Origin) -> None:
             {"other[]": Group(({"x": 1},), {"x": "number"}), origin.group: Group(records, {origin.field: origin.kind})},
         )
     )
-    resolved, used = resolve({"a": [{"b": handle_of(origin)}], "c": 1}, index)
+    resolved, used = resolve({"a": [{"b": as_handle(origin)}], "c": 1}, index)
     assert resolved == {"a": [{"b": f"value {origin.record}"}], "c": 1}
     assert used["a[0].b"] == origin
 

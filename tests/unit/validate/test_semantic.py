@@ -11,7 +11,7 @@ from remit.core.schema import compile_schema
 from remit.validate.breaches import breach_text
 from remit.validate.checking import Report
 from remit.validate.rules import SemanticCheck, Severity
-from remit.validate.semantic import ask_of, verdict_of, with_verdict
+from remit.validate.semantic import ask_of, verdict_of
 
 CHECK = SemanticCheck("grounded", "Does the evidence support every claim?")
 
@@ -76,12 +76,10 @@ def test_a_verdict_that_cannot_be_read_is_an_objection(said: str) -> None:
     assert "cannot be read as a verdict" in breach.problem
 
 
-def test_a_judge_who_was_not_heard_is_an_objection_or_a_warning() -> None:
-    assert not with_verdict(Report(("a",)), CHECK, None).is_passed
-    report = with_verdict(Report(("a",)), SemanticCheck("tone", "Is it kind?", Severity.WARN), None)
-    assert report.is_passed
-    assert "was not judged" in report.warnings[0]
+def test_a_judge_who_was_not_heard_is_an_objection_of_the_checks_own_severity() -> None:
+    (breach,) = verdict_of(SemanticCheck("tone", "Is it kind?", Severity.WARN), None)
+    assert (breach.severity, "was not judged" in breach.problem) == (Severity.WARN, True)
 
 
-def test_a_check_that_holds_joins_those_that_passed() -> None:
-    assert with_verdict(Report(("a",)), CHECK, '{"holds": true, "problems": []}') == Report(("a", "grounded"))
+def test_a_check_that_holds_has_no_breach() -> None:
+    assert verdict_of(CHECK, '{"holds": true, "problems": []}') == ()

@@ -1,0 +1,229 @@
+"""Records: one result cut into groups of records with their declared fields, and the texts that nothing vouches for.
+
+Rule 1: a field supplies values when the tool declares its kind and the value looks like that kind; all else is text.
+Rule 2: a result that is no JSON, or JSON with a key twice, is text as a whole.
+Rule 3: the work is linear in the result. What exceeds a limit is dropped, and the group says so.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from remit.core.record import JsonObject
+from remit.provenance.authority import Inference
+from remit.provenance.declarations import ANY_KEY, EACH, Declaration, Field, spelled
+from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
+from remit.provenance.labels import Group
+from remit.provenance.references import references_in
+from remit.provenance.vocabulary import name_words
+
+# A listing a model can read has fewer records; a run that looks at more should look more closely.
+RECORDS_MAX = 10_000
+# Values of one field of one record: the members of a channel, the recipients of a mail.
+VALUES_MAX = 1_000
+# Results that people design stay under twenty levels.
+DEPTH_MAX = 64
+# References are noted to say where else a value was seen; the first million characters are enough for that.
+TEXT_CHARS_MAX = 1_000_000
+REFERENCES_MAX = 5_000
+KEY = "@key"
+_FIELD = "@field"
+
+
+def read_content(content: Any) -> Any:
+    """The JSON value of a result; a text that is no sound JSON stays a text."""
+    if not isinstance(content, str) or not content[:200].lstrip().startswith(("{", "[", '"')):
+        return content
+    if len(content) > TEXT_CHARS_MAX * 16:
+        return content
+    try:
+        return json.loads(content, object_pairs_hook=_without_twins, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return content
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> JsonObject:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands twice")
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def groups_of(content: Any, declaration: Declaration, inference: Inference) -> tuple[dict[str, Group], list[str]]:
+    """The records of a result by group, and the texts that nothing vouches for."""
+    builder = _Builder(declaration, inference)
+    content = read_content(content)
+    if inference is Inference.IDENTITY and not declaration.result:
+        _declare_shape(builder, content)
+    builder.walk(content, (), 0, builder.trie, {})
+    return builder.groups(), builder.texts
+
+
+def references_of(texts: list[str]) -> tuple[tuple[str, str], ...]:
+    """The references that untrusted texts hold, each once, with their kinds."""
+    found: dict[tuple[str, str], None] = {}
+    left = TEXT_CHARS_MAX
+    for text in texts:
+        for reference in references_in(text[:left]):
+            found.setdefault((reference.kind, reference.compact))
+        left -= len(text)
+        if left <= 0 or len(found) >= REFERENCES_MAX:
+            break
+    return tuple(found)[:REFERENCES_MAX]
+
+
+def values_at(content: Any, segments: tuple[str, ...]) -> Iterator[Any]:
+    """All values at the end of a path."""
+    if isinstance(content, (list, tuple)) and (not segments or segments[0] == EACH):
+        for inner in content:
+            yield from values_at(inner, segments[1:])
+    elif not segments:
+        yield content
+    elif isinstance(content, dict):
+        found = content.values() if segments[0] == ANY_KEY else (content.get(segments[0]),)
+        for inner in found:
+            yield from values_at(inner, segments[1:])
+
+
+class _Builder:
+    """Walks one result along the declared paths."""
+
+    def __init__(self, declaration: Declaration, inference: Inference) -> None:
+        self.trie: JsonObject = {}
+        self.texts: list[str] = []
+        self._infers = inference
+        self._tool = declaration.name
+        self._groups: dict[str, tuple[list[JsonObject], dict[str, str]]] = {}
+        self._cut: set[str] = set()
+        for field in declaration.result:
+            self.declare(field)
+
+    def declare(self, field: Field) -> None:
+        """Add one field to the paths that are walked."""
+        self.open_at(field.segments[: field.group_steps])
+        node = self.trie
+        for step in field.segments:
+            node = node.setdefault(step, {})
+        node[_FIELD] = field
+        self._groups[field.group][1][field.name] = field.kind
+
+    def open_at(self, steps: tuple[str, ...]) -> None:
+        """Let a record begin wherever these steps lead."""
+        node = self.trie
+        for step in steps:
+            node = node.setdefault(step, {})
+        node[KEY] = spelled(steps)
+        self._groups.setdefault(spelled(steps), ([], {}))
+
+    def groups(self) -> dict[str, Group]:
+        """What was found; groups without records are left out."""
+        return {
+            name: Group(tuple(records), kinds, name in self._cut)
+            for name, (records, kinds) in self._groups.items()
+            if any(records)
+        }
+
+    def walk(self, value: Any, path: tuple[str, ...], depth: int, node: JsonObject, record: JsonObject) -> None:
+        """Follow one value; `record` is the record that its fields belong to."""
+        if depth > DEPTH_MAX:
+            return
+        if KEY in node:
+            record = self._open(node[KEY])
+            if path and path[-1] != EACH and node[KEY].endswith(ANY_KEY):
+                self._put(record, node[KEY], KEY, path[-1], LABEL)
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                self._step(key, inner, path, depth, node, record)
+        elif isinstance(value, (list, tuple)):
+            for inner in value:
+                self.walk(inner, (*path, EACH), depth + 1, node.get(EACH, {}), record)
+        else:
+            self._leaf(value, path, node, record)
+
+    def _step(
+        self, key: Any, inner: Any, path: tuple[str, ...], depth: int, node: JsonObject, record: JsonObject
+    ) -> None:
+        # A key that spells a step of ours must not pass for one.
+        below = node.get(key) if isinstance(key, str) and key not in (KEY, _FIELD, EACH, ANY_KEY) else None
+        if below is None:
+            below = node.get(ANY_KEY)
+        if below is None:
+            below = {}
+            if isinstance(key, str) and KEY in node:
+                self._infer(key, inner, node[KEY], record)
+        self.walk(inner, (*path, str(key)), depth + 1, below, record)
+
+    def _leaf(self, value: Any, path: tuple[str, ...], node: JsonObject, record: JsonObject) -> None:
+        field: Field | None = node.get(_FIELD)
+        if field is not None and looks_like(field.kind, value):
+            self._put(record, field.group, field.name, value, field.kind)
+            if supplies(field.kind):
+                return
+        if isinstance(value, str):
+            self.texts.append(value)
+
+    def _infer(self, key: str, value: Any, group: str, record: JsonObject) -> None:
+        """A number or a date without a declaration may select; it supplies when the operator says so."""
+        kind = _identity(key, value, self._tool) if self._infers is Inference.IDENTITY else ""
+        kind = kind or _typed(value)
+        kind = kind if self._infers is not Inference.OFF or not kind else INFERRED + kind
+        # A field that looks different from record to record, or that was declared, is not read off its values.
+        if kind and self._groups[group][1].get(key, kind) == kind:
+            self._put(record, group, key, value, kind)
+
+    def _open(self, group: str) -> JsonObject:
+        records, _ = self._groups[group]
+        record: JsonObject = {}
+        if len(records) < RECORDS_MAX:
+            records.append(record)
+        else:
+            self._cut.add(group)
+        return record
+
+    def _put(self, record: JsonObject, group: str, field: str, value: Any, kind: str) -> None:
+        if isinstance(value, str) and len(value) > VALUE_CHARS_MAX:
+            return
+        self._groups[group][1].setdefault(field, kind)
+        if field not in record:
+            record[field] = value
+        elif not isinstance(record[field], list):
+            record[field] = [record[field], value]
+        elif len(record[field]) < VALUES_MAX:
+            record[field].append(value)
+        else:
+            self._cut.add(group)
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return ""
+    if isinstance(value, (int, float)):
+        return "number" if number_of(value) is not None else ""
+    return "date" if isinstance(value, str) and looks_like("date", value) else ""
+
+
+def _identity(key: str, value: Any, tool: str) -> str:
+    """An identity by its key: convenient, and not safe, hence an operator's switch."""
+    words = name_words(key)
+    if words and words[-1] in ("id", "ids") and looks_like("id", value):
+        owner = words[-2] if len(words) > 1 else (name_words(tool) or ("thing",))[-1]
+        return f"id:{owner}"
+    return "who:email" if looks_like("email", value) else ""
+
+
+def _declare_shape(builder: _Builder, content: Any) -> None:
+    """Without any declared field, the plain shapes of a result give the groups: an object, a list, lists in an object."""
+    for steps in _shapes(content):
+        builder.open_at(steps)
+
+
+def _shapes(content: Any) -> Iterator[tuple[str, ...]]:
+    if isinstance(content, (list, tuple)):
+        yield (EACH,)
+    elif isinstance(content, dict):
+        yield ()
+        yield from ((key, EACH) for key, inner in content.items() if isinstance(inner, list) and isinstance(key, str))
