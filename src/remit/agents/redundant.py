@@ -30,7 +30,7 @@ from remit.orchestrate.exchange import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.handlers import PatternHandler
 from remit.orchestrate.kit import ContextProvider, Kit
-from remit.orchestrate.patterns.choosing import check_child_runs
+from remit.orchestrate.patterns.choosing import check_room
 from remit.orchestrate.patterns.redundant import (
     REPLICAS_DEFAULT,
     REPLICAS_INVALID,
@@ -120,7 +120,7 @@ class RedundantLoop:
         self._runs = SingleRuns(system=system, home=home)
         check_settings(self._settings, user_id=user_id)
         # What no graph could be made of, or what the budget could not pay for, is refused now.
-        check_child_runs(self.as_step().graph, self.terms)
+        check_room(self.as_step().graph, self.terms)
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
         """Ask N times, and count. Whoever stops waiting for it cancels the run and every replica."""

@@ -8,6 +8,7 @@ Rule 3: what the walk does not understand, it does not touch.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 from urllib.parse import unquote
@@ -47,6 +48,12 @@ class Enums:
         self._schema = schema
         self._resources = resources
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The only texts that the whole value may be; none when nobody knows, or there are others."""
+        words = _Walk(self._resources, Ledger()).words([(self._schema, self._schema)], _EITHER)
+        return frozenset(words or ())
+
     def match(self, value: Any, ledger: Ledger) -> Matched:
         """Match every text of a value that has to be one of some words; lists and objects are changed in place."""
         walk = _Walk(self._resources, ledger)
@@ -80,7 +87,7 @@ class _Walk:
         return value
 
     def _text(self, text: str, rules: list[_Rule], path: _Path) -> str:
-        words = self._words(rules, _EITHER if isinstance(text, BareWord) else _LISTED)
+        words = self.words(rules, _EITHER if isinstance(text, BareWord) else _LISTED)
         if words is None or text in words:
             found = None if words is None else str(text)
         else:
@@ -96,7 +103,7 @@ class _Walk:
             self._ledger.note(RepairCode.ENUM_MATCHED, 0, text, found, path=pointer(path))
         return text if found is None else found
 
-    def _words(self, rules: Iterable[_Rule], keywords: Iterable[str]) -> set[str] | None:
+    def words(self, rules: Iterable[_Rule], keywords: Iterable[str]) -> set[str] | None:
         """The only texts that are admitted, or None when others are, too, or nobody knows."""
         words: set[str] | None = None
         for schema, root in self._expanded(rules):
@@ -112,7 +119,7 @@ class _Walk:
         for keyword in ("anyOf", "oneOf"):
             branches = schema.get(keyword)
             if isinstance(branches, list):
-                offered = [self._words([(branch, root)], _EITHER) for branch in branches if _admits_text(branch)]
+                offered = [self.words([(branch, root)], _EITHER) for branch in branches if _admits_text(branch)]
                 if offered and all(words is not None for words in offered):
                     yield set().union(*(words for words in offered if words is not None))
 

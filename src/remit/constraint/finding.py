@@ -5,14 +5,16 @@ Rule 1: a text holds one value. Of several, those count that the schema could ev
 Rule 2: a bracket that begins like JSON and goes wrong is the answer gone wrong; nothing inside it is taken instead.
 Rule 3: brackets in prose ("[note]", "{name}", "[1]") hold no quotes, colons or brackets and are passed over, unless they
         are all there is, or, for numbers, the schema wants a list.
+Rule 4: a text that is nothing but one of the words that the schema admits at its root is that word.
 """
 
 import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from remit.constraint.enums import the_one_meant
 from remit.constraint.parsing import parse_json
-from remit.constraint.reading import Reader, same_json
+from remit.constraint.reading import Reader, is_literal, same_json
 from remit.constraint.repairs import Ledger, Reason, RepairCode, Unreadable
 
 # Reading takes up to two seconds a megabyte. Longer texts are parsed as they are.
@@ -23,7 +25,8 @@ VALUES_MAX = 1_000
 BOM = "\ufeff"
 _reasoning = re.compile(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL).match
 _open_reasoning = re.compile(r"\s*+<(?:think|thinking|reasoning)>").match
-_fenced = re.compile(r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?P<body>(?:(?!\1).)*+)(?:\1)?\s*\Z", re.DOTALL).match
+_fenced = re.compile(r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?P<body>(?:(?!\1).)*+)(?P<close>\1)?\s*\Z", re.DOTALL).match
+_number_last = re.compile(r"[+-]?\.?[0-9][\w.+-]*+\Z").match
 _fence_marks = re.compile(r"(?:```|~~~)[\w+-]*")
 _member_first = re.compile(r'"[^"\n]{1,200}"\s*:').match
 _bracket = re.compile(r"[{\[]").search
@@ -52,8 +55,11 @@ class _Candidate(NamedTuple):
     bare_words: int
 
 
-def find_json(text: str, ledger: Ledger, *, kinds: Collection[str]) -> Found:
-    """The value that a text holds. `kinds` are the types that the schema admits at its root; none means any."""
+def find_json(text: str, ledger: Ledger, *, kinds: Collection[str], words: Collection[str] = ()) -> Found:
+    """The value that a text holds.
+
+    `kinds` are the types that the schema admits at its root, none meaning any; `words` the only texts, if they are known.
+    """
     if len(text) > REPAIR_CHARS_MAX:
         message = f"a text of {len(text)} characters is not repaired, repair_chars_max={REPAIR_CHARS_MAX}"
         raise Unreadable(Reason.TOO_LONG, 0, message)
@@ -69,10 +75,14 @@ def find_json(text: str, ledger: Ledger, *, kinds: Collection[str]) -> Found:
     if body[begin] == "{" and body.startswith('\\"', begin + 1):
         return _unescaped(body, begin, ledger)
     if _member_first(body, begin):
-        return _opened(body, begin, ledger)
+        return _opened(body, begin, ledger, len(text))
     if _bracket(body, begin) is None:
-        return _alone(body, begin, ledger)
-    return _chosen(body, begin, ledger, kinds)
+        word = _worded(body[begin:], words)
+        if word is None:
+            return _alone(body, begin, ledger)
+        ledger.note(RepairCode.VALUE_QUOTED, begin, body[begin:], f'"{word}"')
+        return Found(word, 0)
+    return _chosen(_candidates(body, begin, kinds, len(text)), body, begin, ledger, kinds)
 
 
 def _uncovered(text: str, ledger: Ledger) -> tuple[int, int]:
@@ -92,6 +102,8 @@ def _uncovered(text: str, ledger: Ledger) -> tuple[int, int]:
         end -= len(fenced["body"]) - len(fenced["body"].rstrip())
     while begin < end and text[begin].isspace():
         begin += 1
+    if fenced is not None and not fenced["close"] and _number_last(text, begin):
+        raise Unreadable(Reason.CUT_OFF, begin, "the text ends within its fence, with a number that may go on")
     return begin, end
 
 
@@ -105,18 +117,23 @@ def _unescaped(body: str, begin: int, ledger: Ledger) -> Found:
     return Found(value, 0)
 
 
-def _opened(body: str, begin: int, ledger: Ledger) -> Found:
+def _opened(body: str, begin: int, ledger: Ledger, chars: int) -> Found:
     """A text that begins with a key: its first brace was left out, or stood in the words that the model went on from."""
     ledger.note(RepairCode.OPENER_ADDED, begin, "", "{")
-    reader = Reader(body, begin, ledger)
+    reader = Reader(body, begin, ledger, chars=chars)
     value = reader.read_members()
     _check_rest(body, reader.at, ledger)
     return Found(value, reader.bare_words)
 
 
+def _worded(said: str, words: Collection[str]) -> str | None:
+    """The word of the schema that a text is, being nothing else: no number, no literal, and in no quotes."""
+    return the_one_meant(said, words) if said[0].isalpha() and not is_literal(said) else None
+
+
 def _alone(body: str, begin: int, ledger: Ledger) -> Found:
     """A text, number or literal that is all there is."""
-    reader = Reader(body, begin, ledger)
+    reader = Reader(body, begin, ledger, chars=len(body))
     try:
         value = reader.read()
     except Unreadable as error:
@@ -128,8 +145,14 @@ def _alone(body: str, begin: int, ledger: Ledger) -> Found:
     return Found(value, reader.bare_words)
 
 
-def _chosen(body: str, begin: int, ledger: Ledger, kinds: Collection[str]) -> Found:
-    strong, weak = _candidates(body, begin, kinds)
+def _chosen(
+    candidates: tuple[list[_Candidate], list[_Candidate]],
+    body: str,
+    begin: int,
+    ledger: Ledger,
+    kinds: Collection[str],
+) -> Found:
+    strong, weak = candidates
     if not strong and len(weak) == 1 and not _has_words(body[begin : weak[0].begin] + body[weak[0].end :]):
         strong = weak
     if not strong:
@@ -151,7 +174,7 @@ def _chosen(body: str, begin: int, ledger: Ledger, kinds: Collection[str]) -> Fo
     raise Unreadable(Reason.SEVERAL_VALUES, admitted[1].begin, message)
 
 
-def _candidates(body: str, begin: int, kinds: Collection[str]) -> tuple[list[_Candidate], list[_Candidate]]:
+def _candidates(body: str, begin: int, kinds: Collection[str], chars: int) -> tuple[list[_Candidate], list[_Candidate]]:
     """The values that stand in a text, and those that may as well be words in brackets."""
     strong: list[_Candidate] = []
     weak: list[_Candidate] = []
@@ -160,7 +183,7 @@ def _candidates(body: str, begin: int, kinds: Collection[str]) -> tuple[list[_Ca
         start = bracket.start()
         prose = _prose_bracket(body, start)
         ledger = Ledger()
-        reader = Reader(body, start, ledger)
+        reader = Reader(body, start, ledger, chars=chars)
         try:
             value = reader.read()
         except Unreadable as error:

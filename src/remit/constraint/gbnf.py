@@ -76,6 +76,8 @@ class _Reader:
         self._repeated_parts = 0
         # Where each rule was first asked for.
         self._wanted: dict[str, int] = {ROOT: 0}
+        # Where each rule begins.
+        self._begun: dict[str, int] = {}
 
     def rules(self) -> Rules:
         self._skip_lines()
@@ -85,12 +87,15 @@ class _Reader:
             if name not in self._rules:
                 self._refuse(at, f"there is no rule {name!r}; define it with `{name} ::= ...`")
         if (looping := recursive_from_the_left(self._rules)) is not None:
-            at = self._wanted.get(looping, 0)
-            self._refuse(at, f"rule {looping!r} can begin with itself; let something else stand first")
+            self._refuse(
+                self._begun[looping], f"rule {looping!r} can begin with itself; let something else stand first"
+            )
         return self._rules
 
     def _rule(self) -> None:
-        name = self._take("name", "the name of a rule (letters, digits and '-')").text
+        begin = self._take("name", "the name of a rule (letters, digits and '-')")
+        name = begin.text
+        self._begun[name] = begin.at
         self._take("is", "'::='")
         self._skip_lines()
         self._rules[name] = self._alternatives(name, 0)

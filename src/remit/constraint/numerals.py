@@ -21,12 +21,15 @@ _is_open = re.compile(r"-|-?[0-9]+(?:\.|(?:\.[0-9]+)?[eE][+-]?)").fullmatch
 _no_number = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE).fullmatch
 
 
-def read_numeral(token: str, at: int, ledger: Ledger, *, is_last: bool) -> int | float:
-    """The number that a token means. Of the last token of a text it is asked whether it goes on."""
+def is_unfinished(token: str) -> bool:
+    """Whether something must follow for a token to be a number."""
+    return _is_open(token) is not None
+
+
+def read_numeral(token: str, at: int, ledger: Ledger) -> int | float:
+    """The number that a token means."""
     if len(token) > DIGITS_MAX:
         raise Unreadable(Reason.TOO_LONG, at, f"a number has {len(token)} characters, digits_max={DIGITS_MAX}")
-    if is_last and _is_open(token):
-        raise Unreadable(Reason.CUT_OFF, at, f"the number {token} has no end")
     if _no_number(token):
         raise Unreadable(Reason.NO_NUMBER, at, f"{token} is no number of JSON; it may stand for null or for a mistake")
     if (found := _is_json(token)) is not None:

@@ -1,8 +1,9 @@
 """Reading: JSON as models write it, from left to right, once, with every change written down.
 
 Rule 1: a change is made only where the text then has one meaning (repairs.py); everything else is Unreadable.
-Rule 2: what is whole is kept: at the end of a text, open objects and arrays are closed. What was evidently cut, a text
-        without its quote or a key without its value, is refused, and what was read before it goes along as a part.
+Rule 2: what is whole is kept: at the end of a text, open objects and arrays are closed. What was cut, or may have been,
+        a text without its quote, a key without its value or a number whose digits may go on, is refused, and what was
+        read before it goes along as a part.
 Rule 3: a closing bracket may be missing before another one only where nothing but closing brackets follows; elsewhere it
         could not be told to which object the rest belongs.
 Rule 4: a key that stands twice with one value is dropped once; with two values it is refused.
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from remit.constraint.numerals import read_numeral
+from remit.constraint.numerals import is_unfinished, read_numeral
 from remit.constraint.quoting import CLOSERS, KEY_CHARS_MAX, Place, read_quoted
 from remit.constraint.repairs import NO_VALUE, Ledger, Reason, RepairCode, Unreadable
 from remit.constraint.skipping import elided, skip
@@ -22,7 +23,9 @@ from remit.core.canonical import DEPTH_MAX
 
 _LITERALS = {"true": True, "false": False, "null": None}
 # How Python writes them, and those who like capitals.
-_OTHER_LITERALS = {"True": True, "TRUE": True, "False": False, "FALSE": False, "None": None, "NULL": None, "Null": None}
+_OTHER_LITERALS = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"} | dict.fromkeys(
+    ("None", "NULL", "Null"), "null"
+)
 # Words that are no value of JSON, and of which nobody knows whether they mean null.
 _NO_VALUES = frozenset({"NaN", "nan", "NAN", "Infinity", "infinity", "inf", "undefined"})
 # Of a literal that was cut, as much as tells it from everything else.
@@ -50,13 +53,14 @@ class BareWord(str):
 
 
 class Reader:
-    """Reads one value of a text."""
+    """Reads one value of a text, of which `text` is the part that counts and `chars` the length of the whole."""
 
-    def __init__(self, text: str, at: int, ledger: Ledger) -> None:
+    def __init__(self, text: str, at: int, ledger: Ledger, *, chars: int) -> None:
         self.at = at
         self.bare_words = 0
         self._text = text
         self._ledger = ledger
+        self._chars = chars
         # The open objects and arrays, each with the key under which the next one will stand.
         self._open: list[dict[str, Any] | list[Any]] = []
         self._keys: list[str] = []
@@ -152,7 +156,7 @@ class Reader:
             if found is not None and found.end() == len(self._text):
                 raise Unreadable(Reason.CUT_OFF, self.at, "the text ends within a key")
             raise self._unexpected("a key")
-        if found[0] in _LITERALS or found[0] in _OTHER_LITERALS:
+        if is_literal(found[0]):
             raise self._unexpected("a key, which is a text,")
         self._ledger.note(RepairCode.KEY_QUOTED, self.at, found[0], f'"{found[0]}"')
         self.at = found.end()
@@ -246,7 +250,12 @@ class Reader:
             raise elided(self.at)
         found = _numeral(self._text, self.at)
         token = found[0] if found is not None else self._text[self.at]
-        number = read_numeral(token, self.at, self._ledger, is_last=self.at + len(token) == len(self._text))
+        end = self.at + len(token)
+        # Within a bracket that is still open the text was cut; whoever cut it there may have cut the number, too.
+        is_cut = end == len(self._text) and (is_unfinished(token) or (bool(self._open) and end == self._chars))
+        if is_cut:
+            raise Unreadable(Reason.CUT_OFF, self.at, f"the text ends with the number {token:.40}, which may go on")
+        number = read_numeral(token, self.at, self._ledger)
         self.at += len(token)
         return number
 
@@ -256,9 +265,9 @@ class Reader:
             self.at = end
             return _LITERALS[word]
         if word in _OTHER_LITERALS:
-            self._ledger.note(RepairCode.LITERAL_REPLACED, at, word, str(_OTHER_LITERALS[word]).lower())
+            self._ledger.note(RepairCode.LITERAL_REPLACED, at, word, _OTHER_LITERALS[word])
             self.at = end
-            return _OTHER_LITERALS[word]
+            return _LITERALS[_OTHER_LITERALS[word]]
         if word in _NO_VALUES:
             raise Unreadable(
                 Reason.NO_NUMBER, at, f"{word} is no value of JSON; it may stand for null or for a mistake"
@@ -295,6 +304,11 @@ class Reader:
     def _unexpected(self, wanted: str) -> Unreadable:
         there = repr(self._text[self.at : self.at + 10])
         return Unreadable(Reason.UNEXPECTED, self.at, f"{there} stands where {wanted} should stand")
+
+
+def is_literal(word: str) -> bool:
+    """Whether a word is a literal of JSON, or one as other languages write it."""
+    return word in _LITERALS or word in _OTHER_LITERALS
 
 
 def same_json(one: Any, other: Any) -> bool:

@@ -15,19 +15,20 @@ from typing import Any
 
 from remit.constraint.enums import Enums, Matched, schema_at
 from remit.constraint.finding import find_json
-from remit.constraint.matching import Fit, read_with
+from remit.constraint.matching import GRAMMAR_UNDECIDED, Fit, read_with
 from remit.constraint.notation import check_grammar
-from remit.constraint.parsing import parse_json
+from remit.constraint.parsing import NotJson, parse_json
 from remit.constraint.repairs import NO_VALUE, Ledger, Reason, Repair, RepairCode, Unreadable
 from remit.core.failure import ErrorCode
-from remit.core.record import JsonObject, Record
-from remit.core.schema import MESSAGE_CHARS_MAX, Checker, JsonSchema, Violation, compile_schema
+from remit.core.record import JsonObject, Record, replace
+from remit.core.schema import ENUM, MESSAGE_CHARS_MAX, Checker, JsonSchema, Violation, code_of, compile_schema
 
 # What is shown of a value that does not fit.
 FOUND_CHARS_MAX = 120
 # A root that refers to a definition, which may refer to another; more are a circle.
 REFERENCES_MAX = 8
 
+_ALTERNATIVES = ("anyOf", "oneOf")
 _KINDS = ("object", "array", "string", "number", "integer", "boolean", "null")
 
 
@@ -105,16 +106,18 @@ def _by_grammar(text: str, grammar: str, ledger: Ledger, *, repair: bool) -> Con
     if reading.fit is Fit.FITS:
         return None
     breach = Breach("", f"grammar_{reading.fit}", reading.problem, _excerpt(text, reading.at))
-    return Constrained(None, ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, violations=(breach,))
+    # Whoever could not find out may not say that the text is wrong, nor that it fits.
+    code = GRAMMAR_UNDECIDED if reading.fit is Fit.UNDECIDED else ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
+    return Constrained(None, code, violations=(breach,))
 
 
 def _read(text: str, demand: Demand, ledger: Ledger, *, repair: bool) -> tuple[Any, int]:
     try:
         return parse_json(text), 0
-    except ValueError as error:
+    except NotJson as error:
         if not repair:
-            raise Unreadable(_reason(error), 0, str(error)) from None
-    return find_json(text, ledger, kinds=demand.kinds)
+            raise Unreadable(_reason(error), error.at, str(error)) from None
+    return find_json(text, ledger, kinds=demand.kinds, words=demand.enums.words)
 
 
 def _validated(value: Any, bare_words: int, demand: Demand, ledger: Ledger, *, repair: bool) -> Constrained:
@@ -129,11 +132,11 @@ def _validated(value: Any, bare_words: int, demand: Demand, ledger: Ledger, *, r
             word = matched.bare[0]
             message = f"{word[:40]!r} stands without quotes and is none of the words that the schema names"
             raise Unreadable(Reason.BARE_WORD, word.at, message)
-    violations = checker.violations(matched.value)
+    violations = tuple([_named(violation, matched) for violation in checker.violations(matched.value)])
     if not violations:
         return Constrained(matched.value, repairs=ledger.repairs)
     breaches = tuple(_breach(violation, matched.value) for violation in violations)
-    return Constrained(matched.value, _code(violations, matched), ledger.repairs, breaches)
+    return Constrained(matched.value, code_of(violations), ledger.repairs, breaches)
 
 
 def _unwrapped(value: Any, demand: Demand, ledger: Ledger) -> Any:
@@ -150,11 +153,10 @@ def _unwrapped(value: Any, demand: Demand, ledger: Ledger) -> Any:
     return inner
 
 
-def _code(violations: tuple[Violation, ...], matched: Matched) -> ErrorCode:
-    if any(violation.message.startswith("value is not JSON") for violation in violations):
-        return ErrorCode.CONSTRAINT_JSON_INVALID
-    enums = [violation.path in matched.unrecognized or violation.keyword == "enum" for violation in violations]
-    return ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED if all(enums) else ErrorCode.CONSTRAINT_SCHEMA_INVALID
+def _named(violation: Violation, matched: Matched) -> Violation:
+    """The violation by its right name: a text that is none of the words which alternatives list breaks an enum."""
+    is_choice = violation.keyword in _ALTERNATIVES and violation.path in matched.unrecognized
+    return replace(violation, keyword=ENUM) if is_choice else violation
 
 
 def _unreadable(error: Unreadable, text: str, ledger: Ledger) -> Constrained:
@@ -165,7 +167,7 @@ def _unreadable(error: Unreadable, text: str, ledger: Ledger) -> Constrained:
     return Constrained(partial, ErrorCode.CONSTRAINT_JSON_INVALID, repairs, (breach,))
 
 
-def _reason(error: ValueError) -> Reason:
+def _reason(error: NotJson) -> Reason:
     """Why a text is no JSON as it stands."""
     said = str(error)
     if said.startswith("Detected duplicate key"):

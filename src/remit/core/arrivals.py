@@ -21,6 +21,8 @@ class Provenance(StrEnum):
     """Where the control arguments of a call were found to come from."""
 
     UNTRACED = "untraced"
+    # The gate of provenance found every control value bound, and nothing else to object to.
+    BOUND = "bound"
 
 
 class Happened(StrEnum):
@@ -72,13 +74,17 @@ class ModelAnswered(Record, tag=True):
 
 
 class ModelFailed(Record, tag=True):
-    """A model call ended without an answer. `was_cut` says that it may have cost up to what was reserved."""
+    """A model call ended without an answer. `was_cut` says that it may have cost up to what was reserved.
+
+    `retry_after_ms` is how long whoever serves the model asked to be left alone, 0 when nobody asked.
+    """
 
     command_id: str
     code: ErrorCode
     message: str = ""
     usage: TokenUsage = TokenUsage()
     was_cut: bool = False
+    retry_after_ms: int = 0
 
 
 class ToolReturned(Record, tag=True):

@@ -7,7 +7,7 @@ Rule 4: schemas come from strangers and values from models, so size, depth and w
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from math import isfinite
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from remit.core.canonical import DEPTH_MAX
-from remit.core.failure import RequestRejected
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.pattern_work import PATTERN_BACKTRACKS_MAX, PatternWeight, PatternWork, patterns_in
 from remit.core.record import JsonObject, Record
 from remit.core.schema_work import (
@@ -62,6 +62,12 @@ WEIGHTS_KEPT_MAX = 1_000
 VIOLATIONS_MAX = 10
 MESSAGE_CHARS_MAX = 200
 
+# Keywords of violations that have a code of their own; a text can break all but the last without any schema. The first is
+# that of an answer which reached the limit of its tokens.
+LENGTH, JSON, GRAMMAR, ENUM = "length", "json", "grammar", "enum"
+# The keyword of what is wrong with a value as a whole, and how the message begins when it is no JSON.
+_WHOLE, _NO_JSON = "value", "value is not JSON"
+
 
 class Schema(Record, forbid_unknown_fields=True):
     """The seven keywords that every engine understands; richer schemas stay plain JSON objects."""
@@ -100,6 +106,25 @@ class Violation(Record):
     message: str
 
 
+def code_of(violations: Sequence[Violation]) -> ErrorCode:
+    """The one code of a value that breaks its demand: an enum is named only where nothing else is wrong."""
+    assert violations, "a value that breaks nothing has no code"
+    keywords = {violation.keyword for violation in violations}
+    # Whatever else is wrong with an answer that was cut follows from that.
+    if LENGTH in keywords:
+        return ErrorCode.INFERENCE_MALFORMED_RESPONSE
+    if JSON in keywords or any(map(_is_no_json, violations)):
+        return ErrorCode.CONSTRAINT_JSON_INVALID
+    # What became of reading by a grammar may stand behind the word.
+    if any(keyword.partition("_")[0] == GRAMMAR for keyword in keywords):
+        return ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
+    return ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED if keywords == {ENUM} else ErrorCode.CONSTRAINT_SCHEMA_INVALID
+
+
+def _is_no_json(violation: Violation) -> bool:
+    return violation.keyword == _WHOLE and violation.message.startswith(_NO_JSON)
+
+
 class Checker:
     """A compiled schema. It may be kept and used from any thread."""
 
@@ -133,7 +158,7 @@ class Checker:
         Where a list would be too much work, one violation of the whole value says so.
         """
         if fault := _json_fault(value, DEPTH_MAX):
-            return (_whole(f"value is not JSON: {fault}"),)
+            return (_whole(f"{_NO_JSON}: {fault}"),)
         if self._is_slow(value):
             return (_whole(f"its texts are too long for the patterns: over pattern_work_max={PATTERN_WORK_MAX}"),)
         try:
@@ -144,7 +169,7 @@ class Checker:
                 return (_whole(f"value does not fit; saying where would take over visits_max={VISITS_MAX}"),)
             found = [_violation(error) for error in self._validator.iter_errors(value)]
         except ValueError as error:
-            return (_whole(f"value is not JSON: {error}"),)
+            return (_whole(f"{_NO_JSON}: {error}"),)
         return tuple(nsmallest(limit, found, key=_place))
 
     def _fits(self, value: Any) -> bool:
@@ -265,7 +290,7 @@ def _violation(error: "jsonschema_rs.ValidationError") -> Violation:
 
 
 def _whole(message: str) -> Violation:
-    return Violation("", "value", _shortened(message))
+    return Violation("", _WHOLE, _shortened(message))
 
 
 def _place(violation: Violation) -> tuple[str, str, str]:

@@ -114,13 +114,13 @@ class Answer:
         ended = FinishReason.TOOL if calls else FinishReason.STOP
         return ModelResult(text, self._speech.reasoning, calls, timed(usage, duration_ms), ended, self._info.name)
 
-    def reject(self, problem: str) -> NoReturn:
-        """Give the answer up as one that nobody can read."""
+    def reject(self, problem: str, said: str = "") -> NoReturn:
+        """Give the answer up as one that nobody can read; `said` is what there is of one that was cut."""
         message = f"the answer of model {self._info.name!r} cannot be read: {problem}"
         code = ErrorCode.INFERENCE_MALFORMED_RESPONSE
         # Half a usage says as little as none.
         is_counted = self._usage.prompt_tokens and self._usage.completion_tokens
-        raise EngineFault(code, message, usage=self._usage, was_cut=not is_counted)
+        raise EngineFault(code, message, usage=self._usage, was_cut=not is_counted, said=said)
 
     def _part(self, value: JsonObject, key: str) -> JsonObject:
         part = value.get(key)
@@ -189,7 +189,7 @@ class Answer:
         if not text and not self._calls:
             self.reject(f"{limit} was reached before anything was said; allow more")
         if self._request.schema is not None and not self._calls:
-            self.reject(f"{limit} was reached before its shape was complete; allow more")
+            self.reject(f"{limit} was reached before its shape was complete; allow more", text)
 
 
 def usage_of(figures: JsonObject, *, window: int) -> TokenUsage:

@@ -1,7 +1,7 @@
 """Specs of models behind the Messages API of Anthropic: `MODEL?url=https://gateway.example&price=3/15&window=200000`.
 
 Rule 1: the options are those of OpenAI-compatible models and are read by the same code; only the names differ, and there
-        is no strict mode.
+        is no strict mode, no grammar and no dialect of either.
 Rule 2: what is written back opens the same again: it always names the url, and never a key.
 Rule 3: the vendor's own models see more than is assumed of a model behind any other url.
 """
@@ -10,7 +10,15 @@ import re
 from urllib.parse import parse_qsl
 
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.inference.openai_spec import CONTEXT_WINDOW_DEFAULT, OPENAI, SCHEMAS, Endpoint, read_endpoint
+from remit.inference.openai_spec import (
+    CONTEXT_WINDOW_DEFAULT,
+    GRAMMARS,
+    OPENAI,
+    SCHEMAS,
+    THINKING,
+    Endpoint,
+    read_endpoint,
+)
 
 ANTHROPIC = "anthropic"
 # Where models of the vendor are served when no other url is named. The path of the API is added to it.
@@ -30,9 +38,10 @@ def read_place(rest: str, *, url_default: str) -> Endpoint:
         place = read_endpoint(rest, url_default=url_default or VENDOR_URL)
     except RequestRejected as error:
         raise RequestRejected(error.code, told_of(ANTHROPIC, error.message).replace("/v1", "")) from None
-    if place.names_strict:
-        message = f"engine {f'{ANTHROPIC}:{place.model}'!r:.120}: has no option {SCHEMAS!r}; its API has no strict mode"
-        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    foreign = {SCHEMAS: place.schemas, GRAMMARS: place.grammars, THINKING: place.thinking}
+    if named := [option for option, value in foreign.items() if value is not None]:
+        problem = f"has no option {named[0]!r}; its API takes schemas in one way and no grammars"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, f"engine {f'{ANTHROPIC}:{place.model}'!r:.120}: {problem}")
     is_named = "window" in dict(parse_qsl(rest.partition("?")[2], keep_blank_values=True))
     return place if is_named or place.host != VENDOR_HOST else place._replace(window=WINDOW_OF_VENDOR)
 

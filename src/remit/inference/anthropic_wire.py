@@ -7,7 +7,8 @@ Rule 2: the vendor takes no wishes about sampling any more, whatever their value
 Rule 3: instructions stand apart from the conversation, and results of tools in the words of the user, right behind the
         calls they answer.
 Rule 4: ids of calls are unique in what is sent, and made of letters that the API takes: a result finds its call by them.
-Rule 5: what a model thought is not sent back: without the signature of its server nobody believes it.
+Rule 5: where a schema is to be kept, no thinking is asked for, whatever the options say.
+Rule 6: what a model thought is not sent back: without the signature of its server nobody believes it.
 """
 
 import re
@@ -41,9 +42,9 @@ _MODES = {ToolChoiceMode.REQUIRED: "any", ToolChoiceMode.NONE: "none"}
 def body_of(model: str, request: ModelRequest, fit_schema: FitSchema) -> JsonObject:
     """The body of a call, without wishes about sampling."""
     body: JsonObject = {name: value for name, value in request.options.items() if name not in _WITHHELD}
-    if _is_between_calls(request) and _thinks_by_budget(body):
-        # It would be refused: a thought that led to calls has to be shown again before their results.
-        del body["thinking"]
+    # Between calls it would be refused: a thought that led to them has to be shown again before their results.
+    if request.schema is not None or (_is_between_calls(request) and _thinks_by_budget(body)):
+        body.pop("thinking", None)
     body["model"], body["stream"] = model, True
     body["max_tokens"] = request.max_tokens or OUTPUT_TOKENS_DEFAULT
     body["messages"] = wire_messages(request.messages)

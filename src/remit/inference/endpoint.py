@@ -20,7 +20,7 @@ from typing import TypeAlias
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.record import replace
 from remit.inference.breaker import FAILURES, Breaker, MonotonicClock, unavailable
-from remit.inference.engine import Engine, EngineFault, StreamHandler, StrictJudge, strict_judge
+from remit.inference.engine import Engine, EngineFault, StreamHandler, StrictJudge, strict_judge, wants_grammars
 from remit.inference.limits import Limits, url_in
 
 # A minute: whoever has to wait for longer is told so, and the run decides.
@@ -230,6 +230,11 @@ class LimitedEngine:
     def strict_judge(self) -> StrictJudge | None:
         """Who judges schemas for the provider behind it."""
         return strict_judge(self._engine)
+
+    @property
+    def wants_grammars(self) -> bool:
+        """Whether the server behind it is to be sent grammars in the place of schemas."""
+        return wants_grammars(self._engine)
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the engine, once its endpoint may be asked."""

@@ -68,10 +68,19 @@ def strict_judge(engine: Engine) -> StrictJudge | None:
     return judge if callable(judge) else None
 
 
+def wants_grammars(engine: Engine) -> bool:
+    """Whether the engine's server takes no schemas, but grammars that are made of them.
+
+    An engine says so with an attribute of the same name; one without it takes schemas.
+    """
+    return getattr(engine, "wants_grammars", False) is True
+
+
 class EngineFault(RemitError):
     """A model call failed. `usage` is what it cost all the same; `was_cut` says that nobody knows what it cost.
 
-    `retry_after_s` is how long the server asked to be left alone, 0 when it did not ask.
+    `retry_after_s` is how long the server asked to be left alone, 0 when it did not ask. `said` is the text of an answer
+    that had to keep a shape and reached the limit of its tokens before that was complete; whoever asks again can say so.
     """
 
     code: ErrorCode
@@ -84,6 +93,7 @@ class EngineFault(RemitError):
         usage: TokenUsage | None = None,
         was_cut: bool = False,
         retry_after_s: int = 0,
+        said: str = "",
     ) -> None:
         if code not in INFERENCE_CODES:
             allowed = ", ".join(sorted(INFERENCE_CODES))
@@ -92,3 +102,4 @@ class EngineFault(RemitError):
         self.usage = usage or TokenUsage()
         self.was_cut = was_cut
         self.retry_after_s = retry_after_s
+        self.said = said

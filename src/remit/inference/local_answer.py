@@ -86,7 +86,7 @@ class Answer:
                 f"the answer was cut after {usage.completion_tokens} tokens and does not keep the shape it was asked for; "
                 "allow more with max_tokens, or ask for less"
             )
-            raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, usage=usage)
+            raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, message, usage=usage, said=self._speech.text)
         return ModelResult(self._speech.text, self._speech.reasoning, (), usage, model=model)
 
     def _take(self, event: Any) -> None:

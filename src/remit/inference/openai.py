@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import SERVED_CALLS_AT_ONCE, TEMPLATE_TOKENS_MAX, ModelInfo, ModelRequest, ModelResult
+from remit.inference.dialects import ANY, VENDOR, Dialect, Grammars, Schemas, dialect_with
 from remit.inference.engine import Engine, StreamHandler, StrictJudge
 from remit.inference.openai_answer import Answer
 from remit.inference.openai_events import DONE, EventReader
@@ -24,7 +25,7 @@ from remit.inference.openai_faults import (
     fault_of_status,
 )
 from remit.inference.openai_schema import is_tellable, open_format, strict_format
-from remit.inference.openai_spec import OPENAI, VENDOR_HOST, Endpoint, read_endpoint
+from remit.inference.openai_spec import GRAMMARS, OPENAI, SCHEMAS, VENDOR_HOST, Endpoint, read_endpoint
 from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of
 from remit.inference.prices import price_of
 from remit.inference.serving import (
@@ -61,7 +62,7 @@ HEADERS_OF_VENDOR = HEADERS | {"openai-organization", "openai-project"}
 class OpenAIEngine:
     """Asks one model at one url. `spec` opens the same again; the key is never part of it."""
 
-    def __init__(self, endpoint: Endpoint, *, key: str) -> None:
+    def __init__(self, endpoint: Endpoint, *, key: str, known: Dialect | None = None) -> None:
         self._endpoint = endpoint
         self._info = ModelInfo(
             f"{OPENAI}:{endpoint.model}",
@@ -73,6 +74,7 @@ class OpenAIEngine:
         self._place = Place(endpoint.model, endpoint.url, sendable(key, KEY_VARIABLE))
         self._client = _client(endpoint, key or NO_KEY, (self._restrict, self._refuse))
         is_vendor = endpoint.host == VENDOR_HOST
+        self._dialect = dialect_with(known or (VENDOR if is_vendor else ANY), endpoint.grammars, endpoint.thinking)
         self._limit = LIMIT_OF_VENDOR if is_vendor else LIMIT
         self._speech_of = plain_speech if is_vendor else mixed_speech
         self._format_of = strict_format if endpoint.is_strict else open_format
@@ -94,6 +96,16 @@ class OpenAIEngine:
         """Who says which schemas the server takes in strict mode, where it demands that."""
         return is_tellable if self._endpoint.is_strict else None
 
+    @property
+    def takes_grammars(self) -> bool:
+        """Whether the server can hold a model to a grammar."""
+        return self._dialect.grammars is not Grammars.NONE
+
+    @property
+    def wants_grammars(self) -> bool:
+        """Whether the server is to be sent grammars in the place of schemas."""
+        return self._endpoint.schemas is Schemas.GRAMMAR
+
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
         answer = Answer(request, self._info, self._place, self._speech_of(request, self._place.blotted))
@@ -102,9 +114,10 @@ class OpenAIEngine:
     async def _listen(self, request: ModelRequest, answer: Answer, on_chunk: StreamHandler | None) -> None:
         reader, kind = EventReader(), ""
         completions = self._client.chat.completions.with_streaming_response
-        body = body_of(self._endpoint.model, request, limit=self._limit, format_of=self._format_of)
+        model, told = self._endpoint.model, self._format_of
+        body = body_of(model, request, limit=self._limit, format_of=told, dialect=self._dialect)
         # All is in the body: messages that are given as an argument are walked through by the package, one by one.
-        call = completions.create(model=self._endpoint.model, messages=[], stream=True, extra_body=body)
+        call = completions.create(model=model, messages=[], stream=True, extra_body=body)
         async with call as response, aclosing(response.http_response.aiter_raw()) as stream:
             kind = response.headers.get("content-type", "")
             async for data in stream:
@@ -130,12 +143,17 @@ class OpenAIEngine:
         await refuse_unanswered(response, self._place, fault_of_status)
 
 
-def open_openai(rest: str, settings: EngineSettings) -> Engine:
-    """The engine that the part of a spec behind `openai:` names."""
+def open_openai(rest: str, settings: EngineSettings, known: Dialect | None = None) -> Engine:
+    """The engine that the part of a spec behind `openai:` names. `known` is how its server is spoken to, if anybody knows."""
     endpoint = read_endpoint(rest, url_default=settings.openai_base_url)
     name, own_url = f"{OPENAI}:{endpoint.model}", "http://127.0.0.1:8080/v1"
     check_reach(name, endpoint, settings.openai_api_key, variable=KEY_VARIABLE, own_url=own_url)
-    return OpenAIEngine(endpoint, key=settings.openai_api_key)
+    engine = OpenAIEngine(endpoint, key=settings.openai_api_key, known=known)
+    if engine.wants_grammars and not engine.takes_grammars:
+        ways = ", ".join(f"{GRAMMARS}={way.value}" for way in Grammars if way is not Grammars.NONE)
+        problem = f"{SCHEMAS}={Schemas.GRAMMAR.value} needs a server that takes grammars; say how with one of {ways}"
+        raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, f"engine {name!r:.120}: {problem}")
+    return engine
 
 
 def _client(endpoint: Endpoint, key: str, looks: Looks) -> "AsyncOpenAI":

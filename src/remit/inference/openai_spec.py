@@ -7,13 +7,15 @@ Rule 4: one's own machine is free unless a price is named; elsewhere a price tha
 """
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from ipaddress import ip_address
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import Price
+from remit.inference.dialects import Grammars, Schemas, Thinking
 
 OPENAI = "openai"
 # Where models of the vendor are served when no other url is named.
@@ -39,17 +41,20 @@ FREE = Price(0, 0)
 PLAIN_HTTP = "plain_http"
 ALLOWED = "allowed"
 
-# The option that says that a server keeps to schemas in strict mode alone, as the vendor does, and the one value it takes.
+# The options that say what a server wants of schemas, where it looks for grammars, and what keeps it from thinking.
 SCHEMAS = "schemas"
-STRICT = "strict"
+GRAMMARS = "grammars"
+THINKING = "thinking"
 
-_OPTIONS = ("url", "price", "window", PLAIN_HTTP, SCHEMAS)
-
+_OPTIONS = ("url", "price", "window", PLAIN_HTTP, SCHEMAS, GRAMMARS, THINKING)
 
 # Digits as people write a price: an exponent could hide one that is rounded to nothing.
 _DOLLARS = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
 # A machine as every program reads it: a name, or an address. Letters outside ASCII have more than one reading.
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+
+
+T = TypeVar("T")
 
 
 class Endpoint(NamedTuple):
@@ -60,7 +65,9 @@ class Endpoint(NamedTuple):
     window: int = CONTEXT_WINDOW_DEFAULT
     named_price: Price | None = None
     allows_plain_http: bool = False
-    names_strict: bool = False
+    schemas: Schemas | None = None
+    grammars: Grammars | None = None
+    thinking: Thinking | None = None
 
     @property
     def host(self) -> str:
@@ -85,7 +92,7 @@ class Endpoint(NamedTuple):
     @property
     def is_strict(self) -> bool:
         """Whether the server holds a model to a schema in strict mode alone: the vendor's does, and any that is said to."""
-        return self.names_strict or self.host == VENDOR_HOST
+        return self.schemas is Schemas.STRICT or self.host == VENDOR_HOST
 
     @property
     def price(self) -> Price | None:
@@ -103,8 +110,8 @@ class Endpoint(NamedTuple):
             options.append(f"window={self.window}")
         if self.allows_plain_http:
             options.append(f"{PLAIN_HTTP}={ALLOWED}")
-        if self.names_strict:
-            options.append(f"{SCHEMAS}={STRICT}")
+        named = ((SCHEMAS, self.schemas), (GRAMMARS, self.grammars), (THINKING, self.thinking))
+        options += [f"{option}={value.value}" for option, value in named if value is not None]
         return f"{OPENAI}:{quote(self.model, safe=':/@')}?{'&'.join(options)}"
 
 
@@ -120,8 +127,10 @@ def read_endpoint(rest: str, *, url_default: str) -> Endpoint:
         _url(named, options.get("url") or url_default or VENDOR_URL),
         _window(named, options["window"]) if "window" in options else CONTEXT_WINDOW_DEFAULT,
         _price(named, options["price"]) if "price" in options else None,
-        PLAIN_HTTP in options and _is(named, PLAIN_HTTP, options[PLAIN_HTTP], ALLOWED),
-        SCHEMAS in options and _is(named, SCHEMAS, options[SCHEMAS], STRICT),
+        bool(_one_of(named, options, PLAIN_HTTP, {ALLOWED: ALLOWED})),
+        _one_of(named, options, SCHEMAS, {value.value: value for value in Schemas}),
+        _one_of(named, options, GRAMMARS, {value.value: value for value in Grammars}),
+        _one_of(named, options, THINKING, {value.value: value for value in Thinking}),
     )
 
 
@@ -196,10 +205,15 @@ def _window(model: str, text: str) -> int:
     return int(text)
 
 
-def _is(model: str, option: str, text: str, value: str) -> bool:
-    if text != value:
-        _reject(model, f"{option}={text!r:.40} is not known; write {option}={value}, or leave it out")
-    return True
+def _one_of(model: str, options: Mapping[str, str], option: str, values: Mapping[str, T]) -> T | None:
+    """What an option says that takes one of some words; None where it is left out."""
+    if option not in options:
+        return None
+    text = options[option]
+    if text not in values:
+        known = f"{option}=" + f" or {option}=".join(values)
+        _reject(model, f"{option}={text!r:.40} is not known; write {known}, or leave it out")
+    return values[text]
 
 
 def _reject(model: str, problem: str) -> NoReturn:

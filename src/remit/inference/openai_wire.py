@@ -4,7 +4,8 @@ Rule 1: options reach the server, and what the request itself says is laid over 
         for, nor what was reserved for it.
 Rule 2: what a request leaves to the engine is left to the server: it is not sent.
 Rule 3: a tool is sent as its name, description and parameters; what it may do is nobody's business but ours.
-Rule 4: what a model thought is not sent back: some servers refuse it, and none needs it.
+Rule 4: a grammar and a wish not to think are sent in the dialect of the server.
+Rule 5: what a model thought is not sent back: some servers refuse it, and none needs it.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from remit.core.inference import ModelRequest
 from remit.core.messages import Message, Role
 from remit.core.record import JsonObject
 from remit.core.tools import ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.inference.dialects import ANY, Dialect, grammar_fields, hush
 from remit.inference.openai_schema import open_format
 
 # What the vendor's newer models call the limit, and what every other server knows.
@@ -26,7 +28,12 @@ _MULTIPLES = frozenset({"n", "best_of"})
 
 
 def body_of(
-    model: str, request: ModelRequest, *, limit: str, format_of: Callable[[JsonObject], JsonObject] = open_format
+    model: str,
+    request: ModelRequest,
+    *,
+    limit: str,
+    format_of: Callable[[JsonObject], JsonObject] = open_format,
+    dialect: Dialect = ANY,
 ) -> JsonObject:
     """The body of a call. `limit` is what the server calls max_tokens, unless an option calls it by its other name.
 
@@ -41,11 +48,15 @@ def body_of(
         body["tools"] = [wire_tool(tool) for tool in request.tools]
         if request.tool_choice.mode is not ToolChoiceMode.AUTO:
             body["tool_choice"] = _wire_choice(request.tool_choice)
-    if request.grammar:
-        # A grammar is narrower than a schema, and servers that know grammars take one of both alone.
-        body["grammar"] = request.grammar
+    # A grammar is narrower than a schema, and servers that know grammars take one of both alone.
+    if grammar := grammar_fields(request.grammar, dialect):
+        body |= grammar
+        hush(body, dialect.thinking_by_grammar)
     elif request.schema is not None:
         body["response_format"] = {"type": "json_schema", "json_schema": format_of(request.schema)}
+        hush(body, dialect.thinking)
+    elif request.grammar:
+        hush(body, dialect.thinking)
     if request.max_tokens > 0:
         body[LIMIT_OF_VENDOR if LIMIT_OF_VENDOR in request.options else limit] = request.max_tokens
     if request.temperature is not None:

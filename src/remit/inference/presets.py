@@ -1,7 +1,7 @@
 """Servers of one's own that speak like OpenAI, by their names: `ollama:MODEL` and `vllm:MODEL`.
 
 Rule 1: a preset is an engine for OpenAI-compatible servers with the url at which its server listens unless it is told
-        otherwise; every option of theirs may follow.
+        otherwise, and in its dialect; every option of theirs may follow.
 Rule 2: one's own machine gets no key: the one at hand is another server's.
 """
 
@@ -13,7 +13,8 @@ from remit.core.failure import RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.record import replace
 from remit.inference.anthropic_spec import told_of
-from remit.inference.engine import Engine, StreamHandler, StrictJudge, strict_judge
+from remit.inference.dialects import NAMED
+from remit.inference.engine import Engine, StreamHandler, StrictJudge, strict_judge, wants_grammars
 from remit.inference.openai import open_openai
 from remit.inference.openai_spec import OPENAI, Endpoint, read_endpoint
 from remit.inference.specs import EngineSettings
@@ -42,6 +43,11 @@ class PresetEngine:
         """Who judges schemas for the provider behind it."""
         return strict_judge(self._engine)
 
+    @property
+    def wants_grammars(self) -> bool:
+        """Whether the server behind it is to be sent grammars in the place of schemas."""
+        return wants_grammars(self._engine)
+
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, signed with the name of the preset."""
         return replace(await self._engine.infer(request, on_chunk), model=self._info.name)
@@ -54,6 +60,6 @@ def open_preset(kind: str, rest: str, settings: EngineSettings) -> Engine:
         endpoint = read_endpoint(rest, url_default=URLS[kind])
         if endpoint.is_loopback:
             settings = with_changes(settings, openai_api_key="")
-        return PresetEngine(kind, endpoint, open_openai(rest, settings))
+        return PresetEngine(kind, endpoint, open_openai(rest, settings, NAMED[kind]))
     except RequestRejected as error:
         raise RequestRejected(error.code, told_of(kind, error.message)) from None

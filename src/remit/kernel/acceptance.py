@@ -29,10 +29,19 @@ _STRUCTURAL = frozenset(
         ErrorCode.CONSTRAINT_JSON_INVALID,
         ErrorCode.CONSTRAINT_SCHEMA_INVALID,
         ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED,
+        ErrorCode.CONSTRAINT_GRAMMAR_REJECTED,
     }
 )
-# What a broken keyword of a schema is called, where it has a name of its own.
-_CODE_OF = MappingProxyType({"json": ErrorCode.CONSTRAINT_JSON_INVALID, "enum": ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED})
+# What a broken keyword of a schema is called, where it has a name of its own. Beside those of schemas there are two: a
+# grammar that was not followed, and an answer that reached the limit of its tokens before its shape was complete.
+_CODE_OF = MappingProxyType(
+    {
+        "json": ErrorCode.CONSTRAINT_JSON_INVALID,
+        "enum": ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED,
+        "grammar": ErrorCode.CONSTRAINT_GRAMMAR_REJECTED,
+        "length": ErrorCode.INFERENCE_MALFORMED_RESPONSE,
+    }
+)
 
 
 class Problem(NamedTuple):

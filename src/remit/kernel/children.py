@@ -5,7 +5,7 @@ Rule 2: a child's run id follows from the command that starts it, so starting it
 Rule 3: a child that a model asked for is one level deeper; one that the graph declares is not.
 Rule 4: a declared child whose node names no lease gets an equal share of what is left, and the parent keeps enough steps
         to come to its own end.
-Rule 5: a child that failed fails its node as it did itself; only being cut off becomes a failure, since it was its own
+Rule 5: a child that failed fails its node as it did itself; only being cut off becomes a failure, where it was its own
         time that was up, or its own run that was cancelled.
 """
 
@@ -18,7 +18,7 @@ from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import Node, NodeKind
 from remit.core.record import Text
-from remit.kernel.clock import deadline_at_ms
+from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
 from remit.kernel.doubt import LOST
 from remit.kernel.endings import head_for
 from remit.kernel.graph import CompiledGraph
@@ -48,7 +48,9 @@ def child_trace(state: RunState, arrival: ChildEnded | ChildLost) -> ChildTrace:
 
 
 def fail_as(tally: Tally, child: ChildTrace) -> str:
-    """Fail the node as its child failed."""
+    """Fail the node as its child failed. One that ran until the run's own deadline ran out of the run's own time."""
+    if child.ending == Ending.TIMEOUT and is_past_deadline(tally):
+        return stop_for_time(tally)
     ending, error = _CUT_OFF.get(child.ending) or (Ending(child.ending), child.error)
     words = child.message or f"it ended as {child.ending}"
     return head_for(tally, ending, error, f"child {tally.state.run_id}.{child.command_id}: {words}")

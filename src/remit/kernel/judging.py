@@ -8,10 +8,12 @@ Rule 3: what a judge says is no message: the model hears the objection with all 
 from remit.core.arrivals import ChildEnded, ChildLost
 from remit.core.budget import COUNTERS, Charges, Dimension
 from remit.core.commands import StartChild
+from remit.core.failure import Ending
 from remit.core.goal import JUDGE_MARK, Goal
 from remit.core.graph import Node
 from remit.core.rulings import ValidatorHeard
 from remit.kernel.children import child_charges, start_child
+from remit.kernel.endings import head_for
 from remit.kernel.spend import exhausted, lacking
 from remit.kernel.tally import Tally
 from remit.kernel.words import unjudged
@@ -43,6 +45,13 @@ def _share(tally: Tally, judges: int) -> Charges:
     among = judges + _SHARES_KEPT
     shares = ((int(d), (tally.left[d] - kept.get(d, 0)) // among) for d in COUNTERS)
     return tuple((dimension, amount) for dimension, amount in shares if amount > 0)
+
+
+def unpaid(arrival: ChildEnded, tally: Tally) -> str | None:
+    """The outcome of a node whose judge ran out of budget: that is no verdict on the answer."""
+    if arrival.ending is not Ending.BUDGET_EXHAUSTED:
+        return None
+    return head_for(tally, Ending.BUDGET_EXHAUSTED, arrival.error, f"a judge was not paid: {arrival.message}")
 
 
 def on_verdict(tally: Tally, command: StartChild, arrival: ChildEnded | ChildLost) -> None:

@@ -33,8 +33,7 @@ def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
     if state.ending is not None:
         return Barrier(state.ending.value, heard=heard)
     for decision in turn.decisions:
-        kind = type(decision)
-        if kind in _WEIGHTY and (kind is not CallTool or decision.mutating):  # type: ignore[union-attr]  # a CallTool
+        if type(decision) in _WEIGHTY and (type(decision) is not CallTool or decision.mutating):
             break
     else:
         if not heard and type(turn.arrival) not in _HEAVY:

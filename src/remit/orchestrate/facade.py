@@ -52,7 +52,7 @@ from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
-from remit.orchestrate.patterns.choosing import check_child_runs, graph_for
+from remit.orchestrate.patterns.choosing import check_room, graph_for
 from remit.orchestrate.planning import plan_for
 from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks, Snapshots
 from remit.orchestrate.post import Post
@@ -65,6 +65,7 @@ from remit.rerank.router import check_routing
 
 if TYPE_CHECKING:
     from remit.orchestrate.constraining import Constrainer
+    from remit.orchestrate.guarding import Guard
 
 # How often a watcher looks for turns that another process may have written.
 WATCH_POLL_MS = 50
@@ -337,7 +338,7 @@ class System:
         if entered.mode is Mode.PLAN and terms.graph is None:
             plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
         graph = terms.graph or graph_for(entered, kit, terms, plan)
-        check_child_runs(graph, terms)
+        check_room(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
         session = None
@@ -403,3 +404,11 @@ def constrainer(
     from remit.orchestrate.constraining import Constrainer
 
     return Constrainer(schema, grammar, repair=repair, strict=strict)
+
+
+def guard() -> "Guard":
+    """The authority layer alone, for runs that somebody else drives."""
+    # Only those who guard other people's agents pay for the gate.
+    from remit.orchestrate.guarding import Guard
+
+    return Guard()

@@ -56,6 +56,8 @@ FIGURE_MAX = 2**40 - 1
 CALLS_MAX = 128
 # Enough for a model to correct itself, little enough to stand in a turn.
 PROBLEMS_MAX = 10
+# Ten minutes: whoever wants to be left alone for longer has told a run that it should come another day.
+RETRY_AFTER_MS_MAX = 600_000
 
 # A whole, in millionths.
 _PPM = 1_000_000
@@ -158,7 +160,7 @@ class Facts:
         # An answer with calls mostly has no words, and then there is nothing to mend.
         if result.content or result.reasoning:
             said, thought = clean(result.content or ""), clean(result.reasoning or "")
-            fitting, violations, repairs = self._mended(state, said, proposed)
+            fitting, violations, repairs = self._mended(state, said, report)
             bound += max(size_bytes(said), size_bytes(fitting)) + size_bytes(thought)
             text, reasoning = stored(fitting, kept), stored(thought, kept)
             if repairs:
@@ -183,11 +185,15 @@ class Facts:
             "" if not model or model == state.manifest.models[0].name else name(model),  # type: ignore[union-attr]
         )
 
-    def _mended(self, state: RunState, said: str, proposed: tuple[ToolCall, ...]) -> Mended:
+    def _mended(self, state: RunState, said: str, report: reports.ModelSaid) -> Mended:
         """What the model said, held to its shape: beside calls as it stands, and an answer with what could be mended."""
         if not said:
             return Mended("")
-        return self._beside_calls(state, said) if proposed else self._held_to_shape(state, said)
+        if not report.violations:
+            return self._beside_calls(state, said) if report.result.tool_calls else self._held_to_shape(state, said)
+        # What its reader found wrong stands as it is, too, and before what the schema finds: it says why.
+        found = [replace(each, message=note(each.message)) for each in report.violations[:PROBLEMS_MAX]]
+        return Mended(said, (*found, *self._beside_calls(state, said).violations))
 
     def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
         """A call with its facts, and the bound on the tokens of its words."""
@@ -358,7 +364,9 @@ def _spoken(state: RunState, arrival: Arrival, kept: Kept) -> Arrival:
 
 
 def _model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> Arrival:
-    return replace(arrival, message=note(arrival.message), usage=_figures(arrival.usage))
+    retry_after_ms = min(_figure(arrival.retry_after_ms), RETRY_AFTER_MS_MAX)
+    usage = _figures(arrival.usage)
+    return replace(arrival, message=note(arrival.message), usage=usage, retry_after_ms=retry_after_ms)
 
 
 def _code_returned(state: RunState, arrival: arrivals.CodeReturned, kept: Kept) -> Arrival:

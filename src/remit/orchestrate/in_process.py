@@ -12,7 +12,7 @@ Rule 6: a command that is under way is not begun a second time, however often it
 
 import asyncio
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -67,15 +67,13 @@ class InProcessDispatch:
     def __init__(self, executors: Mapping[type[Command], Executor], clock: Clock) -> None:
         self._executors = executors
         self._clock = clock
-        self._work: dict[str, _Work] = {}
+        self._work: defaultdict[str, _Work] = defaultdict(_Work)
         # Cancels on their way to children and forks in the making, with the run that sends each. Nobody else keeps them.
         self._errands: dict[asyncio.Task[None], str] = {}
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
-        work = self._work.get(live.run_id)
-        if work is None:
-            work = self._work[live.run_id] = _Work()
+        work = self._work[live.run_id]
         # Whoever drives the run and waits already will not look into the outbox.
         is_waited_for = work.direct or work.waiter is not None
         if type(command) in PERFORMED:
@@ -99,9 +97,7 @@ class InProcessDispatch:
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
-        work = self._work.get(live.run_id)
-        if work is None:
-            work = self._work[live.run_id] = _Work()
+        work = self._work[live.run_id]
         if work.alarm is None:
             self._arm(work, live)
         if work.reports:

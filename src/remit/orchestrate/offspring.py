@@ -86,11 +86,11 @@ def beneath(request: SystemRequest, messages: tuple[Message, ...]) -> SystemRequ
     )
 
 
-def replica_request(parent: SystemRequest, evidence: str) -> SystemRequest:
-    """The parent's own request, asked once more, with the evidence that the parent found for it."""
+def replica_request(parent: SystemRequest, evidence: str, heard: tuple[Message, ...] = ()) -> SystemRequest:
+    """The parent's own request, asked once more, with the evidence that was found for it and what people said since."""
     *earlier, last = parent.messages
     shown = (system_message(evidence),) if evidence else ()
-    messages = (*earlier, *shown, last)
+    messages = (*earlier, *shown, last, *heard)
     asked = beneath(parent, messages)
     hints = parent.hints
     if hints.temperature is None:

@@ -15,17 +15,22 @@ from remit.core.commands import CallTool, Command
 from remit.core.failure import Ending, ErrorCode
 from remit.core.inference import ModelResult
 from remit.core.record import JsonObject, Record
+from remit.core.schema import Violation
 from remit.core.signals import Signal, UserSignal
 from remit.core.tools import ToolCall, ToolResult
 from remit.core.usage import TokenUsage
 
 
 class ModelSaid(Record):
-    """A model call returned. `offered` are the tools that a router had shortlisted for it."""
+    """A model call returned. `offered` are the tools that a router had shortlisted for it.
+
+    `violations` are what its reader found wrong with a text that no schema speaks of, such as a grammar it breaks.
+    """
 
     command_id: str
     result: ModelResult
     offered: tuple[str, ...] = ()
+    violations: tuple[Violation, ...] = ()
 
 
 class ToolSaid(Record):

@@ -4,10 +4,13 @@ Rule 1: an engine with tools of its own gets them; a router shortlists only wher
 Rule 2: an engine that calls by grammar never gets tools. While the user's words ask for a tool that was not called yet, it
         is told how to call and held to the grammar of that call; otherwise it answers in words.
 Rule 3: what a node asks for comes before what the request asks for.
-Rule 4: no grammar reaches an engine unchecked, and no answer that had to follow one leaves here unchecked.
+Rule 4: no grammar reaches an engine unchecked, and no answer that had to follow one leaves here unchecked. What breaks it
+        is told to the model where its answer is checked next; where nobody checks it, the call has failed.
 Rule 5: the same history and manifest give the same request.
 Rule 6: a provider that demands strict mode gets the schema as it wants it, and its answer is brought back. Where strict
         mode cannot say what a schema says, the schema is sent as it is; the answer is validated in either case.
+Rule 7: a server that takes grammars alone gets one that is made of the schema, unless tools are on offer, which it would
+        forbid; the answer is validated in either case.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,6 +25,7 @@ from remit.constraint.calls import (
     with_answer_demanded,
     with_results_told,
 )
+from remit.constraint.gbnf_schema import schema_grammar
 from remit.constraint.lark import in_lark
 from remit.constraint.matching import Fit, read_with
 from remit.constraint.notation import GRAMMAR_UNCHECKABLE, check_grammar
@@ -29,13 +33,14 @@ from remit.constraint.shapes import grammar_of_calls, grammar_of_calls_or_words,
 from remit.constraint.strict_mode import StrictMode
 from remit.core.codec import read_json, to_json
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.graph import Ask, Graph, Sees
+from remit.core.graph import Ask, Graph, NodeKind, NodeOutcome, Sees
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import Record, replace
+from remit.core.schema import Violation
 from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
-from remit.inference.engine import Engine, strict_judge
+from remit.inference.engine import Engine, EngineFault, strict_judge, wants_grammars
 from remit.inference.text_calls import written_in
 from remit.kernel.state import RunState, pinned
 from remit.rerank.router import Router
@@ -52,6 +57,14 @@ WORDS_TOKENS_MAX = 512
 TOLD_TOKENS_MAX = 128
 
 
+# What is told of a schema that a grammar does not keep to in full.
+WIDENINGS_TOLD_MAX = 10
+
+# The keywords of violations that are none of a schema's.
+BROKEN_GRAMMAR = "grammar"
+RAN_OUT = "length"
+
+
 class Hearing(StrEnum):
     """What may be streamed of an answer: all of it, nothing, or all unless it turns out to be a call."""
 
@@ -64,7 +77,8 @@ class Shaped(Record):
     """A request as its engine gets it, and how its answer is to be read.
 
     `calls` are the tools whose call the text may be; `offered` are those that a router chose; `grammar` is the caller's,
-    in the notation in which it is sent; `strict` is how the schema was changed.
+    in the notation in which it is sent; `strict` is how the schema was changed; `loosened` says where a grammar that was
+    made of the schema does not keep to it.
     """
 
     request: ModelRequest
@@ -73,6 +87,7 @@ class Shaped(Record):
     hearing: Hearing = Hearing.ALL
     grammar: str = ""
     strict: StrictMode | None = None
+    loosened: str = ""
 
     @property
     def is_plain(self) -> bool:
@@ -85,6 +100,14 @@ class Unfit(NamedTuple):
 
     code: ErrorCode
     problem: str
+
+
+class Breach(NamedTuple):
+    """An answer that breaks the shape it had to have, and where; told so, its model may mend it."""
+
+    result: ModelResult
+    violation: Violation
+    code: ErrorCode
 
 
 class Circumstances(NamedTuple):
@@ -196,6 +219,22 @@ def strictly(shape: Shaped, engine: Engine) -> Shaped:
     return replace(shape, request=replace(shape.request, schema=strict.schema), strict=strict)
 
 
+def grammatically(shape: Shaped, engine: Engine) -> Shaped:
+    """The same, with a grammar made of its schema where the engine's server takes no schemas. It may take long."""
+    request = shape.request
+    if request.schema is None or request.grammar or not wants_grammars(engine):
+        return shape
+    if request.tools:
+        why = "tools are on offer, which a grammar would forbid"
+        return replace(shape, request=replace(request, schema=None), loosened=why)
+    try:
+        made = schema_grammar(request.schema)
+    except RequestRejected as refused:
+        return replace(shape, request=replace(request, schema=None), loosened=f"{refused.code}: {refused.message}")
+    widened = [f"{each.keyword} at {each.path or '/'}" for each in made.widened[:WIDENINGS_TOLD_MAX]]
+    return replace(shape, request=replace(request, grammar=made.text), loosened=", ".join(widened))
+
+
 def _narrowed(request: ModelRequest, given: Circumstances) -> Shaped:
     """For an engine with tools of its own: all of them, or the best of too many and those that were called already."""
     if given.router is None or len(request.tools) <= TOOLS_OFFERED_MAX:
@@ -268,7 +307,7 @@ def _hinted(messages: tuple[Message, ...], hint: str) -> tuple[Message, ...]:
     return (system_message(hint), *EXAMPLES, *messages)
 
 
-def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | Unfit:
+def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | Breach | Unfit:
     """The answer as it counts: its text made a call where it is one, or what is wrong with it."""
     if result.tool_calls or not result.content:
         return result
@@ -280,10 +319,32 @@ def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult
         reading = read_with(shape.grammar, result.content)
         if reading.fit is not Fit.FITS:
             ended = _was_cut(shape, result) if reading.fit is Fit.CUT else ""
-            return Unfit(
-                ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, f"the answer breaks its grammar: {reading.problem}{ended}"
-            )
+            problem = f"the answer breaks its grammar: {reading.problem}{ended}"
+            return Breach(result, Violation("", BROKEN_GRAMMAR, problem), ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
     return result
+
+
+def read_cut(shape: Shaped, fault: EngineFault, model: str) -> Breach | None:
+    """What there is of an answer that was cut before its shape was complete; None where there is nothing to mend."""
+    if not fault.said or shape.calls:
+        return None
+    limit = f" of {shape.request.max_tokens} tokens" if shape.request.max_tokens else ""
+    problem = f"the answer reached its limit{limit} and was cut before it was complete; answer again, and shorter"
+    result = ModelResult(fault.said, usage=fault.usage, model=model)
+    return Breach(result, Violation("", RAN_OUT, problem), fault.code)
+
+
+def is_checked(state: RunState) -> bool:
+    """Whether an answer of the present node is checked next, wherever it leads."""
+    graph = state.graph
+    if graph is None:
+        return False
+    choice = graph.choices[state.node].get(NodeOutcome.ANSWERED)
+    if choice is None:
+        ways = [graph.sure[state.node][NodeOutcome.ANSWERED]]
+    else:
+        ways = [choice.otherwise, *(target for _, _, target in choice.tried)]
+    return all(graph.nodes[way].kind is NodeKind.VALIDATE for way in ways)
 
 
 def _as_call(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult | Unfit:

@@ -86,6 +86,7 @@ def take_references(bare: str, strings: dict[str, tuple[int, int]]) -> str:
 
 
 def tokens_of(bare: str) -> tuple[Token, ...]:
+    """The words of a text without the signs around them, in order."""
     tokens: list[Token] = []
     last = 0
     for found in _TOKEN.finditer(bare):
@@ -153,6 +154,7 @@ def _close(run: list[Token], bare: str, strings: dict[str, tuple[int, int]], nam
 
 
 def numbers_of(bare: str, tokens: tuple[Token, ...], moments: Moments) -> dict[str, tuple[NumberSaid, ...]]:
+    """The numbers of a text by their size; those of dates and times are none."""
     found: dict[str, list[NumberSaid]] = {}
     taken = _places(bare, moments)
     for match in _NUMBER.finditer(bare):

@@ -168,9 +168,9 @@ def _is_choice(leaf: Leaf) -> bool:
 
 def _choice_said(value: str, evidence: Evidence) -> tuple[int, int] | None:
     """The schema's own choices are trusted spellings, so their words are matched in any case and form."""
-    stems = {stem(word) for word in name_words(value)}
-    if stems & FUNCTION_WORDS:
+    if FUNCTION_WORDS.intersection(name_words(value)):
         return None
+    stems = {stem(word) for word in name_words(value)}
     return _first_place(stems, evidence) if stems and stems <= evidence.words.stems else None
 
 

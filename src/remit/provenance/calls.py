@@ -141,7 +141,13 @@ def lookup_of(
     targets: tuple[str, ...] = (),
 ) -> Call:
     """The call with what its arguments rest on, which decides what its result may select."""
-    unbound = [one for one in arguments if one.code is not None and not _is_made_of_words(one, evidence)]
+    words = evidence.words
+    unbound = [
+        one
+        for one in arguments
+        if (one.code is not None and not _is_made_of_words(one, evidence))
+        or (one.bound_by == "words" and isinstance(one.value, str) and words.is_only_ordered(one.value))
+    ]
     given = tuple(one.path for one in arguments if one.bound_by != "default")
     by_words = {one.path.partition("[")[0] for one in arguments if one.bound_by == "words"}
     chosen = not unbound
@@ -157,7 +163,7 @@ def lookup_of(
         ranged=all(isinstance(one.value, int) and not isinstance(one.value, bool) for one in unbound),
         located=bool(declaration.locator_args) and set(declaration.locator_args) <= by_words,
         asked=_is_asked(declaration, evidence, chosen and bool(by_words)),
-        names=tuple(value for value in said if evidence.words.is_name(value, hints)),
+        names=tuple(value for value in said if words.is_name(value, hints)),
     )
 
 
@@ -169,6 +175,8 @@ def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
         return False
     parts = argument.value.lower().split()
     known = evidence.words.lower
+    if evidence.words.is_only_ordered(argument.value):
+        return False
     return all(part in known for part in parts) and not all(part in FUNCTION_WORDS for part in parts)
 
 

@@ -77,14 +77,37 @@ def plan_of(words: Words, tools: Mapping[str, Declaration]) -> Plan:
     actions = {name: action_stems(declaration) for name, declaration in tools.items()}
     known = frozenset(action for stems in actions.values() for action in stems)
     wide = {name: _all_stems(declaration) for name, declaration in tools.items() if declaration.effect.is_mutating}
+    objects = {name: _objects(name, actions[name]) for name in wide}
     orders = _orders(words, known)
     sentences = _Sentences(words.tokens[:PLANNED_WORDS_MAX], [place for place, _, _ in orders])
     asked = {}
     for name, stems in wide.items():
-        own = tuple(place for place, found, _ in orders if found in actions[name])
+        own = tuple(
+            place
+            for place, found, _ in orders
+            if found in actions[name] and _is_meant(name, found, sentences.stems_after(place), actions, objects)
+        )
         loose = tuple(place for place, found, leads in orders if leads and found not in known and _begins(found, stems))
         asked[name] = _count(own + loose, sentences)
     return Plan(asked)
+
+
+def _objects(name: str, actions: frozenset[str]) -> frozenset[str]:
+    """The things in a tool's name: its words without its verbs."""
+    return frozenset(stem(word) for word in name_words(name)[1:] if word not in FUNCTION_WORDS) - actions
+
+
+def _is_meant(
+    name: str,
+    action: str,
+    said: frozenset[str],
+    actions: Mapping[str, frozenset[str]],
+    objects: Mapping[str, frozenset[str]],
+) -> bool:
+    """Of the tools that share a verb, those are meant whose thing is said with it; when no thing is said, all."""
+    if objects[name] & said or not objects[name]:
+        return True
+    return not any(objects[other] & said for other in objects if other != name and action in actions[other])
 
 
 def _begins(found: str, stems: frozenset[str]) -> bool:
@@ -164,6 +187,14 @@ class _Sentences:
         self.firsts = [place for place, token in enumerate(tokens) if token.opens]
         self.verbs = [place for place in orders if tokens[place].opens or self.lowered[place - 1] in LEADS]
         self.amounts = [place for place, word in enumerate(self.lowered) if _says_how_often(word)]
+
+    def stems_after(self, place: int) -> frozenset[str]:
+        """The stems of the words from an order to the next one or to the end of its sentence."""
+        ahead = bisect_right(self.firsts, place)
+        last = self.firsts[ahead] if ahead < len(self.firsts) else len(self.tokens)
+        other = bisect_right(self.verbs, place)
+        last = min(last, self.verbs[other]) if other < len(self.verbs) else last
+        return frozenset(stem(word) for word in self.lowered[place + 1 : last])
 
     def governs(self, places: tuple[int, ...], at: int) -> bool:
         """Whether a word belongs to one of these orders: the nearest order before it, or it opens their sentence."""

@@ -16,6 +16,7 @@ from typing import Any
 from remit.core.record import Record, replace
 from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import (
+    EMAIL,
     INFERRED,
     LABEL,
     MOMENTS,
@@ -25,6 +26,7 @@ from remit.provenance.kinds import (
     day_of,
     is_identity,
     number_of,
+    shape_of,
 )
 from remit.provenance.labels import Group, Observation, Origin
 from remit.provenance.vocabulary import (
@@ -71,6 +73,7 @@ class Order(Record):
     around: tuple[str, ...] = ()
     is_narrowed: bool = False
     count: int = 1
+    reach: tuple[int, int] = (0, 0)
 
 
 def picks_of(observation: Observation, group: Group, words: Words, orders: tuple[Order, ...]) -> dict[int, Pick]:
@@ -80,11 +83,11 @@ def picks_of(observation: Observation, group: Group, words: Words, orders: tuple
     picks: dict[int, Pick] = dict(_named(group, words)) if observation.ranged or observation.chosen else {}
     if observation.chosen:
         for order in orders:
-            if (order.is_narrowed and not observation.arguments) or not _is_about(order, group, observation):
+            if not _is_about(order, group, observation) or not _is_as_narrow(words, order, observation):
                 continue
             for place in _ends_of(group, order):
                 picks.setdefault(place, Pick("superlative", (order.word,)))
-        if len(group.records) == 1:
+        if len(group.records) == 1 and _bears_addresses(group, observation):
             picks.setdefault(0, Pick("only"))
     return picks
 
@@ -118,6 +121,8 @@ def _is_named(value: Any, kind: str, words: Words) -> bool:
     text = str(value)
     if text.isdecimal():
         return words.identifier_said(text, (stem(kind.partition(":")[2]),)) is not None
+    if kind == LABEL and EMAIL.fullmatch(text):
+        return False  # An address names whom it belongs to, not what somebody labelled with it.
     # A plain word is too common to name a record: anybody can call a file "summary".
     return text in words.names or words.run_of(text) is not None
 
@@ -146,6 +151,7 @@ def orders_in(words: Words) -> tuple[Order, ...]:
                     nearby=tuple(stem(near) for near in (tail, *lowered[place + 1 : place + 4])),
                     around=tuple(stem(near) for near in around),
                     is_narrowed=words.is_narrowed(place),
+                    reach=words.reach_of(place),
                     count=COUNTS.get(before) or (int(before) if before.isdecimal() and len(before) < 3 else 1),
                 )
             )
@@ -162,6 +168,19 @@ def _order(word: str, after: str) -> Order | None:
     if word in LEAST or word in GREATEST:
         return Order(word, is_date=False, is_greatest=word in GREATEST)
     return None
+
+
+def _is_as_narrow(words: Words, order: Order, observation: Observation) -> bool:
+    """Whether a lookup was narrowed by what narrows the superlative, if anything does."""
+    return not order.is_narrowed or any(words.stands_within(name, order.reach) for name in observation.names)
+
+
+def _bears_addresses(group: Group, observation: Observation) -> bool:
+    """A record that was looked up by an address must bear it as an identity, where it has any: a label proves nothing."""
+    wanted = {name for name in observation.names if EMAIL.fullmatch(name)}
+    fields = [field for field, kind in group.kinds.items() if shape_of(kind) is EMAIL]
+    borne = {value for field in fields for value in _each(group.records[0].get(field))}
+    return not wanted or not fields or wanted <= borne
 
 
 def _is_about(order: Order, group: Group, observation: Observation) -> bool:
@@ -225,7 +244,10 @@ def is_covered(
     wanted = _noun_stems(origin, observation)
     for place in places:
         word = words.tokens[place].text.lower()
-        if (word in PAIRS and len(group.records) != 2) or (words.is_narrowed(place) and not observation.arguments):
+        if word in PAIRS and len(group.records) != 2:
+            continue
+        reach = words.reach_of(place)
+        if words.is_narrowed(place) and not any(words.stands_within(name, reach) for name in observation.names):
             continue
         if word in ("everyone", "everybody") and lists_people:
             return True
@@ -259,11 +281,12 @@ def is_related(
         return True
     if declaration is None or not declaration.directory or declaration.author:
         return False
-    if pick.reason == "named":
-        return True
     if pick.reason == "only" and not observation.arguments:
         return bool(SELF & words.lower)
-    return pick.reason == "only" and _answers_to(origin, observation)
+    names = pick.words if pick.reason == "named" else observation.names
+    if not any(words.addresses(name) for name in names):
+        return False
+    return pick.reason == "named" or (pick.reason == "only" and _answers_to(origin, observation))
 
 
 def _answers_to(origin: Origin, observation: Observation) -> bool:

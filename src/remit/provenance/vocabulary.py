@@ -75,6 +75,8 @@ LEADS = frozenset(
 )
 # What may stand before somebody or something that is addressed by a plain word.
 PREPOSITIONS = frozenset({"to", "with", "for", "from", "by", "in", "on", "at", "and", "or", "as"})
+# What may stand before somebody to whom one turns.
+TURNING = frozenset({"to", "with", "for", "and", "or", "cc"})
 # What narrows a noun: "all files from March", "the latest message that Ann wrote". "to" mostly says where to.
 NARROWING = frozenset(
     {"from", "by", "with", "about", "in", "on", "of", "at", "that", "which", "who", "whose", "where", "between"}

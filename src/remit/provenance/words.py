@@ -8,20 +8,23 @@ Rule 4: function words bind nothing; a bare small number binds no identifier unl
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from decimal import Decimal
 
 from remit.core.record import Record
 from remit.provenance.atoms import NumberSaid, Token, numbers_of, take_atoms, take_quotes, take_references, tokens_of
 from remit.provenance.blocks import own_words
-from remit.provenance.kinds import NUMBERS, base_of, number_key
+from remit.provenance.kinds import EMAIL, NUMBERS, base_of, number_key
 from remit.provenance.moments import Moments, moments_in
 from remit.provenance.references import references_in
 from remit.provenance.vocabulary import (
     DEFINITE,
     FUNCTION_WORDS,
+    LEADS,
     NARROWING,
     PREPOSITIONS,
+    TURNING,
     name_stems,
     stem,
 )
@@ -30,6 +33,7 @@ from remit.provenance.vocabulary import (
 PROMPT_CHARS_MAX = 200_000
 # How far the noun after "all" or "the latest" may reach: "all of the other unread messages from".
 NOUN_WORDS_MAX = 6
+_SENTENCE = re.compile(r"[.!?:;\n]")
 _SIGIL = re.compile(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
 _SPACE = re.compile(r"\s+")
@@ -49,6 +53,7 @@ class Words(Record):
     tokens: tuple[Token, ...]
     stems: frozenset[str]
     lower: frozenset[str]
+    orders: frozenset[str] = frozenset()
 
     def span_of(self, value: str) -> tuple[int, int] | None:
         """Where the words say this text as a whole, if they do."""
@@ -120,6 +125,48 @@ class Words(Record):
         }
         return bool(near & hints) or (before is not None and (before.opens or before.text.lower() in PREPOSITIONS))
 
+    def addresses(self, value: str) -> bool:
+        """Whether the words turn to somebody of this name: "to Ann", "mail Ann Lee", "Ann and Bob"; never in quotes."""
+        start = -1 if EMAIL.fullmatch(value) else self.bare.find(value)
+        while start >= 0:
+            if _is_whole(self.bare, start, start + len(value)) and self._turns_to(start):
+                return True
+            start = self.bare.find(value, start + 1)
+        return False
+
+    def _turns_to(self, start: int) -> bool:
+        place = bisect_right(self.tokens, start, key=lambda token: token.end) - 1
+        if (
+            place < 0
+            or self.tokens[place].end >= start + 1
+            or _SENTENCE.search(self.bare[self.tokens[place].end : start])
+        ):
+            return False
+        word = self.tokens[place].text.lower()
+        if word in TURNING:
+            return True
+        return word not in FUNCTION_WORDS and self.is_order(place)
+
+    def is_order(self, place: int) -> bool:
+        """Whether a word stands where an order begins: at the start of a sentence, or after what leads into a verb."""
+        return self.tokens[place].opens or self.tokens[place - 1].text.lower() in LEADS
+
+    def is_only_ordered(self, text: str) -> bool:
+        """Whether all that a text consists of are verbs of the orders, which name nothing to look for."""
+        parts = text.split()
+        return bool(parts) and all(part in self.orders for part in parts)
+
+    def reach_of(self, place: int) -> tuple[int, int]:
+        """From where to where the noun after a place and what narrows it extend."""
+        after = self.tokens[place + 1 : place + NOUN_WORDS_MAX]
+        following = self.tokens[place + NOUN_WORDS_MAX : place + NOUN_WORDS_MAX + 1]
+        is_last = not following or following[0].opens
+        return self.tokens[place].end, len(self.own) if is_last else after[-1].end
+
+    def stands_within(self, value: str, reach: tuple[int, int]) -> bool:
+        """Whether a text stands somewhere between two places."""
+        return bool(value) and self.own.find(value, reach[0], reach[1]) >= 0
+
     def is_narrowed(self, place: int) -> bool:
         """Whether the noun after a place is narrowed: "all files from March" is not all files."""
         for token in self.tokens[place + 1 : place + 1 + NOUN_WORDS_MAX]:
@@ -173,6 +220,8 @@ def words_of(prompts: Iterable[str]) -> Words:
     tokens = tokens_of(plain)
     names |= take_atoms(plain, tokens, moments, strings)
     lowered = [token.text.lower() for token in tokens]
+    ordered = {place for place, token in enumerate(tokens) if token.opens or lowered[place - 1] in LEADS}
+    elsewhere = {token.text for place, token in enumerate(tokens) if place not in ordered}
     return Words(
         prompt=prompt,
         own=own,
@@ -184,5 +233,6 @@ def words_of(prompts: Iterable[str]) -> Words:
         moments=moments,
         tokens=tokens,
         stems=frozenset(stem(part) for word in lowered for part in (word, *word.split("-"))),
+        orders=frozenset(tokens[place].text for place in ordered) - elsewhere - names,
         lower=frozenset(part for word in lowered for part in (word, *word.split("-"))),
     )

@@ -12,7 +12,6 @@ from remit.inference.openai_spec import (
     PLAIN_HTTP,
     PRICE_USD_MAX,
     SCHEMAS,
-    STRICT,
     URL_CHARS_MAX,
     VENDOR_URL,
     Endpoint,

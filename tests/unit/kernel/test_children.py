@@ -173,6 +173,11 @@ class TestFailing:
         assert (run.state.ending, run.state.error) == (Ending.UNAVAILABLE_DEP, error)
         assert run.state.message.endswith(f"it ended as {ending}")
 
+    def test_a_child_that_ran_until_the_runs_own_deadline_ran_out_of_the_runs_time(self) -> None:
+        run = PlanRun(manifest_of(graph=plan_of(child_step("a")), budget=Budget(wall_clock_ms=5)))
+        run.ends(Ending.TIMEOUT)
+        assert (run.state.ending, run.state.error) == (Ending.TIMEOUT, ErrorCode.CANCELLED_TIMEOUT)
+
     def test_a_child_that_was_lost_has_failed_and_spent_its_lease(self) -> None:
         run = PlanRun(manifest_of(graph=plan_of(child_step("a")), budget=Budget(tool_calls=7)))
         run.vanishes()

@@ -126,3 +126,9 @@ def test_what_a_validator_calls_final_is_not_asked_for_again() -> None:
     (command,) = (c for c in run.state.open.values() if getattr(c, "name", "") == "rules")
     run.take(arrivals.CodeReturned(command.id, problems=("no",), is_final=True))
     assert run.state.ending is Ending.VALIDATION_FAIL
+
+
+def test_a_judge_that_ran_out_of_budget_ends_the_run_as_that_and_not_as_a_bad_answer() -> None:
+    run = judged(KIND)
+    verdict(run, "criterion kind was not judged", ending=Ending.BUDGET_EXHAUSTED)
+    assert run.state.ending is Ending.BUDGET_EXHAUSTED

@@ -15,8 +15,10 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.arrivals import ChildSuspended, RetryRequested
 from remit.core.codec import decode_signal
 from remit.core.commands import CancelCommand, ForkRun, StartChild
+from remit.core.contract import Mode, OutputContract
 from remit.core.failure import Ending
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
+from remit.core.record import replace
 from remit.core.signals import Signal
 from remit.core.storage import StoreUnusable
 from remit.core.tools import Effect
@@ -331,5 +333,25 @@ def test_a_child_that_a_node_declares_runs_its_own_graph_on_its_own_task() -> No
             (trace,) = (await system.state_of(response.run_id)).children
             assert trace.text == '{"cups":7}'
             assert [message.content for message in model.asked[0].messages] == ["Be brief.", "Count the cups."]
+
+    play(story())
+
+
+def test_what_people_say_to_a_vote_reaches_the_replicas_that_are_still_to_be_asked() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            engine = Listening({"text": '{"a":1}', "delay_ms": 20})
+            asked_for = replace(request(), mode=Mode.REDUNDANT, output=OutputContract({"type": "object"}))
+            run_id = await system.submit(asked_for, kit_of(engine))
+
+            async def has_been_asked() -> bool:
+                return bool(engine.asked)
+
+            await until(has_been_asked)
+            await system.signal(signal(Signal.FEEDBACK, run_id, text="be brief"))
+            assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
+            last_words = [question.messages[-1].content for question in engine.asked]
+            assert last_words[0] != "be brief"
+            assert last_words[-1] == "be brief"
 
     play(story())

@@ -15,7 +15,7 @@ from remit.core.rulings import CheckFailed, ChildHeld
 from remit.kernel.children import child_charges, child_trace, share_of, start_child
 from remit.kernel.doubt import LOST
 from remit.kernel.join import joined
-from remit.kernel.judging import on_verdict
+from remit.kernel.judging import on_verdict, unpaid
 from remit.kernel.spend import exhausted, lacking, settle
 from remit.kernel.steps import Fed, fed
 from remit.kernel.tally import Tally
@@ -67,7 +67,7 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     tally.child = child_trace(tally.state, arrival)
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
-        return settle(tally, command, spent) or joined(tally)
+        return settle(tally, command, spent) or unpaid(arrival, tally) or joined(tally)
     return _settle_child(tally, command, spent, failed=failed, bound=arrival.tokens_bound)
 
 

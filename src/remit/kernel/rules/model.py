@@ -2,7 +2,8 @@
 
 Rule 1: a call is ordered only when its worst case fits every dimension; the output is cut to what is left.
 Rule 2: an answer proposes; nothing in it is a fact.
-Rule 3: a failure worth trying again is tried again after a pause, as often in a row as the budget allows.
+Rule 3: a failure worth trying again is tried again after a pause, as often in a row as the budget allows. Whoever asked
+        to be left alone is left alone for as long; where that goes beyond the run's deadline, nothing is tried again.
 """
 
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from remit.core.failure import ERRORS, Ending, ErrorCode, Retryable
 from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.rulings import RetryPlanned
+from remit.kernel.clock import deadline_at_ms
 from remit.kernel.endings import head_for
 from remit.kernel.spend import at_least, exhausted, lacking, model_charges, settle, usage_charges
 from remit.kernel.tally import Tally
@@ -98,7 +100,7 @@ def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:
     tally.last_error = arrival.code
     if (outcome := settle(tally, command, _charges_of_failure(tally, arrival, command))) is not None:
         return outcome
-    return _try_again(tally, command, arrival.code, arrival.message)
+    return _try_again(tally, command, arrival.code, arrival.message, arrival.retry_after_ms)
 
 
 def _charges_of_failure(tally: Tally, arrival: ModelFailed, command: CallModel) -> Charges:
@@ -109,15 +111,17 @@ def _charges_of_failure(tally: Tally, arrival: ModelFailed, command: CallModel) 
     return at_least(command.reserved, reported) if arrival.was_cut else reported
 
 
-def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str) -> str | None:
+def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str, retry_after_ms: int = 0) -> str | None:
     retries_max = tally.state.caps[_RETRIES]
-    if ERRORS[code].retryable is not Retryable.YES or command.attempt > retries_max:
+    is_late = retry_after_ms > 0 and tally.at_ms + retry_after_ms >= deadline_at_ms(tally)
+    if ERRORS[code].retryable is not Retryable.YES or command.attempt > retries_max or is_late:
         ending = ENDING_OF.get(code, Ending.UNAVAILABLE_DEP)
-        return head_for(tally, ending, code, message or f"{code} in attempt {command.attempt} of {retries_max + 1}")
+        told = message or f"{code} in attempt {command.attempt} of {retries_max + 1}"
+        return head_for(tally, ending, code, f"{told}; the run's deadline comes first" if is_late else told)
     tally.last_error = code
     tally.rule(RetryPlanned(command.id, command.attempt + 1, code))
-    due_at_ms = tally.at_ms + backoff_ms(tally.state.run_id, command.id, command.attempt)
-    tally.order(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.RETRY, command.id))
+    pause_ms = max(backoff_ms(tally.state.run_id, command.id, command.attempt), retry_after_ms)
+    tally.order(SetTimer(tally.next_id(), tally.at_ms + pause_ms, TimerPurpose.RETRY, command.id))
     return None
 
 

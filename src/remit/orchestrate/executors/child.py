@@ -136,14 +136,16 @@ class ChildExecutor:
             return await self._judge(live, command)
         if node is None or node.inner is None:
             return child_manifest(parent, command, chat_graph())
+        # What people said meanwhile is for the next model that is asked, and here the children ask.
+        heard = tuple(live.state.pending)
         if node.feed is not None:
             fed = shown_to_model(command.kind, await self._hub.runner.text(command.prompt))
             told = (correction(command.problems),) if command.problems else ()
-            request = step_request(parent.request, node, (*fed, *told))
+            request = step_request(parent.request, node, (*fed, *told, *heard))
         elif node.prompt:
-            request = step_request(parent.request, node, (user_message(node.prompt),))
+            request = step_request(parent.request, node, (user_message(node.prompt), *heard))
         else:
-            request = replica_request(parent.request, await self._hub.runner.text(live.state.ephemeral))
+            request = replica_request(parent.request, await self._hub.runner.text(live.state.ephemeral), heard)
             return child_manifest(parent, command, node.inner, request, replica=_place_of(live.state, command))
         return child_manifest(parent, command, node.inner, request)
 

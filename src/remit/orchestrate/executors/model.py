@@ -5,7 +5,9 @@ Rule 2: whatever an engine does, the run gets a report with a code; a call that 
 Rule 3: the words of an error nobody expected may hold secrets: they are logged for the operator, never journaled.
 Rule 4: streaming passes beside the journal. A listener that breaks loses the rest of the answer, and the run goes on.
 Rule 5: what only looks like an answer is not streamed: a call that a model writes as text is heard by nobody.
-Rule 6: of a chain, each member is asked in the way that suits it, and its answer is read in that way; the deadline is one
+Rule 6: an answer that breaks its shape, or was cut before it was complete, is reported with what is wrong with it where
+        the run checks it next: the model is told. Where it does not, the call has failed.
+Rule 7: of a chain, each member is asked in the way that suits it, and its answer is read in that way; the deadline is one
         for all of them.
 """
 
@@ -20,7 +22,7 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
 from remit.core.record import Text
 from remit.inference.chain import ChainEngine, Ear
-from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler
+from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler, wants_grammars
 from remit.inference.text_calls import begins_a_call
 from remit.kernel.state import RunState, pinned
 from remit.observe.execution import selected_tools
@@ -31,17 +33,23 @@ from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, Report
 from remit.orchestrate.shaping import (
     TOOLS_OFFERED_MAX,
+    Breach,
     Hearing,
     Shaped,
     Unfit,
     applied,
     circumstances,
+    grammatically,
+    is_checked,
     is_plain,
     read,
+    read_cut,
     shaped,
     strictly,
 )
 from remit.rerank.router import ROUTER_MISSING, Router, check_routing, has_embeddings
+
+MS_PER_SECOND = 1000
 
 # Of so many runs the last streamed call is remembered, so that those who watch learn when it begins anew.
 STREAMS_REMEMBERED_MAX = 1024
@@ -73,17 +81,23 @@ class ModelExecutor:
         if isinstance(answer, ModelFailed):
             return answer
         shape, result = answer
+        if isinstance(result, Breach):
+            return ModelSaid(command.id, result.result, shape.offered, (result.violation,))
         if shape.is_plain:
             return ModelSaid(command.id, result, shape.offered)
         # Reading by a grammar takes time that grows with the text.
         found = await asyncio.to_thread(read, shape, result, command.messages_count)
         if isinstance(found, Unfit):
             return ModelFailed(command.id, found.code, found.problem, result.usage)
-        return ModelSaid(command.id, found, shape.offered)
+        if not isinstance(found, Breach):
+            return ModelSaid(command.id, found, shape.offered)
+        if not is_checked(live.state):
+            return ModelFailed(command.id, found.code, found.violation.message, result.usage)
+        return ModelSaid(command.id, found.result, shape.offered, (found.violation,))
 
     async def _answer(
         self, live: Live, command: CallModel, kit: Kit, engine: Engine
-    ) -> tuple[Shaped, ModelResult] | ModelFailed:
+    ) -> tuple[Shaped, ModelResult | Breach] | ModelFailed:
         """The answer with the shape in which it was asked for."""
         asking = _Asking(self, live, command, kit, engine)
         try:
@@ -94,7 +108,11 @@ class ModelExecutor:
             code = _CODES.get(unshaped.cause.code, ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
             return ModelFailed(command.id, code, f"{unshaped.cause.code}: {unshaped.cause.message}")
         except EngineFault as fault:
-            return ModelFailed(command.id, fault.code, fault.message, fault.usage, fault.was_cut)
+            cut = read_cut(asking.shape, fault, asking.model) if is_checked(live.state) else None
+            if cut is not None:
+                return asking.shape, cut
+            retry_after_ms = fault.retry_after_s * MS_PER_SECOND
+            return ModelFailed(command.id, fault.code, fault.message, fault.usage, fault.was_cut, retry_after_ms)
         except TimeRanOut:
             message = f"model {command.model!r} did not answer within timeout_ms={command.timeout_ms}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
@@ -117,7 +135,14 @@ class ModelExecutor:
             given = circumstances(request, whole.messages, live.state, ask=ask, router=router, info=info)
             # The first question loads the router, and a grammar takes its time to be checked.
             shape = await asyncio.to_thread(shaped, request, given)
-        return shape if request.schema is None else strictly(shape, engine)
+        if request.schema is None:
+            return shape
+        if wants_grammars(engine):
+            shape = await asyncio.to_thread(grammatically, shape, engine)
+            if shape.loosened:
+                fields = run_fields(live.run_id, live.state, command_id=command.id)
+                _log.info("the grammar of %s leaves to its schema: %s", command.model, shape.loosened, extra=fields)
+        return strictly(shape, engine)
 
     def _router(self, live: Live, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
         """Who shortlists the tools of this call: the kit's own router, the embedding one, or nobody."""
@@ -181,9 +206,9 @@ class _Unshaped(Exception):
 
 
 class _Asking:
-    """Asks an engine, or one member of a chain after the other; `shape` is what the last one was asked."""
+    """Asks an engine, or one member of a chain after the other; `shape` is what the last one was asked, `model` its name."""
 
-    __slots__ = ("_command", "_engine", "_executor", "_kit", "_live", "_stream", "shape")
+    __slots__ = ("_command", "_engine", "_executor", "_kit", "_live", "_stream", "model", "shape")
 
     def __init__(self, executor: ModelExecutor, live: Live, command: CallModel, kit: Kit, engine: Engine) -> None:
         self._executor = executor
@@ -192,6 +217,7 @@ class _Asking:
         self._kit = kit
         self._engine = engine
         self._stream: StreamHandler | None = None
+        self.model = ""
         self.shape = Shaped(ModelRequest(()))
 
     async def __call__(self, asked: Engine, ear: Ear) -> ModelResult:
@@ -199,6 +225,7 @@ class _Asking:
             return await asked.first_served(self)
         live, command = self._live, self._command
         info = _info(live.state, command, asked) if asked is self._engine else asked.model_info()
+        self.model = info.name
         try:
             self.shape = await self._executor.shaped(live, command, self._kit, asked, info)
         except Exception as error:  # it is told from what the engine raises, and passes on

@@ -1,12 +1,12 @@
 """Which graph a request runs: the one of its mode, with what the caller's terms say about it.
 
-Rule 1: what a graph could never finish for want of child runs is refused before the run begins.
+Rule 1: what a graph could never finish for want of child runs or steps is refused before the run begins.
 """
 
 from remit.core.budget import Dimension, assign
 from remit.core.contract import Mode, SystemRequest
 from remit.core.failure import RequestRejected
-from remit.core.graph import Graph, NodeKind
+from remit.core.graph import Ballot, EndingClass, Graph, Node, NodeKind
 from remit.core.messages import Role
 from remit.core.plan import ExecutionPlan
 from remit.core.record import replace
@@ -18,6 +18,7 @@ from remit.orchestrate.patterns.redundant import Redundancy, redundant_for
 from remit.orchestrate.patterns.structured import structured_for
 
 CHILD_RUNS_TOO_FEW = "CHILD_RUNS_TOO_FEW"
+STEPS_TOO_FEW = "STEPS_TOO_FEW"
 
 
 def graph_for(request: SystemRequest, kit: Kit, terms: Terms, plan: ExecutionPlan | None) -> Graph:
@@ -47,25 +48,63 @@ def _as_the_engine_may(redundancy: Redundancy, kit: Kit) -> Redundancy:
     return redundancy if at_once > 1 else replace(redundancy, is_parallel=False)
 
 
-def check_child_runs(graph: Graph, terms: Terms) -> None:
-    """Refuse a graph whose votes and steps need more child runs than the run may start."""
-    needed = child_runs_needed(graph)
-    allowed = assign(terms.boundary.budget, terms.budget)[Dimension.CHILD_RUNS]
+def check_room(graph: Graph, terms: Terms) -> None:
+    """Refuse a graph whose votes and steps need more child runs or steps than the run has."""
+    caps = assign(terms.boundary.budget, terms.budget)
+    needed, allowed = child_runs_needed(graph), caps[Dimension.CHILD_RUNS]
     if needed > allowed:
         message = (
             f"graph {graph.name!r} starts at least {needed} child runs, and child_runs_max={allowed}; ask for fewer "
             f"replicas or steps, or give a boundary that allows more: Boundary(budget=Budget(child_runs={needed}))"
         )
         raise RequestRejected(CHILD_RUNS_TOO_FEW, message, {"needed": needed, "allowed": allowed})
+    needed, allowed = steps_needed(graph), caps[Dimension.STEPS]
+    # A graph without children stops where its steps are spent, and what it has done so far is there.
+    if child_runs_needed(graph) and needed > allowed:
+        message = (
+            f"graph {graph.name!r} takes at least {needed} steps with those of its children, and steps_max={allowed}; "
+            f"ask for fewer replicas or steps, or give a boundary that allows more: Boundary(budget=Budget(steps={needed}))"
+        )
+        raise RequestRejected(STEPS_TOO_FEW, message, {"needed": needed, "allowed": allowed})
+
+
+def steps_needed(graph: Graph) -> int:
+    """How many steps a vote or a plan takes at least, where nothing fails and nothing is repaired."""
+    needed = _shortest_way(graph)
+    for node in graph.nodes:
+        if node.inner is not None:
+            needed += _times(graph, node) * steps_needed(node.inner)
+        if node.ballot is not None and node.ballot.replicas > 1 and _source(graph, node.ballot).kind is NodeKind.CHILD:
+            # One after the other: every further replica comes back here.
+            needed += 2 * (node.ballot.replicas - 1)
+    return needed
+
+
+def _shortest_way(graph: Graph) -> int:
+    """How many nodes lie on the shortest way from the start to a success."""
+    ends = {node.name for node in graph.nodes if node.ending is EndingClass.SUCCESS}
+    onward: dict[str, list[str]] = {}
+    for edge in graph.edges:
+        onward.setdefault(edge.source, []).append(edge.target)
+    reached, fringe, length = {graph.start}, [graph.start], 0
+    while fringe and ends.isdisjoint(fringe):
+        fringe = [name for name in dict.fromkeys(t for at in fringe for t in onward.get(at, ())) if name not in reached]
+        reached.update(fringe)
+        length += 1
+    return length
+
+
+def _source(graph: Graph, ballot: Ballot) -> Node:
+    return next(node for node in graph.nodes if node.name == ballot.source)
+
+
+def _times(graph: Graph, node: Node) -> int:
+    """How many children of this node a run starts at least."""
+    replicas = (other.ballot.replicas for other in graph.nodes if other.ballot and other.ballot.source == node.name)
+    return next(replicas, max(node.children, 1))
 
 
 def child_runs_needed(graph: Graph) -> int:
     """How many child runs a vote or a plan starts at least, those of its children included."""
-    replicas = {node.ballot.source: node.ballot.replicas for node in graph.nodes if node.ballot is not None}
-    needed = 0
-    for node in graph.nodes:
-        if node.inner is None or node.kind not in (NodeKind.CHILD, NodeKind.MAP):
-            continue
-        times = replicas.get(node.name, max(node.children, 1))
-        needed += times * (1 + child_runs_needed(node.inner))
-    return needed
+    parents = (node for node in graph.nodes if node.inner is not None)
+    return sum(_times(graph, node) * (1 + child_runs_needed(node.inner)) for node in parents if node.inner is not None)
