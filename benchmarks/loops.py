@@ -1,8 +1,16 @@
-"""A tool loop as a whole, and how its cost grows with the length of the run."""
+"""A tool loop as a whole, and how its cost grows with the length of the run.
+
+Both are measured in a process of their own (`python -m benchmarks.loops EFFORT` prints them as JSON), as the figures of
+other frameworks were: what else was measured before leaves its traces in the interpreter and in the processor's caches.
+"""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from benchmarks.bare import play_bare
 from benchmarks.measure import Effort, Figure, Work, compare, growth_exponent, in_turn, spread_of
@@ -62,6 +70,13 @@ class Growth:
         return spread_of(self.points[-1].taken)
 
 
+def measure_alone(effort: Effort) -> tuple[Figure, Growth]:
+    """The loop and its growth, in a fresh interpreter that has done nothing else."""
+    command = [sys.executable, "-m", "benchmarks.loops", msgspec.json.encode(effort).decode()]
+    told = subprocess.run(command, check=True, capture_output=True).stdout
+    return msgspec.json.decode(told, type=tuple[Figure, Growth])
+
+
 def measure_loop(effort: Effort) -> Figure:
     """A whole run through runner, dispatch and journal, per loop, against the bare loop."""
     stage = Stage()
@@ -115,3 +130,13 @@ def points_together(rounds: Sequence[Point]) -> Point:
     taken = tuple(micros for point in rounds for micros in point.taken)
     floor_taken = tuple(micros for point in rounds for micros in point.floor_taken)
     return Point(first.loops, first.journal_bytes, taken, floor_taken)
+
+
+def main(said: str) -> None:
+    """Measure with the effort that was said, and print what came of it."""
+    effort = msgspec.json.decode(said, type=Effort)
+    print(msgspec.json.encode((measure_loop(effort), measure_growth(effort))).decode())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -15,8 +15,7 @@ from benchmarks.loops import (
     LOOP_MICROS_WANTED,
     Growth,
     growth_together,
-    measure_growth,
-    measure_loop,
+    measure_alone,
 )
 from benchmarks.measure import Effort, Figure, together
 from benchmarks.parts import measure_parts
@@ -89,9 +88,10 @@ def measure(effort: Effort) -> Report:
 def measure_once(effort: Effort) -> Round:
     """One round."""
     imports, starts = measure_imports(effort)
+    loop, growth = measure_alone(effort)
     return Round(
-        loop=measure_loop(effort),
-        growth=measure_growth(effort),
+        loop=loop,
+        growth=growth,
         turns=measure_turns(effort),
         parts=measure_parts(effort),
         imports=imports,
@@ -104,7 +104,7 @@ def as_text(report: Report) -> str:
     lines = [
         *header(report),
         "",
-        f"A tool loop: two turns, in a run of {report.effort.loops} loops",
+        f"A tool loop: two turns, in a run of {report.effort.loops} loops, in a process of its own",
         *table([report.loop]),
         f"  wanted {LOOP_MICROS_WANTED} µs, at most {LOOP_MICROS_MAX}: {verdict(report.loop.micros)}",
         "",

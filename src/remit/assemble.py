@@ -201,6 +201,24 @@ def voted_work(work: Work, n: int, voting: str, *, early_stop: bool, is_parallel
     return Work(equipped(work.kit, sources), replace(work.terms, redundancy=redundancy))
 
 
+def ruled_work(work: Work, rules: Path, judge: str = "", *, base: Path, settings: Settings | None = None) -> Work:
+    """The work under a file's rules; the spec of a judge names who answers its questions of meaning."""
+    from remit.orchestrate.ruling import ruled
+
+    engine = open_engine(judge, base=base, settings=(settings or settings_of()).engines) if judge else None
+    return Work(*ruled(work.kit, work.terms, rules, engine))
+
+
+def check_work(work: Work, request: SystemRequest) -> None:
+    """Refuse, before a store is opened, what the facade would refuse of a request with this work."""
+    from remit.orchestrate.patterns.choosing import check_room, graph_for
+    from remit.orchestrate.shaping import check_shapes
+
+    graph = work.terms.graph or graph_for(request, work.kit, work.terms, work.terms.plan)
+    check_room(graph, work.terms)
+    check_shapes(request.output.grammar or "", graph)
+
+
 def graph_in(path: Path) -> Graph:
     """The graph in a YAML file; raises RequestRejected with every problem when it may not run."""
     # Only those who read a graph pay for YAML.

@@ -268,7 +268,7 @@ def test_a_script_or_tool_file_that_cannot_be_used_is_refused_before_a_run_begin
     answer = remit.here(
         "run", "Do it.", "--engine", f"scripted:{remit.folder / SCRIPT}", "--tools", str(remit.folder / TOOLS)
     )
-    assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, code), answer
+    assert (answer.exit_code, answer.error_code) == (EXIT_USAGE, code), answer
     assert name in answer.err
     assert len(remit.here("runs", "--json").out.splitlines()) == 1, "a run has begun"
 

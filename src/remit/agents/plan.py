@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from remit.agents.opening import refuse_inside_a_loop
-from remit.agents.plan_parts import StepWork, check_parts, parts_of
+from remit.agents.plan_parts import StepWork, parts_of
 from remit.agents.runs import SingleRuns
 from remit.agents.terms import terms_of
 from remit.core.boundary import STANDARD, Boundary
@@ -114,7 +114,7 @@ class PlanExecutor:
         The handlers must be there that the plan was begun with; else it is refused, and the plan stays as it is.
         """
         found: list[PlanResult] = []
-        await self._runs.resume(run_id, self._kit_for, before=self._check, then=partial(_read, found))
+        await self._runs.resume(run_id, self._kit_for, before=_expect_plan, then=partial(_read, found))
         return found[0]
 
     async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> PlanResult:
@@ -139,17 +139,17 @@ class PlanExecutor:
         told = None if self._observer is None else partial(_tell, self._observer, Telling())
         return Kit(parts.engines, parts.tools, parts.code, on_turn=told, handlers=parts.handlers, planner=self.planner)
 
-    async def _check(self, system: System, run_id: str) -> None:
-        manifest = pinned(await system.state_of(run_id))
-        if manifest.plan is None:
-            message = f"run {run_id} is of mode {manifest.request.mode} and no plan; resume it with what began it"
-            raise RequestRejected(RUN_NO_PLAN, message, {"run_id": run_id})
-        check_parts(manifest.graph, self._parts)
-
 
 def _tell(observer: EventLog, telling: Telling, state: RunState, turn: Turn) -> None:
     for event in telling.events(state, turn):
         observer.record(event)
+
+
+async def _expect_plan(system: System, run_id: str) -> None:
+    manifest = pinned(await system.state_of(run_id))
+    if manifest.plan is None:
+        message = f"run {run_id} is of mode {manifest.request.mode} and no plan; resume it with what began it"
+        raise RequestRejected(RUN_NO_PLAN, message, {"run_id": run_id})
 
 
 async def _read(found: list[PlanResult], system: System, response: SystemResponse) -> None:

@@ -3,10 +3,9 @@
 Rule 1: a loop that is given for a type of step becomes a child run of its pattern; nothing is remembered between steps.
 Rule 2: one kit serves the whole plan, so names of models and tools must be told apart in all of it.
 Rule 3: the plan's own boundary, budget and rules hold for all of its steps; a loop with terms of its own is refused.
-Rule 4: whoever resumes a plan must have everything that its graph names, or the plan stays as it is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,7 +17,7 @@ from remit.core.boundary import STANDARD
 from remit.core.budget import Budget
 from remit.core.contract import Mode
 from remit.core.failure import RequestRejected
-from remit.core.graph import Ask, Graph, Node, schema_text
+from remit.core.graph import Ask, schema_text
 from remit.inference.engine import Engine
 from remit.inference.specs import engine_spec
 from remit.orchestrate.handlers import (
@@ -34,15 +33,12 @@ from remit.orchestrate.handlers import (
 )
 from remit.orchestrate.kit import ContextProvider, Terms
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.patterns.plan import CALL_MARK, STEP_MARK
-from remit.orchestrate.patterns.redundant import VOTE_MARK
+from remit.orchestrate.patterns.plan import STEP_MARK
 from remit.orchestrate.patterns.structured import structured_graph
-from remit.orchestrate.voting import STRATEGIES
 from remit.tool.declare import Tool
 from remit.tool.registry import Registry
 
 PLAN_MODEL_TAKEN = "PLAN_MODEL_TAKEN"
-PLAN_PARTS_MISSING = "PLAN_PARTS_MISSING"
 
 _HANDLERS = (InferHandler, ToolHandler, PatternHandler, RetrieveHandler, RerankHandler, ValidateHandler)
 
@@ -82,36 +78,6 @@ def parts_of(given: Mapping[str, StepWork]) -> Parts:
             # A handler that lacks its engine or its tools is code that says so.
             code[f"{STEP_MARK}{type_of_step}"] = unusable(handler) or handler
     return Parts(handlers, engines, Registry(tools.values()), code)
-
-
-def check_parts(graph: Graph, parts: Parts) -> None:
-    """Refuse to go on with a plan that needs something which is not here."""
-    missing: dict[str, None] = {}
-    for node in _nodes_of(graph):
-        missing |= dict.fromkeys(_missing_at(node, parts))
-    if missing:
-        message = f"the plan needs what this executor does not have: {', '.join(missing)}; give it the same handlers"
-        raise RequestRejected(PLAN_PARTS_MISSING, message, {"missing": list(missing)})
-
-
-def _nodes_of(graph: Graph) -> Iterator[Node]:
-    for node in graph.nodes:
-        yield node
-        if node.inner is not None:
-            yield from _nodes_of(node.inner)
-
-
-def _missing_at(node: Node, parts: Parts) -> Iterator[str]:
-    if node.code.startswith(CALL_MARK):
-        tool = node.code.removeprefix(CALL_MARK)
-        if tool not in parts.tools:
-            yield f"tool {tool!r}"
-    elif node.code and node.code not in parts.code and node.code.removeprefix(VOTE_MARK) not in STRATEGIES:
-        yield f"code {node.code!r}"
-    if node.model and node.model not in parts.engines:
-        yield f"model {node.model!r}"
-    offered = node.ask.tools if node.ask is not None else None
-    yield from (f"tool {tool!r}" for tool in offered or () if tool not in parts.tools)
 
 
 def _handler(type_of_step: str, given: object) -> Handler:

@@ -24,6 +24,7 @@ from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.record import JsonObject, replace
 from remit.core.usage import TokenUsage
 from remit.inference.engine import Engine
+from remit.kernel.state import pinned
 from remit.kernel.voting import answers_of
 from remit.observe.event_log import EventLog
 from remit.orchestrate.exchange import LoopConfig
@@ -40,6 +41,8 @@ from remit.orchestrate.patterns.redundant import (
     redundant_for,
 )
 from remit.orchestrate.voting import Strategy, check_strategy, strategy_named
+
+RUN_NO_VOTE = "RUN_NO_VOTE"
 
 # How a strategy of the caller's own is called in the graph.
 CUSTOM = "custom"
@@ -137,9 +140,12 @@ class RedundantLoop:
         return asyncio.run(self.call(prompt, repair=repair, strict=strict))
 
     async def resume(self, run_id: str) -> RedundantResult:
-        """Go on with a call that was begun here or elsewhere; no replica that has ended is asked again."""
+        """Go on with a call that was begun here or elsewhere; no replica that has ended is asked again.
+
+        The model and the voter must be there that the call was begun with; else it is refused and stays as it is.
+        """
         found: list[RedundantResult] = []
-        await self._runs.resume(run_id, self._kit_for, then=partial(_read, found))
+        await self._runs.resume(run_id, self._kit_for, before=_expect_vote, then=partial(_read, found))
         return found[0]
 
     def as_step(self, name: str = CUSTOM) -> PatternHandler:
@@ -174,6 +180,9 @@ class RedundantLoop:
 def _check_vote(voting: Strategy | str, replicas: int, *, early_stop: bool, parallel: bool) -> None:
     """Refuse a vote that could not be taken."""
     check_replicas(replicas)
+    for name, given in (("early_stop", early_stop), ("parallel", parallel)):
+        if type(given) is not bool:
+            raise RequestRejected(REPLICAS_INVALID, f"{name}={given!r:.80} is neither True nor False; give one of them")
     if isinstance(voting, str):
         strategy_named(voting)
     else:
@@ -181,6 +190,13 @@ def _check_vote(voting: Strategy | str, replicas: int, *, early_stop: bool, para
     if early_stop and parallel:
         message = "early_stop asks one replica after the other and parallel asks all at once; choose one of them"
         raise RequestRejected(REPLICAS_INVALID, message)
+
+
+async def _expect_vote(system: System, run_id: str) -> None:
+    mode = pinned(await system.state_of(run_id)).request.mode
+    if mode is not Mode.REDUNDANT:
+        message = f"run {run_id} is of mode {mode} and no vote; resume it with what began it"
+        raise RequestRejected(RUN_NO_VOTE, message, {"run_id": run_id})
 
 
 async def _read(found: list[RedundantResult], system: System, response: SystemResponse) -> None:

@@ -3,7 +3,7 @@
 from typing import Any, TypeAlias
 
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
-from remit.core.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, check_request
+from remit.core.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQUEST_OUTPUT_INVALID, check_request
 from remit.core.failure import RequestRejected
 from remit.core.messages import Message, system_message, user_message
 from remit.core.record import JsonObject
@@ -36,6 +36,9 @@ def output_of(schema: SchemaSource, *, grammar: str, repair: bool, strict: bool)
 
 def object_schema(source: SchemaSource) -> JsonObject:
     """The JSON Schema that a source stands for; raises RequestRejected for one that would allow or forbid everything."""
+    if source is None:
+        message = "the schema is None and says nothing about an output; pass a JSON Schema, a model or a dataclass"
+        raise RequestRejected(SCHEMA_SOURCE_INVALID, message)
     schema = schema_of(source)
     if isinstance(schema, bool):
         message = f"the schema {schema!r} says nothing about an output; pass an object"
@@ -47,6 +50,10 @@ def check_settings(config: LoopConfig, *, session_id: str = "", user_id: str = "
     """Raise RequestRejected when no words at all could be asked with these settings."""
     first = "a first word, to see that everything else may enter"
     check_request(request_of(config, first, session_id=session_id, user_id=user_id))
+    grammar: object = config.grammar
+    if not isinstance(grammar, str):
+        message = f"grammar={grammar!r:.80} is no grammar; give its text, or leave it out"
+        raise RequestRejected(REQUEST_OUTPUT_INVALID, message)
     if config.max_tokens < 1:
         message = f"max_tokens={config.max_tokens} is outside 1 to {OUTPUT_TOKENS_MAX}"
         raise RequestRejected(REQUEST_HINT_INVALID, message, {"field": "max_tokens", "limit": OUTPUT_TOKENS_MAX})

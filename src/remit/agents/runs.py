@@ -2,6 +2,7 @@
 
 Rule 1: every call works in a system of its own unless one was given, so calls share neither loop nor thread.
 Rule 2: a call that waits for a person is kept open for the answer; of any other nothing stays open.
+        Two who answer at once disturb each other in nothing: one is heard, and the other is refused with its code.
 Rule 3: every call is a session of its own, in which it is found again when it is answered.
 """
 
@@ -46,6 +47,7 @@ class SingleRuns:
     """Calls, and those among them that wait for a person."""
 
     def __init__(self, *, system: System | None = None, home: Path | str | None = None) -> None:
+        Workplace(system, home)  # What could not be opened is refused now, and not by the first call.
         self._given, self._home = system, home
         self._waiting: dict[str, _Call] = {}
 
@@ -114,7 +116,7 @@ class SingleRuns:
             self._waiting[_root(response.run_id)] = call
             return response
         self._waiting.pop(_root(response.run_id), None)
-        await call.workplace.close()
+        await call.workplace.close_when_left()
         return response
 
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from remit.assemble import settings_of
 from remit.core.boundary import Boundary, boundary_named
-from remit.core.budget import Budget, negative_caps
+from remit.core.budget import FIELDS, Budget, negative_caps
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.goal import Goal
 from remit.core.inference import Routing
 from remit.core.manifest import MANIFEST_INVALID
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
+from remit.orchestrate.handlers import registry_of
 from remit.orchestrate.kit import Terms
-from remit.rerank.router import routing_named
+from remit.rerank.router import ROUTER_UNKNOWN, routing_named
 from remit.tool.declare import Function, Tool
 from remit.tool.registry import Registry
 
@@ -37,20 +38,34 @@ def engine_of(engine: Engine | str | None) -> Engine:
 
 def tools_of(tools: Registry | Iterable[Tool | Function]) -> Registry:
     """The registry that is given, or one of these tools and plain functions."""
-    return tools if isinstance(tools, Registry) else Registry(tools)
+    return registry_of(tools)
 
 
 def terms_of(boundary: Boundary | str, budget: Budget, router: Routing | str, *, goal: Goal | None = None) -> Terms:
     """What every run of an agent may do and must achieve; raises RequestRejected for what no run could be given."""
-    return Terms(
-        boundary if isinstance(boundary, Boundary) else boundary_named(boundary),
-        _checked(budget),
-        goal,
-        router=routing_named(router),
-    )
+    handed: object = router
+    if not isinstance(handed, str):
+        known = ", ".join(Routing)
+        raise RequestRejected(ROUTER_UNKNOWN, f"router={handed!r:.80} is unknown; use one of {known}")
+    bounds = boundary if isinstance(boundary, Boundary) else boundary_named(_text(boundary))
+    _checked(bounds.budget)
+    return Terms(bounds, _checked(budget), goal, router=routing_named(router))
+
+
+def _text(name: object) -> str:
+    """The name as it may be looked up; what is no text names nothing."""
+    return name if isinstance(name, str) else repr(name)
 
 
 def _checked(budget: Budget) -> Budget:
+    given: object = budget
+    if not isinstance(given, Budget):
+        raise RequestRejected(MANIFEST_INVALID, f"budget={given!r:.80} is no budget; give a Budget of caps by name")
+    for name in FIELDS:
+        cap: object = getattr(budget, name)
+        if cap is not None and type(cap) is not int:
+            message = f"budget: {name}={cap!r:.80} is no cap; give a whole number from 0, or None for the standard one"
+            raise RequestRejected(MANIFEST_INVALID, message, {"field": name})
     if negative := negative_caps(budget):
         raise RequestRejected(MANIFEST_INVALID, f"caps of {', '.join(negative)} are below 0; 0 forbids")
     return budget

@@ -14,7 +14,7 @@ from remit.core.contract import SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.record import JsonObject, replace
-from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN, Signal, UserSignal
+from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN, SIGNAL_INVALID, Signal, UserSignal
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import NOTHING, System
 from remit.orchestrate.kit import Kit, Terms
@@ -85,7 +85,11 @@ def cancellation(run_id: str, *, by: str, reason: str = "") -> UserSignal:
 
 
 def run_of(packet_id: str) -> str:
-    """The run that asks with a packet; empty when the packet is a command's name alone."""
+    """The run that asks with a packet, refused where it is no text; empty when the packet is a command's name alone."""
+    given: object = packet_id
+    if not isinstance(given, str):
+        message = f"packet {given!r:.80} is no name of a packet; take one of `waiting_for.packet_ids`"
+        raise RequestRejected(PACKET_UNKNOWN, message)
     return packet_id.rpartition(PACKET_MARK)[0]
 
 
@@ -94,4 +98,8 @@ def _because(reason: str) -> JsonObject:
 
 
 def _said(kind: Signal, run_id: str, by: str, payload: JsonObject) -> UserSignal:
+    given: object = by
+    if not isinstance(given, str):
+        message = f"by={given!r:.80} is no name of a person; say in words who signals {kind.value!r}"
+        raise RequestRejected(SIGNAL_INVALID, message)
     return UserSignal(str(uuid4()), kind, run_id, by, payload=payload)

@@ -13,8 +13,9 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from remit.constraint.enums import the_one_meant
+from remit.constraint.literals import is_literal
 from remit.constraint.parsing import parse_json
-from remit.constraint.reading import Reader, is_literal, same_json
+from remit.constraint.reading import Reader, same_json
 from remit.constraint.repairs import Ledger, Reason, RepairCode, Unreadable
 
 # Reading takes up to two seconds a megabyte. Longer texts are parsed as they are.

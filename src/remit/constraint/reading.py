@@ -15,21 +15,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from remit.constraint.literals import is_literal, read_beginning, read_literal, refuse_no_value
 from remit.constraint.numerals import is_unfinished, read_numeral
 from remit.constraint.quoting import CLOSERS, KEY_CHARS_MAX, Place, read_quoted
 from remit.constraint.repairs import NO_VALUE, Ledger, Reason, RepairCode, Unreadable
 from remit.constraint.skipping import elided, skip
 from remit.core.canonical import DEPTH_MAX
-
-_LITERALS = {"true": True, "false": False, "null": None}
-# How Python writes them, and those who like capitals.
-_OTHER_LITERALS = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"} | dict.fromkeys(
-    ("None", "NULL", "Null"), "null"
-)
-# Words that are no value of JSON, and of which nobody knows whether they mean null.
-_NO_VALUES = frozenset({"NaN", "nan", "NAN", "Infinity", "infinity", "inf", "undefined"})
-# Of a literal that was cut, as much as tells it from everything else.
-_LITERAL_CHARS_MIN = 2
 
 _numeral = re.compile(r"[+-]?[0-9A-Za-z_.]++(?:(?<=[eE])[+-][0-9]*+)?").match
 _word = re.compile(r"[^\W\d][\w$]*+").match
@@ -261,29 +252,14 @@ class Reader:
 
     def _worded(self, word: str) -> Any:
         at, end = self.at, self.at + len(word)
-        if word in _LITERALS:
+        if is_literal(word):
             self.at = end
-            return _LITERALS[word]
-        if word in _OTHER_LITERALS:
-            self._ledger.note(RepairCode.LITERAL_REPLACED, at, word, _OTHER_LITERALS[word])
-            self.at = end
-            return _LITERALS[_OTHER_LITERALS[word]]
-        if word in _NO_VALUES:
-            raise Unreadable(
-                Reason.NO_NUMBER, at, f"{word} is no value of JSON; it may stand for null or for a mistake"
-            )
+            return read_literal(word, at, self._ledger)
+        refuse_no_value(word, at)
         if end == len(self._text):
-            return self._completed(word)
+            self.at = end
+            return read_beginning(word, at, self._ledger)
         return self._bare()
-
-    def _completed(self, beginning: str) -> Any:
-        """The literal of which the text has the beginning and then ends."""
-        fitting = [literal for literal in _LITERALS if literal.startswith(beginning)]
-        if len(beginning) < _LITERAL_CHARS_MIN or not fitting:
-            raise Unreadable(Reason.CUT_OFF, self.at, "the text ends within a word")
-        self._ledger.note(RepairCode.LITERAL_COMPLETED, self.at, beginning, fitting[0])
-        self.at += len(beginning)
-        return _LITERALS[fitting[0]]
 
     def _bare(self) -> BareWord:
         found = _phrase(self._text, self.at)
@@ -304,11 +280,6 @@ class Reader:
     def _unexpected(self, wanted: str) -> Unreadable:
         there = repr(self._text[self.at : self.at + 10])
         return Unreadable(Reason.UNEXPECTED, self.at, f"{there} stands where {wanted} should stand")
-
-
-def is_literal(word: str) -> bool:
-    """Whether a word is a literal of JSON, or one as other languages write it."""
-    return word in _LITERALS or word in _OTHER_LITERALS
 
 
 def same_json(one: Any, other: Any) -> bool:

@@ -108,7 +108,7 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
         state.context_tokens += arrival.tokens_bound
     _hear_usage(state, arrival.usage)
     state.iterations += 1
-    state.proposed, state.is_unjudged = arrival.calls, bool(arrival.calls)
+    state.proposed, state.is_unjudged = arrival.calls, len(arrival.calls) > 0
     if arrival.text:
         state.answer, state.answer_violations = arrival.text, arrival.violations
 

@@ -251,10 +251,20 @@ def _is_withheld(state: RunState) -> bool:
 def _warnings(state: RunState) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
     left_open = ((state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(state.warnings)
-    left_open += repaired(state)
+    left_open += (*repaired(state), *_voteless(state))
     if not state.answer_violations or _is_withheld(state):
         return left_open
     return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))
+
+
+def _voteless(state: RunState) -> tuple[str, ...]:
+    """How many replicas of a vote that is over failed, and so had no vote."""
+    ballots = [node.ballot for node in pinned(state).graph.nodes if node.ballot is not None]
+    asked = {ballot.source for ballot in ballots}
+    failed = sum(child.node in asked and child.ending not in ANSWERED for child in state.children)
+    if not failed or state.ending is None:
+        return ()
+    return (f"{failed} of {sum(ballot.replicas for ballot in ballots)} replicas failed",)
 
 
 def _structured(state: RunState, content: str) -> object:

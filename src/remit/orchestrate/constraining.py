@@ -11,10 +11,13 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
+from remit.constraint.gbnf import GRAMMAR_INVALID
+from remit.constraint.notation import GRAMMAR_UNCHECKABLE
 from remit.constraint.stack import Breach, Constrained, Demand, constrain
 from remit.core.codec import read_json, read_members
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
+from remit.core.schema import CONFIG_SCHEMA_INVALID
 
 LINE_INVALID = "CONSTRAIN_LINE_INVALID"
 LINE_TOO_LONG = "CONSTRAIN_LINE_TOO_LONG"
@@ -25,6 +28,8 @@ DEMANDS_MAX = 256
 _FIELDS = frozenset({"id", "text", "schema", "resources", "grammar", "repair", "strict"})
 _DEMAND_FIELDS = ("schema", "resources", "grammar")
 _NULL = b"null"
+# Which part of a line a refusal speaks of; every other speaks of the line.
+_KEYWORDS = {CONFIG_SCHEMA_INVALID: "schema", GRAMMAR_INVALID: "grammar", GRAMMAR_UNCHECKABLE: "grammar"}
 # What is wrong with a line may quote the line.
 _MESSAGE_CHARS_MAX = 300
 
@@ -106,7 +111,8 @@ def _made(members: Mapping[str, bytes]) -> Demand:
 
 
 def _refused(code: str, message: str) -> JsonObject:
-    return _values(Constrained(code=code, violations=(Breach("", "line", message[:_MESSAGE_CHARS_MAX]),)))
+    breach = Breach("", _KEYWORDS.get(code, "line"), message[:_MESSAGE_CHARS_MAX])
+    return _values(Constrained(code=code, violations=(breach,)))
 
 
 def _values(result: Constrained) -> JsonObject:

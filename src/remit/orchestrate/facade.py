@@ -278,8 +278,12 @@ class System:
         await self._expect(run_id)
         if (error := self._hub.broken.get(run_id)) is not None:
             raise error
-        driver = self._hub.drivers.get(run_id)
-        return await self._hub.at_rest(driver) if driver is not None else (await self._runner.load(run_id)).state
+        while True:
+            driver = self._hub.drivers.get(run_id)
+            state = await self._hub.at_rest(driver) if driver is not None else (await self._runner.load(run_id)).state
+            # What a child asked may have been answered: while the child goes on, its parent does not rest either.
+            if state.ending is not None or not state.held or not await self._hub.settle_beneath(run_id):
+                return state
 
     def _is_left(self, run_id: str) -> bool:
         """Whether nobody drives a run, in whatever process: its lock is free."""

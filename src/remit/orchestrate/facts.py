@@ -165,17 +165,17 @@ class Facts:
             text, reasoning = stored(fitting, kept), stored(thought, kept)
             if repairs:
                 raw, repairs = stored(said, kept), tuple([note(repair) for repair in repairs])
-        calls: list[ProposedCall] = []
+        calls: tuple[ProposedCall, ...] = ()
         for call in proposed:
             judged, call_bound = self._proposed(state, call, kept, len(calls))
-            calls.append(judged)
+            calls += (judged,)
             bound += call_bound
         model = result.model
         return arrivals.ModelAnswered(
             report.command_id,
             text,
             reasoning,
-            tuple(calls),
+            calls,
             usage,
             bound,
             violations,

@@ -32,7 +32,7 @@ from remit.core.inference import ModelInfo
 from remit.core.manifest import make_manifest
 from remit.core.messages import user_message
 from remit.core.record import JsonObject, replace
-from remit.core.rulings import Answer, NodeEntered, Ruling, Rung
+from remit.core.rulings import Answer, NodeEntered, Rung
 from remit.core.tools import ToolCall
 from remit.kernel.apply import apply
 from remit.kernel.asking import settle_question

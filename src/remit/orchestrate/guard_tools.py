@@ -54,8 +54,8 @@ class Toolsets:
     def of(self, tools: Any) -> Toolset:
         """The tools in a list of the protocol; raises RequestRejected for one that no run could have."""
         if not isinstance(tools, list) or len(tools) > TOOLS_MAX:
-            found = f"{len(tools)} entries" if isinstance(tools, list) else f"a {type(tools).__name__}"
-            raise RequestRejected(GUARD_TOOL_INVALID, f"tools is {found} and must be a list of at most {TOOLS_MAX}")
+            what = f"{len(tools)} entries" if isinstance(tools, list) else f"a {type(tools).__name__}"
+            raise RequestRejected(GUARD_TOOL_INVALID, f"tools is {what} and must be a list of at most {TOOLS_MAX}")
         try:
             data = to_json(tools).encode()
         except (TypeError, ValueError, RecursionError) as error:

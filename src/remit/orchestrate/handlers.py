@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from remit.core.candidate import Candidate
 from remit.core.contract import Mode
+from remit.core.envelope import OUTPUT_TOKENS_MAX, REQUEST_TOOLS_INVALID
 from remit.core.failure import RequestRejected
 from remit.core.graph import Ask, Graph
 from remit.core.messages import Message
@@ -73,9 +74,10 @@ class InferHandler:
     def __init__(
         self, engine: Engine | str | None, *, tools: Tools = (), system_prompt: str = "", max_tokens: int = 0
     ) -> None:
+        _check_asking(system_prompt, max_tokens)
         self.engine = None if isinstance(engine, str) else engine
         self.spec = engine if isinstance(engine, str) else ""
-        self.tools = tools if isinstance(tools, Registry) else Registry(tools)
+        self.tools = registry_of(tools)
         self.system_prompt, self.max_tokens = system_prompt, max_tokens
 
     def opened(self, engine: Engine) -> "InferHandler":
@@ -87,7 +89,7 @@ class ToolHandler:
     """Steps that call one of these tools, through the same gate as any call that a model proposes."""
 
     def __init__(self, tools: Tools | None) -> None:
-        self.tools = tools if tools is None or isinstance(tools, Registry) else Registry(tools)
+        self.tools = None if tools is None else registry_of(tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,27 @@ class ValidateHandler:
 Handler: TypeAlias = (
     InferHandler | ToolHandler | PatternHandler | RetrieveHandler | RerankHandler | ValidateHandler | StepFunction
 )
+
+
+def registry_of(tools: Tools) -> Registry:
+    """The registry that is given, or one of these tools and plain functions; raises RequestRejected for anything else."""
+    handed: object = tools
+    if not isinstance(handed, Iterable) or isinstance(handed, str | bytes):
+        message = f"tools={handed!r:.80} are no tools; give a list of tools and functions, or a Registry"
+        raise RequestRejected(REQUEST_TOOLS_INVALID, message)
+    return tools if isinstance(tools, Registry) else Registry(tools)
+
+
+def _check_asking(system_prompt: object, max_tokens: object) -> None:
+    """Refuse what no request to a model could say."""
+    if not isinstance(system_prompt, str):
+        raise _unfit("infer", system_prompt, "a text as system_prompt")
+    if type(max_tokens) is not int or not 0 <= max_tokens <= OUTPUT_TOKENS_MAX:
+        message = (
+            f"infer handler: max_tokens={max_tokens!r:.80} is outside 0 to {OUTPUT_TOKENS_MAX}; "
+            "leave it out for what every pattern allows"
+        )
+        raise RequestRejected(PLAN_HANDLER_INVALID, message, {"limit": OUTPUT_TOKENS_MAX})
 
 
 def is_lacking(handler: Handler) -> bool:

@@ -5,6 +5,7 @@ Rule 2: a run at rest is driven by nobody; whoever has something for it takes it
 Rule 3: a driver does not leave while somebody is saying something to its run.
 Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
         only finds out how it ended.
+Rule 5: whatever a run names must be there when it is taken up; else that is refused, and the run rests as before.
 """
 
 import asyncio
@@ -14,12 +15,13 @@ from typing import Any
 
 from remit.core.commands import StartChild
 from remit.core.events import Turn
-from remit.core.failure import RemitError
+from remit.core.failure import RemitError, RequestRejected
 from remit.core.manifest import Manifest
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import Kit, OnTurn
+from remit.orchestrate.needs import check_needs
 from remit.orchestrate.ports import Live, Locks
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
@@ -128,7 +130,7 @@ class Hub:
         run_id = manifest.run_id
         self._hold(run_id)
         try:
-            live = self._live(run_id, kit)
+            live = self._equipped(Live(run_id, RunState()), kit)
             await self.runner.start(manifest, live)
         except BaseException:
             self._kits.pop(run_id, None)
@@ -218,8 +220,7 @@ class Hub:
                 if not driver.task.cancelled() or _is_being_cancelled():
                     raise
                 # Whoever waits was not cancelled; the house was closed, and they deserve to know that.
-                message = f"the system was closed while run {driver.live.run_id} was under way; resume the run"
-                raise RemitError(SYSTEM_CLOSED, message, {"run_id": driver.live.run_id}) from None
+                raise _closed_under(driver.live.run_id) from None
         return driver.live.state
 
     async def close(self) -> None:
@@ -241,22 +242,31 @@ class Hub:
             # Waited for and not gathered: who stops waiting must not stop the runs.
             await asyncio.wait(tasks)
 
+    async def settle_beneath(self, run_id: str) -> bool:
+        """Wait until neither a run nor anything beneath it moves here; says whether anything did."""
+        has_moved = False
+        while tasks := [task for task, name in self._under_way() if f"{name}.".startswith(f"{run_id}.")]:
+            has_moved = True
+            await asyncio.wait(tasks)
+            if self._is_closed:
+                raise _closed_under(run_id)
+        return has_moved
+
     def _moving(self, root: str) -> list[asyncio.Task[Any]]:
         """What is under way for a run and all that came from it, by its id; for everything when it is empty."""
-        named: list[tuple[asyncio.Task[Any], str]] = [
-            *self._errands.items(),
-            *self.steps.under_way(),
-            *self.dispatch.errands(),
-        ]
-        named += [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
-        return [task for task, run_id in named if not root or run_id.partition(".")[0] == root]
+        return [task for task, run_id in self._under_way() if not root or run_id.partition(".")[0] == root]
+
+    def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
+        """Everything that moves here, each with its run."""
+        named = [*self._errands.items(), *self.steps.under_way(), *self.dispatch.errands()]
+        return named + [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
 
     def _hold(self, run_id: str) -> None:
         if not self._locks.take(run_id):
             raise RunHeld(run_id)
 
-    def _live(self, run_id: str, kit: Kit) -> Live:
-        live = Live(run_id, RunState())
+    def _equipped(self, live: Live, kit: Kit) -> Live:
+        run_id = live.run_id
         self._kits[run_id] = kit
         if (on_turn := kit.on_turn) is not None:
             live.on_turn = lambda turn: _told(on_turn, live, turn)
@@ -268,9 +278,10 @@ class Hub:
         """A run with its lock and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
         self._hold(run_id)
         try:
-            found = kit or self._kits.get(run_id) or await self._found_kit(run_id)
-            live = self._live(run_id, found)
-            await recover(self.runner, run_id, live)
+            live = await self.runner.load(run_id)
+            found = kit or self._kits.get(run_id) or await self._found_kit(live.state, run_id)
+            self._check_needs(live.state, found)
+            await recover(self.runner, run_id, self._equipped(live, found))
             seq = live.state.seq
             if self.on_taken is not None:
                 await self.on_taken(live)
@@ -279,8 +290,17 @@ class Hub:
             raise
         return live, live.state.seq != seq
 
-    async def _found_kit(self, run_id: str) -> Kit:
-        state = (await self.runner.load(run_id)).state
+    def _check_needs(self, state: RunState, kit: Kit) -> None:
+        try:
+            check_needs(state, kit)
+        except RequestRejected:
+            # What does not suffice is forgotten, or it would stand in the way of whoever brings the right one.
+            for run_id in (state.run_id, state.run_id.partition(".")[0]):
+                if run_id not in self.drivers and self._kits.get(run_id) is kit:
+                    del self._kits[run_id]
+            raise
+
+    async def _found_kit(self, state: RunState, run_id: str) -> Kit:
         if state.ending is not None:
             return Kit({})  # Nothing of an ended run is performed again but to tell its children.
         # A child works with what its parent works with, a fork with what its origin did; both are named after those.
@@ -372,6 +392,11 @@ class Hub:
         except RemitError as error:
             # What cannot be taken up now can be resumed later.
             _log.warning("a run was not taken up although its child ended: %s", error, extra=run_fields(run_id))
+
+
+def _closed_under(run_id: str) -> RemitError:
+    message = f"the system was closed while run {run_id} was under way; resume the run"
+    return RemitError(SYSTEM_CLOSED, message, {"run_id": run_id})
 
 
 def _is_being_cancelled() -> bool:

@@ -2,7 +2,7 @@
 
 Rule 1: what was loaded from a file or a module is loaded from there again; what was made on the spot cannot be.
 Rule 2: code that is missing or has changed is refused with a code and the run stays open, until a person accepts it. The
-        file that an engine plays counts as code, and so do a plan file, what it names, and the file of a voter.
+        file that an engine plays counts as code, and so do a plan file, what it names, a rule file, and that of a voter.
 Rule 3: an accepted change may change what a tool or an engine does, never what it declares: that was judged and approved.
         The steps of a plan were pinned as well.
 """
@@ -24,7 +24,16 @@ from remit.kernel.state import RunState, pinned
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.patterns.plan import plan_graph
 from remit.orchestrate.patterns.redundant import VOTE_MARK
-from remit.orchestrate.relied_on import PLAN_CODES, PLAN_FILE, PLAN_MARK, VOTER_CODES, expect, fault
+from remit.orchestrate.relied_on import (
+    PLAN_CODES,
+    PLAN_FILE,
+    PLAN_MARK,
+    RULES_CODES,
+    RULES_MARK,
+    VOTER_CODES,
+    expect,
+    fault,
+)
 from remit.tool.loading import TOOL_SOURCE_CHANGED, SourceFault, reload
 from remit.tool.registry import Registry
 from remit.tool.sourcing import file_digest
@@ -37,7 +46,8 @@ PLAN_DEFINITION_CHANGED = "PLAN_DEFINITION_CHANGED"
 
 # Before the name of a model, it names the source of its engine. No tool may have a colon in its name.
 ENGINE_MARK = "engine:"
-_PARTS = (PLAN_MARK, VOTE_MARK)
+_CODES = {PLAN_MARK: PLAN_CODES, VOTE_MARK: VOTER_CODES, RULES_MARK: RULES_CODES}
+_PARTS = tuple(_CODES)
 _NO_TOOLS = (ENGINE_MARK, *_PARTS)
 
 
@@ -54,7 +64,7 @@ async def kit_again(state: RunState, settings: EngineSettings = NO_SETTINGS) -> 
 
 
 def equipped(kit: Kit, sources: Iterable[Source]) -> Kit:
-    """The kit with the code that these sources name: what a plan's steps are done with, and who counts votes."""
+    """The kit with the code that these sources name: what a plan's steps are done with, who counts votes, and rules."""
     listed = tuple(sources)
     if any(source.name == PLAN_FILE for source in listed):
         # Only those who run a plan file pay for what reads it.
@@ -66,6 +76,11 @@ def equipped(kit: Kit, sources: Iterable[Source]) -> Kit:
             from remit.orchestrate.voter_file import load_voter
 
             code = {**kit.code, source.name: load_voter(source)}
+            kit = replace_parts(kit, code=code, sources=(*kit.sources, source))
+        if source.name.startswith(RULES_MARK):
+            from remit.orchestrate.ruling import load_rules_again
+
+            code = {**kit.code, source.name: load_rules_again(source)}
             kit = replace_parts(kit, code=code, sources=(*kit.sources, source))
     return kit
 
@@ -116,7 +131,7 @@ def _parts(state: RunState) -> tuple[Source, ...]:
 def _changed_parts(state: RunState) -> list[Source]:
     changed: list[Source] = []
     for source in _parts(state):
-        codes = VOTER_CODES if source.name.startswith(VOTE_MARK) else PLAN_CODES
+        codes = next(codes for mark, codes in _CODES.items() if source.name.startswith(mark))
         digest = _digest_now(state, source)
         if digest != source.digest:
             found = replace(source, digest=digest)

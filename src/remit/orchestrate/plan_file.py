@@ -1,7 +1,8 @@
 """Plans from YAML files, in the shape docs/plans.md describes.
 
 Rule 1: a file and Python build equal plans; the file is only the friendlier spelling.
-Rule 2: reading judges the spelling alone. Whether the plan may run is for its graph to say.
+Rule 2: reading judges the spelling, and whether a plan could be judged by the policy at all. Whether the plan may run is
+        for its graph to say.
 Rule 3: a key nobody knows is refused with the nearest one that is known, never skipped.
 Rule 4: paths start at the plan file. What they name must be there; it is loaded by whoever runs the plan.
 """
@@ -20,6 +21,7 @@ from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.core.record import replace
 from remit.core.schema import compile_schema
 from remit.core.strict_yaml import YAML_BYTES_MAX, Document, Place, YamlFault, parse_yaml, text_of
+from remit.orchestrate.planning import check_policy
 
 # Three levels lead to the schema of a step; what people write below them stays under thirty.
 PLAN_DEPTH_MAX = 32
@@ -82,18 +84,29 @@ def _plan(document: Document, path: Path, digest: str) -> PlanFile:
     block = _block(document, document.value, _PLAN_KEYS, ())
     steps = _list(document, block.get("steps", []), ("steps",))
     read = [_step(document, value, ("steps", position)) for position, value in enumerate(steps)]
-    policy = _block(document, block.get("policy", {}), _POLICY_KEYS, ("policy",))
     named = {key: _named_file(document, block, key, path.parent) for key in ("rules", "handlers")}
     return PlanFile(
         path,
         digest,
         ExecutionPlan(tuple(read), PlanTrace(PLANNER_ID, f"the plan file {path}")),
-        _typed(document, policy, PlanPolicy, ("policy",)),
+        _policy(document, block),
         _documents(document, block, path.parent),
         named["rules"],
         named["handlers"],
         {_shortened(step.name): document.lines["steps", place] for place, step in reversed(list(enumerate(read)))},
     )
+
+
+def _policy(document: Document, block: Mapping[str, Any]) -> PlanPolicy:
+    place: Place = ("policy",)
+    policy = _typed(document, _block(document, block.get("policy", {}), _POLICY_KEYS, place), PlanPolicy, place)
+    try:
+        check_policy(policy)
+    except RequestRejected as error:
+        line = document.lines[place]
+        message = f"{document.source_name}:{line}: {error.message}"
+        raise RequestRejected(error.code, message, {"source": document.source_name, "line": line}) from None
+    return policy
 
 
 def _step(document: Document, value: Any, place: Place) -> Step:

@@ -110,6 +110,9 @@ def _check_fields(place: int, step: object) -> None:
 
 def check_policy(policy: PlanPolicy) -> None:
     """Refuse a policy under which no plan could be judged."""
+    given: object = policy
+    if not isinstance(given, PlanPolicy):
+        raise RequestRejected(PLAN_POLICY_INVALID, f"policy={given!r:.80} is no policy; give a PlanPolicy")
     steps, timeout_ms = policy.max_steps, policy.timeout_per_step_ms
     types: object = policy.allowed_step_types
     if type(steps) is not int or not 1 <= steps <= PLAN_STEPS_MAX:

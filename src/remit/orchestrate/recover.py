@@ -22,8 +22,12 @@ _CALLS = (CallModel, CallTool, ReconcileTool, CallCode, Retrieve, StartChild)
 
 
 async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live:
-    """A run that nobody is driving any more, taken up where its journal ends, in a Live of the caller's or a new one."""
-    live = await runner.load(run_id, live)
+    """A run that nobody is driving any more, taken up where its journal ends.
+
+    A Live of the caller's is gone on with as it was loaded, and loaded first if it was not.
+    """
+    if live is None or live.state.seq < 0:
+        live = await runner.load(run_id, live)
     if live.state.seq < 0:
         raise RequestRejected(RUN_NOT_FOUND, f"run {run_id!r} has no turn in this journal; start it, or correct its id")
     origin = pinned(live.state).forked_from

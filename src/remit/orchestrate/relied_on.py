@@ -11,6 +11,8 @@ from remit.tool.loading import SourceFault
 # Before the name of a part of a plan, it names the source of it. No tool may have a colon in its name.
 PLAN_MARK = "plan:"
 PLAN_FILE = "plan:file"
+# Before the name of a rule set, it names the code that hears an answer by it, and the source of that.
+RULES_MARK = "rules:"
 
 
 class Codes(NamedTuple):
@@ -22,6 +24,7 @@ class Codes(NamedTuple):
 
 PLAN_CODES = Codes("PLAN_SOURCE_MISSING", "PLAN_SOURCE_CHANGED")
 VOTER_CODES = Codes("VOTER_SOURCE_MISSING", "VOTER_SOURCE_CHANGED")
+RULES_CODES = Codes("RULES_SOURCE_MISSING", "RULES_SOURCE_CHANGED")
 
 
 def expect(source: Source, digest: str, codes: Codes) -> None:

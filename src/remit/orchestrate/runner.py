@@ -29,7 +29,6 @@ from remit.orchestrate.texts import Kept
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
-_TRIES = range(CONFLICTS_MAX)
 
 
 class Runner:
@@ -104,8 +103,8 @@ class Runner:
 
         `heard` is the entry of the inbox that the report came from.
         """
-        state = live.state
-        for _ in _TRIES:
+        state, conflicts = live.state, 0
+        while conflicts < CONFLICTS_MAX:
             seq = state.seq
             kept: Kept = []
             try:
@@ -113,24 +112,25 @@ class Runner:
                 at_ms = self.clock.now_ms()
                 if at_ms < state.at_ms:
                     at_ms = state.at_ms
-                kind = type(arrival)
-                if kind is TimerFired:
+                if type(arrival) is TimerFired:
                     at_ms = max(at_ms, _due_at_ms(state, arrival))
                 turn = take_turn(state, arrival, at_ms)
             except IllegalArrival:
                 await self.catch_up(live)
                 if state.seq == seq:
                     raise
+                conflicts += 1
                 continue
             if kept:
                 await self._keep(kept)
             data = encode_turn(turn)
             try:
                 barrier = barrier_of(state, turn, heard)
-                listing = listing_of(arrival.manifest, at_ms) if kind is RunStarted else None
+                listing = listing_of(arrival.manifest, at_ms) if type(arrival) is RunStarted else None
                 await self.journal.append(live.run_id, data, after=seq, barrier=barrier, listing=listing)
             except AppendConflict:
                 await self.catch_up(live)
+                conflicts += 1
                 continue
             if state.seq == seq:
                 apply(state, turn, hash_turn(data))

@@ -38,7 +38,7 @@ from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelRes
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import Record, replace
-from remit.core.schema import Violation
+from remit.core.schema import GRAMMAR, LENGTH, Violation
 from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.inference.engine import Engine, EngineFault, strict_judge, wants_grammars
 from remit.inference.text_calls import written_in
@@ -59,10 +59,6 @@ TOLD_TOKENS_MAX = 128
 
 # What is told of a schema that a grammar does not keep to in full.
 WIDENINGS_TOLD_MAX = 10
-
-# The keywords of violations that are none of a schema's.
-BROKEN_GRAMMAR = "grammar"
-RAN_OUT = "length"
 
 
 class Hearing(StrEnum):
@@ -315,13 +311,21 @@ def read(shape: Shaped, result: ModelResult, messages_count: int) -> ModelResult
         return _as_call(shape, result, messages_count)
     if shape.strict is not None:
         return _restored(shape.strict, result)
-    if shape.grammar:
-        reading = read_with(shape.grammar, result.content)
-        if reading.fit is not Fit.FITS:
-            ended = _was_cut(shape, result) if reading.fit is Fit.CUT else ""
-            problem = f"the answer breaks its grammar: {reading.problem}{ended}"
-            return Breach(result, Violation("", BROKEN_GRAMMAR, problem), ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
-    return result
+    return _by_grammar(shape, result) if shape.grammar else result
+
+
+def _by_grammar(shape: Shaped, result: ModelResult) -> ModelResult | Breach | Unfit:
+    reading = read_with(shape.grammar, result.content)
+    match reading.fit:
+        case Fit.FITS:
+            return result
+        case Fit.UNDECIDED:
+            # Nobody may call it wrong, and its model would not know what to mend.
+            problem = f"it is unknown whether the answer keeps its grammar: {reading.problem}"
+            return Unfit(ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, problem)
+    ended = _was_cut(shape, result) if reading.fit is Fit.CUT else ""
+    problem = f"the answer breaks its grammar: {reading.problem}{ended}"
+    return Breach(result, Violation("", GRAMMAR, problem), ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
 
 
 def read_cut(shape: Shaped, fault: EngineFault, model: str) -> Breach | None:
@@ -331,7 +335,7 @@ def read_cut(shape: Shaped, fault: EngineFault, model: str) -> Breach | None:
     limit = f" of {shape.request.max_tokens} tokens" if shape.request.max_tokens else ""
     problem = f"the answer reached its limit{limit} and was cut before it was complete; answer again, and shorter"
     result = ModelResult(fault.said, usage=fault.usage, model=model)
-    return Breach(result, Violation("", RAN_OUT, problem), fault.code)
+    return Breach(result, Violation("", LENGTH, problem), fault.code)
 
 
 def is_checked(state: RunState) -> bool:

@@ -22,7 +22,7 @@ from remit.provenance.kinds import (
     NUMBERS,
     TEXT,
     base_of,
-    is_identity,
+    is_target,
     looks_like,
     number_of,
     satisfies,
@@ -55,6 +55,8 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
     if len(members) > 1:
         return _by_members(leaf, kind, members, evidence, declaration)
     if (span := _said(leaf, kind, evidence, declaration.name)) is not None:
+        if _is_known_otherwise(leaf, kind, evidence, declaration):
+            return _objection(leaf, kind, Objection.KIND_MISMATCH, evidence)
         return Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
     if (declaration.name, kind, key_of(leaf.value)) in evidence.approved:
         return Argument(leaf.path, leaf.value, "approval", kind=kind)
@@ -63,6 +65,15 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
     if found.code is None:
         return found
     return _by_option(leaf, kind, evidence, declaration) or found
+
+
+def _is_known_otherwise(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaration) -> bool:
+    """Whether results know a name of the words as another kind alone: a channel that is to be a user."""
+    if not isinstance(leaf.value, str) or kind in (ANY, LABEL, TEXT) or not is_target(kind):
+        return False
+    known = [one.kind for one in evidence.index.origins_of(leaf.value) if is_target(one.kind)]
+    fits = (satisfies(kind, one, argument=leaf.argument, tool=declaration.name) for one in known)
+    return bool(known) and not any(fits)
 
 
 def _objection(leaf: Leaf, kind: str, code: Objection, evidence: Evidence, candidates: int = 0) -> Argument:
@@ -126,7 +137,7 @@ def _text_said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[in
     if (shape := shape_of(kind)) is not None and not shape.fullmatch(value):
         return None
     span = words.span_of(value)
-    if span is None or shape is not None or kind in (ANY, LABEL, TEXT) or not is_identity(kind):
+    if span is None or shape is not None or kind in (ANY, LABEL, TEXT) or base_of(kind) == "path":
         return span
     hints = {stem(word) for word in (*name_words(tool), *name_words(kind), *name_words(leaf.argument))}
     return span if words.is_name(value, hints) else None

@@ -16,7 +16,7 @@ from remit.provenance.evidence import Evidence
 from remit.provenance.planning import is_reading_asked
 from remit.provenance.repeating import Uses
 from remit.provenance.verdicts import Argument
-from remit.provenance.vocabulary import FUNCTION_WORDS, name_words, stem
+from remit.provenance.vocabulary import name_words, stem
 
 # Calls whose results never came. A run that has more of them open has lost its results; the oldest are forgotten.
 OPEN_CALLS_MAX = 1_000
@@ -146,7 +146,7 @@ def lookup_of(
         one
         for one in arguments
         if (one.code is not None and not _is_made_of_words(one, evidence))
-        or (one.bound_by == "words" and isinstance(one.value, str) and words.is_only_ordered(one.value))
+        or (one.bound_by == "words" and isinstance(one.value, str) and evidence.says_nothing(one.value))
     ]
     given = tuple(one.path for one in arguments if one.bound_by != "default")
     by_words = {one.path.partition("[")[0] for one in arguments if one.bound_by == "words"}
@@ -175,9 +175,7 @@ def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
         return False
     parts = argument.value.lower().split()
     known = evidence.words.lower
-    if evidence.words.is_only_ordered(argument.value):
-        return False
-    return all(part in known for part in parts) and not all(part in FUNCTION_WORDS for part in parts)
+    return all(part in known for part in parts) and not evidence.says_nothing(argument.value)
 
 
 def _is_asked(declaration: Declaration, evidence: Evidence, is_named: bool) -> bool:  # noqa: FBT001

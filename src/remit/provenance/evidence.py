@@ -16,6 +16,7 @@ from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
 from remit.provenance.labels import Group, Index, Observation, Origin
 from remit.provenance.planning import Plan, plan_of
 from remit.provenance.selection import Order, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
+from remit.provenance.vocabulary import FUNCTION_WORDS, SUPERLATIVES, name_words, stem
 from remit.provenance.words import Words, words_of
 
 
@@ -33,6 +34,8 @@ class Evidence:
         self.approved: set[tuple[str, str, str]] = set()
         self.words: Words = words_of(self.prompts)
         self.orders: tuple[Order, ...] = orders_in(self.words)
+        # What tools are called by names no thing of the user's.
+        self._called = frozenset(stem(word) for name in tools for word in name_words(name)) | SUPERLATIVES
         self.plan: Plan = plan_of(self.words, tools)
         self.sums: list[Decimal] = []
         self.operands: list[Decimal] = []
@@ -66,10 +69,18 @@ class Evidence:
             self.sole.update(value for kind, value in observation.references if kinds.count(kind) == 1)
         return number
 
+    def says_nothing(self, text: str) -> bool:
+        """Whether a text is made of verbs of the orders, of superlatives and of what tools are called by alone."""
+        words = self.words
+        return text not in words.names and all(
+            part in words.orders or part.lower() in FUNCTION_WORDS or {stem(part), part.lower()} & self._called
+            for part in text.split()
+        )
+
     def _pick(self, number: int) -> None:
         observation = self.index.observations[number]
         for name, group in observation.groups.items():
-            picks = picks_of(observation, group, self.words, self.orders)
+            picks = picks_of(observation, name, self.words, self.orders)
             self._picks[number, name] = picks
             # One more than are ever used is enough to know that there are too many.
             if len(self.operands) <= OPERANDS_MAX:
@@ -79,6 +90,8 @@ class Evidence:
         declaration = self.tools.get(observation.tool)
         if declaration is None or declaration.effect is not Effect.READ or declaration.reads is Reads.PUBLIC:
             return
+        if declaration.directory and declaration.reads is Reads.PRIVATE and observation.chosen:
+            return  # Who somebody is was looked up in order to reach them.
         if declaration.reads is not Reads.SECRET and (observation.asked or _only_names(observation)):
             return
         readers = frozenset(observation.readers or ())

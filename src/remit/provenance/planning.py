@@ -18,6 +18,7 @@ from remit.core.record import Record
 from remit.provenance.atoms import Token
 from remit.provenance.declarations import Declaration
 from remit.provenance.vocabulary import (
+    ASIDES,
     COUNTS,
     DEFINITE,
     FUNCTION_WORDS,
@@ -189,12 +190,18 @@ class _Sentences:
         self.amounts = [place for place, word in enumerate(self.lowered) if _says_how_often(word)]
 
     def stems_after(self, place: int) -> frozenset[str]:
-        """The stems of the words from an order to the next one or to the end of its sentence."""
+        """The stems of what an order is about: its words up to an aside, to the next order or to the sentence's end."""
         ahead = bisect_right(self.firsts, place)
         last = self.firsts[ahead] if ahead < len(self.firsts) else len(self.tokens)
         other = bisect_right(self.verbs, place)
         last = min(last, self.verbs[other]) if other < len(self.verbs) else last
-        return frozenset(stem(word) for word in self.lowered[place + 1 : last])
+        said: list[str] = []
+        for word in self.lowered[place + 1 : last]:
+            # "a summary of the channel" speaks of a summary; "all of the files" of files.
+            if word in ASIDES and said and said[-1] not in UNIVERSALS and said[-1] not in COUNTS:
+                break
+            said.append(word)
+        return frozenset(stem(word) for word in said)
 
     def governs(self, places: tuple[int, ...], at: int) -> bool:
         """Whether a word belongs to one of these orders: the nearest order before it, or it opens their sentence."""

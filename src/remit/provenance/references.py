@@ -28,6 +28,10 @@ _MASTER = re.compile(
     rf"(?P<url>{_URL})|(?P<email>{_EMAIL})|(?P<host>{_HOST}|{_ADDRESS})|(?P<iban>{_IBAN})|(?P<phone>{_PHONE})|(?P<account>{_ACCOUNT})"
 )
 _TRAILING = ".,;:!?)]}'*_…"
+_CODE = re.compile(r"(?<![\w.@/-])(?=[\w-]*\d)(?:(?=[\w-]*[^\W\d_])[\w-]{5,}|\d{6,7})(?![\w@/])", re.ASCII)
+_DIGIT = re.compile(r"\d")
+# A weekday with its hour, a version or a paragraph has fewer; a code that opens something has more.
+_CODE_DIGITS_MIN = 3
 _MIXED = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)|(?<=[a-z])(?=[A-Z])")
 _PAUSE = re.compile(r"[-/_.:=&?#]")
 # A version, a code or a camel-case name changes once or twice.
@@ -76,7 +80,10 @@ def is_file_name(reference: Reference) -> bool:
 
 
 def opaque_in(text: str) -> Iterator[str]:
-    """Tokens that no person writes as a word."""
+    """Tokens that no person writes as a word: codes of letters and digits, and what is too long and too mixed."""
+    for found in _CODE.finditer(text):
+        if len(_DIGIT.findall(found.group())) >= _CODE_DIGITS_MIN:
+            yield found.group()
     for found in _LONG.finditer(text):
         token = found.group().strip(_EDGES)
         if len(token) >= OPAQUE_CHARS_MIN and _is_opaque(token):

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from remit.core.record import Record, replace
-from remit.provenance.declarations import Declaration
+from remit.provenance.declarations import EACH, Declaration
 from remit.provenance.kinds import (
     EMAIL,
     INFERRED,
@@ -76,8 +76,9 @@ class Order(Record):
     reach: tuple[int, int] = (0, 0)
 
 
-def picks_of(observation: Observation, group: Group, words: Words, orders: tuple[Order, ...]) -> dict[int, Pick]:
+def picks_of(observation: Observation, name: str, words: Words, orders: tuple[Order, ...]) -> dict[int, Pick]:
     """The records of a group that the user's words pick out, each with the reason."""
+    group = observation.groups[name]
     if group.is_cut:
         return {}
     picks: dict[int, Pick] = dict(_named(group, words)) if observation.ranged or observation.chosen else {}
@@ -87,7 +88,10 @@ def picks_of(observation: Observation, group: Group, words: Words, orders: tuple
                 continue
             for place in _ends_of(group, order):
                 picks.setdefault(place, Pick("superlative", (order.word,)))
-        if len(group.records) == 1 and _bears_addresses(group, observation):
+        # Where the words name something, a listing that was not looked up by a name is no answer to them, even if it
+        # happens to hold one record.
+        is_aside = EACH in name and not observation.names and (words.names or words.numbers)
+        if len(group.records) == 1 and not is_aside and _bears_addresses(group, observation):
             picks.setdefault(0, Pick("only"))
     return picks
 
@@ -124,7 +128,7 @@ def _is_named(value: Any, kind: str, words: Words) -> bool:
     if kind == LABEL and EMAIL.fullmatch(text):
         return False  # An address names whom it belongs to, not what somebody labelled with it.
     # A plain word is too common to name a record: anybody can call a file "summary".
-    return text in words.names or words.run_of(text) is not None
+    return text in words.names
 
 
 def _each(value: Any) -> tuple[Any, ...]:
@@ -251,9 +255,22 @@ def is_covered(
             continue
         if word in ("everyone", "everybody") and lists_people:
             return True
-        near = words.tokens[place + 1 : place + 1 + _NOUN_WORDS_MAX]
-        if wanted & {stem(token.text) for token in near}:
+        near = [token.text.lower() for token in words.tokens[place + 1 : place + 1 + _NOUN_WORDS_MAX]]
+        if _is_said_of(wanted, near, observation):
             return True
+    return False
+
+
+def _is_said_of(wanted: set[str], near: list[str], observation: Observation) -> bool:
+    """Whether the noun after a universal word is wanted, and what qualifies it went into the lookup."""
+    looked_for = {
+        stem(word) for word in name_words(" ".join((observation.tool, *observation.arguments, *observation.names)))
+    }
+    for word in near:
+        if stem(word) in wanted:
+            return True
+        if word not in FUNCTION_WORDS and stem(word) not in looked_for:
+            return False
     return False
 
 
@@ -308,4 +325,6 @@ def fits_argument(words: Words, origin: Origin, group: Group, argument: str) -> 
     key = name_stems(origin.field.removesuffix("[]").rpartition(".")[2])
     if key & name_stems(argument) or key & words.stems:
         return True
+    if family is NUMBERS and argument and words.numbers:
+        return False  # The words give numbers of their own.
     return sum(base_of(kind.removeprefix(INFERRED)) in family for kind in group.kinds.values()) == 1

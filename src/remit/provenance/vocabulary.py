@@ -39,6 +39,7 @@ GREATEST = frozenset(
 )
 LATEST = frozenset({"latest", "newest", "last"})
 EARLIEST = frozenset({"earliest", "oldest", "first"})
+SUPERLATIVES = LEAST | GREATEST | LATEST | EARLIEST
 MOST = "most"
 RECENT = "recent"
 
@@ -89,6 +90,8 @@ PARTICIPLES = {
     "shown": "show", "done": "do", "found": "find", "drawn": "draw", "withdrawn": "withdraw", "undone": "undo",
     "hidden": "hide", "chosen": "choose", "thrown": "throw", "built": "build", "bid": "bid", "shut": "shut",
 }  # fmt: skip
+# Where a sentence turns from what is to be done to what that is about.
+ASIDES = frozenset({"of", "about", "from", "that", "which", "where", "who", "saying", "because", "if", "when"})
 STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "would"})
 PASSIVES = frozenset({"be", "been", "being", "get", "gets", "it", "them"})
 SELF = frozenset({"me", "my", "myself", "mine"})
@@ -114,6 +117,8 @@ def stem(word: str) -> str:
         word = word[:-2]
     elif word.endswith("ies") and len(word) > _ROOT_CHARS_MIN:
         word = word[:-3] + "y"
+    elif word.endswith("ly") and len(word) > 5:
+        word = word[:-2]
     elif word.endswith("s") and not word.endswith("ss") and len(word) > 3:
         word = word[:-1]
     word = _DOUBLED.sub(r"\1", word).removesuffix("e")

@@ -15,7 +15,7 @@ from decimal import Decimal
 from remit.core.record import Record
 from remit.provenance.atoms import NumberSaid, Token, numbers_of, take_atoms, take_quotes, take_references, tokens_of
 from remit.provenance.blocks import own_words
-from remit.provenance.kinds import EMAIL, NUMBERS, base_of, number_key
+from remit.provenance.kinds import NUMBERS, base_of, number_key
 from remit.provenance.moments import Moments, moments_in
 from remit.provenance.references import references_in
 from remit.provenance.vocabulary import (
@@ -127,7 +127,7 @@ class Words(Record):
 
     def addresses(self, value: str) -> bool:
         """Whether the words turn to somebody of this name: "to Ann", "mail Ann Lee", "Ann and Bob"; never in quotes."""
-        start = -1 if EMAIL.fullmatch(value) else self.bare.find(value)
+        start = -1 if value in self.references else self.bare.find(value)
         while start >= 0:
             if _is_whole(self.bare, start, start + len(value)) and self._turns_to(start):
                 return True
@@ -151,17 +151,11 @@ class Words(Record):
         """Whether a word stands where an order begins: at the start of a sentence, or after what leads into a verb."""
         return self.tokens[place].opens or self.tokens[place - 1].text.lower() in LEADS
 
-    def is_only_ordered(self, text: str) -> bool:
-        """Whether all that a text consists of are verbs of the orders, which name nothing to look for."""
-        parts = text.split()
-        return bool(parts) and all(part in self.orders for part in parts)
-
     def reach_of(self, place: int) -> tuple[int, int]:
-        """From where to where the noun after a place and what narrows it extend."""
+        """From where to where the noun after a place and what narrows it extend: a few words, within the sentence."""
         after = self.tokens[place + 1 : place + NOUN_WORDS_MAX]
-        following = self.tokens[place + NOUN_WORDS_MAX : place + NOUN_WORDS_MAX + 1]
-        is_last = not following or following[0].opens
-        return self.tokens[place].end, len(self.own) if is_last else after[-1].end
+        end = len(self.own) if len(after) < NOUN_WORDS_MAX - 1 else after[-1].end
+        return self.tokens[place].end, next((token.start for token in after if token.opens), end)
 
     def stands_within(self, value: str, reach: tuple[int, int]) -> bool:
         """Whether a text stands somewhere between two places."""

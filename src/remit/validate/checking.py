@@ -166,6 +166,10 @@ def _check_names(rule_set: RuleSet) -> None:
             raise _invalid(rule_set.name, f"a rule is named {shown(name)}; give it 1 to {NAME_CHARS_MAX} characters")
         if names.count(name) > 1:
             raise _invalid(rule_set.name, f"two rules are named {shown(name)}; a breach must say which")
+    for check in rule_set.semantic:
+        asked: object = check.question
+        if not isinstance(asked, str) or not asked.strip():
+            raise _invalid(rule_set.name, f"check {shown(check.name)} asks {asked!r:.80}; give it a question in words")
     if rule_set.retry.reasks_max < 0:
         raise _invalid(rule_set.name, f"reasks_max={rule_set.retry.reasks_max} must be 0 or more")
     for name in rule_set.retry.final_rules:

@@ -313,6 +313,13 @@ def test_an_interrupted_pipe_says_how_to_go_on(talker: Talker) -> None:
 
 def test_an_engine_that_cannot_be_opened_makes_no_store(talker: Talker) -> None:
     code, _, err = talker.pipes(b"Hi\n", engine="nosuch:thing")
-    assert code == 1
+    assert code == 2
     assert "error CONFIG_NO_ENGINE" in err
+    assert not talker.desk.home.exists()
+
+
+def test_a_session_that_nobody_could_print_is_wrong_usage_and_makes_no_store(talker: Talker) -> None:
+    code, _, err = talker.pipes(b"Hi\n", "--session", "\x1b[2J", engine=talker.desk.script("Hello."))
+    assert code == 2
+    assert err.startswith("error REQUEST_ID_INVALID: session_id=")
     assert not talker.desk.home.exists()

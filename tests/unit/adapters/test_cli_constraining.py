@@ -59,10 +59,22 @@ def test_stdin_is_read_when_no_file_is_named(desk: Desk, monkeypatch: pytest.Mon
         assert desk.say("constrain", *words).values["value"] == {"a": 1}
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_the_end_of_the_last_line_is_no_end_of_a_number(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, end: bytes
+) -> None:
+    given(monkeypatch, b'{"price": 12' + end)
+    said = desk.say("constrain", "--strict")
+    assert (said.code, said.values["code"]) == (1, ErrorCode.CONSTRAINT_JSON_INVALID)
+    assert said.values["violations"][0]["keyword"] == "cut_off"
+    given(monkeypatch, b"12" + end)
+    assert desk.say("constrain").values["value"] == 12
+
+
 def test_every_line_of_a_stream_is_answered_in_turn(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constraining, "LINE_BYTES_MAX", 60)
     lines = [
-        b'\xef\xbb\xbf{"text": "[1", "id": 1}',
+        b'\xef\xbb\xbf{"text": "[1,", "id": 1}',
         b"nonsense",
         b"",
         b'{"text": "' + b"x" * 500 + b'"}',

@@ -102,6 +102,37 @@ steps: [{name: make, type: offer}, {name: keep, type: tool, tool: write}]
     assert desk.notes == ["hi"]
 
 
+WAITING = """
+handlers: handlers.py
+steps: [{name: make, type: offer}, {name: keep, type: tool, tool: write}, {name: loud, type: shout}]
+"""
+
+
+def test_whoever_answers_a_plan_is_told_the_steps_that_are_left(desk: Desk) -> None:
+    desk.say("run", "hi", *plan(desk, WAITING), "--tools", desk.tools())
+    approved = desk.say("approve", "last")
+    assert (approved.code, approved.out) == (0, "HI\n")
+    assert [line.split()[:2] for line in approved.err.splitlines()] == [["<-", "keep"], ["->", "loud"], ["<-", "loud"]]
+    assert "(shout, 3 of 3)" in approved.err
+
+
+def test_a_plan_that_is_told_no_says_which_steps_were_finished(desk: Desk) -> None:
+    desk.say("run", "hi", *plan(desk, WAITING), "--tools", desk.tools())
+    rejected = desk.say("reject", "last", "--reason", "not today")
+    assert rejected.code != 0
+    assert "1 of 3 steps were finished: make; what they gave: remit show " in rejected.err.splitlines()[-1]
+
+
+def test_whoever_releases_a_plan_is_told_the_steps_that_are_left(desk: Desk) -> None:
+    desk.say("run", "hi", *plan(desk, WAITING), "--tools", desk.tools())
+    assert desk.say("signal", "last", "pause").code == 0
+    desk.say("approve", "last")
+    released = desk.say("signal", "last", "resume")
+    assert (released.code, released.out) == (0, "HI\n")
+    assert "-> loud (shout, 3 of 3)" in released.err
+    assert desk.say("signal", "last", "resume", "--json").error
+
+
 def test_names_and_outputs_of_steps_are_escaped(desk: Desk) -> None:
     steps = [{"name": f"a{HOSTILE}", "type": "shout"}, {"name": "fall", "type": "stumble"}]
     words = plan(desk, json.dumps({"handlers": "handlers.py", "steps": steps}))
@@ -132,6 +163,15 @@ def test_programs_get_the_confidence_of_a_vote(desk: Desk) -> None:
     assert (values["confidence"], values["confidence_source"]) == (1.0, ConfidenceSource.VOTING)
 
 
+def test_replicas_that_failed_are_counted_among_the_warnings(desk: Desk) -> None:
+    words = vote(desk, {"error": "INFERENCE_CONTEXT_EXCEEDED", "replica": 2}, '{"answer": 4}')
+    values = desk.say("run", "2+2?", *words, "--json").values
+    assert (values["terminal_code"], values["warnings"]) == ("SUCCESS", ["1 of 3 replicas failed"])
+    told = desk.say("run", "2+2?", *words).err.splitlines()
+    assert told[-2].endswith(" ended as SUCCESS: 1 of 3 replicas failed")
+    assert told[-1] == "2 of 2 agree, confidence 100 %"
+
+
 def test_a_vote_in_which_nobody_answers_tells_each_failure(desk: Desk) -> None:
     code, out, err = desk.say("run", "2+2?", *vote(desk, "I do not know."), "--n", "2")
     assert (code, out) == (1, "")
@@ -158,6 +198,16 @@ def test_a_vote_that_is_shown_again_tells_its_confidence(desk: Desk) -> None:
         (("--mode", "plan", "--plan", "PLAN", "--graph", "PLAN"), "USAGE", "--graph is nothing a plan reads"),
         (("--mode", "redundant", "--early-stop", "--parallel"), "USAGE", "say one of them"),
         (("--mode", "redundant", "--schema", "SCHEMA", "--graph", "PLAN"), "USAGE", "leave out one of"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--tools", "builtin:clock"), "USAGE", "offered no tools"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--router", "none"), "USAGE", "--router is nothing a vote"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--rules", "PLAN"), "USAGE", "--rules is nothing a vote"),
+        (("--mode", "redundant", "--schema", "SCHEMA", "--judge", "local"), "USAGE", "--judge is nothing a vote"),
+        (("--mode", "plan", "--plan", "PLAN", "--router", "auto"), "USAGE", "--router is nothing a plan reads"),
+        (("--mode", "plan", "--plan", "PLAN", "--rules", "PLAN"), "USAGE", "--rules is nothing a plan reads"),
+        (("--judge", "local"), "USAGE", "--judge answers questions of --rules"),
+        (("--rules", "PLAN", "--graph", "PLAN"), "USAGE", "leave out one of --rules and --graph"),
+        (("--mode", "redundant"), "CONFIG_SCHEMA_REQUIRED", "--mode redundant needs --schema, which is missing"),
+        (("--mode", "structured"), "CONFIG_SCHEMA_REQUIRED", "--mode structured needs --schema"),
         (("--mode", "redundant", "--schema", "SCHEMA", "--n", "0"), "REPLICAS_INVALID", "1 to 100"),
         (("--mode", "redundant", "--schema", "SCHEMA", "--n", "x"), "USAGE", "--n"),
         (("--mode", "redundant", "--schema", "SCHEMA", "--voting", "who"), "VOTING_UNKNOWN", "'who'"),
@@ -187,9 +237,49 @@ def test_a_first_step_without_an_input_needs_a_prompt(desk: Desk) -> None:
     assert desk.say("run", *plan(desk, "steps: []"), "--json").error == "PLAN_EMPTY"
 
 
-def test_a_vote_without_a_schema_is_refused(desk: Desk) -> None:
-    said = desk.say("run", "hi", "--engine", desk.script("x"), "--mode", "redundant", "--json")
-    assert said.error == "CONFIG_SCHEMA_REQUIRED"
+@pytest.mark.parametrize(
+    ("more", "needed", "allowed", "way_out"),
+    [
+        (("--n", "40"), 40, 32, "ask for fewer answers with --n"),
+        (
+            ("--n", "4", "--budget", "child_runs=2"),
+            4,
+            2,
+            "ask for fewer answers with --n, or allow child_runs=4 with --budget",
+        ),
+    ],
+)
+def test_a_vote_that_its_boundary_cannot_pay_for_is_wrong_usage_with_a_way_out_that_can_be_typed(
+    desk: Desk, more: tuple[str, ...], needed: int, allowed: int, way_out: str
+) -> None:
+    refused = desk.say("run", "2+2?", *vote(desk), *more, "--json")
+    assert (refused.code, refused.error) == (2, "CHILD_RUNS_TOO_FEW")
+    said = f"this takes at least {needed} child runs, and boundary 'standard' and --budget allow {allowed}; {way_out}"
+    assert refused.values["error"]["message"] == said
+    assert not desk.home.exists()
+
+
+def test_where_another_boundary_allows_what_a_vote_takes_it_is_named(desk: Desk) -> None:
+    refused = desk.say("run", "2+2?", *vote(desk), "--n", "9", "--boundary", "incident_sre", "--json")
+    assert (refused.code, refused.error) == (2, "STEPS_TOO_FEW")
+    assert (
+        "; ask for fewer answers with --n, or name a boundary that allows more: standard"
+        in refused.values["error"]["message"]
+    )
+
+
+def test_a_plan_that_its_boundary_cannot_pay_for_is_wrong_usage(desk: Desk) -> None:
+    steps = "".join(f"  - {{name: s{n}, type: infer}}\n" for n in range(33))
+    refused = desk.say("run", "hi", *plan(desk, f"steps:\n{steps}"), "--engine", desk.script("x"), "--json")
+    assert (refused.code, refused.error) == (2, "CHILD_RUNS_TOO_FEW")
+    assert refused.values["error"]["message"].endswith("; plan fewer steps")
+    assert not desk.home.exists()
+
+
+def test_a_plan_with_a_policy_that_judges_nothing_is_refused_at_its_line(desk: Desk) -> None:
+    refused = desk.say("run", "hi", *plan(desk, f"policy: {{max_steps: 100000}}{PLAN}"), "--json")
+    assert (refused.code, refused.error) == (2, "PLAN_POLICY_INVALID")
+    assert refused.values["error"]["details"]["line"] == 1
 
 
 def test_a_plan_may_have_its_prompt_in_a_file(desk: Desk) -> None:

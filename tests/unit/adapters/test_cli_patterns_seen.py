@@ -13,7 +13,7 @@ from remit.adapters.cli.tree import BRANCHES, INDENTED, Canvas, tree_lines
 from remit.adapters.cli.widths import cells
 from remit.agents.plan import PlanExecutor
 from remit.agents.redundant import RedundantLoop
-from remit.core.plan import ExecutionPlan, Step
+from remit.core.plan import ExecutionPlan, PlanTrace, Step
 from remit.core.usage import TokenUsage
 from tests.unit.adapters.desk import Desk, Screen
 from tests.unit.observe.patterned import FAILS, GOOD, HOSTILE, QUESTION, SCHEMA, InTurn, Ran, handlers, planned, voted
@@ -89,6 +89,38 @@ def test_show_says_what_each_step_gave_and_which_are_not_finished(desk: Desk) ->
     assert HOSTILE not in said
     steps = desk.say("show", run_id, "--json").values["explanation"]["steps"]
     assert [step["status"] for step in steps] == ["finished", "finished", "failed", "not begun"]
+
+
+def test_show_says_of_a_plan_that_failed_that_what_was_finished_last_is_no_answer(desk: Desk) -> None:
+    failed = plan(desk, Step("answer", "infer"), Step("boom", "break"))
+    assert desk.say("show", failed).out.endswith("\n\nfinished last, and no answer:\nIt is 72 m tall.\n")
+    done = plan(desk, Step("answer", "infer"))
+    assert "no answer:" not in desk.say("show", done).out
+    assert desk.say("show", done).out.endswith("\n\nIt is 72 m tall.\n")
+
+
+def test_show_says_of_any_other_run_that_failed_that_what_was_said_last_is_no_answer(desk: Desk) -> None:
+    rules = desk.file("rules.yaml", "name: a\nrules: [{name: polite, check: must_mention, words: [please]}]")
+    desk.say("run", "Hi", "--engine", desk.script("Never."), "--rules", rules)
+    assert desk.say("show", "last").out.endswith("\n\nsaid last, and no answer:\nNever.\n")
+
+
+def test_show_says_who_made_a_plan_and_why(desk: Desk) -> None:
+    def made(*steps: Step, rationale: str) -> str:
+        trace = PlanTrace(f"me {HOSTILE}", rationale)
+        executor = PlanExecutor(handlers((), lambda text: None), home=desk.home)
+        return executor.execute_sync(ExecutionPlan(steps, trace), prompt=QUESTION).response.run_id
+
+    run_id = made(Step("a", "count", "x"), Step("b", "count", "x"), rationale=f"counting {HOSTILE} suffices")
+    said = desk.say("show", run_id).out
+    line = next(line for line in said.splitlines() if line.startswith("plan "))
+    assert line.startswith("plan        by me ")
+    assert ": 2 steps, counting " in line
+    assert HOSTILE not in said
+    assert desk.say("show", run_id, "--json").values["plan"]["step_count"] == 2
+    alone = desk.say("show", made(Step("a", "count", "x"), rationale="")).out
+    assert next(line for line in alone.splitlines() if line.startswith("plan ")).endswith(": 1 step")
+    assert desk.say("show", desk.ended(), "--json").values["plan"] is None
 
 
 def test_show_says_how_often_a_step_was_begun_and_sent_back(desk: Desk) -> None:

@@ -120,31 +120,34 @@ def test_a_run_follows_the_graph_of_a_file_and_the_router_that_is_named(desk: De
 def test_a_graph_that_may_not_run_is_refused_before_a_store_is_made(desk: Desk) -> None:
     graph = desk.file("graph.yaml", GRAPH.replace("start: think", "start: nowhere"))
     said = desk.say("run", "Hi", "--engine", desk.script("Hello."), "--graph", graph, "--json")
-    assert said.code == 1
+    assert said.code == 2
     assert "nowhere" in said.values["error"]["message"]
     assert not desk.home.exists()
 
 
 @pytest.mark.req("0.25")
 @pytest.mark.parametrize(
-    ("options", "exit_code", "code"),
+    ("options", "code"),
     [
-        (("--engine", ""), 1, "CONFIG_NO_ENGINE"),
-        (("--engine", "no_such:thing"), 1, "CONFIG_NO_ENGINE"),
-        (("--engine", "SCRIPT", "--mode", "structured"), 1, "CONFIG_SCHEMA_REQUIRED"),
-        (("--engine", "SCRIPT", "--grammar", "no/such.gbnf"), 2, "CONFIG_GRAMMAR_NOT_FOUND"),
-        (("--engine", "scripted:no/such.yaml"), 1, "SCRIPT_NOT_FOUND"),
-        (("--engine", "SCRIPT", "--tools", "no/such.py"), 1, "TOOL_FILE_NOT_FOUND"),
-        (("--engine", "SCRIPT", "--graph", "no/such.yaml"), 1, "FILE_UNREADABLE"),
+        (("--engine", ""), "CONFIG_NO_ENGINE"),
+        (("--engine", "no_such:thing"), "CONFIG_NO_ENGINE"),
+        (("--engine", "SCRIPT", "--mode", "structured"), "CONFIG_SCHEMA_REQUIRED"),
+        (("--engine", "SCRIPT", "--grammar", "no/such.gbnf"), "CONFIG_GRAMMAR_NOT_FOUND"),
+        (("--engine", "scripted:no/such.yaml"), "SCRIPT_NOT_FOUND"),
+        (("--engine", "SCRIPT", "--tools", "no/such.py"), "TOOL_FILE_NOT_FOUND"),
+        (("--engine", "SCRIPT", "--graph", "no/such.yaml"), "FILE_UNREADABLE"),
+        (("--engine", "SCRIPT", "--rules", "no/such.yaml"), "FILE_UNREADABLE"),
+        (("--engine", "SCRIPT", "--session", "\x1b[2J"), "REQUEST_ID_INVALID"),
+        (("--engine", "SCRIPT", "--user", "u" * 300), "REQUEST_ID_INVALID"),
     ],
 )
-def test_a_configuration_that_cannot_run_is_refused_before_a_store_is_made(
-    desk: Desk, options: tuple[str, ...], exit_code: int, code: str
+def test_a_configuration_that_cannot_run_is_wrong_usage_and_no_store_is_made(
+    desk: Desk, options: tuple[str, ...], code: str
 ) -> None:
     script = desk.script("Hello.")
     said = desk.say("run", "Hi", *(script if word == "SCRIPT" else word for word in options), "--json")
-    assert (said.code, said.error) == (exit_code, code)
-    assert not desk.home.exists() or desk.say("runs").out == ""
+    assert (said.code, said.error) == (2, code)
+    assert not desk.home.exists()
 
 
 def test_a_run_that_asks_a_person_exits_with_3_and_says_how_to_answer(desk: Desk) -> None:

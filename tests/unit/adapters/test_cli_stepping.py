@@ -153,13 +153,13 @@ def concluded(teller: WorkTeller, confidence: float) -> str:
     )
 
 
-def test_a_vote_is_concluded_with_who_agrees_who_failed_and_who_was_not_asked() -> None:
+def test_a_vote_is_concluded_with_how_many_agree_and_how_many_were_not_asked() -> None:
     teller = begun(VOTE)
     assert concluded(teller, 0.5) == "confidence 50 %"
     said(teller, NOTHING, child("1.0"), VoteCounted("1.0", 2, 3, 666_667))
     assert concluded(teller, 2 / 3) == "2 of 3 agree, confidence 67 %"
     said(teller, ChildEnded("1.0", Ending.TIMEOUT), VoteCounted("1.1", 1, 1, 1_000_000))
-    assert concluded(teller, 1.0) == "1 of 1 agree, 1 failed, 1 not asked, confidence 100 %"
+    assert concluded(teller, 1.0) == "1 of 1 agree, 1 not asked, confidence 100 %"
 
 
 def test_a_plan_that_failed_is_concluded_with_what_was_finished_and_one_that_did_not_with_nothing() -> None:

@@ -60,7 +60,7 @@ def test_a_killed_demo_is_resumed_and_plays_to_its_end(desk: Desk, tmp_path: Pat
 def test_a_demo_whose_run_fails_says_so_and_proves_nothing(desk: Desk, tmp_path: Path) -> None:
     said = desk.say("demo", "--folder", str(tmp_path / "play"), "--engine", "scripted:nowhere.yaml", "--json")
     assert (said.code, said.values["ok"]) == (1, False)
-    assert typed_in(said.values) == [("run", 1)]
+    assert typed_in(said.values) == [("run", 2)]
 
 
 def test_files_that_somebody_has_changed_are_kept_and_the_ledger_is_new(tmp_path: Path) -> None:

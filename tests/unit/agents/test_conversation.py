@@ -12,14 +12,20 @@ import pytest
 
 from remit import AgentLoop, Boundary, Budget, System
 from remit.agents.conversation import AGENT_BUSY
-from remit.agents.opening import LOOP_RUNNING
+from remit.agents.opening import HOME_INVALID, LOOP_RUNNING
 from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.boundary import BOUNDARY_UNKNOWN, PROFILES, STANDARD
 from remit.core.contract import CallStatus
-from remit.core.envelope import REQUEST_HINT_INVALID, REQUEST_ID_INVALID, REQUEST_MALFORMED
-from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
+from remit.core.envelope import (
+    REQUEST_HINT_INVALID,
+    REQUEST_ID_INVALID,
+    REQUEST_MALFORMED,
+    REQUEST_OUTPUT_INVALID,
+    REQUEST_TOOLS_INVALID,
+)
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.goal import Goal, RequiredAction
 from remit.core.manifest import MANIFEST_INVALID
 from remit.core.messages import Message, Role, system_message
@@ -32,8 +38,10 @@ from remit.kernel.state import pinned
 from remit.observe.event_log import Action, ContextEvent, Event, InMemoryEventLog
 from remit.orchestrate.exchange import LoopConfig
 from remit.orchestrate.sessions import SESSION_BUSY, SESSION_ENTRY_INVALID
+from remit.rerank.router import ROUTER_UNKNOWN
 from remit.tool.declare import tool
 from remit.tool.registry import Registry
+from remit.validate.checking import RULES_INVALID
 from tests.unit.orchestrate.house import Listening, calls, helper, keep, look, store_of, systems, until
 from tests.unit.orchestrate.stage import play
 
@@ -760,3 +768,51 @@ def test_an_exchange_that_another_process_finished_is_read_from_the_store(tmp_pa
             assert said(first) == [("user", "Keep x"), ("assistant", "kept")]
 
     play(story())
+
+
+def test_two_who_answer_an_agent_at_once_leave_the_call_of_the_first_to_its_end(tmp_path: Path) -> None:
+    async def story() -> None:
+        kept: list[str] = []
+
+        @tool(effect="write")
+        async def put(text: str) -> str:
+            """Put a text somewhere."""
+            await asyncio.sleep(0.05)
+            kept.append(text)
+            return "put"
+
+        async with agent(calls("put", text="x"), {"text": "done"}, tools=[put], home=tmp_path) as speaker:
+            asked = await speaker.chat("Put it there.")
+            assert asked.waiting_for is not None
+            (packet,) = asked.waiting_for.packet_ids
+            first, second = await asyncio.gather(
+                speaker.approve(packet, by="ada"), speaker.approve(packet, by="bob"), return_exceptions=True
+            )
+            assert (getattr(first, "terminal_code", None), kept) == (Ending.SUCCESS, ["x"])
+            assert getattr(second, "code", "") == ArrivalFault.DUPLICATE
+
+    play(story())
+
+
+@pytest.mark.parametrize(
+    ("setting", "code"),
+    [
+        ({"budget": None}, MANIFEST_INVALID),
+        ({"budget": Budget(steps="x")}, MANIFEST_INVALID),  # type: ignore[arg-type]  # as a caller without types may
+        ({"budget": Budget(steps=True)}, MANIFEST_INVALID),
+        ({"boundary": Boundary(budget=Budget(steps=1.5))}, MANIFEST_INVALID),  # type: ignore[arg-type]
+        ({"boundary": ["standard"]}, BOUNDARY_UNKNOWN),
+        ({"router": 3}, ROUTER_UNKNOWN),
+        ({"router": None}, ROUTER_UNKNOWN),
+        ({"tools": 3}, REQUEST_TOOLS_INVALID),
+        ({"tools": "look"}, REQUEST_TOOLS_INVALID),
+        ({"grammar": 3}, REQUEST_OUTPUT_INVALID),
+        ({"rules": 3}, RULES_INVALID),
+        ({"rules": "desk.yaml"}, RULES_INVALID),
+        ({"home": 3}, HOME_INVALID),
+    ],
+)
+def test_a_setting_of_another_kind_is_refused_when_the_agent_is_made(setting: dict[str, Any], code: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        AgentLoop(ScriptedEngine([{"text": "hello"}]), **setting)
+    assert refused.value.code == code

@@ -2,10 +2,11 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from remit.agents.opening import LOOP_RUNNING, Workplace, refuse_inside_a_loop
+from remit.agents.opening import HOME_INVALID, LOOP_RUNNING, Workplace, refuse_inside_a_loop
 from remit.assemble import system_in_memory
 from remit.core.failure import RemitError, RequestRejected
 from tests.unit.orchestrate.house import request, scripted
@@ -85,3 +86,50 @@ def test_a_method_for_programs_without_a_loop_is_refused_inside_one() -> None:
 
     refuse_inside_a_loop("vote_sync", "vote")
     play(story())
+
+
+def test_what_one_is_refused_does_not_close_what_another_works_in(tmp_path: Path) -> None:
+    async def story() -> None:
+        workplace = Workplace(None, tmp_path)
+        async with workplace.kept_open() as system:
+            with pytest.raises(RequestRejected):
+                async with workplace.kept_open() as same:
+                    assert same is system
+                    raise RequestRejected("NO", "no")
+            # Nor does whoever is done with it.
+            await workplace.close_when_left()
+            assert (await system.run(request(), scripted({"text": "hello"}))).content == "hello"
+        assert not workplace.is_in_use
+        with pytest.raises(RemitError):
+            await system.run(request(), scripted({"text": "hello"}))
+        async with workplace.kept_open():
+            pass
+        assert workplace.is_in_use
+        await workplace.close()
+
+    play(story())
+
+
+def test_two_who_come_at_once_get_one_system(tmp_path: Path) -> None:
+    async def story() -> None:
+        workplace = Workplace(None, tmp_path)
+        first, second = await asyncio.gather(workplace.system(), workplace.system())
+        assert first is second
+        await workplace.close()
+
+    play(story())
+
+
+def test_nothing_that_was_never_opened_has_to_be_closed(tmp_path: Path) -> None:
+    workplace = Workplace(None, tmp_path / "home")
+    play(workplace.close())
+    play(workplace.close_when_left())
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("home", [3, b"home", ["home"], object()])
+def test_a_home_that_is_no_path_is_refused(home: Any) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        Workplace(None, home)
+    assert refused.value.code == HOME_INVALID
+    assert "give its path" in refused.value.message

@@ -26,8 +26,9 @@ from remit import (
 )
 from remit.agents.opening import LOOP_RUNNING
 from remit.agents.plan import RUN_NO_PLAN, PlanResult
-from remit.agents.plan_parts import PLAN_PARTS_MISSING
-from remit.assemble import system_in_memory
+from remit.agents.plan_parts import parts_of
+from remit.agents.redundant import RUN_NO_VOTE
+from remit.assemble import opened, settings_of, system_in_memory
 from remit.context.building import ContextBuilder
 from remit.context.fts import Document, DocumentIndex
 from remit.core.boundary import BOUNDARY_UNKNOWN
@@ -54,6 +55,8 @@ from remit.inference.script import FREE
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
 from remit.observe.event_log import Action, InMemoryEventLog
+from remit.orchestrate.kit import Kit
+from remit.orchestrate.needs import RUN_PARTS_MISSING
 from remit.orchestrate.planning import (
     PLAN_INVALID,
     PLAN_MISSING,
@@ -62,6 +65,7 @@ from remit.orchestrate.planning import (
     StaticPlanner,
 )
 from remit.rerank.lexical import rerank
+from remit.tool.registry import Registry
 from remit.validate.checking import compile_rules
 from remit.validate.rules import MustMention, Rule, RuleSet
 from tests.unit.orchestrate.house import Listening, calls, request, scripted, signal, until
@@ -849,7 +853,7 @@ def test_a_plan_is_not_resumed_without_its_handlers_and_stays_as_it_was(handlers
         asked = await executor(KEEPERS, system).execute(KEEPING)
         with pytest.raises(RequestRejected) as refused:
             await executor(handlers, system).resume(asked.response.run_id)
-        assert refused.value.code == PLAN_PARTS_MISSING
+        assert refused.value.code == RUN_PARTS_MISSING
         assert missing in refused.value.message
         assert (await system.result(asked.response.run_id)).waiting_for == asked.response.waiting_for
 
@@ -967,3 +971,107 @@ def test_messages_that_were_found_reach_a_reranker_as_candidates_and_a_model_wit
     assert [m.content for m in engine.asked[0].messages] == ["tea is green", "milk is white", "tea?"]
     ordered = executor(handlers).execute_sync([Step("find", RETRIEVE, "tea?"), Step("order", RERANK)])
     assert [one.content for one in ordered.output.candidates] == ["tea is green"]
+
+
+async def left_in_the_middle(home: Path) -> str:
+    """A plan whose process went away while a step of it was at work; gives its run."""
+    working = asyncio.Event()
+
+    async def wait(step: Step) -> None:
+        working.set()
+        await asyncio.Event().wait()
+
+    async with opened(settings_of(home=home)) as system:
+        plan = [Step("a", "shout", "x"), Step("b", "wait"), Step("c", "shout")]
+        task = asyncio.create_task(executor({"shout": shout, "wait": wait}, system).execute(plan))
+        await working.wait()
+        run_id = (await system.archive.runs())[0].run_id
+    await asyncio.gather(task, return_exceptions=True)
+    return run_id
+
+
+def test_a_plan_of_functions_is_not_resumed_where_they_are_not_and_stays_open(tmp_path: Path) -> None:
+    async def story() -> None:
+        run_id = await left_in_the_middle(tmp_path)
+        async with opened(settings_of(home=tmp_path)) as system:
+            for _ in range(2):
+                with pytest.raises(RequestRejected) as refused:
+                    await system.resume(run_id)
+                assert refused.value.code == RUN_PARTS_MISSING
+                assert refused.value.details["missing"] == ["code 'step:shout'", "code 'step:wait'"]
+                assert "resume it from the program that started it" in refused.value.message
+        with pytest.raises(RequestRejected) as refused:
+            await RedundantLoop(Moody(0), schema=Mood, home=tmp_path).resume(run_id)
+        assert refused.value.code == RUN_NO_VOTE
+        done = await PlanExecutor({"shout": shout, "wait": shout}, home=tmp_path).resume(run_id)
+        assert (done.response.terminal_code, done.output) == (Ending.SUCCESS, "X")
+
+    play(story())
+
+
+def test_a_step_is_not_approved_where_its_plan_cannot_go_on_but_may_be_rejected_there(tmp_path: Path) -> None:
+    async def story() -> None:
+        KEPT.clear()
+        asked = await PlanExecutor(KEEPERS, home=tmp_path).execute(KEEPING)
+        assert asked.response.waiting_for is not None
+        run_id, (packet_id,) = asked.response.run_id, asked.response.waiting_for.packet_ids
+        tools = Kit({}, Registry([keep]))
+        async with opened(settings_of(home=tmp_path)) as system:
+            with pytest.raises(RequestRejected) as refused:
+                await system.signal(signal(Signal.APPROVE, run_id, packet_id=packet_id), kit=tools)
+            assert refused.value.code == RUN_PARTS_MISSING
+            assert (await system.result(run_id)).waiting_for == asked.response.waiting_for
+            heard = await system.signal(signal(Signal.REJECT, run_id, packet_id=packet_id), kit=tools)
+            assert heard.rests_because.startswith("RUN_PARTS_MISSING: ")
+            assert (await system.state_of(run_id)).paused
+        done = await PlanExecutor(KEEPERS, home=tmp_path).resume(run_id)
+        assert (done.response.terminal_code, KEPT) == (None, [])
+
+    play(story())
+
+
+def test_a_kit_that_did_not_suffice_does_not_stand_in_the_way_of_the_right_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        KEPT.clear()
+        asked = await PlanExecutor(KEEPERS, home=tmp_path).execute(KEEPING)
+        assert asked.response.waiting_for is not None
+        run_id, (packet_id,) = asked.response.run_id, asked.response.waiting_for.packet_ids
+        yes = signal(Signal.APPROVE, run_id, packet_id=packet_id)
+        parts = parts_of(KEEPERS)
+        async with opened(settings_of(home=tmp_path)) as system:
+            with pytest.raises(RequestRejected):
+                await system.signal(yes, kit=Kit({}, parts.tools))
+            await system.signal(yes, kit=Kit(parts.engines, parts.tools, parts.code, handlers=parts.handlers))
+            assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
+        assert KEPT == ["tea"]
+
+    play(story())
+
+
+def test_a_plan_whose_step_was_resumed_is_told_once_the_step_has_ended() -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        engine = Listening({"text": "late", "delay_ms": 100})
+        task = asyncio.create_task(executor({INFER: InferHandler(engine)}, system).execute([Step("a", INFER, "x")]))
+
+        async def is_asked() -> bool:
+            return len(engine.asked) == 1
+
+        await until(is_asked)
+        child = max((run.run_id for run in await system.archive.runs(with_children=True)), key=len)
+        await system.signal(signal(Signal.PAUSE, child))
+        paused = await task
+        assert paused.response.waiting_for is not None
+        await system.signal(signal(Signal.RESUME, child))
+        assert (await system.result(paused.response.run_id)).terminal_code is Ending.SUCCESS
+        await system.close()
+
+    play(story())
+
+
+@pytest.mark.parametrize("policy", [None, 3, {"max_steps": 1}])
+def test_a_policy_that_is_none_is_refused(policy: Any) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        executor({"shout": shout}, policy=policy)
+    assert refused.value.code == PLAN_POLICY_INVALID
+    assert "give a PlanPolicy" in refused.value.message

@@ -221,7 +221,7 @@ MODEL = ScriptedEngine([{"text": UP}])
         (SpecializedLoop(MODEL, schema=Trend, context_provider=Shelf()), "put a retrieve step before it"),
         (RedundantLoop(MODEL, schema=Trend, context_provider=Shelf()), "put a retrieve step before it"),
         (AgentLoop(MODEL, boundary="customer_support"), "give them to the executor"),
-        (RedundantLoop(MODEL, schema=Trend, budget=Budget(steps=3)), "give them to the executor"),
+        (RedundantLoop(MODEL, schema=Trend, budget=Budget(steps=30)), "give them to the executor"),
         (AgentLoop(MODEL, rules=RuleSet("all", (Rule("said", NotEmpty()),))), "put a validate step behind it"),
     ],
 )

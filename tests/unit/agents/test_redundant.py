@@ -10,7 +10,7 @@ import pytest
 
 from remit import Budget, RedundantLoop, System
 from remit.agents.opening import LOOP_RUNNING
-from remit.agents.redundant import RedundantConfig, RedundantResult
+from remit.agents.redundant import RUN_NO_VOTE, RedundantConfig, RedundantResult
 from remit.assemble import opened, settings_of, system_in_memory
 from remit.core.arrivals import ModelFailed
 from remit.core.contract import ConfidenceSource
@@ -20,17 +20,20 @@ from remit.core.failure import Ending, ErrorCode, FailureCategory, RequestReject
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import Message, system_message
 from remit.core.rulings import VoteCounted
+from remit.core.schema_source import SCHEMA_SOURCE_INVALID
 from remit.core.signals import Signal
 from remit.core.usage import TokenUsage
 from remit.inference.engine import EngineFault, StreamHandler
 from remit.inference.script import FREE
+from remit.inference.scripted import ScriptedEngine
 from remit.observe.event_log import Action, InMemoryEventLog
 from remit.observe.execution import execution_context
 from remit.orchestrate.counting import VOTING_INVALID
+from remit.orchestrate.needs import RUN_PARTS_MISSING
 from remit.orchestrate.patterns.choosing import CHILD_RUNS_TOO_FEW
 from remit.orchestrate.patterns.redundant import REPLICAS_INVALID
 from remit.orchestrate.voting import VOTING_UNKNOWN, WeightedVoting
-from tests.unit.orchestrate.house import signal, until
+from tests.unit.orchestrate.house import request, scripted, signal, until
 from tests.unit.orchestrate.stage import play
 
 
@@ -490,3 +493,61 @@ def test_a_replica_that_fails_leaves_its_failure_in_its_own_journal() -> None:
         assert failures == [BROKEN.code]
 
     play(story())
+
+
+@pytest.mark.parametrize(
+    ("other", "missing"),
+    [
+        ({"voting": "majority"}, ["code 'vote:custom'"]),
+        ({"engine": ScriptedEngine([{"text": GOOD}]), "voting": LastWord()}, ["model 'panel'"]),
+    ],
+)
+def test_a_call_is_not_resumed_without_its_voter_or_its_model_and_stays_open(
+    other: dict[str, Any], missing: list[str], tmp_path: Path
+) -> None:
+    async def story() -> None:
+        first = Panel(GOOD, SILENT)
+        async with opened(settings_of(home=tmp_path)) as system:
+            loop = RedundantLoop(first, schema=Mood, voting=LastWord(), system=system)
+            task = asyncio.create_task(loop.call("I love it"))
+
+            async def is_second() -> bool:
+                return len(first.asked) == 2
+
+            await until(is_second)
+            run_id = min((run.run_id for run in await system.archive.runs()), key=len)
+        await asyncio.gather(task, return_exceptions=True)
+        with pytest.raises(RequestRejected) as refused:
+            await RedundantLoop(**{"engine": Panel(GOOD), "schema": Mood, "home": tmp_path, **other}).resume(run_id)
+        assert refused.value.code == RUN_PARTS_MISSING
+        assert refused.value.details["missing"] == missing
+        result = await RedundantLoop(Panel(BAD), schema=Mood, voting=LastWord(), home=tmp_path).resume(run_id)
+        assert (result.content, result.failed) == (BAD, 0)
+
+    play(story())
+
+
+def test_a_run_that_is_no_vote_is_not_resumed_as_one() -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        chat = await system.run(request(), scripted({"text": "hello"}))
+        with pytest.raises(RequestRejected) as refused:
+            await RedundantLoop(Panel(GOOD), schema=Mood, system=system).resume(chat.run_id)
+        assert refused.value.code == RUN_NO_VOTE
+        assert "resume it with what began it" in refused.value.message
+
+    play(story())
+
+
+@pytest.mark.parametrize(
+    ("terms", "code"),
+    [
+        ({"schema": None}, SCHEMA_SOURCE_INVALID),
+        ({"early_stop": []}, REPLICAS_INVALID),
+        ({"parallel": 1}, REPLICAS_INVALID),
+    ],
+)
+def test_a_vote_of_another_kind_is_refused_when_the_loop_is_made(terms: dict[str, Any], code: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        RedundantLoop(Panel(GOOD), **{"schema": Mood, **terms})
+    assert refused.value.code == code

@@ -1,12 +1,15 @@
 """Rules of an agent: heard where every answer is checked, with a judge for questions of meaning."""
 
+import asyncio
+from dataclasses import replace as replace_parts
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remit import AgentLoop, Budget, SpecializedLoop
-from remit.agents.rules import JUDGE_NAME_TAKEN, judging_by
-from remit.assemble import system_in_memory
+from remit.agents.rules import judging_by
+from remit.assemble import opened, settings_of, system_in_memory
 from remit.core.candidate import ScoreMaker
 from remit.core.contract import ConfidenceSource, SystemResponse
 from remit.core.failure import Ending, ErrorCode, RequestRejected
@@ -16,8 +19,12 @@ from remit.core.record import JsonObject, replace
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
 from remit.observe.execution import execution_context
+from remit.orchestrate.kit import kit_of
+from remit.orchestrate.needs import RUN_PARTS_MISSING
+from remit.orchestrate.ruling import JUDGE_NAME_TAKEN
 from remit.validate.checking import RULES_INVALID, compile_rules
 from remit.validate.rules import Length, MustMention, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
+from tests.unit.orchestrate.house import until
 from tests.unit.orchestrate.stage import play
 
 POLITE = Rule("polite", MustMention(("please",)))
@@ -206,3 +213,39 @@ def test_what_remains_of_a_failure_is_told_to_people_and_to_programs() -> None:
     assert any("it is curt" in text for text in response.validation.violations)
     assert response.error is not None
     assert len(response.error.details["problems"]) == 2
+
+
+@pytest.mark.parametrize("question", ["", "  ", 3])
+def test_a_judge_is_never_asked_nothing(question: Any) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        judging_by(RuleSet("desk", semantic=(SemanticCheck("kind", question),)), None, ScriptedEngine([GOOD]))
+    assert refused.value.code == RULES_INVALID
+    assert "give it a question in words" in refused.value.message
+
+
+def test_a_run_with_rules_is_not_resumed_without_them_and_goes_on_with_them(tmp_path: Path) -> None:
+    desk = RuleSet("desk", (POLITE,))
+
+    async def story() -> None:
+        async with opened(settings_of(home=tmp_path)) as system:
+            agent = AgentLoop(ScriptedEngine([{**GOOD, "delay_ms": 20_000}]), rules=desk, system=system)
+            task = asyncio.create_task(agent.chat("How long?"))
+
+            async def is_begun() -> bool:
+                return len(await system.archive.runs()) == 1
+
+            await until(is_begun)
+            run_id = (await system.archive.runs())[0].run_id
+        await asyncio.gather(task, return_exceptions=True)
+        async with opened(settings_of(home=tmp_path)) as system:
+            engine = ScriptedEngine([GOOD])
+            kit = kit_of(engine)
+            with pytest.raises(RequestRejected) as refused:
+                await system.resume(run_id, kit=kit)
+            assert refused.value.code == RUN_PARTS_MISSING
+            assert refused.value.details["missing"] == ["code 'rules:desk'"]
+            assert (await system.state_of(run_id)).ending is None
+            ruled = replace_parts(kit, code=judging_by(desk, None, engine).code)
+            assert (await system.resume(run_id, kit=ruled)).terminal_code is Ending.SUCCESS
+
+    play(story())

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from remit import System
+from remit.agents.opening import HOME_INVALID
 from remit.agents.runs import KitFor, SingleRuns, listening
 from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
-from remit.core.failure import Ending, IllegalArrival, RemitError, RequestRejected
+from remit.core.failure import ArrivalFault, Ending, IllegalArrival, RemitError, RequestRejected
 from remit.core.record import JsonObject
-from remit.core.signals import PACKET_UNKNOWN, Signal
+from remit.core.signals import PACKET_UNKNOWN, SIGNAL_INVALID, Signal
 from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.exchange import LoopConfig
@@ -318,3 +319,69 @@ def test_listeners_of_the_settings_hear_their_own_call_and_not_its_children() ->
         assert heard == [StreamChunk("aloud")] * 2
 
     play(story())
+
+
+@pytest.mark.parametrize("said", [{}, {"arguments": {"words": "x"}}])
+def test_two_who_answer_at_once_leave_the_call_of_the_first_to_its_end(said: JsonObject, tmp_path: Path) -> None:
+    async def story() -> None:
+        working, may_end = asyncio.Event(), asyncio.Event()
+        sent: list[str] = []
+
+        @tool(effect="write")
+        async def send(text: str) -> str:
+            """Send a text."""
+            working.set()
+            await may_end.wait()
+            sent.append(text)
+            return "sent"
+
+        seen: list[System] = []
+        runs = SingleRuns(home=tmp_path)
+        replies = kit_for(calls("send", text="x"), {"text": "done"}, tools=(send,), seen=seen)
+        asked = await runs.call(request(), replies, STANDARD_TERMS)
+        assert asked.waiting_for is not None
+        (packet,) = asked.waiting_for.packet_ids
+        first = asyncio.create_task(runs.approve(packet, by="ada"))
+        await working.wait()
+        with pytest.raises(RemitError) as refused:
+            await runs.approve(packet, by="bob", **said)
+        assert refused.value.code == ArrivalFault.DUPLICATE
+        may_end.set()
+        assert ((await first).terminal_code, sent) == (Ending.SUCCESS, ["x"])
+        assert await is_closed(seen[0])
+
+    play(story())
+
+
+def test_an_answer_that_was_refused_leaves_the_call_waiting_for_the_right_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        runs = SingleRuns(home=tmp_path)
+        asked = await runs.call(request(), kit_for(*ASKS, tools=(keep,)), STANDARD_TERMS)
+        assert asked.waiting_for is not None
+        (packet,) = asked.waiting_for.packet_ids
+        with pytest.raises(RemitError):
+            await runs.approve(packet, by="ada", arguments={"nothing": 1})
+        outcomes = await asyncio.gather(
+            runs.approve(packet, by="ada"), runs.approve(packet, by="bob"), return_exceptions=True
+        )
+        assert [type(outcome).__name__ for outcome in outcomes] == ["SystemResponse", "IllegalArrival"]
+        assert getattr(outcomes[0], "terminal_code", None) is Ending.SUCCESS
+
+    play(story())
+
+
+@pytest.mark.parametrize(
+    ("packet", "by", "code"),
+    [(5, "ada", PACKET_UNKNOWN), (None, "ada", PACKET_UNKNOWN), ("run/1.2", 5, SIGNAL_INVALID)],
+)
+def test_an_answer_in_other_things_than_words_is_refused(packet: Any, by: Any, code: str) -> None:
+    for answer in (SingleRuns(system=system_in_memory()).approve, SingleRuns(system=system_in_memory()).reject):
+        with pytest.raises(RequestRejected) as refused:
+            play(answer(packet, by=by))
+        assert refused.value.code == code
+
+
+def test_a_home_that_is_no_path_is_refused_before_any_call() -> None:
+    with pytest.raises(RequestRejected) as refused:
+        SingleRuns(home=3)  # type: ignore[arg-type]  # as a caller without types may
+    assert refused.value.code == HOME_INVALID

@@ -1,11 +1,13 @@
 """The constraint stack: each step only when it is needed, a code for whatever does not fit, and nothing guessed."""
 
+import json
 from typing import Any
 
 import pytest
 
-from remit.constraint import finding
+from remit.constraint import finding, matching
 from remit.constraint.gbnf import GRAMMAR_INVALID
+from remit.constraint.matching import GRAMMAR_UNDECIDED
 from remit.constraint.repairs import REPAIRS_LISTED_MAX, SHOWN_CHARS_MAX, Reason, RepairCode
 from remit.constraint.stack import Constrained, Demand, constrain
 from remit.core.canonical import DEPTH_MAX
@@ -113,6 +115,103 @@ def test_the_code_says_enum_only_where_nothing_else_is_wrong() -> None:
 def test_a_text_that_breaks_its_grammar_is_refused(text: str, keyword: str) -> None:
     result = constrain(text, VERDICT)
     assert (result.code, reason(result), result.value) == (ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, keyword, None)
+
+
+def test_a_text_of_which_nobody_knows_whether_it_fits_has_a_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "TEXT_CHARS_MAX", 5)
+    for text in ("yes", "maybe"):
+        assert constrain(text, VERDICT).code != GRAMMAR_UNDECIDED
+    result = constrain("no" * 3, VERDICT)
+    assert (result.ok, result.code, reason(result), result.value) == (
+        False,
+        GRAMMAR_UNDECIDED,
+        "grammar_undecided",
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "part"), [('{"price": 12', {}), ("[1,2", [1]), ('{"a": [{"b": 1}, {"c": -0.5', {"a": [{"b": 1}, {}]})]
+)
+def test_a_number_at_the_end_of_a_cut_text_may_have_lost_digits(text: str, part: Any) -> None:
+    result = constrain(text, ANYTHING)
+    assert (result.code, reason(result)) == (ErrorCode.CONSTRAINT_JSON_INVALID, Reason.CUT_OFF)
+    assert result.value == part
+    assert constrain(text, ANYTHING, strict=True).value is None
+
+
+@pytest.mark.parametrize("behind", [" ", "\n", ",", ", ", "}", " //"])
+def test_a_number_with_anything_behind_it_is_whole(behind: str) -> None:
+    assert constrain('{"price": 12' + behind, ANYTHING).value == {"price": 12}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("12", 12), ("+12", 12), ("<think>hm</think>12", 12), ("```\n12\n```", 12)]
+)
+def test_a_number_that_is_all_there_is_stands(text: str, value: int) -> None:
+    assert constrain(text, ANYTHING).value == value
+
+
+@pytest.mark.parametrize(
+    ("word", "became"),
+    [("True", "true"), ("TRUE", "true"), ("False", "false"), ("FALSE", "false")]
+    + [(word, "null") for word in ("None", "NULL", "Null")],
+)
+def test_the_record_of_a_literal_says_what_became_of_it(word: str, became: str) -> None:
+    result = constrain(f'{{"a": {word}}}', ANYTHING)
+    assert result.value == {"a": json.loads(became)}
+    assert [(repair.was, repair.became) for repair in result.repairs] == [(word, became)]
+
+
+@pytest.mark.parametrize("word", ["undefined", "NaN", "nan", "NAN", "Infinity", "-Infinity", "inf"])
+def test_a_word_for_no_value_is_never_recorded_as_a_repair(word: str) -> None:
+    result = constrain(f'{{"a": {word}}}', ANYTHING)
+    assert (result.ok, reason(result), result.repairs) == (False, Reason.NO_NUMBER, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "message"),
+    [
+        ('{"a": 1,}', 8, "character 8: trailing comma"),
+        ('{"é": "é",}', 10, "character 10: trailing comma"),
+        ('{"é": 1,\n "b": é}', 15, "character 15: expected value"),
+        ("[1", 2, "character 2: EOF while parsing a list"),
+        ("", 0, "character 0: EOF while parsing a value"),
+        ('["1e999", -1e999]', 10, "character 10: a number is beyond what a double holds"),
+    ],
+)
+def test_without_repair_there_is_one_place_where_a_text_goes_wrong(text: str, at: int, message: str) -> None:
+    (breach,) = constrain(text, ANYTHING, repair=False).violations
+    assert breach.message == message
+    assert breach.found.endswith(text[at:])
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "word"),
+    [
+        ({"type": "string", "enum": ["pos", "neg"]}, "pos", "pos"),
+        ({"type": "string", "enum": ["pos", "neg"]}, " Pos.\n", "pos"),
+        ({"anyOf": [{"const": "in_progress"}, {"const": "done"}]}, "In Progress", "in_progress"),
+        ({"const": "pos"}, "pos", "pos"),
+        ({"enum": ["tr", "en"]}, "tr", "tr"),
+    ],
+)
+def test_a_text_that_is_a_word_of_the_schema_and_nothing_else_is_the_word(schema: Any, text: str, word: str) -> None:
+    result = constrain(text, Demand(schema))
+    assert (result.value, codes(result)) == (word, [RepairCode.VALUE_QUOTED])
+    assert not constrain(text, Demand(schema), repair=False).ok
+
+
+def test_words_that_are_something_else_in_json_stay_that() -> None:
+    assert constrain("True", Demand({"enum": ["True", True]})).value is True
+    assert constrain("1", Demand({"enum": ["1", "2"]})).value == 1
+    assert reason(constrain("pos", ANYTHING)) == Reason.NO_JSON
+    assert reason(constrain("po", Demand({"enum": ["pos", "neg"]}))) == Reason.NO_JSON
+
+
+def test_none_of_the_words_that_alternatives_list_is_an_enum_like_any_other() -> None:
+    result = constrain('"x"', Demand({"anyOf": [{"const": "a"}, {"const": "b"}]}))
+    assert (result.code, reason(result)) == (ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED, "enum")
 
 
 def test_a_text_that_follows_its_grammar_is_the_value() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from remit.core.canonical import DEPTH_MAX
-from remit.core.failure import RequestRejected
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject
 from remit.core.schema import (
     CONFIG_SCHEMA_INVALID,
@@ -22,6 +22,7 @@ from remit.core.schema import (
     JsonSchema,
     Schema,
     Violation,
+    code_of,
     compile_schema,
     schema_from_json,
 )
@@ -114,6 +115,31 @@ def test_violations_name_place_keyword_and_reason_in_order() -> None:
         ("/limit", "maximum"),
     ]
     assert found[2] == Violation("/limit", "maximum", "50 is greater than the maximum of 10")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "code"),
+    [
+        (["enum"], ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED),
+        (["enum", "enum"], ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED),
+        (["enum", "maximum"], ErrorCode.CONSTRAINT_SCHEMA_INVALID),
+        (["maximum", "enum"], ErrorCode.CONSTRAINT_SCHEMA_INVALID),
+        (["value"], ErrorCode.CONSTRAINT_SCHEMA_INVALID),
+        (["json"], ErrorCode.CONSTRAINT_JSON_INVALID),
+        (["enum", "json"], ErrorCode.CONSTRAINT_JSON_INVALID),
+        (["grammar"], ErrorCode.CONSTRAINT_GRAMMAR_REJECTED),
+        (["enum", "grammar_cut"], ErrorCode.CONSTRAINT_GRAMMAR_REJECTED),
+        (["json", "length"], ErrorCode.INFERENCE_MALFORMED_RESPONSE),
+    ],
+)
+def test_all_violations_together_have_one_code(keywords: list[str], code: ErrorCode) -> None:
+    assert code_of([Violation("", keyword, "it does not fit") for keyword in keywords]) is code
+
+
+def test_a_value_that_is_not_json_has_the_code_for_that() -> None:
+    assert code_of(compile_schema(True).violations(float("inf"))) is ErrorCode.CONSTRAINT_JSON_INVALID
+    no_json = Violation("/a", "const", "value is not JSON: says a text")
+    assert code_of((no_json,)) is ErrorCode.CONSTRAINT_SCHEMA_INVALID
 
 
 def test_a_path_is_an_escaped_json_pointer() -> None:

@@ -299,3 +299,9 @@ def test_calls_in_blocks_win_over_those_in_the_text() -> None:
     block = begins(1, type="tool_use", id="toolu_1", name="look_up", input={"a": 1})
     result, said = aloud(START, text(WRITTEN), block, ends("tool_use"), STOP)
     assert (result.tool_calls, said) == ((ToolCall("toolu_1", "look_up", {"a": 1}),), WRITTEN)
+
+
+def test_what_there_is_of_a_shape_that_ran_into_its_limit_is_told() -> None:
+    shaped = replace(HELLO, schema={"type": "object"})
+    failed = fault(START, begins(type="text", text='{"a'), ends("max_tokens"), STOP, request=shaped)
+    assert failed.said == '{"a'

@@ -56,6 +56,11 @@ def test_what_cannot_be_opened_is_refused_in_the_name_of_this_kind(rest: str) ->
     assert "openai:" not in message
 
 
+@pytest.mark.parametrize("option", ["schemas=grammar", "schemas=strict", "grammars=none", "thinking=left"])
+def test_dialects_of_other_servers_are_refused(option: str) -> None:
+    assert f"has no option {option.partition('=')[0]!r}; its API takes schemas in one way" in refusal(f"m?{option}")
+
+
 @pytest.mark.parametrize("rest", ["m?key=abc", "m?url=https://me:secret@host.example"])
 def test_the_way_to_give_a_key_is_told_and_no_key_is_repeated(rest: str) -> None:
     message = refusal(rest)

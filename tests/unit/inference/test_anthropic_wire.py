@@ -170,3 +170,10 @@ def test_thinking_by_a_budget_pauses_between_calls_and_their_results() -> None:
     assert body(replace(HELLO, options={"thinking": thinking}))["thinking"] == thinking
     assert "thinking" not in body(ModelRequest(between, options={"thinking": thinking}))
     assert "thinking" in body(ModelRequest(between, options={"thinking": {"type": "adaptive"}}))
+
+
+def test_where_a_schema_is_to_be_kept_no_thinking_is_asked_for() -> None:
+    options = {"thinking": {"type": "adaptive"}}
+    assert body(replace(HELLO, options=options))["thinking"] == {"type": "adaptive"}
+    assert "thinking" not in body(replace(HELLO, options=options, schema={"type": "object"}))
+    assert "thinking" not in body(replace(HELLO, schema={"type": "object"}))

@@ -78,6 +78,7 @@ def test_an_answer_with_a_shape_that_was_cut_is_malformed_and_paid() -> None:
     assert fault.code is ErrorCode.INFERENCE_MALFORMED_RESPONSE
     assert fault.usage.completion_tokens == 2
     assert "allow more with max_tokens" in fault.message
+    assert fault.said == "{"
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,20 @@ def test_the_vendors_limit_has_its_own_name() -> None:
     assert names == ["max_completion_tokens", "max_tokens"]
 
 
+def test_the_vendor_is_sent_no_grammar_which_it_would_refuse() -> None:
+    engines = [OpenAIEngine(Endpoint("tiny", url), key=KEY) for url in (VENDOR_URL, "http://127.0.0.1:1/v1")]
+    assert [engine.takes_grammars for engine in engines] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "rest", ["tiny?schemas=grammar", "tiny?url=http://127.0.0.1:1/v1&schemas=grammar&grammars=none"]
+)
+def test_grammars_made_of_schemas_need_a_server_that_takes_them(rest: str) -> None:
+    with pytest.raises(RequestRejected, match="schemas=grammar needs a server that takes grammars") as raised:
+        open_openai(rest, EngineSettings(openai_api_key=KEY))
+    assert "grammars=grammar, grammars=structured_outputs, grammars=guided_grammar" in raised.value.message
+
+
 PIECE = b'data: {"choices": [{"delta": {"content": "Hello"}, "finish_reason": "stop"}]}\n\n'
 
 

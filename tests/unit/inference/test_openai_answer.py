@@ -259,7 +259,7 @@ def test_a_shape_that_ran_into_its_limit_is_none() -> None:
     for shaped in (replace(PLAIN, schema={"type": "object"}, max_tokens=3), replace(PLAIN, grammar="root ::= x")):
         found = fault(delta({"content": '{"a'}, "length"), USAGE, request=shaped)
         assert "reached before its shape was complete" in found.message
-        assert (found.usage.total_tokens, found.was_cut) == (7, False)
+        assert (found.usage.total_tokens, found.was_cut, found.said) == (7, False, '{"a')
     assert answer(delta({"content": "{}"}, "stop"), request=shaped)[0].content == "{}"
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import Price
+from remit.inference.dialects import Grammars, Schemas, Thinking
 from remit.inference.openai_spec import (
     ALLOWED,
     CONTEXT_WINDOW_DEFAULT,
@@ -181,15 +182,32 @@ def test_plain_http_is_allowed_by_one_word_alone(value: str) -> None:
 def test_the_vendor_demands_strict_mode_and_another_server_where_its_spec_says_so() -> None:
     assert read("m").is_strict
     assert not read("m?url=http://127.0.0.1:1/v1").is_strict
-    gateway = read(f"m?url=https://gateway.example/v1&{SCHEMAS}={STRICT}")
+    gateway = read(f"m?url=https://gateway.example/v1&{SCHEMAS}=strict")
     assert gateway.is_strict
-    assert gateway.spec == f"openai:m?url=https://gateway.example/v1&{SCHEMAS}={STRICT}"
+    assert gateway.spec == f"openai:m?url=https://gateway.example/v1&{SCHEMAS}=strict"
     assert read(gateway.spec.removeprefix("openai:")) == gateway
 
 
 @pytest.mark.parametrize("value", ["", "yes", "Strict"])
-def test_strict_mode_is_named_by_one_word_alone(value: str) -> None:
-    assert f"write {SCHEMAS}={STRICT}" in refusal(f"m?{SCHEMAS}={value}")
+@pytest.mark.parametrize(
+    ("option", "first", "last"),
+    [("schemas", "strict", "grammar"), ("grammars", "grammar", "none"), ("thinking", "chat_template_kwargs", "left")],
+)
+def test_what_a_server_wants_of_shapes_is_said_in_known_words(option: str, first: str, last: str, value: str) -> None:
+    message = refusal(f"m?{option}={value}")
+    assert (f"write {option}={first} or {option}=" in message, f"={last}, or leave it out" in message) == (True, True)
+
+
+@pytest.mark.parametrize("schemas", Schemas)
+@pytest.mark.parametrize("grammars", Grammars)
+@pytest.mark.parametrize("thinking", Thinking)
+def test_every_word_about_shapes_is_read_and_written_back(
+    schemas: Schemas, grammars: Grammars, thinking: Thinking
+) -> None:
+    written = f"m?url={HERE}&schemas={schemas.value}&grammars={grammars.value}&thinking={thinking.value}"
+    endpoint = read(written)
+    assert (endpoint.schemas, endpoint.grammars, endpoint.thinking) == (schemas, grammars, thinking)
+    assert endpoint.spec == f"openai:{written}"
 
 
 def test_the_largest_window_and_the_largest_price_are_taken() -> None:

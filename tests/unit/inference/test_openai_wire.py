@@ -9,6 +9,7 @@ from remit.core.inference import ModelRequest
 from remit.core.messages import assistant_message, system_message, tool_message, user_message
 from remit.core.record import replace
 from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
+from remit.inference.dialects import NAMED
 from remit.inference.openai_wire import LIMIT, LIMIT_OF_VENDOR, body_of, wire_message, wire_tool
 
 REACHES = [ToolChoiceMode]
@@ -116,3 +117,26 @@ def test_a_schema_and_a_grammar_shape_the_answer_and_the_grammar_wins() -> None:
     }
     both = body(replace(PLAIN, schema=CLOSED, grammar='root ::= "yes"'))
     assert (both["grammar"], "response_format" in both) == ('root ::= "yes"', False)
+
+
+def test_a_server_without_grammars_is_sent_the_schema_that_stands_beside_one() -> None:
+    ollama = NAMED["ollama"]
+    both = body_of("tiny", replace(PLAIN, schema=CLOSED, grammar='root ::= "yes"'), limit=LIMIT, dialect=ollama)
+    assert ("grammar" in both, both["response_format"]["type"], both["reasoning_effort"]) == (
+        False,
+        "json_schema",
+        "none",
+    )
+    alone = body_of("tiny", replace(PLAIN, grammar='root ::= "yes"'), limit=LIMIT, dialect=ollama)
+    assert {key: alone[key] for key in alone if key not in body(PLAIN)} == {"reasoning_effort": "none"}
+
+
+def test_a_call_that_keeps_no_shape_may_think() -> None:
+    for dialect in NAMED.values():
+        assert body_of("tiny", PLAIN, limit=LIMIT, dialect=dialect) == body(PLAIN)
+
+
+def test_a_model_that_is_held_to_a_grammar_does_not_think() -> None:
+    sent = body(replace(PLAIN, grammar='root ::= "yes"'))
+    assert sent["chat_template_kwargs"] == {"enable_thinking": False}
+    assert "chat_template_kwargs" not in body(replace(PLAIN, schema=CLOSED))

@@ -34,6 +34,7 @@ def test_a_preset_asks_its_server_where_that_listens_for_nothing(kind: str, tmp_
         "vllm:m?url=http://127.0.0.1:9000/v1&price=1/2",
         "vllm:m?url=https://gpu.example/v1",
         "ollama:m?concurrency=2&rpm=60",
+        "vllm:m?grammars=guided_grammar&thinking=left&schemas=grammar",
     ],
 )
 def test_the_spec_of_a_preset_opens_the_same_again(spec: str, tmp_path: Path) -> None:
@@ -73,3 +74,37 @@ def test_a_thought_aloud_is_reasoning_and_no_key_is_sent(tmp_path: Path) -> None
             assert server.calls[0].headers["authorization"] == "Bearer none"
 
     asyncio.run(scenario())
+
+
+GRAMMAR = 'root ::= "yes"'
+
+
+@pytest.mark.parametrize(
+    ("spec", "sent"),
+    [
+        ("vllm:tiny?url={url}", {"structured_outputs": {"grammar": GRAMMAR}}),
+        ("vllm:tiny?url={url}&grammars=guided_grammar&thinking=left", {"guided_grammar": GRAMMAR}),
+        ("ollama:tiny?url={url}", {}),
+        ("ollama:tiny?url={url}&grammars=grammar&rpm=60", {"grammar": GRAMMAR}),
+        ("openai:tiny?url={url}", {"grammar": GRAMMAR}),
+    ],
+)
+def test_a_grammar_is_sent_in_the_dialect_of_the_server(spec: str, sent: dict[str, object], tmp_path: Path) -> None:
+    async def play(call: Call, peer: Peer) -> None:
+        await peer.says("yes")
+
+    async def scenario() -> None:
+        async with serving(play) as server:
+            engine = open_engine(spec.replace("{url}", server.url), base=tmp_path, settings=SETTINGS)
+            await engine.infer(ModelRequest((user_message("hello"),), grammar=GRAMMAR))
+            body = server.calls[0].body
+            names = ("grammar", "guided_grammar", "structured_outputs")
+            assert {name: body[name] for name in names if name in body} == sent
+            assert ("chat_template_kwargs" in body) == ("thinking=left" not in spec and "ollama" not in spec)
+
+    asyncio.run(scenario())
+
+
+def test_a_preset_whose_server_takes_no_grammars_cannot_be_sent_schemas_as_such(tmp_path: Path) -> None:
+    with pytest.raises(RequestRejected, match="engine 'ollama:m': schemas=grammar needs"):
+        open_engine("ollama:m?schemas=grammar", base=tmp_path)

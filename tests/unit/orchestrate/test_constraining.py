@@ -86,6 +86,17 @@ def test_a_demand_that_cannot_be_used_has_its_own_code_every_time() -> None:
         assert asked(stack, text="1", schema={"$ref": "urn:gone"})["code"] == CONFIG_SCHEMA_INVALID
 
 
+def test_a_refusal_names_the_part_of_the_line_that_cannot_be_used() -> None:
+    stack = constrainer()
+    lines: list[dict[str, Any]] = [
+        {"text": "1", "schema": {"type": "nope"}},
+        {"text": "1", "grammar": "x"},
+        {"text": 1},
+    ]
+    keywords = [asked(stack, **line)["violations"][0].keyword for line in lines]
+    assert keywords == ["schema", "grammar", "line"]
+
+
 def test_the_demand_of_the_stream_is_checked_before_anything_is_read() -> None:
     with pytest.raises(RequestRejected):
         constrainer({"type": "nope"})

@@ -21,12 +21,13 @@ from remit.core.inference import CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX, Model
 from remit.core.manifest import Manifest
 from remit.core.messages import Message, Role, assistant_message, tool_message, user_message
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, digest_of, replace
+from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, Effect, ToolCall, ToolDefinition, ToolResult
 from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate import reports
-from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, Facts
+from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
 from remit.orchestrate.reports import Report
 from remit.orchestrate.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -164,6 +165,28 @@ class TestUsage:
         arrival = complete(facts, Run(), failed)
         assert isinstance(arrival, arrivals.ModelFailed)
         assert (arrival.usage.prompt_tokens, len(arrival.message)) == (FIGURE_MAX, NOTE_CHARS_MAX)
+
+    @pytest.mark.parametrize(
+        ("said", "kept"), [(0, 0), (2000, 2000), (10**9, RETRY_AFTER_MS_MAX), (-1, 0), (True, 0), (1.5, 0)]
+    )
+    def test_the_pause_that_a_failed_call_asks_for_has_a_limit(self, facts: Facts, said: int, kept: int) -> None:
+        failed = arrivals.ModelFailed("1.0", ErrorCode.INFERENCE_ENGINE_ERROR, retry_after_ms=said)
+        arrival = complete(facts, Run(), failed)
+        assert isinstance(arrival, arrivals.ModelFailed)
+        assert (arrival.retry_after_ms, type(arrival.retry_after_ms)) == (kept, int)
+
+    def test_what_a_reader_found_wrong_stands_before_what_the_schema_finds_and_nothing_is_mended(
+        self, facts: Facts
+    ) -> None:
+        run = Run(manifest_of(request=structured({"type": "object"})))
+        found = (Violation("", "grammar", "x" * 9999),) * (PROBLEMS_MAX + 1)
+        said = ModelResult("{'a': 1}")
+        arrival = complete(facts, run, reports.ModelSaid(run.open(CallModel)[0].id, said, (), found))
+        assert isinstance(arrival, ModelAnswered)
+        assert (arrival.text, arrival.repairs, arrival.raw) == ("{'a': 1}", (), "")
+        keywords = [violation.keyword for violation in arrival.violations]
+        assert keywords == [*["grammar"] * PROBLEMS_MAX, "json"]
+        assert len(arrival.violations[0].message) == NOTE_CHARS_MAX
 
 
 class TestAProposedCall:

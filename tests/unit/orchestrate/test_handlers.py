@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from remit.core.candidate import Candidate, ScoreMaker
+from remit.core.envelope import REQUEST_TOOLS_INVALID
 from remit.core.failure import RequestRejected
 from remit.core.messages import Message, system_message
 from remit.core.plan import ContextFor, RerankInput, Step
@@ -150,3 +151,24 @@ def test_what_could_not_work_is_refused_when_the_handler_is_made(make: Any) -> N
         make(7)
     assert refused.value.code == PLAN_HANDLER_INVALID
     assert "a int was given; give" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("make", "code", "words"),
+    [
+        (lambda: InferHandler(None, system_prompt=3), PLAN_HANDLER_INVALID, "give a text as system_prompt"),  # type: ignore[arg-type]
+        (lambda: InferHandler(None, max_tokens="x"), PLAN_HANDLER_INVALID, "max_tokens='x' is outside 0 to "),  # type: ignore[arg-type]
+        (lambda: InferHandler(None, max_tokens=-5), PLAN_HANDLER_INVALID, "max_tokens=-5 is outside 0 to "),
+        (lambda: InferHandler(None, max_tokens=True), PLAN_HANDLER_INVALID, "max_tokens=True is outside 0 to "),
+        (lambda: InferHandler(None, tools=3), REQUEST_TOOLS_INVALID, "tools=3 are no tools; give a list"),  # type: ignore[arg-type]
+        (lambda: ToolHandler(3), REQUEST_TOOLS_INVALID, "tools=3 are no tools; give a list"),  # type: ignore[arg-type]
+        (lambda: ToolHandler("look"), REQUEST_TOOLS_INVALID, "tools='look' are no tools; give a list"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_handler_that_no_request_could_be_made_with_is_refused_when_it_is_made(
+    make: Any, code: str, words: str
+) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        make()
+    assert refused.value.code == code
+    assert words in refused.value.message

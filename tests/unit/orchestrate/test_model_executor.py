@@ -625,11 +625,47 @@ def grammatical(grammar: str) -> Manifest:
     return manifest_of(request=SystemRequest((user_message("go"),), output=OutputContract(grammar=grammar)))
 
 
-def test_an_answer_that_breaks_its_grammar_is_a_failure_with_its_cost() -> None:
+def test_an_answer_that_breaks_its_grammar_is_reported_with_what_is_wrong_where_it_is_checked_next() -> None:
     usage = TokenUsage(7, 0, 3)
-    report = failure(routed(saying("maybe", usage=usage), grammatical('root ::= "yes" | "no"')))
+    report = routed(saying("maybe", usage=usage), grammatical('root ::= "yes" | "no"'))
+    assert isinstance(report, ModelSaid)
+    assert (report.result.content, report.result.usage) == ("maybe", usage)
+    assert [violation.keyword for violation in report.violations] == ["grammar"]
+    fitting = routed(saying("yes"), grammatical('root ::= "yes" | "no"'))
+    assert isinstance(fitting, ModelSaid)
+    assert fitting.violations == ()
+
+
+def unchecked(ask: Ask) -> Manifest:
+    nodes = (Node("think", NodeKind.MODEL, ask=ask), *TERMINALS)
+    return manifest_of(graph=Graph("unchecked", "think", nodes, (Edge("think", "done"),), EXITS))
+
+
+def test_an_answer_that_breaks_its_grammar_is_a_failure_with_its_cost_where_nobody_checks_it() -> None:
+    usage = TokenUsage(7, 0, 3)
+    report = failure(routed(saying("maybe", usage=usage), unchecked(Ask(grammar='root ::= "yes" | "no"'))))
     assert (report.code, report.usage) == (ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, usage)
-    assert isinstance(routed(saying("yes"), grammatical('root ::= "yes" | "no"')), ModelSaid)
+    assert "'m' at character 0" in report.message
+
+
+async def is_cut(on_chunk: StreamHandler | None) -> ModelResult:
+    raise EngineFault(ErrorCode.INFERENCE_MALFORMED_RESPONSE, "cut", usage=TokenUsage(7, 0, 3), said='{"a')
+
+
+def test_an_answer_that_was_cut_is_reported_as_far_as_it_goes_where_it_is_checked_next() -> None:
+    report = routed(Recorder(is_cut), manifest_of())
+    assert isinstance(report, ModelSaid)
+    assert (report.result.content, report.result.usage, report.result.model) == ('{"a', TokenUsage(7, 0, 3), MODEL.name)
+    assert [violation.keyword for violation in report.violations] == ["length"]
+    failed = failure(routed(Recorder(is_cut), unchecked(Ask())))
+    assert (failed.code, failed.usage) == (ErrorCode.INFERENCE_MALFORMED_RESPONSE, TokenUsage(7, 0, 3))
+
+
+def test_a_pause_that_a_server_asks_for_is_reported() -> None:
+    async def busy(on_chunk: StreamHandler | None) -> ModelResult:
+        raise EngineFault(ErrorCode.INFERENCE_ENGINE_ERROR, "busy", retry_after_s=2)
+
+    assert failure(performed(Recorder(busy))).retry_after_ms == 2000
 
 
 def test_a_grammar_that_is_none_reaches_no_engine() -> None:

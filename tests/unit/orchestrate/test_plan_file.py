@@ -9,6 +9,7 @@ from remit.core.failure import RequestRejected
 from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.core.strict_yaml import YAML_BYTES_MAX
 from remit.orchestrate.plan_file import DOCUMENTS_MAX, PLAN_DEPTH_MAX, PlanFile, read_plan
+from remit.orchestrate.planning import PLAN_POLICY_INVALID
 
 SCHEMA = {"type": "object", "properties": {"answer": {"type": "string"}}}
 WHOLE = """
@@ -128,6 +129,24 @@ def test_what_is_spelled_wrong_is_refused_with_its_line(
     assert (error.code, error.details["line"]) == (code, line)
     assert words in error.message
     assert error.message.startswith(f"{furnished / 'plan.yaml'}:{line}:" if line else str(furnished / "plan.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("max_steps: 100000", "max_steps=100000 is not from 1 to "),
+        ("max_steps: 0", "max_steps=0 is not from 1 to "),
+        ("max_steps: -5", "max_steps=-5 is not from 1 to "),
+        ("timeout_per_step_ms: -1", "timeout_per_step_ms=-1 is not from 0 to "),
+    ],
+)
+def test_a_policy_that_no_plan_could_be_judged_by_is_refused_at_its_line(
+    tmp_path: Path, policy: str, words: str
+) -> None:
+    error = refusal(tmp_path, f"steps:\n  - {{name: a, type: x}}\npolicy:\n  {policy}\n")
+    assert (error.code, error.details["line"]) == (PLAN_POLICY_INVALID, 3)
+    assert error.message.startswith(f"{tmp_path / 'plan.yaml'}:3: the policy cannot be used: ")
+    assert words in error.message
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

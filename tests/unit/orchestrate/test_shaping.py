@@ -10,32 +10,38 @@ import pytest
 
 from remit.constraint.calls import EXAMPLES
 from remit.constraint.gbnf import GRAMMAR_INVALID
-from remit.constraint.matching import Fit, read_with
+from remit.constraint.matching import TEXT_CHARS_MAX, Fit, read_with
 from remit.constraint.notation import GRAMMAR_UNCHECKABLE, is_gbnf
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
-from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind, Sees
+from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind, NodeOutcome, Sees
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import Role, assistant_message, system_message, tool_message, user_message
 from remit.core.record import replace
+from remit.core.schema import GRAMMAR, LENGTH, Violation
 from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.usage import TokenUsage
-from remit.inference.engine import Engine, StreamHandler
+from remit.inference.engine import Engine, EngineFault, StreamHandler
 from remit.inference.scripted import ScriptedEngine
+from remit.kernel.state import RunState
 from remit.orchestrate.conversation import rendered
 from remit.orchestrate.shaping import (
     TOLD_TOKENS_MAX,
     TOOLS_BY_GRAMMAR_MAX,
     TOOLS_OFFERED_MAX,
     WORDS_TOKENS_MAX,
+    Breach,
     Circumstances,
     Hearing,
     Shaped,
     Unfit,
     applied,
     circumstances,
+    grammatically,
+    is_checked,
     is_plain,
     read,
+    read_cut,
     shaped,
     strictly,
 )
@@ -399,11 +405,94 @@ def test_an_answer_that_breaks_its_grammar_is_no_answer() -> None:
     shape = Shaped(ModelRequest((), max_tokens=2), grammar='root ::= "yes" | "no"')
     assert read(shape, result("yes"), 0) == result("yes")
     broken = read(shape, result("maybe", 2), 0)
-    assert isinstance(broken, Unfit)
-    assert (broken.code, "max_tokens" in broken.problem) == (ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, False)
+    assert isinstance(broken, Breach)
+    problem = "the answer breaks its grammar: 'm' at character 0 may not follow ''"
+    assert (broken.violation, broken.result) == (Violation("", GRAMMAR, problem), result("maybe", 2))
+    assert broken.code is ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
     cut = read(shape, result("ye", 2), 0)
-    assert isinstance(cut, Unfit)
-    assert (cut.code, "cut at max_tokens=2" in cut.problem) == (ErrorCode.CONSTRAINT_GRAMMAR_REJECTED, True)
+    assert isinstance(cut, Breach)
+    assert "it ends before the grammar does; it was cut at max_tokens=2" in cut.violation.message
+
+
+def test_an_answer_of_which_nobody_knows_whether_it_fits_is_neither_used_nor_called_wrong() -> None:
+    shape = Shaped(ModelRequest(()), grammar="root ::= .*")
+    unknown = read(shape, result("a" * (TEXT_CHARS_MAX + 1)), 0)
+    assert isinstance(unknown, Unfit)
+    assert "it is unknown whether the answer keeps its grammar" in unknown.problem
+
+
+def test_of_an_answer_that_was_cut_its_model_can_be_told() -> None:
+    code, usage = ErrorCode.INFERENCE_MALFORMED_RESPONSE, TokenUsage(3, 0, 2)
+    fault = EngineFault(code, "cut", usage=usage, said='{"a')
+    cut = read_cut(Shaped(ModelRequest((), max_tokens=2)), fault, "tiny")
+    assert cut is not None
+    assert (cut.result, cut.code) == (ModelResult('{"a', usage=usage, model="tiny"), code)
+    assert (cut.violation.keyword, "its limit of 2 tokens and was cut" in cut.violation.message) == (LENGTH, True)
+    unlimited = read_cut(Shaped(ModelRequest(())), fault, "tiny")
+    assert unlimited is not None
+    assert "reached its limit and was cut" in unlimited.violation.message
+    # Half a call is no answer, and neither is nothing.
+    assert read_cut(Shaped(ModelRequest(()), calls=(declared("look"),)), fault, "tiny") is None
+    assert read_cut(Shaped(ModelRequest(())), EngineFault(code, "cut"), "tiny") is None
+
+
+def checking(*edges: Edge) -> Graph:
+    nodes = (Node("think", NodeKind.MODEL), Node("check", NodeKind.VALIDATE, visits_max=2), *TERMINALS)
+    return Graph("checking", "think", nodes, (*edges, Edge("check", "done")), EXITS)
+
+
+@pytest.mark.parametrize(
+    ("edges", "is_judged"),
+    [
+        ((Edge("think", "check"),), True),
+        ((Edge("think", "check", NodeOutcome.ANSWERED), Edge("think", "done")), True),
+        ((Edge("think", "check", condition="answer == 'a'"), Edge("think", "check")), True),
+        ((Edge("think", "check", condition="answer == 'a'"), Edge("think", "done")), False),
+        ((Edge("think", "done", condition="answer == 'a'"), Edge("think", "check")), False),
+    ],
+)
+def test_an_answer_is_checked_next_where_every_way_leads_to_a_check(edges: tuple[Edge, ...], is_judged: bool) -> None:
+    assert is_checked(Run(manifest_of(graph=checking(*edges))).state) is is_judged
+    assert not is_checked(RunState())
+
+
+class Grammatical(Strict):
+    """An engine whose server takes grammars alone."""
+
+    wants_grammars = True
+
+
+def test_a_grammar_is_made_of_a_schema_for_a_server_that_takes_no_schemas() -> None:
+    shape = grammatically(ASKED, Grammatical())
+    assert (shape.request.schema, shape.loosened, shape.is_plain) == (PERSON, "", True)
+    assert read_with(shape.request.grammar, '{"name":"Ann","age":3}').fit is Fit.FITS
+    assert read_with(shape.request.grammar, '{"age":3}').fit is not Fit.FITS
+    # A grammar says it all: strict mode would change the schema for nothing.
+    assert strictly(shape, Grammatical()) is shape
+    assert grammatically(ASKED, Strict()) is ASKED
+
+
+def test_what_a_grammar_does_not_keep_to_is_named() -> None:
+    schema = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+    shape = grammatically(Shaped(replace(ASKED.request, schema=schema)), Grammatical())
+    assert shape.loosened == "uniqueItems at /"
+    none = grammatically(
+        Shaped(
+            replace(ASKED.request, schema={"type": "object", "properties": {"of": {"$ref": "#"}}, "required": ["of"]})
+        ),
+        Grammatical(),
+    )
+    assert (none.request.schema, none.request.grammar, none.loosened[:11]) == (None, "", "GBNF_EMPTY:")
+
+
+def test_tools_are_not_forbidden_by_a_grammar_and_the_callers_own_stands() -> None:
+    offering = grammatically(Shaped(replace(ASKED.request, tools=(declared("look"),))), Grammatical())
+    assert (offering.request.schema, offering.request.grammar) == (None, "")
+    assert "tools are on offer" in offering.loosened
+    own = Shaped(replace(ASKED.request, grammar='root ::= "yes"'))
+    assert grammatically(own, Grammatical()) is own
+    free = Shaped(replace(ASKED.request, schema=None))
+    assert grammatically(free, Grammatical()) is free
 
 
 def test_calls_of_an_engines_own_and_silence_are_left_alone() -> None:

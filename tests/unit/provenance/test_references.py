@@ -43,12 +43,23 @@ def test_the_name_of_a_file_is_no_link() -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["sk-abc123DEF456ghi789JKL0", "d41d8cd98f00b204e9800998ecf8427e", "x" * 60, "AbCdEfGhIjKlMnOpQrStUvWx"]
+    "token",
+    [
+        "sk-abc123DEF456ghi789JKL0",
+        "d41d8cd98f00b204e9800998ecf8427e",
+        "x" * 60,
+        "AbCdEfGhIjKlMnOpQrStUvWx",
+        "C4481907",
+        "7719-KITE-0042",
+        "123456",
+    ],
 )
 def test_a_token_that_no_person_writes_is_opaque(token: str) -> None:
-    assert list(opaque_in(f"take {token}, please")) == [token]
+    assert set(opaque_in(f"take {token}, please")) == {token}
 
 
-@pytest.mark.parametrize("token", ["antidisestablishmentarianism", "reports/2024-05-12/final_v2.pdf", "short1A2b3C"])
+@pytest.mark.parametrize(
+    "token", ["antidisestablishmentarianism", "reports/2024-05-12/final_v2.pdf", "COVID-19", "2025-06-20", "v1.2.3"]
+)
 def test_long_words_and_paths_are_not_opaque(token: str) -> None:
     assert list(opaque_in(token)) == []

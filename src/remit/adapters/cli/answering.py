@@ -13,7 +13,8 @@ from remit.adapters.cli.inputs import arguments_in, wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.narrating import Narrator, narrated
 from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
-from remit.adapters.cli.responses import give, question_lines
+from remit.adapters.cli.responses import question_lines
+from remit.adapters.cli.stepping import WorkTeller, caught_up, conclude
 from remit.adapters.cli.telling import at_rest, signal_from
 from remit.adapters.cli.terminal import Terminal
 from remit.core.failure import EXIT_OK
@@ -104,11 +105,14 @@ def signal(
 
         async with reopened(common.settings(), watcher=narrator) as system:
             run_id = (await system.archive.find(run)).run_id
+            # A fork is told from its own beginning.
+            teller = WorkTeller() if told is Signal.RETRY else await caught_up(system, run_id)
+            narrator.teller = None if terminal.is_json else teller
             heard = await system.signal(signal_from(by or os_user(), told, run_id, payload))
             narrator.run_id = heard.fork_id or run_id
             if told in _DRIVING:
                 response = await at_rest(system, narrator.run_id)
-                return await give(terminal, system, response, said=narrator.shown)
+                return await conclude(terminal, system, response, teller, said=narrator.shown)
             if terminal.is_json:
                 terminal.values({"run_id": run_id, "signal": told.value})
             else:
@@ -127,6 +131,8 @@ def _answer(kind: Signal, packet: str, payload: JsonObject, by: str, common: Com
         async with reopened(common.settings(), watcher=narrator) as system:
             asked = await system.archive.approval(packet)
             narrator.run_id = await system.archive.root(asked.run_id)
+            teller = await caught_up(system, narrator.run_id)
+            narrator.teller = None if terminal.is_json else teller
             heard = await system.signal(
                 signal_from(by or os_user(), kind, asked.run_id, {**payload, "packet_id": asked.id})
             )
@@ -135,6 +141,6 @@ def _answer(kind: Signal, packet: str, payload: JsonObject, by: str, common: Com
                 terminal.remark(f"mend that, then: remit signal {asked.run_id} resume")
             await system.result(asked.run_id)
             response = await at_rest(system, narrator.run_id)
-            return await give(terminal, system, response, said=narrator.shown)
+            return await conclude(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, answer())

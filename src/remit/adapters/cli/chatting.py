@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from remit.adapters.cli import slash
 from remit.adapters.cli.calls import CallTeller
 from remit.adapters.cli.conversation import Conversation
-from remit.adapters.cli.inputs import boundary_named, budget_from
+from remit.adapters.cli.inputs import as_usage, boundary_named, budget_from, usable
 from remit.adapters.cli.keyboard import HISTORY_FILE, Keyboard, Pipe
 from remit.adapters.cli.looping import Interrupted, heeding
 from remit.adapters.cli.narrating import Narrator
@@ -22,7 +22,9 @@ from remit.adapters.cli.sitting import Sitting
 from remit.adapters.cli.terminal import Terminal
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
+from remit.core.contract import SystemRequest
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING
+from remit.core.messages import user_message
 
 # Of several exchanges, the one that went worst decides.
 _WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
@@ -48,6 +50,8 @@ def chat(
 ) -> int:
     """Talk with a model at the terminal; every message is one governed run."""
     limits, caps = boundary_named(boundary), budget_from(budget or ())
+    # A first word, to see that everything else may enter.
+    usable(SystemRequest((user_message("hello"),), session_id=session, user_id=user))
     is_sitting = terminal.is_live and sys.stdin is not None and sys.stdin.isatty()
     narrator = Narrator(terminal, teller=CallTeller() if is_sitting else None)
     with asyncio.Runner() as runner:
@@ -84,7 +88,8 @@ async def _opened(
     narrator.progress.begin()
     try:
         narrator.loading(f"opening {engine}")
-        kit = watched(kit_for(engine, tools, base=Path.cwd()), narrator)
+        with as_usage():
+            kit = watched(kit_for(engine, tools, base=Path.cwd()), narrator)
         system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
     finally:
         narrator.progress.end()

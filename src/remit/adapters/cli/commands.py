@@ -41,6 +41,11 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
             "constraining:constrain",
             "Make what a model said fit a schema: parse, repair, match enums, validate.",
         ),
+        Entry(
+            "guard",
+            "guarding:guard",
+            "Judge the tool calls of an agent that somebody else runs: allow, refuse or ask.",
+        ),
     ),
     "Looking": (
         Entry("runs", "reading:runs", "List the runs, newest first."),

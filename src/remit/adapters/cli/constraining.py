@@ -51,7 +51,9 @@ def constrain(
     except RequestRejected as error:
         raise InputUnusable(error.code, error.message, error.details) from error
     if not jsonl:
-        return _told([stack.text(text_in(file, TEXT_UNREADABLE))], terminal)
+        # Files end with the end of a line, which says nothing about the text: a number before it may have been cut.
+        text = text_in(file, TEXT_UNREADABLE).removesuffix("\n").removesuffix("\r")
+        return _told([stack.text(text)], terminal)
     with _opened(file) as stream:
         lines = _lines(stream)
         return _told((stack.too_long(LINE_BYTES_MAX) if line is None else stack.line(line) for line in lines), terminal)

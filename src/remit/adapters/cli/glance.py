@@ -15,6 +15,7 @@ from remit.adapters.cli.terminal import Terminal, json_line
 from remit.core.arrivals import RunStarted, ToolFailed
 from remit.core.contract import SystemResponse, ToolCallMade
 from remit.core.manifest import Manifest
+from remit.core.plan import PlanTrace
 from remit.core.record import JsonObject, Record
 from remit.core.storage import RunEntry, SignedHead
 from remit.observe.explain import Explanation, Standing
@@ -84,6 +85,7 @@ def glance_values(seen: Glance) -> JsonObject:
         "response": seen.response,
         "explanation": seen.explanation,
         "versions": seen.manifest.versions,
+        "plan": seen.manifest.plan,
         "children": seen.children,
         "signed_turns": _signed_turns(seen),
         "signers": sorted({head.signer for head in seen.heads}),
@@ -178,6 +180,8 @@ def _deeds(seen: Glance) -> Iterator[Line]:
         yield _fact("committed", _names(committed), Ink.GOOD)
     if explained.uncommitted:
         yield _fact("uncommitted", _names(explained.uncommitted), Ink.BAD)
+    if (made_by := seen.manifest.plan) is not None:
+        yield _fact("plan", _plan(made_by))
     yield from _steps(explained.steps)
     named = {child.run_id: child.name for child in explained.children}
     for child in seen.children[:LISTED_MAX]:
@@ -186,6 +190,13 @@ def _deeds(seen: Glance) -> Iterator[Line]:
         yield _fact("child", f"{_name(child.run_id)}  {stands}{known}")
     if len(seen.children) > LISTED_MAX:
         yield _fact("", f"and {len(seen.children) - LISTED_MAX} children more")
+
+
+def _plan(trace: PlanTrace) -> str:
+    """Who made a plan, of how many steps, and why these."""
+    why = plain(trace.rationale, TEXT_CHARS_MAX)
+    count = f"{trace.step_count} step{'s' if trace.step_count != 1 else ''}"
+    return f"by {_name(trace.planner_id)}: {count}{f', {why}' if why else ''}"
 
 
 def _steps(steps: tuple[StepTold, ...]) -> Iterator[Line]:

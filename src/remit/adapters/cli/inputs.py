@@ -5,7 +5,8 @@ Rule 2: every file is read up to a limit, so that a device or a mistake cannot f
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -13,7 +14,8 @@ from remit.core import boundary
 from remit.core.boundary import Boundary
 from remit.core.budget import FIELDS, Budget
 from remit.core.codec import read_json
-from remit.core.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX
+from remit.core.contract import SystemRequest
+from remit.core.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
@@ -42,6 +44,22 @@ class InputUnusable(RequestRejected):
 def wrong_usage(message: str) -> InputUnusable:
     """The refusal of a command line that says too little, too much, or both of two things."""
     return InputUnusable(USAGE, message)
+
+
+@contextmanager
+def as_usage() -> Iterator[None]:
+    """Whatever is refused within is wrong usage: the command line named something that cannot be used."""
+    try:
+        yield
+    except RequestRejected as error:
+        raise InputUnusable(error.code, error.message, error.details) from error
+
+
+def usable(request: SystemRequest) -> SystemRequest:
+    """A request that the command line made, unless nothing could be asked with it."""
+    with as_usage():
+        check_request(request)
+    return request
 
 
 def prompt_from(words: str, file: Path | None) -> str:
@@ -123,10 +141,8 @@ def stdin_bytes(code: str) -> BinaryIO:
 
 def boundary_named(name: str) -> Boundary:
     """The boundary of this name."""
-    try:
+    with as_usage():
         return boundary.boundary_named(name)
-    except RequestRejected as error:
-        raise InputUnusable(error.code, error.message, error.details) from error
 
 
 def budget_from(caps: Sequence[str]) -> Budget:

@@ -37,6 +37,7 @@ _WAYS_OUT = {
     "ENGINE_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
     "PLAN_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
     "VOTER_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
+    "RULES_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
 }
 
 # Whoever asks for everything gets the tracebacks, too.
@@ -178,6 +179,8 @@ def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
             terminal.remark(stop.message)
         return stop.exit_code
     except InputUnusable as error:
+        # A file of code that broke while it was loaded is wrong usage, too, and its author wants to see where.
+        _log.debug("the command cannot be obeyed", exc_info=error)
         terminal.complain(error)
         return EXIT_USAGE
     except RemitError as error:

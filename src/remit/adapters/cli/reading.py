@@ -83,6 +83,8 @@ def show(
         print_lines(terminal, glance_lines(terminal, seen))
         if seen.response.content:
             terminal.line("")
+            if seen.response.error is not None:
+                terminal.line(f"{'finished' if seen.explanation.steps else 'said'} last, and no answer:")
             content = ([(line, Ink.PLAIN)] for line in folded(seen.response.content, LINE_CHARS_MAX))
             print_lines(terminal, wrapped(terminal, content, 0))
 

@@ -12,13 +12,13 @@ from remit.adapters.cli.inputs import (
     grammar_in,
     schema_in,
     timeout_ms_from,
+    usable,
     wrong_usage,
 )
 from remit.adapters.cli.narrating import Narrator, narrated
 from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
 from remit.adapters.cli.patterns import NO_OPTIONS, PatternOptions, Wanted
-from remit.adapters.cli.responses import give
-from remit.adapters.cli.stepping import WorkTeller
+from remit.adapters.cli.stepping import WorkTeller, caught_up, conclude
 from remit.adapters.cli.terminal import Terminal
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
@@ -74,8 +74,9 @@ def run(
         Path | None, Parameter(help="A YAML file with the graph to run, in place of the pattern's.")
     ] = None,
     router: Annotated[
-        RouterName, Parameter(help="Who shortlists the tools for the model; `auto` unless said, `none` offers all.")
-    ] = "auto",
+        RouterName | None,
+        Parameter(help="Who shortlists the tools for the model; `auto` unless said, `none` offers all."),
+    ] = None,
     session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
     timeout: Annotated[
         float | None,
@@ -87,19 +88,22 @@ def run(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Start a run and wait until it has ended or waits for a person."""
-    pattern.check(Mode(mode), (("--schema", schema), ("--grammar", grammar), ("--graph", graph)))
+    others = {"--schema": schema, "--grammar": grammar, "--graph": graph, "--tools": tools, "--router": router}
+    pattern.check(Mode(mode), others)
     limits, caps = boundary_named(boundary), budget_from(budget or ())
     asked = pattern.prompt(prompt, file)
-    request = SystemRequest(
-        messages=(user_message(asked),),
-        mode=Mode(mode),
-        session_id=session,
-        hints=ExecutionHints(timeout_ms=_timeout_ms(timeout, limits, caps)),
-        output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
-        user_id=user or os_user(),
+    request = usable(
+        SystemRequest(
+            messages=(user_message(asked),),
+            mode=Mode(mode),
+            session_id=session,
+            hints=ExecutionHints(timeout_ms=_timeout_ms(timeout, limits, caps)),
+            output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
+            user_id=user or os_user(),
+        )
     )
-    wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router), asked)
-    return _played(terminal, common, request, lambda: pattern.work(wanted))
+    wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO))
+    return _played(terminal, common, request, lambda: pattern.work(wanted, request, asked))
 
 
 def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: Callable[[], "Work"]) -> int:
@@ -114,19 +118,9 @@ def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: C
         kit, terms = ready()
         async with opened(common.settings(), watcher=narrator) as system:
             response = await system.run(request, watched(kit, narrator), terms)
-            return await _given(terminal, system, response, teller, said=narrator.shown)
+            return await conclude(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, play())
-
-
-async def _given(
-    terminal: Terminal, system: "System", response: SystemResponse, teller: WorkTeller, *, said: str = ""
-) -> int:
-    """Answer with a response, and say of a plan or a vote what it came to; gives the exit code."""
-    code = await give(terminal, system, response, said=said)
-    if not terminal.is_json and (conclusion := teller.conclusion(response)):
-        terminal.remark(conclusion)
-    return code
 
 
 def resume(
@@ -158,7 +152,7 @@ def resume(
                 return await _resume_all(system, terminal, narrator, accepts)
             narrator.run_id = (await system.archive.find(run)).run_id
             response, teller = await _resumed(system, narrator, accepts)
-            return await _given(terminal, system, response, teller, said=narrator.shown)
+            return await conclude(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, play())
 
@@ -177,18 +171,16 @@ async def _resume_all(system: "System", terminal: Terminal, narrator: Narrator, 
             terminal.complain(error)
             codes.append(EXIT_FAILED)
             continue
-        codes.append(await _given(terminal, system, response, teller))
+        codes.append(await conclude(terminal, system, response, teller))
     return next(code for code in _WORST_FIRST if code in codes)
 
 
 async def _resumed(system: "System", narrator: Narrator, accepts: str) -> tuple[SystemResponse, WorkTeller]:
     """A run at its next rest, and who told of it; changed code is accepted in the name of whoever accepts it."""
-    run_id, teller = narrator.run_id, WorkTeller()
-    state = await system.state_of(run_id)
+    run_id = narrator.run_id
     # Until its next turn, this is where it stands.
-    narrator.measured(run_id, metered(state))
-    if state.manifest is not None and WorkTeller.tells(state.manifest.graph):
-        teller.catch_up((await system.archive.history(run_id)).turns)
+    narrator.measured(run_id, metered(await system.state_of(run_id)))
+    teller = await caught_up(system, run_id)
     if narrator.teller is not None:
         narrator.teller = teller
     changed = await system.archive.changed_sources(run_id) if accepts else ()

@@ -6,10 +6,13 @@ Rule 3: of any other run nothing is told.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from remit.adapters.cli.amounts import duration
 from remit.adapters.cli.calls import ASKED, REASON_CHARS_MAX, REFUSED, RESULT_CHARS_MAX, RETURNED, short
 from remit.adapters.cli.painting import Ink, Line
+from remit.adapters.cli.responses import give
+from remit.adapters.cli.terminal import Terminal
 from remit.core.arrivals import ChildEnded, ChildLost, CodeFailed, CodeReturned, RunStarted, ToolFailed, ToolReturned
 from remit.core.commands import StartChild
 from remit.core.contract import ConfidenceSource, SystemResponse
@@ -22,6 +25,9 @@ from remit.core.values import ValueKind
 from remit.observe.gave import beginning, gave
 from remit.observe.places import Places, percent, places_of
 from remit.observe.plain import plain
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
 
 # As long as a name may be and still leave room for what the step gave.
 NAME_CHARS_MAX = 40
@@ -133,12 +139,29 @@ class WorkTeller:
         surely = f"confidence {percent(round(response.confidence * _PPM))}"
         if self._vote is None:
             return surely
+        # How many failed is among the warnings of the response.
         parts = [f"{self._vote.votes} of {self._vote.answered} agree"]
-        if self._failed:
-            parts.append(f"{self._failed} failed")
         if left := self._replicas - self._vote.answered - self._failed:
             parts.append(f"{left} not asked")
         return ", ".join([*parts, surely])
+
+
+async def caught_up(system: "System", run_id: str) -> WorkTeller:
+    """Somebody who tells of a run from here on, and knows what was told of it before."""
+    teller, manifest = WorkTeller(), (await system.state_of(run_id)).manifest
+    if manifest is not None and WorkTeller.tells(manifest.graph):
+        teller.catch_up((await system.archive.history(run_id)).turns)
+    return teller
+
+
+async def conclude(
+    terminal: Terminal, system: "System", response: SystemResponse, teller: WorkTeller, *, said: str = ""
+) -> int:
+    """Answer with a response, and say of a plan or a vote what it came to; gives the exit code."""
+    code = await give(terminal, system, response, said=said)
+    if not terminal.is_json and (conclusion := teller.conclusion(response)):
+        terminal.remark(conclusion)
+    return code
 
 
 def _line(mark: str, name: str, what: str, ink: Ink = Ink.BAD) -> Line:

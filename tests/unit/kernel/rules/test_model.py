@@ -197,3 +197,31 @@ def test_the_pause_doubles_up_to_a_limit() -> None:
 
 def test_runs_that_failed_together_do_not_return_together() -> None:
     assert len({backoff_ms(f"run{n}", "0.4", 3) for n in range(50)}) > 40
+
+
+def test_a_server_that_asks_for_a_longer_pause_gets_it() -> None:
+    run = Run()
+    call = run.open(CallModel)[0]
+    run.take(arrivals.ModelFailed(call.id, ErrorCode.INFERENCE_ENGINE_ERROR, retry_after_ms=20_000))
+    assert run.now(SetTimer)[0].due_at_ms == run.now_ms + 20_000
+
+
+def test_a_pause_is_never_shorter_than_our_own() -> None:
+    run = Run()
+    call = run.open(CallModel)[0]
+    run.take(arrivals.ModelFailed(call.id, ErrorCode.INFERENCE_ENGINE_ERROR, retry_after_ms=1))
+    assert run.now(SetTimer)[0].due_at_ms == run.now_ms + backoff_ms("run", call.id, 1)
+
+
+@pytest.mark.parametrize(("short_by_ms", "ending"), [(1, None), (0, Ending.UNAVAILABLE_DEP)])
+def test_a_pause_that_reaches_the_deadline_ends_the_run_with_the_failure(
+    short_by_ms: int, ending: Ending | None
+) -> None:
+    run = Run(manifest_of(budget=Budget(wall_clock_ms=60_000)))
+    pause_ms = run.state.deadline_at_ms - (run.now_ms + 10) - short_by_ms
+    call = run.open(CallModel)[0]
+    run.take(arrivals.ModelFailed(call.id, ErrorCode.INFERENCE_ENGINE_ERROR, "busy", retry_after_ms=pause_ms))
+    assert (run.state.ending, len(run.now(rulings.RetryPlanned))) == (ending, 1 if ending is None else 0)
+    if ending is not None:
+        told = (ErrorCode.INFERENCE_ENGINE_ERROR, "busy; the run's deadline comes first")
+        assert (run.state.error, run.state.message) == told

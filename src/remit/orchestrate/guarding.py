@@ -1,0 +1,311 @@
+"""Guarding: the authority layer alone, over the calls of other people's agents. One operation in, one answer out.
+
+Rule 1: an operation that cannot be used is answered with a code and changes nothing; the next one is read as ever.
+Rule 2: whatever is not `"decision": "allow"` means that the call must not be made.
+Rule 3: the same operations give the same answers: there is no clock and no chance here.
+Rule 4: a result that cannot be taken in leaves its run without unattended effects, since nobody knows what was read.
+Rule 5: runs, calls and bytes have limits; what a run holds is given back when it ends.
+Rule 6: a run that met a bug of the house is over: all it gets is the code of it.
+"""
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any
+
+from remit.core.codec import to_json
+from remit.core.envelope import ID_CHARS_MAX
+from remit.core.failure import RemitError, RequestRejected
+from remit.core.record import JsonObject
+from remit.orchestrate.facts import Facts
+from remit.orchestrate.guard_boundary import terms_of
+from remit.orchestrate.guard_lines import GUARD_LINE_TOO_LONG, LINE_BYTES_MAX, RESULT, read_line, told, written
+from remit.orchestrate.guard_run import CALL_NOT_HELD, GuardedRun
+from remit.orchestrate.guard_tools import Toolsets
+from remit.provenance.calls import Scope
+
+GUARD_OP_INVALID = "GUARD_OP_INVALID"
+GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
+GUARD_RUN_OPEN = "GUARD_RUN_OPEN"
+GUARD_RUN_BROKEN = "GUARD_RUN_BROKEN"
+GUARD_RUNS_FULL = "GUARD_RUNS_FULL"
+GUARD_CALLS_FULL = "GUARD_CALLS_FULL"
+GUARD_BYTES_FULL = "GUARD_BYTES_FULL"
+
+# One process guards the agents of a busy service; a caller with more has forgotten to end them.
+RUNS_MAX = 1_000
+# Ten times what the largest tasks need. Each call leaves a trace that the next ones are judged by.
+CALLS_MAX = 10_000
+# Calls without a result and questions without an answer (a question is two of these, with its timer).
+OPEN_MAX = 2_000
+# What came in and is remembered: of one run (more than any context holds), and of all runs together.
+RUN_BYTES_MAX = 32 * 1024 * 1024
+BYTES_MAX = 256 * 1024 * 1024
+# What a call leaves behind beside its own bytes: its trace, its place in the ledger, a message.
+_CALL_BYTES = 1_024
+
+_SHOWN_CHARS_MAX = 80
+_MESSAGE_CHARS_MAX = 500
+_DONE: Mapping[str, Any] = MappingProxyType({"ok": True})
+
+# What each operation must say, and what it may say besides.
+_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
+    {
+        "start": (("run", "prompt", "tools"), ("boundary", "plan")),
+        "call": (("run", "tool", "args"), ("id",)),
+        RESULT: (("run", "tool", "content"), ("id",)),
+        "answer": (("run", "approve", "by"), ("id", "scope")),
+        "end": (("run",), ()),
+    }
+)
+
+
+class _Room:
+    """One open run and the bytes that it holds."""
+
+    __slots__ = ("calls", "is_broken", "run", "size_bytes")
+
+    def __init__(self, run: GuardedRun, size_bytes: int) -> None:
+        self.run = run
+        self.size_bytes = size_bytes
+        self.calls = 0
+        self.is_broken = False
+
+
+class Guard:
+    """Judges the calls of many runs at once. It is used from one thread at a time."""
+
+    line_bytes_max = LINE_BYTES_MAX
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, _Room] = {}
+        self._facts = Facts()
+        self._toolsets = Toolsets()
+        self._size_bytes = 0
+        self._operations: Mapping[str, Callable[[str, JsonObject], JsonObject | None]] = {
+            "start": self._start,
+            "call": self._call,
+            RESULT: self._result,
+            "answer": self._answer,
+            "end": self._end,
+        }
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that are open."""
+        return tuple(self._rooms)
+
+    def answer(self, operation: JsonObject) -> JsonObject | None:
+        """The answer to one operation of the protocol; None where it has none."""
+        try:
+            op, run_id = _addressed(operation)
+            return self._performed(op, run_id, operation)
+        except RemitError as error:
+            return _wrong(error.code, error.message, operation)
+
+    # The name by which programs that speak the protocol look for it.
+    handle = answer
+
+    def line(self, data: bytes) -> JsonObject | None:
+        """The answer to one line of the protocol; None where it has none."""
+        try:
+            operation = read_line(data)
+        except RequestRejected as error:
+            op, run_id = told(data)
+            if op == RESULT and run_id in self._rooms:
+                self._rooms[run_id].run.is_lost = True
+            return _wrong(error.code, error.message, {"op": op, "run": run_id})
+        return self.answer(operation)
+
+    def too_long(self, beginning: bytes) -> JsonObject:
+        """The answer to a line that is longer than anybody reads. It may have been a result, of whichever run."""
+        op, run_id = told(beginning)
+        if op in ("", RESULT):
+            for name, room in self._rooms.items():
+                room.run.is_lost = room.run.is_lost or run_id in ("", name)
+        message = f"the line has more than line_bytes_max={LINE_BYTES_MAX}; shorten what it carries"
+        return _wrong(GUARD_LINE_TOO_LONG, message, {"op": op, "run": run_id})
+
+    def _performed(self, op: str, run_id: str, operation: JsonObject) -> JsonObject | None:
+        room = self._rooms.get(run_id)
+        if room is not None and room.is_broken and op != "end":
+            raise RequestRejected(GUARD_RUN_BROKEN, f"run {run_id!r} met a bug and is over; end it and start another")
+        try:
+            return self._operations[op](run_id, operation)
+        except RemitError:
+            raise
+        except Exception as error:
+            # A bug stops its run and no other: what it left half done must not be judged by.
+            if (room := self._rooms.get(run_id)) is not None:
+                room.is_broken = True
+            message = f"{op} of run {run_id!r} met a bug, {type(error).__name__}; end the run and report it"
+            raise RequestRejected(GUARD_RUN_BROKEN, message) from error
+
+    def _start(self, run_id: str, operation: JsonObject) -> JsonObject:
+        if run_id in self._rooms:
+            raise RequestRejected(GUARD_RUN_OPEN, f"run {run_id!r} is open already; end it, or use another id")
+        if len(self._rooms) >= RUNS_MAX:
+            message = f"{len(self._rooms)} runs are open, runs_max={RUNS_MAX}; end those that are over"
+            raise RequestRejected(GUARD_RUNS_FULL, message)
+        prompt, plan = _prompt(operation["prompt"]), _plan(operation.get("plan"))
+        tools = self._toolsets.of(operation["tools"])
+        size_bytes = tools.size_bytes + len(to_json(prompt))
+        self._check_bytes(run_id, 0, size_bytes)
+        terms = terms_of(operation.get("boundary"))
+        run = GuardedRun(run_id, prompt, tools, terms, facts=self._facts, plan=plan)
+        self._rooms[run_id] = _Room(run, size_bytes)
+        self._size_bytes += size_bytes
+        return dict(_DONE)
+
+    def _call(self, run_id: str, operation: JsonObject) -> JsonObject:
+        room = self._room(run_id)
+        call_id, tool, arguments = _id(operation, "id"), _text(operation, "tool"), operation["args"]
+        if room.calls >= CALLS_MAX or room.run.open_count >= OPEN_MAX:
+            message = (
+                f"run {run_id!r} has {room.calls} calls, calls_max={CALLS_MAX}, and {room.run.open_count} without "
+                f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
+            )
+            raise RequestRejected(GUARD_CALLS_FULL, message)
+        self._charge(run_id, room, _size_bytes(arguments) + _CALL_BYTES)
+        room.calls += 1
+        return room.run.judge(call_id, tool, arguments)
+
+    def _result(self, run_id: str, operation: JsonObject) -> None:
+        room = self._room(run_id)
+        try:
+            call_id, tool = _id(operation, "id"), _text(operation, "tool")
+            content, data = written(operation["content"])
+            self._charge(run_id, room, len(data))
+        except (ValueError, TypeError, RecursionError) as error:
+            room.run.is_lost = True
+            message = f"content of run {run_id!r} is no JSON: {str(error)[:_SHOWN_CHARS_MAX]}; report it as a text"
+            raise RequestRejected(GUARD_OP_INVALID, message) from error
+        except RequestRejected:
+            room.run.is_lost = True
+            raise
+        room.run.observe(call_id, tool, content, sha256(data).digest())
+
+    def _answer(self, run_id: str, operation: JsonObject) -> JsonObject:
+        run = self._room(run_id).run
+        call_id, by = _id(operation, "id") or _only(run.held_ids), _text(operation, "by")
+        approve, scope = operation["approve"], operation.get("scope", Scope.CALL.value)
+        if not isinstance(approve, bool):
+            raise _unfit("approve", approve, "true or false")
+        if not isinstance(scope, str) or scope not in list(Scope):
+            raise _unfit("scope", scope, f"one of {', '.join(Scope)}")
+        if approve:
+            run.approve(call_id, by, Scope(scope))
+        else:
+            run.reject(call_id, by)
+        return dict(_DONE)
+
+    def _end(self, run_id: str, operation: JsonObject) -> JsonObject:
+        self._size_bytes -= self._room(run_id).size_bytes
+        del self._rooms[run_id]
+        return dict(_DONE)
+
+    def _room(self, run_id: str) -> _Room:
+        room = self._rooms.get(run_id)
+        if room is None:
+            raise RequestRejected(GUARD_RUN_UNKNOWN, f"run {run_id!r} is not open; start it first")
+        return room
+
+    def _charge(self, run_id: str, room: _Room, size_bytes: int) -> None:
+        self._check_bytes(run_id, room.size_bytes, size_bytes)
+        room.size_bytes += size_bytes
+        self._size_bytes += size_bytes
+
+    def _check_bytes(self, run_id: str, held: int, more: int) -> None:
+        if held + more > RUN_BYTES_MAX:
+            message = f"run {run_id!r} holds {held} bytes and {more} more exceed run_bytes_max={RUN_BYTES_MAX}"
+            raise RequestRejected(GUARD_BYTES_FULL, f"{message}; start another run")
+        if self._size_bytes + more > BYTES_MAX:
+            message = f"all runs hold {self._size_bytes} bytes and {more} more exceed bytes_max={BYTES_MAX}"
+            raise RequestRejected(GUARD_BYTES_FULL, f"{message}; end runs that are over")
+
+
+def _addressed(operation: Any) -> tuple[str, str]:
+    """Which operation it is and of which run; raises RequestRejected for what is none."""
+    if not isinstance(operation, dict):
+        raise _unfit("operation", operation, "a JSON object")
+    op = operation.get("op")
+    if not isinstance(op, str) or op not in _KEYS:
+        raise _unfit("op", op, f"one of {', '.join(_KEYS)}")
+    required, optional = _KEYS[op]
+    run_id = _id(operation, "run")
+    if run_id is None:
+        raise _unfit("run", None, "an id of its own for each run")
+    if missing := [key for key in required if key not in operation]:
+        raise RequestRejected(GUARD_OP_INVALID, f"{op} lacks {', '.join(missing)}; it needs {', '.join(required)}")
+    # A result is never turned away for saying too much: what it carries must be known.
+    if op != RESULT and (unknown := [key for key in operation if key not in ("op", *required, *optional)]):
+        raise _unfit(f"key of {op}", unknown[0], f"{', '.join((*required, *optional))}")
+    return op, run_id
+
+
+def _id(operation: JsonObject, key: str) -> str | None:
+    """The name under a key: a text, or a number that stands for its digits."""
+    value = operation.get(key)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
+        return str(value)
+    if value is None or (isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value)):
+        return value
+    raise _unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters, or a number")
+
+
+def _text(operation: JsonObject, key: str) -> str:
+    value = operation[key]
+    if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value):
+        return value
+    raise _unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters")
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or text.encode("utf-8", "replace") == text.encode("utf-8", "surrogatepass")
+
+
+def _prompt(value: Any) -> Any:
+    """What the user wrote: a text, or the messages of a conversation."""
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+        return written(value)[0]
+    raise _unfit("prompt", value, "a text, or a list of messages with role and content")
+
+
+def _plan(value: Any) -> dict[str, int] | None:
+    """How often each tool is asked for, in the eyes of a model that saw nothing but the prompt."""
+    if value is None:
+        return None
+    if isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values()):
+        return value
+    raise _unfit("plan", value, "an object from tool to how often it is asked for")
+
+
+def _only(held: tuple[str, ...]) -> str:
+    """The one call that waits for a person, where an answer does not say which."""
+    if len(held) == 1:
+        return held[0]
+    found = f"{len(held)} calls are held ({', '.join(held[:5])}); say which by its id" if held else "no call is held"
+    raise RequestRejected(CALL_NOT_HELD, found)
+
+
+def _size_bytes(arguments: Any) -> int:
+    """How long arguments are. What has no form in JSON is refused by its check, and leaves nothing behind."""
+    try:
+        return len(to_json(arguments))
+    except (TypeError, ValueError, RecursionError):
+        return 0
+
+
+def _unfit(key: str, value: Any, way_out: str) -> RequestRejected:
+    return RequestRejected(GUARD_OP_INVALID, f"{key}={ascii(value)[:_SHOWN_CHARS_MAX]} cannot be used; use {way_out}")
+
+
+def _wrong(code: str, message: str, operation: Any) -> JsonObject:
+    """The answer to what is wrong; it says of which operation, since some others have no answer."""
+    answer: JsonObject = {"ok": False, "code": str(code), "message": message[:_MESSAGE_CHARS_MAX]}
+    if isinstance(operation, dict):
+        for key in ("op", "run", "id"):
+            value = operation.get(key)
+            if isinstance(value, (str, int)) and value != "" and len(str(value)) <= ID_CHARS_MAX:
+                answer[key] = value
+    return answer
