@@ -6,13 +6,13 @@ Rule 3: a guard that cannot be decided does not hold.
 """
 
 from collections.abc import Iterator
-from types import MappingProxyType
 from typing import NamedTuple
 
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.goal import NEEDS_OBSERVATION, Goal
 from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import CheckFailed, GroundingViolated
+from remit.core.schema import code_of
 from remit.core.tools import ToolChoiceMode
 from remit.kernel.endings import head_for
 from remit.kernel.grounding import has_observed_anything, times_committed
@@ -30,16 +30,6 @@ _STRUCTURAL = frozenset(
         ErrorCode.CONSTRAINT_SCHEMA_INVALID,
         ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED,
         ErrorCode.CONSTRAINT_GRAMMAR_REJECTED,
-    }
-)
-# What a broken keyword of a schema is called, where it has a name of its own. Beside those of schemas there are two: a
-# grammar that was not followed, and an answer that reached the limit of its tokens before its shape was complete.
-_CODE_OF = MappingProxyType(
-    {
-        "json": ErrorCode.CONSTRAINT_JSON_INVALID,
-        "enum": ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED,
-        "grammar": ErrorCode.CONSTRAINT_GRAMMAR_REJECTED,
-        "length": ErrorCode.INFERENCE_MALFORMED_RESPONSE,
     }
 )
 
@@ -130,8 +120,10 @@ def _problems(tally: Tally) -> Iterator[Problem]:
 def _contract_problems(tally: Tally) -> Iterator[Problem]:
     if tally.manifest.request.output.schema is not None and not tally.answer:
         yield Problem(ErrorCode.CONSTRAINT_JSON_INVALID, "output: there is no answer")
+    if not tally.answer_violations:
+        return
+    code = code_of(tally.answer_violations)
     for violation in tally.answer_violations:
-        code = _CODE_OF.get(violation.keyword, ErrorCode.CONSTRAINT_SCHEMA_INVALID)
         yield Problem(code, f"output {violation.path or '/'}: {violation.message}")
 
 

@@ -123,14 +123,21 @@ def test_a_plan_that_is_told_no_says_which_steps_were_finished(desk: Desk) -> No
     assert "1 of 3 steps were finished: make; what they gave: remit show " in rejected.err.splitlines()[-1]
 
 
-def test_whoever_releases_a_plan_is_told_the_steps_that_are_left(desk: Desk) -> None:
+def test_a_plan_that_is_released_and_still_waits_asks_again(desk: Desk) -> None:
     desk.say("run", "hi", *plan(desk, WAITING), "--tools", desk.tools())
     assert desk.say("signal", "last", "pause").code == 0
-    desk.say("approve", "last")
     released = desk.say("signal", "last", "resume")
-    assert (released.code, released.out) == (0, "HI\n")
-    assert "-> loud (shout, 3 of 3)" in released.err
-    assert desk.say("signal", "last", "resume", "--json").error
+    assert (released.code, released.out) == (3, "")
+    assert "remit approve " in released.err
+    assert desk.say("approve", "last").out == "HI\n"
+
+
+def test_a_plan_that_is_tried_again_in_vain_says_which_steps_were_finished(desk: Desk) -> None:
+    text = "handlers: handlers.py\nsteps: [{name: loud, type: shout}, {name: fall, type: stumble}]"
+    desk.say("run", "hi", *plan(desk, text))
+    retried = desk.say("signal", "last", "retry")
+    assert retried.code == 1
+    assert retried.err.splitlines()[-1].startswith("1 of 2 steps were finished: loud; what they gave: remit show ")
 
 
 def test_names_and_outputs_of_steps_are_escaped(desk: Desk) -> None:

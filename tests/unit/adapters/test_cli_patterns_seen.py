@@ -108,7 +108,7 @@ def test_show_says_of_any_other_run_that_failed_that_what_was_said_last_is_no_an
 def test_show_says_who_made_a_plan_and_why(desk: Desk) -> None:
     def made(*steps: Step, rationale: str) -> str:
         trace = PlanTrace(f"me {HOSTILE}", rationale)
-        executor = PlanExecutor(handlers((), lambda text: None), home=desk.home)
+        executor = PlanExecutor(handlers(("never asked",), lambda text: None), home=desk.home)
         return executor.execute_sync(ExecutionPlan(steps, trace), prompt=QUESTION).response.run_id
 
     run_id = made(Step("a", "count", "x"), Step("b", "count", "x"), rationale=f"counting {HOSTILE} suffices")

@@ -249,3 +249,13 @@ def test_an_output_contract_without_repair_makes_an_error_of_structure_final() -
     run.says("not json", violations=(Violation("", "json", "expected value"),))
     assert run.state.ending is Ending.VALIDATION_FAIL
     assert run.state.error is ErrorCode.CONSTRAINT_JSON_INVALID
+
+
+def test_an_enum_beside_another_violation_is_a_schema_that_was_not_kept() -> None:
+    enum, most = Violation("/label", "enum", "is none of them"), Violation("/score", "maximum", "is too much")
+    codes = []
+    for violations in ((enum,), (enum, most)):
+        run = Run(manifest_of(graph=chat_graph(repairs_max=0)))
+        run.says("{}", violations=violations)
+        codes.append(run.state.error)
+    assert codes == [ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED, ErrorCode.CONSTRAINT_SCHEMA_INVALID]

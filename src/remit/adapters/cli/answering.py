@@ -14,7 +14,7 @@ from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.narrating import Narrator, narrated
 from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
 from remit.adapters.cli.responses import question_lines
-from remit.adapters.cli.stepping import WorkTeller, caught_up, conclude
+from remit.adapters.cli.stepping import caught_up, conclude
 from remit.adapters.cli.telling import at_rest, signal_from
 from remit.adapters.cli.terminal import Terminal
 from remit.core.failure import EXIT_OK
@@ -105,13 +105,14 @@ def signal(
 
         async with reopened(common.settings(), watcher=narrator) as system:
             run_id = (await system.archive.find(run)).run_id
-            # A fork is told from its own beginning.
-            teller = WorkTeller() if told is Signal.RETRY else await caught_up(system, run_id)
-            narrator.teller = None if terminal.is_json else teller
+            if told is Signal.RESUME and not terminal.is_json:
+                narrator.teller = await caught_up(system, run_id)
             heard = await system.signal(signal_from(by or os_user(), told, run_id, payload))
             narrator.run_id = heard.fork_id or run_id
             if told in _DRIVING:
                 response = await at_rest(system, narrator.run_id)
+                # A fork begins before anybody can listen to it; what it came to is read off its turns.
+                teller = await caught_up(system, narrator.run_id)
                 return await conclude(terminal, system, response, teller, said=narrator.shown)
             if terminal.is_json:
                 terminal.values({"run_id": run_id, "signal": told.value})

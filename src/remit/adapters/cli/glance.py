@@ -156,7 +156,7 @@ def _circumstances(seen: Glance) -> Iterator[Line]:
     tools = ", ".join(map(_name, allowed.tools[:LISTED_MAX])) or "no tools"
     more = f" and {len(allowed.tools) - LISTED_MAX} more" if len(allowed.tools) > LISTED_MAX else ""
     yield _fact("boundary", f"{_name(allowed.boundary)} ({tools}{more})")
-    yield _fact("models", ", ".join(map(_name, seen.explanation.models)))
+    yield _fact("models", ", ".join(map(_name, seen.explanation.models)) or "none")
     versions = manifest.versions
     named = (("boundary", versions.boundary), ("graph", versions.graph), ("tools", versions.tools))
     yield _fact("versions", ", ".join(f"{what} {version[:VERSION_CHARS]}" for what, version in named))

@@ -1,6 +1,5 @@
 """A journal in memory: lists of bytes, one per run, and the index of them."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from remit.core.record import replace
@@ -12,7 +11,7 @@ class MemoryJournal:
     """Keeps turns until the process ends."""
 
     def __init__(self) -> None:
-        self._runs: defaultdict[str, list[bytes]] = defaultdict(list)
+        self._runs: dict[str, list[bytes]] = {}
         self._entries: dict[str, RunEntry] = {}
         self._places: set[tuple[str, int]] = set()
 
@@ -20,7 +19,9 @@ class MemoryJournal:
         self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict."""
-        turns = self._runs[run_id]
+        turns = self._runs.get(run_id)
+        if turns is None:
+            turns = self._runs[run_id] = []
         if len(turns) != after + 1:
             raise AppendConflict(run_id, after, len(turns) - 1)
         if listing is not None:
