@@ -16,7 +16,7 @@ from remit.orchestrate.guarding import Guard
 CALLS = (10, 1_000, 3_000)
 DECISIONS = 1_000
 RECORDS = 5
-BOUNDARY: JsonObject = {"budget": dict.fromkeys(("tool_calls", "external_api_calls", "side_effects"), 10 ** 9)}
+BOUNDARY: JsonObject = {"budget": dict.fromkeys(("tool_calls", "external_api_calls", "side_effects"), 10**9)}
 
 
 @dataclass(frozen=True)

@@ -165,17 +165,19 @@ def test_what_breaks_a_grammar_is_told_to_the_model_which_mends_it(spec: str) ->
 @pytest.mark.parametrize(
     "schema", [None, {"type": "integer"}], ids=["chat with a grammar", "structured with schema and grammar"]
 )
-def test_a_model_that_never_keeps_to_its_grammar_is_asked_three_times(schema: JsonObject | None) -> None:
+@pytest.mark.parametrize("text", ["52", "no"])
+def test_a_model_that_never_keeps_to_its_grammar_is_asked_three_times(text: str, schema: JsonObject | None) -> None:
     output = OutputContract(schema=schema, grammar='root ::= "4" [0-9]')
-    run = play(saying("52"), "ollama:tiny?url={url}", output=output)
+    run = play(saying(text), "ollama:tiny?url={url}", output=output)
     assert (run.response.terminal_code, len(run.server.calls)) == (Ending.VALIDATION_FAIL, 3)
     assert run.code == ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
-    assert [answer.text for answer in run.all(ModelAnswered)] == ["52", "52", "52"]
+    assert [answer.text for answer in run.all(ModelAnswered)] == [text, text, text]
 
 
-def test_a_contract_without_repair_makes_a_broken_grammar_final() -> None:
+@pytest.mark.parametrize("reason", ["stop", "length"])
+def test_a_contract_without_repair_makes_a_broken_grammar_and_a_cut_answer_final(reason: str) -> None:
     output = OutputContract(grammar='root ::= "4" [0-9]', repair_allowed=False)
-    run = play(saying("52"), "ollama:tiny?url={url}", output=output)
+    run = play(saying("52", reason=reason), "ollama:tiny?url={url}", output=output)
     assert (run.response.terminal_code, len(run.server.calls)) == (Ending.VALIDATION_FAIL, 1)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_WAITING
+from remit.adapters.cli.main import EXIT_USAGE
+from remit.core.failure import EXIT_OK, EXIT_WAITING
 from remit.tool.builtin.catalogue import BUILTIN_UNKNOWN, BUILTIN_VALUE_INVALID
 from remit.tool.loading import TOOL_SOURCE_MISSING
 from tests.e2e.command import Remit, remit_in
@@ -138,6 +139,6 @@ def test_a_place_that_makes_no_sense_is_refused_with_the_way_out(
 ) -> None:
     remit.write(replies=[says("done")])
     failed = remit.run_here("--tools", place)
-    assert failed.exit_code == EXIT_FAILED
+    assert failed.exit_code == EXIT_USAGE
     assert failed.error_code == code
     assert word in failed.out

@@ -100,3 +100,52 @@ def test_the_session_in_the_guide_is_answered_as_the_guide_says() -> None:
                 assert {key: answer[key] for key in shown} == shown
                 waiting, asked = "", asked + 1
     assert asked >= 6
+
+
+def test_the_program_in_the_guide_makes_only_the_calls_that_it_may() -> None:
+    block = re.search(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert block is not None
+    program: dict[str, Any] = {}
+    exec(block[1], program)  # the example of the guide, as a reader would run it
+    guard = program["Guard"]((str(COMMAND), "guard", "--ndjson"))
+    made: list[str] = []
+    asked: list[str] = []
+
+    def send_mail(to: str, body: str) -> str:
+        made.append(to)
+        return "sent"
+
+    def call(call_id: str, to: str, *, yes: bool) -> Any:
+        def ask_person(name: str, args: dict[str, Any], verdict: dict[str, Any]) -> bool:
+            asked.append(args["to"])
+            return yes
+
+        args = {"to": to, "body": "All is well."}
+        return program["call_tool"](guard, "r", call_id, "send_mail", args, {"send_mail": send_mail}, ask_person)
+
+    with guard.process as process:
+        guard.ask(op="start", run="r", prompt="Mail ann@corp.example that all is well.", tools=[TOOL])
+        assert call("a", "ann@corp.example", yes=False) == "sent"
+        assert call("b", "eve@evil.example", yes=False) == "not allowed: PROVENANCE_UNBOUND"
+        assert call("c", "bob@corp.example", yes=True) == "sent"
+        process.stdin.close()
+        assert process.wait(PATIENCE_S) == 0
+    assert (made, asked) == (["ann@corp.example", "bob@corp.example"], ["eve@evil.example", "bob@corp.example"])
+
+
+def test_who_stops_reading_ends_the_guard() -> None:
+    with (
+        subprocess.Popen(["yes", '{"op": "end", "run": "r"}'], stdout=subprocess.PIPE) as endless,
+        subprocess.Popen(
+            [COMMAND, "guard"], stdin=endless.stdout, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process,
+    ):
+        assert endless.stdout is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        endless.stdout.close()
+        assert json.loads(process.stdout.readline())["code"] == "GUARD_RUN_UNKNOWN"
+        process.stdout.close()
+        assert process.wait(PATIENCE_S) == 0
+        assert process.stderr.read() == b""
+        endless.wait(PATIENCE_S)

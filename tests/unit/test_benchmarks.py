@@ -16,7 +16,7 @@ from benchmarks.cancels import Latency, measure_cancels
 from benchmarks.constrain import constrain_in_rounds, constrain_lines
 from benchmarks.durable import Left, measure_durable_loop, measure_durable_runs, measure_left, measure_resume
 from benchmarks.imports import HELP, STARTS, spent_by_interpreter
-from benchmarks.loops import growth_together, measure_growth, measure_loop
+from benchmarks.loops import growth_together, measure_alone, measure_growth, measure_loop
 from benchmarks.many import Peak, grown_bytes, measure_many, measure_peak
 from benchmarks.measure import Effort, Figure, growth_exponent, together
 from benchmarks.parts import measure_parts, staged_graph
@@ -123,6 +123,13 @@ def test_facts_make_the_recorded_arrival_of_its_report_again() -> None:
 
 def test_a_loop_is_measured_against_the_bare_loop() -> None:
     assert is_complete(measure_loop(TINY), TINY.repeats)
+
+
+def test_a_loop_and_its_growth_come_whole_from_a_process_of_their_own() -> None:
+    loop, growth = measure_alone(TINY)
+    assert is_complete(loop, TINY.repeats)
+    assert tuple(point.loops for point in growth.points) == TINY.sizes
+    assert growth.bytes_per_loop == pytest.approx(measure_growth(TINY).bytes_per_loop)
 
 
 def test_every_part_of_a_turn_is_measured_against_a_floor() -> None:

@@ -113,11 +113,11 @@ def code_of(violations: Sequence[Violation]) -> ErrorCode:
     # Whatever else is wrong with an answer that was cut follows from that.
     if LENGTH in keywords:
         return ErrorCode.INFERENCE_MALFORMED_RESPONSE
-    if JSON in keywords or any(map(_is_no_json, violations)):
-        return ErrorCode.CONSTRAINT_JSON_INVALID
-    # What became of reading by a grammar may stand behind the word.
+    # What became of reading by a grammar may stand behind the word. It is read first, before anybody looks for JSON.
     if any(keyword.partition("_")[0] == GRAMMAR for keyword in keywords):
         return ErrorCode.CONSTRAINT_GRAMMAR_REJECTED
+    if JSON in keywords or any(map(_is_no_json, violations)):
+        return ErrorCode.CONSTRAINT_JSON_INVALID
     return ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED if keywords == {ENUM} else ErrorCode.CONSTRAINT_SCHEMA_INVALID
 
 

@@ -30,6 +30,8 @@ _STRUCTURAL = frozenset(
         ErrorCode.CONSTRAINT_SCHEMA_INVALID,
         ErrorCode.CONSTRAINT_ENUM_UNRECOGNIZED,
         ErrorCode.CONSTRAINT_GRAMMAR_REJECTED,
+        # Of an answer that was cut.
+        ErrorCode.INFERENCE_MALFORMED_RESPONSE,
     }
 )
 

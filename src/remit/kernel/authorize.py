@@ -6,7 +6,8 @@ Rule 2: a verdict is allow, refuse or ask. Asking reserves nothing; the answer i
 Rule 3: the tally holds what this turn has already promised, so calls of one answer are judged one after the other.
 Rule 4: what a person approved skips only the checks a person may overrule: provenance and approval.
 Rule 5: a check that looks at nothing but the tool and the manifest says the same all run long; a tool that it lets pass
-        is shown to it once. Whatever looks at the call or the tally is asked about every call.
+        is shown to it once. So is one whose calls it could never object to. Whatever else looks at the call or the
+        tally is asked about every call.
 """
 
 from collections.abc import Callable, Mapping
@@ -190,7 +191,7 @@ FIRM_CHECKS: tuple[Check, ...] = (
 CHECKS: tuple[Check, ...] = (*FIRM_CHECKS, comes_from_a_trusted_origin, needs_no_approval)
 
 
-# Checks that need no call: what they say of a tool.
+# Checks that need no call, or not of every tool: what they say of a tool at worst.
 STANDING: Mapping[Check, Callable[[ToolDefinition, Manifest], Verdict]] = {
     is_registered: lambda tool, manifest: ALLOWED,
     is_within_boundary: _offered,

@@ -18,8 +18,7 @@ from remit.kernel.tally import Tally
 
 _RETRIES = int(Dimension.RETRIES)
 _TOOL = NodeKind.TOOL
-# Plain texts, which are looked up by and written faster than members of an enum.
-_SETTLED, _STOPPED = NodeOutcome.SETTLED.value, NodeOutcome.STOPPED.value
+_SETTLED, _STOPPED = NodeOutcome.SETTLED, NodeOutcome.STOPPED
 
 
 def joined(tally: Tally, content: Text = "") -> str | None:

@@ -82,8 +82,9 @@ class Tally:
     )
     # fmt: on
 
-    # What most turns never touch. It stands in the class, where it costs a turn nothing; who has more to say, says it
-    # of the turn. All of it is immutable.
+    # What most turns never touch. It stands in the class, where it costs a turn nothing and cannot be changed; a turn
+    # that has more to say keeps that in its dict, which is made only then.
+    #
     # Effects this turn proposed or settled: the code that says why one is unproven, "" once it is committed,
     # None when a person replaced it by another.
     uncommitted: Mapping[CallKey, str | None] = _NOTHING

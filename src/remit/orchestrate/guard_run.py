@@ -199,7 +199,8 @@ class GuardedRun:
         elif (objection := self._own_objection(tally, call)) is not None:
             code, reason = objection
             self._hold_at_gate(call)
-            shown = self._hold(tally, call, {**shown, **_asking(code, reason)})
+            asking = {"decision": Decision.ASK.value, "code": str(code), "reasons": [reason], "fix": FIXES[code]}
+            shown = self._hold(tally, call, {**shown, **asking})
         else:
             order_call(tally, call)
         return shown
@@ -265,7 +266,7 @@ class GuardedRun:
 
     def _question(self, held: _Held) -> AskHuman:
         question = self._state.open[held.question_id]
-        assert isinstance(question, AskHuman), "a held call is a question to a person"
+        assert isinstance(question, AskHuman)
         return question
 
     def _answered(self, call_id: str | None, tool: str) -> list[CallTool]:
@@ -299,7 +300,3 @@ class GuardedRun:
 
 def _key(call: ProposedCall) -> CallKey:
     return call.tool, call.arguments_hash
-
-
-def _asking(code: str, reason: str) -> JsonObject:
-    return {"decision": Decision.ASK.value, "code": str(code), "reasons": [reason], "fix": FIXES[code]}

@@ -20,11 +20,20 @@ from remit.core.record import JsonObject
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.guard_boundary import terms_of
 from remit.orchestrate.guard_lines import GUARD_LINE_TOO_LONG, LINE_BYTES_MAX, RESULT, read_line, told, written
+from remit.orchestrate.guard_operations import (
+    GUARD_OP_INVALID,
+    addressed,
+    id_in,
+    plan_in,
+    prompt_in,
+    size_of,
+    text_in,
+    unfit,
+)
 from remit.orchestrate.guard_run import CALL_NOT_HELD, GuardedRun
 from remit.orchestrate.guard_tools import Toolsets
 from remit.provenance.calls import Scope
 
-GUARD_OP_INVALID = "GUARD_OP_INVALID"
 GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
 GUARD_RUN_OPEN = "GUARD_RUN_OPEN"
 GUARD_RUN_BROKEN = "GUARD_RUN_BROKEN"
@@ -47,17 +56,6 @@ _CALL_BYTES = 1_024
 _SHOWN_CHARS_MAX = 80
 _MESSAGE_CHARS_MAX = 500
 _DONE: Mapping[str, Any] = MappingProxyType({"ok": True})
-
-# What each operation must say, and what it may say besides.
-_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
-    {
-        "start": (("run", "prompt", "tools"), ("boundary", "plan")),
-        "call": (("run", "tool", "args"), ("id",)),
-        RESULT: (("run", "tool", "content"), ("id",)),
-        "answer": (("run", "approve", "by"), ("id", "scope")),
-        "end": (("run",), ()),
-    }
-)
 
 
 class _Room:
@@ -98,7 +96,7 @@ class Guard:
     def answer(self, operation: JsonObject) -> JsonObject | None:
         """The answer to one operation of the protocol; None where it has none."""
         try:
-            op, run_id = _addressed(operation)
+            op, run_id = addressed(operation)
             return self._performed(op, run_id, operation)
         except RemitError as error:
             return _wrong(error.code, error.message, operation)
@@ -147,7 +145,7 @@ class Guard:
         if len(self._rooms) >= RUNS_MAX:
             message = f"{len(self._rooms)} runs are open, runs_max={RUNS_MAX}; end those that are over"
             raise RequestRejected(GUARD_RUNS_FULL, message)
-        prompt, plan = _prompt(operation["prompt"]), _plan(operation.get("plan"))
+        prompt, plan = prompt_in(operation["prompt"]), plan_in(operation.get("plan"))
         tools = self._toolsets.of(operation["tools"])
         size_bytes = tools.size_bytes + len(to_json(prompt))
         self._check_bytes(run_id, 0, size_bytes)
@@ -159,21 +157,21 @@ class Guard:
 
     def _call(self, run_id: str, operation: JsonObject) -> JsonObject:
         room = self._room(run_id)
-        call_id, tool, arguments = _id(operation, "id"), _text(operation, "tool"), operation["args"]
+        call_id, tool, arguments = id_in(operation, "id"), text_in(operation, "tool"), operation["args"]
         if room.calls >= CALLS_MAX or room.run.open_count >= OPEN_MAX:
             message = (
                 f"run {run_id!r} has {room.calls} calls, calls_max={CALLS_MAX}, and {room.run.open_count} without "
                 f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
             )
             raise RequestRejected(GUARD_CALLS_FULL, message)
-        self._charge(run_id, room, _size_bytes(arguments) + _CALL_BYTES)
+        self._charge(run_id, room, size_of(arguments) + _CALL_BYTES)
         room.calls += 1
         return room.run.judge(call_id, tool, arguments)
 
     def _result(self, run_id: str, operation: JsonObject) -> None:
         room = self._room(run_id)
         try:
-            call_id, tool = _id(operation, "id"), _text(operation, "tool")
+            call_id, tool = id_in(operation, "id"), text_in(operation, "tool")
             content, data = written(operation["content"])
             self._charge(run_id, room, len(data))
         except (ValueError, TypeError, RecursionError) as error:
@@ -187,12 +185,12 @@ class Guard:
 
     def _answer(self, run_id: str, operation: JsonObject) -> JsonObject:
         run = self._room(run_id).run
-        call_id, by = _id(operation, "id") or _only(run.held_ids), _text(operation, "by")
+        call_id, by = id_in(operation, "id") or _only(run.held_ids), text_in(operation, "by")
         approve, scope = operation["approve"], operation.get("scope", Scope.CALL.value)
         if not isinstance(approve, bool):
-            raise _unfit("approve", approve, "true or false")
+            raise unfit("approve", approve, "true or false")
         if not isinstance(scope, str) or scope not in list(Scope):
-            raise _unfit("scope", scope, f"one of {', '.join(Scope)}")
+            raise unfit("scope", scope, f"one of {', '.join(Scope)}")
         if approve:
             run.approve(call_id, by, Scope(scope))
         else:
@@ -224,80 +222,12 @@ class Guard:
             raise RequestRejected(GUARD_BYTES_FULL, f"{message}; end runs that are over")
 
 
-def _addressed(operation: Any) -> tuple[str, str]:
-    """Which operation it is and of which run; raises RequestRejected for what is none."""
-    if not isinstance(operation, dict):
-        raise _unfit("operation", operation, "a JSON object")
-    op = operation.get("op")
-    if not isinstance(op, str) or op not in _KEYS:
-        raise _unfit("op", op, f"one of {', '.join(_KEYS)}")
-    required, optional = _KEYS[op]
-    run_id = _id(operation, "run")
-    if run_id is None:
-        raise _unfit("run", None, "an id of its own for each run")
-    if missing := [key for key in required if key not in operation]:
-        raise RequestRejected(GUARD_OP_INVALID, f"{op} lacks {', '.join(missing)}; it needs {', '.join(required)}")
-    # A result is never turned away for saying too much: what it carries must be known.
-    if op != RESULT and (unknown := [key for key in operation if key not in ("op", *required, *optional)]):
-        raise _unfit(f"key of {op}", unknown[0], f"{', '.join((*required, *optional))}")
-    return op, run_id
-
-
-def _id(operation: JsonObject, key: str) -> str | None:
-    """The name under a key: a text, or a number that stands for its digits."""
-    value = operation.get(key)
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63:
-        return str(value)
-    if value is None or (isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value)):
-        return value
-    raise _unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters, or a number")
-
-
-def _text(operation: JsonObject, key: str) -> str:
-    value = operation[key]
-    if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value):
-        return value
-    raise _unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters")
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or text.encode("utf-8", "replace") == text.encode("utf-8", "surrogatepass")
-
-
-def _prompt(value: Any) -> Any:
-    """What the user wrote: a text, or the messages of a conversation."""
-    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
-        return written(value)[0]
-    raise _unfit("prompt", value, "a text, or a list of messages with role and content")
-
-
-def _plan(value: Any) -> dict[str, int] | None:
-    """How often each tool is asked for, in the eyes of a model that saw nothing but the prompt."""
-    if value is None:
-        return None
-    if isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values()):
-        return value
-    raise _unfit("plan", value, "an object from tool to how often it is asked for")
-
-
 def _only(held: tuple[str, ...]) -> str:
     """The one call that waits for a person, where an answer does not say which."""
     if len(held) == 1:
         return held[0]
     found = f"{len(held)} calls are held ({', '.join(held[:5])}); say which by its id" if held else "no call is held"
     raise RequestRejected(CALL_NOT_HELD, found)
-
-
-def _size_bytes(arguments: Any) -> int:
-    """How long arguments are. What has no form in JSON is refused by its check, and leaves nothing behind."""
-    try:
-        return len(to_json(arguments))
-    except (TypeError, ValueError, RecursionError):
-        return 0
-
-
-def _unfit(key: str, value: Any, way_out: str) -> RequestRejected:
-    return RequestRejected(GUARD_OP_INVALID, f"{key}={ascii(value)[:_SHOWN_CHARS_MAX]} cannot be used; use {way_out}")
 
 
 def _wrong(code: str, message: str, operation: Any) -> JsonObject:

@@ -17,6 +17,7 @@ from remit.provenance.evidence import Evidence
 from remit.provenance.kinds import (
     ANY,
     DATE,
+    EMAIL,
     LABEL,
     MOMENTS,
     NUMBERS,
@@ -136,6 +137,8 @@ def _text_said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[in
         return words.number_said(number, kind, leaf.argument) if kind == ANY else None
     if (shape := shape_of(kind)) is not None and not shape.fullmatch(value):
         return None
+    if shape is None and kind not in (ANY, LABEL, TEXT) and (EMAIL.fullmatch(value) or "://" in value):
+        return None  # An address is no id, and a link no channel.
     span = words.span_of(value)
     if span is None or shape is not None or kind in (ANY, LABEL, TEXT) or base_of(kind) == "path":
         return span

@@ -8,6 +8,7 @@ Rule 3: the day of a run comes from a trusted date that a lookup without argumen
 from decimal import Decimal
 from itertools import islice
 
+from remit.core.record import replace
 from remit.core.tools import Effect
 from remit.provenance.authority import Authority
 from remit.provenance.declarations import Declaration, Reads
@@ -32,7 +33,7 @@ class Evidence:
         self.years: set[int] = set()
         self.sole: set[str] = set()
         self.approved: set[tuple[str, str, str]] = set()
-        self.words: Words = words_of(self.prompts)
+        self.words: Words = _read(self.prompts, tools)
         self.orders: tuple[Order, ...] = orders_in(self.words)
         # What tools are called by names no thing of the user's.
         self._called = frozenset(stem(word) for name in tools for word in name_words(name)) | SUPERLATIVES
@@ -48,7 +49,7 @@ class Evidence:
     def hear(self, prompt: str) -> None:
         """Take in a further message of the user; what earlier results mean is picked anew."""
         self.prompts.append(prompt)
-        self.words = words_of(self.prompts)
+        self.words = _read(self.prompts, self.tools)
         self.orders = orders_in(self.words)
         self.plan = plan_of(self.words, self.tools)
         self.operands = []
@@ -125,7 +126,16 @@ class Evidence:
             return pick
         places = self.plan.universals_of(tool)
         declaration = self.tools.get(observation.tool)
-        return Pick("each") if is_covered(self.words, origin, observation, declaration, places) else None
+        covered = is_covered(self.words, origin, observation, declaration, places, is_picked=pick is not None)
+        return Pick("each") if covered else None
+
+
+def _read(prompts: list[str], tools: dict[str, Declaration]) -> Words:
+    """The words, of which a quotation that is introduced as payload (`subject "June"`) names nothing."""
+    words = words_of(prompts)
+    introduced = {name.lower() for tool in tools.values() for name in tool.payload_args} | {"saying"}
+    spoken = {name for name in words.names if words.word_before_quote(name) in introduced}
+    return replace(words, names=words.names - spoken) if spoken else words
 
 
 def _only_names(observation: Observation) -> bool:

@@ -45,6 +45,7 @@ _SPOKEN = {"noon": 720, "midnight": 0, "midday": 720}
 _LASTING = re.compile(
     rf"\b(half an|an?|\d{{1,3}}|{_COUNT})[\s-]?(minute|min|hour|hr|h|day|night|week)s?\b", re.IGNORECASE
 )
+_ZONED = re.compile(r"(?:Z|[+-]\d{2}:\d{2})$")
 _YEAR = re.compile(r"(?<![\w.,/-])(19\d\d|20\d\d)(?![\w,/-])")
 _TIME_VALUE = re.compile(r"(\d{1,2}):(\d{2})(?::\d{2})?")
 
@@ -133,7 +134,8 @@ def is_said(value: str, moments: Moments, *, today: str, years: Iterable[int]) -
         return _is_time_said(int(clock[1]) * 60 + int(clock[2]), moments)
     found = DATE.fullmatch(value)
     day = day_of(value)
-    if not found or day is None or not _is_day_said(day, moments, today, years):
+    # A zone shifts the moment, and the words give none.
+    if not found or day is None or _ZONED.search(value) or not _is_day_said(day, moments, today, years):
         return False
     # Midnight is how a plain date is often written.
     return (

@@ -27,6 +27,7 @@ from remit.provenance.vocabulary import (
     PAIRS,
     PARTICIPLES,
     PASSIVES,
+    QUESTIONS,
     STATING,
     TIMES,
     UNIVERSALS,
@@ -79,14 +80,18 @@ def plan_of(words: Words, tools: Mapping[str, Declaration]) -> Plan:
     known = frozenset(action for stems in actions.values() for action in stems)
     wide = {name: _all_stems(declaration) for name, declaration in tools.items() if declaration.effect.is_mutating}
     objects = {name: _objects(name, actions[name]) for name in wide}
+    # A word that is a thing in the name of some tool asks only where the sentence puts it as an order.
+    things = frozenset(stem(word) for name in tools for word in name_words(name)[1:])
     orders = _orders(words, known)
     sentences = _Sentences(words.tokens[:PLANNED_WORDS_MAX], [place for place, _, _ in orders])
     asked = {}
     for name, stems in wide.items():
         own = tuple(
             place
-            for place, found, _ in orders
-            if found in actions[name] and _is_meant(name, found, sentences.stems_after(place), actions, objects)
+            for place, found, leads in orders
+            if found in actions[name]
+            and (leads or found not in things)
+            and _is_meant(name, found, sentences.stems_after(place), actions, objects)
         )
         loose = tuple(place for place, found, leads in orders if leads and found not in known and _begins(found, stems))
         asked[name] = _count(own + loose, sentences)
@@ -153,10 +158,18 @@ def _orders(words: Words, known: frozenset[str]) -> list[tuple[int, str, bool]]:
             continue
         if before and before[-1] in PASSIVES:
             word = PARTICIPLES.get(word, word)
-        comma = place > 0 and "," in words.bare[words.tokens[place - 1].end : token.start]
-        leads = not before or before[-1] in LEADS or comma
+        leads = not before or before[-1] in LEADS
+        if _is_asking(words.tokens, place) and not (before and before[-1] in LEADS):
+            continue  # "what did Ann write?" asks for an answer, not for an effect.
         found.append((place, stem(word), leads))
     return found
+
+
+def _is_asking(tokens: tuple[Token, ...], place: int) -> bool:
+    """Whether the sentence of a word opens with a word that asks a question."""
+    while place > 0 and not tokens[place].opens:
+        place -= 1
+    return tokens[place].text.lower() in QUESTIONS
 
 
 def _before(tokens: tuple[Token, ...], place: int) -> list[str]:

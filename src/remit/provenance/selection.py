@@ -52,6 +52,8 @@ NAMES_MAX = 64
 _NOUN_WORDS_MAX = 5
 _COSTS = frozenset({"pric", "cost", "fee", "far", "amount", "rent"})
 _PERIODS = frozenset({"week", "month", "year", "night", "day", "weekend", "time", "name", "names", "quarter"})
+# A noun of more words is a description.
+_TAIL_WORDS_MAX = 2
 _VAGUE = frozenset({"best", "top"})
 _DEAR = frozenset({"cheapest", "priciest", "expensive", "costly"})
 
@@ -83,6 +85,8 @@ def picks_of(observation: Observation, name: str, words: Words, orders: tuple[Or
         return {}
     picks: dict[int, Pick] = dict(_named(group, words)) if observation.ranged or observation.chosen else {}
     if observation.chosen:
+        for place, pick in _dated(group, words):
+            picks.setdefault(place, pick)
         for order in orders:
             if not _is_about(order, group, observation) or not _is_as_narrow(words, order, observation):
                 continue
@@ -111,10 +115,14 @@ def _named(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
     if not exact or len(exact) > NAMES_MAX:
         return
     rivals = {name: {place for place, text in enumerate(texts) if name.lower() in text} for name in exact}
+    found = []
     for place in sorted({place for places in exact.values() for place in places}):
         names = tuple(name for name in exact if place in rivals[name])
         if len(set.intersection(*(rivals[name] for name in names))) == 1:
-            yield place, Pick("named", names)
+            found.append((place, Pick("named", names)))
+    # Two records with a name each are two candidates, unless the words put the names side by side.
+    if len(found) == 1 or words.are_coordinated([pick.words[0] for _, pick in found]):
+        yield from found
 
 
 def _may_name(kind: str) -> bool:
@@ -128,7 +136,26 @@ def _is_named(value: Any, kind: str, words: Words) -> bool:
     if kind == LABEL and EMAIL.fullmatch(text):
         return False  # An address names whom it belongs to, not what somebody labelled with it.
     # A plain word is too common to name a record: anybody can call a file "summary".
-    return text in words.names
+    return text in words.names or _is_named_noun(text, words)
+
+
+def _is_named_noun(text: str, words: Words) -> bool:
+    """A name with the noun it stands before, as the words put them: "the Compact car", "the Team lunch"."""
+    head, *tail = text.split(" ")
+    if not tail or len(tail) > _TAIL_WORDS_MAX or not head[:1].isupper():
+        return False
+    return all(word.islower() and word not in FUNCTION_WORDS for word in tail) and words.run_of(text) is not None
+
+
+def _dated(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
+    """The one record of a day that the words give, where they give nothing else to go by."""
+    fields = [field for field, kind in group.kinds.items() if base_of(kind) in MOMENTS]
+    if words.names or len(fields) != 1:
+        return
+    for day in words.moments.days:
+        places = [place for place, one in enumerate(group.records) if str(one.get(fields[0])).startswith(day)]
+        if len(places) == 1:
+            yield places[0], Pick("named", (day,))
 
 
 def _each(value: Any) -> tuple[Any, ...]:
@@ -237,6 +264,8 @@ def is_covered(
     observation: Observation,
     declaration: Declaration | None,
     places: tuple[int, ...],
+    *,
+    is_picked: bool = False,
 ) -> bool:
     """Whether one of the universal words at these places is said of these records, as narrowly as they were looked up."""
     group = observation.groups[origin.group]
@@ -248,6 +277,8 @@ def is_covered(
     wanted = _noun_stems(origin, observation)
     for place in places:
         word = words.tokens[place].text.lower()
+        if is_picked and origin.field.endswith(EACH) and word in ("everyone", "everybody"):
+            return True  # Everyone that one picked record lists.
         if word in PAIRS and len(group.records) != 2:
             continue
         reach = words.reach_of(place)
@@ -323,8 +354,10 @@ def fits_argument(words: Words, origin: Origin, group: Group, argument: str) -> 
     if base not in family:
         return True
     key = name_stems(origin.field.removesuffix("[]").rpartition(".")[2])
-    if key & name_stems(argument) or key & words.stems:
+    if key & words.stems:
         return True
     if family is NUMBERS and argument and words.numbers:
         return False  # The words give numbers of their own.
+    if key & name_stems(argument):
+        return True
     return sum(base_of(kind.removeprefix(INFERRED)) in family for kind in group.kinds.values()) == 1

@@ -58,6 +58,8 @@ NEGATIONS = frozenset(
 LEADS = frozenset(
     {
         "please",
+        "pls",
+        "plz",
         "and",
         "then",
         "to",
@@ -92,6 +94,9 @@ PARTICIPLES = {
 }  # fmt: skip
 # Where a sentence turns from what is to be done to what that is about.
 ASIDES = frozenset({"of", "about", "from", "that", "which", "where", "who", "saying", "because", "if", "when"})
+QUESTIONS = frozenset(
+    {"what", "who", "whom", "whose", "when", "where", "why", "how", "which", "did", "does", "is", "are", "was", "were"}
+)
 STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "would"})
 PASSIVES = frozenset({"be", "been", "being", "get", "gets", "it", "them"})
 SELF = frozenset({"me", "my", "myself", "mine"})

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import pairwise
 
 from remit.core.record import Record
 from remit.provenance.atoms import NumberSaid, Token, numbers_of, take_atoms, take_quotes, take_references, tokens_of
@@ -33,6 +34,9 @@ from remit.provenance.vocabulary import (
 PROMPT_CHARS_MAX = 200_000
 # How far the noun after "all" or "the latest" may reach: "all of the other unread messages from".
 NOUN_WORDS_MAX = 6
+_COORDINATED = re.compile(
+    r"[\s,;'\"\u201c\u201d]*(?:(?:and|or|&|with)\b[\s'\"\u201c\u201d]*(?:[a-z]+\s+){0,2}['\"\u201c]?)?"
+)
 _SENTENCE = re.compile(r"[.!?:;\n]")
 _SIGIL = re.compile(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
@@ -124,6 +128,20 @@ class Words(Record):
             stem(token.text) for token in self.tokens[max(place - 1, 0) : place + 2] if token is not self.tokens[place]
         }
         return bool(near & hints) or (before is not None and (before.opens or before.text.lower() in PREPOSITIONS))
+
+    def are_coordinated(self, names: list[str]) -> bool:
+        """Whether names stand side by side in the words: "Ann, Bob and Carl"."""
+        spans = sorted(self.strings[name] for name in names if name in self.strings)
+        between = (self.own[left[1] : right[0]] for left, right in pairwise(spans))
+        return len(spans) == len(names) > 0 and all(_COORDINATED.fullmatch(part) for part in between)
+
+    def word_before_quote(self, name: str) -> str:
+        """The word that introduces a quotation, in lower case; nothing where the name is not quoted."""
+        start = self.strings[name][0] if name in self.strings else 0
+        if not start or self.own[start - 1] == self.bare[start - 1]:
+            return ""
+        place = bisect_right(self.tokens, start, key=lambda token: token.end) - 1
+        return self.tokens[place].text.lower() if place >= 0 else ""
 
     def addresses(self, value: str) -> bool:
         """Whether the words turn to somebody of this name: "to Ann", "mail Ann Lee", "Ann and Bob"; never in quotes."""

@@ -245,23 +245,23 @@ def test_a_first_step_without_an_input_needs_a_prompt(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "needed", "allowed", "way_out"),
+    ("more", "needed", "allows", "way_out"),
     [
-        (("--n", "40"), 40, 32, "ask for fewer answers with --n"),
+        (("--n", "40"), 40, "boundary 'standard' allows 32", "ask for fewer answers with --n"),
         (
             ("--n", "4", "--budget", "child_runs=2"),
             4,
-            2,
+            "--budget allows 2",
             "ask for fewer answers with --n, or allow child_runs=4 with --budget",
         ),
     ],
 )
 def test_a_vote_that_its_boundary_cannot_pay_for_is_wrong_usage_with_a_way_out_that_can_be_typed(
-    desk: Desk, more: tuple[str, ...], needed: int, allowed: int, way_out: str
+    desk: Desk, more: tuple[str, ...], needed: int, allows: str, way_out: str
 ) -> None:
     refused = desk.say("run", "2+2?", *vote(desk), *more, "--json")
     assert (refused.code, refused.error) == (2, "CHILD_RUNS_TOO_FEW")
-    said = f"this takes at least {needed} child runs, and boundary 'standard' and --budget allow {allowed}; {way_out}"
+    said = f"this takes at least {needed} child runs, and {allows}; {way_out}"
     assert refused.values["error"]["message"] == said
     assert not desk.home.exists()
 

@@ -9,7 +9,9 @@ from typing import get_args
 
 import pytest
 
+from remit import PlanExecutor, Step
 from remit.adapters.cli.running import ModeName, RouterName
+from remit.assemble import opened, settings_of
 from remit.backend.clock import WallClock
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.arrivals import CancelRequested
@@ -278,6 +280,33 @@ def test_one_run_that_cannot_go_on_does_not_keep_the_others(desk: Desk) -> None:
     assert said.code == 1
     assert said.rows[0]["error"]["details"]["name"] == "look"
     assert said.rows[1]["run_id"] == kept != lost
+
+
+def test_a_plan_of_functions_is_refused_and_stays_open_while_the_others_go_on(desk: Desk) -> None:
+    first = desk.waiting()
+
+    async def plan() -> str:
+        working = asyncio.Event()
+
+        async def think(step: Step) -> None:
+            working.set()
+            await asyncio.Event().wait()
+
+        async with opened(settings_of(home=desk.home)) as system:
+            task = asyncio.create_task(PlanExecutor({"think": think}, system=system).execute([Step("a", "think", "x")]))
+            await working.wait()
+            run_id = next(run.run_id for run in await system.archive.runs() if run.run_id != first)
+        await asyncio.gather(task, return_exceptions=True)
+        return run_id
+
+    run_id = asyncio.run(plan())
+    said = desk.say("resume", "--all", "--json")
+    assert said.code == 1
+    (refused,) = [row["error"] for row in said.rows if "error" in row and row.get("run_id") != first]
+    assert (refused["code"], refused["details"]["missing"]) == ("RUN_PARTS_MISSING", ["code 'step:think'"])
+    assert "resume it from the program that started it" in refused["message"]
+    assert [row["run_id"] for row in said.rows if "run_id" in row] == [first]
+    assert desk.say("show", run_id, "--json").values["response"]["terminal_code"] is None
 
 
 TOOLS_OF_ANOTHER_FILE = '''

@@ -27,7 +27,6 @@ from remit import (
 from remit.agents.opening import LOOP_RUNNING
 from remit.agents.plan import RUN_NO_PLAN, PlanResult
 from remit.agents.plan_parts import parts_of
-from remit.agents.redundant import RUN_NO_VOTE
 from remit.assemble import opened, settings_of, system_in_memory
 from remit.context.building import ContextBuilder
 from remit.context.fts import Document, DocumentIndex
@@ -36,7 +35,7 @@ from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.contract import CallStatus, ConfidenceSource, Mode, SystemRequest
 from remit.core.correlation import LifecycleTransitionEvent
 from remit.core.envelope import REQUEST_ID_INVALID
-from remit.core.failure import Ending, ErrorCode, FailureCategory, RequestRejected
+from remit.core.failure import Ending, ErrorCode, FailureCategory, RemitError, RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.lifecycle import LifecycleState
 from remit.core.messages import Message, system_message, user_message
@@ -49,12 +48,14 @@ from remit.core.plan import (
     RerankInput,
     StepType,
 )
+from remit.core.record import JsonObject
 from remit.core.signals import Signal
 from remit.inference.engine import EngineFault, StreamHandler
 from remit.inference.script import FREE
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
 from remit.observe.event_log import Action, InMemoryEventLog
+from remit.orchestrate.hub import SYSTEM_CLOSED
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.needs import RUN_PARTS_MISSING
 from remit.orchestrate.planning import (
@@ -1000,9 +1001,6 @@ def test_a_plan_of_functions_is_not_resumed_where_they_are_not_and_stays_open(tm
                 assert refused.value.code == RUN_PARTS_MISSING
                 assert refused.value.details["missing"] == ["code 'step:shout'", "code 'step:wait'"]
                 assert "resume it from the program that started it" in refused.value.message
-        with pytest.raises(RequestRejected) as refused:
-            await RedundantLoop(Moody(0), schema=Mood, home=tmp_path).resume(run_id)
-        assert refused.value.code == RUN_NO_VOTE
         done = await PlanExecutor({"shout": shout, "wait": shout}, home=tmp_path).resume(run_id)
         assert (done.response.terminal_code, done.output) == (Ending.SUCCESS, "X")
 
@@ -1048,23 +1046,45 @@ def test_a_kit_that_did_not_suffice_does_not_stand_in_the_way_of_the_right_one(t
     play(story())
 
 
+async def with_a_step_resumed(system: System, *replies: JsonObject) -> str:
+    """A plan whose only step was paused at its first question and resumed; gives its run."""
+    engine = Listening(*replies)
+    handlers = {INFER: InferHandler(engine, tools=[look])}
+    task = asyncio.create_task(executor(handlers, system).execute([Step("a", INFER, "x")]))
+
+    async def is_asked() -> bool:
+        return len(engine.asked) == 1
+
+    await until(is_asked)
+    child = max((run.run_id for run in await system.archive.runs(with_children=True)), key=len)
+    await system.signal(signal(Signal.PAUSE, child))
+    paused = await task
+    assert paused.response.waiting_for is not None
+    await system.signal(signal(Signal.RESUME, child))
+    return paused.response.run_id
+
+
 def test_a_plan_whose_step_was_resumed_is_told_once_the_step_has_ended() -> None:
     async def story() -> None:
         system = system_in_memory()
-        engine = Listening({"text": "late", "delay_ms": 100})
-        task = asyncio.create_task(executor({INFER: InferHandler(engine)}, system).execute([Step("a", INFER, "x")]))
-
-        async def is_asked() -> bool:
-            return len(engine.asked) == 1
-
-        await until(is_asked)
-        child = max((run.run_id for run in await system.archive.runs(with_children=True)), key=len)
-        await system.signal(signal(Signal.PAUSE, child))
-        paused = await task
-        assert paused.response.waiting_for is not None
-        await system.signal(signal(Signal.RESUME, child))
-        assert (await system.result(paused.response.run_id)).terminal_code is Ending.SUCCESS
+        run_id = await with_a_step_resumed(system, {"text": "late", "delay_ms": 100})
+        assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
         await system.close()
+
+    play(story())
+
+
+def test_who_waits_for_a_step_that_was_resumed_is_told_when_the_house_closes() -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        first: JsonObject = {**calls("look", at="x"), "delay_ms": 100}
+        run_id = await with_a_step_resumed(system, first, {"text": "late", "delay_ms": 20_000})
+        waiting = asyncio.create_task(system.result(run_id))
+        await asyncio.sleep(0)
+        await system.close()
+        with pytest.raises(RemitError) as refused:
+            await waiting
+        assert refused.value.code == SYSTEM_CLOSED
 
     play(story())
 

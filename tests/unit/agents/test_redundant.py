@@ -33,7 +33,8 @@ from remit.orchestrate.needs import RUN_PARTS_MISSING
 from remit.orchestrate.patterns.choosing import CHILD_RUNS_TOO_FEW
 from remit.orchestrate.patterns.redundant import REPLICAS_INVALID
 from remit.orchestrate.voting import VOTING_UNKNOWN, WeightedVoting
-from tests.unit.orchestrate.house import request, scripted, signal, until
+from tests.unit.orchestrate.house import request as asked_for
+from tests.unit.orchestrate.house import scripted, signal, until
 from tests.unit.orchestrate.stage import play
 
 
@@ -530,7 +531,7 @@ def test_a_call_is_not_resumed_without_its_voter_or_its_model_and_stays_open(
 def test_a_run_that_is_no_vote_is_not_resumed_as_one() -> None:
     async def story() -> None:
         system = system_in_memory()
-        chat = await system.run(request(), scripted({"text": "hello"}))
+        chat = await system.run(asked_for(), scripted({"text": "hello"}))
         with pytest.raises(RequestRejected) as refused:
             await RedundantLoop(Panel(GOOD), schema=Mood, system=system).resume(chat.run_id)
         assert refused.value.code == RUN_NO_VOTE

@@ -128,6 +128,7 @@ def test_violations_name_place_keyword_and_reason_in_order() -> None:
         (["json"], ErrorCode.CONSTRAINT_JSON_INVALID),
         (["enum", "json"], ErrorCode.CONSTRAINT_JSON_INVALID),
         (["grammar"], ErrorCode.CONSTRAINT_GRAMMAR_REJECTED),
+        (["json", "grammar"], ErrorCode.CONSTRAINT_GRAMMAR_REJECTED),
         (["enum", "grammar_cut"], ErrorCode.CONSTRAINT_GRAMMAR_REJECTED),
         (["json", "length"], ErrorCode.INFERENCE_MALFORMED_RESPONSE),
     ],

@@ -25,6 +25,7 @@ from remit.kernel.authorize import (
     Verdict,
     authorize,
     checks_left,
+    comes_from_a_trusted_origin,
     has_permission,
     reasons_to_ask,
 )
@@ -234,6 +235,12 @@ def test_a_check_that_lets_a_tool_pass_for_good_is_not_asked_about_its_calls() -
     left = checks_left(TOOLS[0], manifest_of())
     assert TOOLS[0].name == "look"
     assert left == tuple(check for check in CHECKS if check not in STANDING)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_where_arguments_come_from_is_asked_of_every_tool_that_changes_something(tool: ToolDefinition) -> None:
+    is_asked = comes_from_a_trusted_origin in checks_left(tool, manifest_of())
+    assert is_asked == tool.effect.is_mutating
 
 
 def test_a_permission_that_only_one_node_demands_is_looked_at_with_every_call() -> None:

@@ -13,6 +13,7 @@ from remit.orchestrate import guarding
 from remit.orchestrate.facade import guard as opened
 from remit.orchestrate.guard_boundary import GUARD_BOUNDARY_INVALID, GUARDED
 from remit.orchestrate.guard_lines import GUARD_LINE_INVALID, GUARD_LINE_TOO_LONG, LINE_BYTES_MAX
+from remit.orchestrate.guard_operations import GUARD_OP_INVALID
 from remit.orchestrate.guard_run import CALL_ID_HELD, CALL_NOT_HELD, FIXES, RESULT_LOST, GuardedRun
 from remit.orchestrate.guard_tools import GUARD_TOOL_INVALID, LIST_KEPT_BYTES_MAX, LISTS_KEPT_MAX, TOOLS_MAX, Toolsets
 from remit.orchestrate.guarding import Guard
@@ -141,6 +142,20 @@ def test_an_answer_may_leave_out_the_id_when_one_call_is_held() -> None:
     assert ruled(talk.mail(EVE, body="Another word.")) != ("ask", "PROVENANCE_UNBOUND"), "the value was approved"
 
 
+def test_a_call_without_an_id_gets_one_that_no_waiting_call_has() -> None:
+    talk = Talk()
+    talk.call("find_files", "call-1", name="a")
+    assert talk.call("find_files", name="b")["id"] == "call-2"
+
+
+def test_an_id_may_be_used_again_once_its_result_has_come() -> None:
+    talk = Talk()
+    for name in "ab":
+        assert talk.call("find_files", "call_0", name=name)["decision"] == "allow"
+        talk.result("find_files", [], "call_0")
+    assert ruled(talk.mail(call_id="call_0")) == ("allow", "")
+
+
 def test_a_held_call_that_is_proposed_again_is_still_held_and_its_id_is_taken() -> None:
     talk = Talk()
     first = talk.mail(EVE, "c")
@@ -199,6 +214,7 @@ def test_when_nobody_may_be_asked_any_more_what_would_be_asked_is_refused() -> N
     talk.answer(approve=False, id="c")
     assert ruled(talk.mail("mallory@evil.example", "d")) == ("refuse", Refusal.BUDGET_EXHAUSTED)
     assert talk.answer(approve=True, id="d")["code"] == CALL_NOT_HELD
+    assert ruled(talk.mail(BOB, "d")) == ("refuse", "UNDECLARED"), "the gate still holds what nobody can answer"
     assert ruled(talk.mail()) == ("refuse", Refusal.BUDGET_EXHAUSTED), "what the wire holds can no longer be asked"
 
 
@@ -380,6 +396,7 @@ def test_a_boundary_may_be_a_name_or_an_object_that_says_what_differs(boundary: 
         {"op": "end", "run": "\ud800"},
         {"op": "end", "run": "r", "why": "done"},
         {"op": "start", "run": "s", "prompt": 5, "tools": []},
+        {"op": "start", "run": "s", "prompt": [{"role": {1}}], "tools": []},
         {"op": "start", "run": "s", "prompt": "", "tools": [], "plan": {"a": -1}},
         {"op": "start", "run": "s", "prompt": "", "tools": [], "boundry": "standard"},
         {"op": "start", "run": "s", "prompt": ""},
@@ -394,7 +411,7 @@ def test_a_boundary_may_be_a_name_or_an_object_that_says_what_differs(boundary: 
 )
 def test_an_operation_that_cannot_be_used_is_answered_with_a_code(operation: Any) -> None:
     answer = Talk().guard.handle(operation) or {}
-    assert (answer["ok"], answer["code"]) == (False, guarding.GUARD_OP_INVALID)
+    assert (answer["ok"], answer["code"]) == (False, GUARD_OP_INVALID)
     assert answer["message"]
     json.dumps(answer)
 
@@ -456,8 +473,21 @@ def test_a_run_whose_result_did_not_fit_does_nothing_unattended_any_more(monkeyp
 
 def test_a_result_that_is_no_json_is_lost_and_its_run_is_held() -> None:
     talk = Talk()
-    assert talk.result("find_files", {1, 2})["code"] == guarding.GUARD_OP_INVALID
+    assert talk.result("find_files", {1, 2})["code"] == GUARD_OP_INVALID
     assert ruled(talk.mail()) == ("ask", RESULT_LOST)
+
+
+def nested(levels: int) -> Any:
+    return [] if levels == 0 else [nested(levels - 1)]
+
+
+@pytest.mark.parametrize("content", ["[" * 50_000, "[" * 50_000 + "]" * 50_000, nested(150), [{"id": nested(100)}]])
+def test_a_result_that_nests_deep_is_text_and_harms_nobody(content: Any) -> None:
+    talk = Talk()
+    talk.call("find_files", "f", name="plan")
+    assert talk.result("find_files", content, "f") == {}
+    assert talk.mail()["decision"] in ("allow", "ask")
+    assert ruled(talk.say("call", tool="send_mail", args={"to": nested(500), "body": ""}))[0] == "refuse"
 
 
 def test_what_others_write_into_a_result_cannot_get_it_lost() -> None:

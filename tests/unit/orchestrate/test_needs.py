@@ -36,7 +36,7 @@ def graph(*nodes: Node) -> Graph:
     return Graph("g", nodes[0].name, (*nodes, *TERMINALS), (), EXITS)
 
 
-def started(asks: Graph, tools: Sequence[Tool] = (), goal: Goal | None = None, **said: Any) -> Manifest:
+def started(asks: Graph, given: Sequence[Tool] = (), goal: Goal | None = None, **said: Any) -> Manifest:
     """What a run of a graph is started with, whose first model is called `m`."""
     manifest = make_manifest(
         run_id="run",
@@ -44,7 +44,7 @@ def started(asks: Graph, tools: Sequence[Tool] = (), goal: Goal | None = None, *
         boundary=STANDARD,
         graph=chat_graph(),
         models=MODELS,
-        tools=Registry(tools).definitions,
+        tools=Registry(given).definitions,
         goal=goal,
     )
     return replace(manifest, graph=asks)
@@ -82,7 +82,7 @@ def test_whatever_a_graph_names_and_a_kit_lacks_is_missing_once(nodes: tuple[Nod
 
 
 @pytest.mark.parametrize(
-    ("voting", "missing"), [("majority", ()), ("consensus", ()), ("custom", ("code 'vote:custom'",))]
+    ("voting", "missing"), [("majority", ()), ("unanimity", ()), ("custom", ("code 'vote:custom'",))]
 )
 def test_a_vote_of_the_house_is_never_missing_and_any_other_is(voting: str, missing: tuple[str, ...]) -> None:
     manifest = started(redundant_graph('{"type":"object"}', "", Redundancy(3, voting)))

@@ -19,7 +19,7 @@ from remit.provenance.moments import is_said, moments_in
         ("on Sept. 3 2024", "2024-09-03"),
         ("on May 19 in 2024", "2024-05-19"),
         ("on 2024-05-19 at 14:00", "2024-05-19 14:00"),
-        ("on 2024-05-19 at 2 p.m.", "2024-05-19T14:00:00Z"),
+        ("on 2024-05-19 at 2 p.m.", "2024-05-19T14:00:00"),
         ("on 2024-05-19 at 12 am", "2024-05-19 00:00"),
         ("on 2024-05-19", "2024-05-19 00:00"),
         ("at noon", "12:00"),
@@ -47,6 +47,8 @@ def test_a_moment_that_is_said_is_bound(text: str, value: str) -> None:
         ("in 14 days", "14:00"),
         ("at 13 pm", "13:00"),
         ("on 2024-05-19", "soon"),
+        ("on 2024-05-19 at 14:00", "2024-05-19T14:00+09:00"),
+        ("on 2024-05-19 at 14:00", "2024-05-19T14:00Z"),
     ],
 )
 def test_a_moment_that_is_not_said_or_can_be_read_twice_is_not_bound(text: str, value: str) -> None:

@@ -187,5 +187,6 @@ def _too_few(error: RequestRejected, mode: Mode, wanted: Wanted) -> str:
         way_out = f"{fewer}, or allow {field}={needed} with --budget"
     else:
         way_out = f"{fewer}, or name a boundary that allows more: {', '.join(roomy)}" if roomy else fewer
-    allowed = f"boundary {name!r} and --budget allow {error.details['allowed']}"
-    return f"this takes at least {needed} {field.replace('_', ' ')}, and {allowed}; {way_out}"
+    allowed = error.details["allowed"]
+    by = "--budget" if allowed < assign(wanted.boundary.budget)[dimension] else f"boundary {name!r}"
+    return f"this takes at least {needed} {field.replace('_', ' ')}, and {by} allows {allowed}; {way_out}"

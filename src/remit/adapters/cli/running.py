@@ -131,7 +131,7 @@ def resume(
     accept_tools: Annotated[
         bool,
         Parameter(
-            help="Go on although files of tools, engines, a plan or a voter have changed; the run keeps who said so."
+            help="Go on although files of tools, engines, rules, a plan or a voter have changed; the run keeps who said so."
         ),
     ] = False,
     by: ByWhom = "",

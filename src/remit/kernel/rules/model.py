@@ -26,8 +26,8 @@ BACKOFF_MS_FIRST = 500
 # Half a minute: beyond that a person notices anyway, and the wall clock is the better judge.
 BACKOFF_MS_MAX = 30_000
 
-# Needed every turn, and so as plain texts: a member of an enum takes longer to find, to look up by and to write.
-_ANSWERED, _CALLED_TOOLS = NodeOutcome.ANSWERED.value, NodeOutcome.CALLED_TOOLS.value
+# Looking a member up in its enum costs as much as a comparison; these two are needed every turn.
+_ANSWERED, _CALLED_TOOLS = NodeOutcome.ANSWERED, NodeOutcome.CALLED_TOOLS
 _OUTPUT = int(Dimension.OUTPUT_TOKENS)
 _CONTEXT = int(Dimension.CONTEXT_TOKENS)
 _RETRIES = int(Dimension.RETRIES)

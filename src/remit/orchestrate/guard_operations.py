@@ -1,0 +1,104 @@
+"""Operations of the guard protocol: which there are, what each must say, and its parts read from the object.
+
+Rule 1: a part that cannot be used is refused with its name, its value and what would do.
+Rule 2: a key that nobody knows is refused, since a misspelt one would be a missing one; a result alone may say more.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any
+
+from remit.core.codec import to_json
+from remit.core.envelope import ID_CHARS_MAX
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject
+from remit.orchestrate.guard_lines import RESULT, written
+
+GUARD_OP_INVALID = "GUARD_OP_INVALID"
+
+# The largest id that is a number, as every reader of JSON holds it.
+_NUMBER_MAX = 2**53 - 1
+_SHOWN_CHARS_MAX = 80
+
+# What each operation must say, and what it may say besides.
+_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
+    {
+        "start": (("run", "prompt", "tools"), ("boundary", "plan")),
+        "call": (("run", "tool", "args"), ("id",)),
+        RESULT: (("run", "tool", "content"), ("id",)),
+        "answer": (("run", "approve", "by"), ("id", "scope")),
+        "end": (("run",), ()),
+    }
+)
+
+
+def addressed(operation: Any) -> tuple[str, str]:
+    """Which operation it is and of which run; raises RequestRejected for what is none."""
+    if not isinstance(operation, dict):
+        raise unfit("operation", operation, "a JSON object")
+    op = operation.get("op")
+    if not isinstance(op, str) or op not in _KEYS:
+        raise unfit("op", op, f"one of {', '.join(_KEYS)}")
+    required, optional = _KEYS[op]
+    run_id = id_in(operation, "run")
+    if run_id is None:
+        raise unfit("run", None, "an id of its own for each run")
+    if missing := [key for key in required if key not in operation]:
+        raise RequestRejected(GUARD_OP_INVALID, f"{op} lacks {', '.join(missing)}; it needs {', '.join(required)}")
+    # A result is never turned away for saying too much: what it carries must be known.
+    if op != RESULT and (unknown := [key for key in operation if key not in ("op", *required, *optional)]):
+        raise unfit(f"key of {op}", unknown[0], f"{', '.join((*required, *optional))}")
+    return op, run_id
+
+
+def id_in(operation: JsonObject, key: str) -> str | None:
+    """The name under a key: a text, or a number that stands for its digits."""
+    value = operation.get(key)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _NUMBER_MAX:
+        return str(value)
+    if value is None or (isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value)):
+        return value
+    raise unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters, or a number")
+
+
+def text_in(operation: JsonObject, key: str) -> str:
+    """The text under a key, which must be there."""
+    value = operation[key]
+    if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value):
+        return value
+    raise unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters")
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or text.encode("utf-8", "replace") == text.encode("utf-8", "surrogatepass")
+
+
+def prompt_in(value: Any) -> Any:
+    """What the user wrote: a text, or the messages of a conversation."""
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+        with suppress(ValueError, TypeError, RecursionError):
+            return written(value)[0]
+    raise unfit("prompt", "...", "a text, or a list of messages with role and content")
+
+
+def plan_in(value: Any) -> dict[str, int] | None:
+    """How often each tool is asked for, in the eyes of a model that saw nothing but the prompt."""
+    if value is None:
+        return None
+    if isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values()):
+        return value
+    raise unfit("plan", value, "an object from tool to how often it is asked for")
+
+
+def size_of(arguments: Any) -> int:
+    """How long arguments are. What has no form in JSON is refused by its check, and leaves nothing behind."""
+    try:
+        return len(to_json(arguments))
+    except (TypeError, ValueError, RecursionError):
+        return 0
+
+
+def unfit(key: str, value: Any, way_out: str) -> RequestRejected:
+    """The refusal of a part that cannot be used."""
+    return RequestRejected(GUARD_OP_INVALID, f"{key}={ascii(value)[:_SHOWN_CHARS_MAX]} cannot be used; use {way_out}")
