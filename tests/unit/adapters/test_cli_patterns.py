@@ -266,6 +266,13 @@ def test_a_vote_that_its_boundary_cannot_pay_for_is_wrong_usage_with_a_way_out_t
     assert not desk.home.exists()
 
 
+def test_a_grammar_that_is_none_is_wrong_usage_and_no_store_is_made(desk: Desk) -> None:
+    grammar = desk.file("broken.gbnf", 'root ::= "a')
+    refused = desk.say("run", "Hi", "--engine", desk.script("a"), "--grammar", grammar, "--json")
+    assert (refused.code, refused.error) == (2, "GRAMMAR_INVALID")
+    assert not desk.home.exists()
+
+
 def test_where_another_boundary_allows_what_a_vote_takes_it_is_named(desk: Desk) -> None:
     refused = desk.say("run", "2+2?", *vote(desk), "--n", "9", "--boundary", "incident_sre", "--json")
     assert (refused.code, refused.error) == (2, "STEPS_TOO_FEW")

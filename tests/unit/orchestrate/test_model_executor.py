@@ -663,8 +663,8 @@ def test_an_answer_that_was_cut_is_reported_as_far_as_it_goes_where_it_is_checke
 
 def test_what_a_grammar_leaves_to_its_schema_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "remit.orchestrate.executors.model")
-    for unique, told in ((False, ""), (True, "leaves to its schema: uniqueItems at /")):
-        schema = {"type": "array", "items": {"type": "integer"}, "uniqueItems": unique}
+    for more, told in (({}, ""), ({"uniqueItems": True}, "leaves to its schema: uniqueItems at /")):
+        schema = {"type": "array", "items": {"type": "integer"}, **more}
         request = SystemRequest((user_message("go"),), output=OutputContract(schema=schema))
         engine = saying("[1]")
         engine.wants_grammars = True  # type: ignore[attr-defined]  # as engines say it
