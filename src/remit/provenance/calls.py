@@ -162,7 +162,7 @@ def lookup_of(
         chosen=chosen,
         ranged=all(isinstance(one.value, int) and not isinstance(one.value, bool) for one in unbound),
         located=bool(declaration.locator_args) and set(declaration.locator_args) <= by_words,
-        asked=_is_asked(declaration, evidence, chosen and bool(by_words)),
+        asked=_is_asked(declaration, evidence, chosen and bool(given)),
         names=tuple(value for value in said if words.is_name(value, hints)),
     )
 

@@ -90,7 +90,7 @@ def plan_of(words: Words, tools: Mapping[str, Declaration]) -> Plan:
             place
             for place, found, leads in orders
             if found in actions[name]
-            and (leads or found not in things)
+            and (leads or found not in things or sentences.is_after_comma(words, place))
             and _is_meant(name, found, sentences.stems_after(place), actions, objects)
         )
         loose = tuple(place for place, found, leads in orders if leads and found not in known and _begins(found, stems))
@@ -201,6 +201,10 @@ class _Sentences:
         self.firsts = [place for place, token in enumerate(tokens) if token.opens]
         self.verbs = [place for place in orders if tokens[place].opens or self.lowered[place - 1] in LEADS]
         self.amounts = [place for place, word in enumerate(self.lowered) if _says_how_often(word)]
+
+    def is_after_comma(self, words: Words, place: int) -> bool:
+        """Whether a comma stands just before a word: "the cheapest flight, book it"."""
+        return place > 0 and "," in words.bare[self.tokens[place - 1].end : self.tokens[place].start]
 
     def stems_after(self, place: int) -> frozenset[str]:
         """The stems of what an order is about: its words up to an aside, to the next order or to the sentence's end."""

@@ -24,6 +24,7 @@ from remit.provenance.vocabulary import (
     FUNCTION_WORDS,
     LEADS,
     NARROWING,
+    PAIRS,
     PREPOSITIONS,
     TURNING,
     name_stems,
@@ -34,9 +35,7 @@ from remit.provenance.vocabulary import (
 PROMPT_CHARS_MAX = 200_000
 # How far the noun after "all" or "the latest" may reach: "all of the other unread messages from".
 NOUN_WORDS_MAX = 6
-_COORDINATED = re.compile(
-    r"[\s,;'\"\u201c\u201d]*(?:(?:and|or|&|with)\b[\s'\"\u201c\u201d]*(?:[a-z]+\s+){0,2}['\"\u201c]?)?"
-)
+_COORDINATED = re.compile(r"[\s,;'\"\u201c\u201d]*(?:(?:and|or|&)\s+(?:the\s+)?['\"\u201c]?)?")
 _SENTENCE = re.compile(r"[.!?:;\n]")
 _SIGIL = re.compile(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
@@ -127,7 +126,9 @@ class Words(Record):
         near = {
             stem(token.text) for token in self.tokens[max(place - 1, 0) : place + 2] if token is not self.tokens[place]
         }
-        return bool(near & hints) or (before is not None and (before.opens or before.text.lower() in PREPOSITIONS))
+        return bool(near & hints) or (
+            before is not None and (before.opens or before.text.lower() in PREPOSITIONS | PAIRS)
+        )
 
     def are_coordinated(self, names: list[str]) -> bool:
         """Whether names stand side by side in the words: "Ann, Bob and Carl"."""
