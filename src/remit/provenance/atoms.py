@@ -148,7 +148,8 @@ def _close(run: list[Token], bare: str, strings: dict[str, tuple[int, int]], nam
         if form and len(form) <= NAME_WORDS_MAX and not all(token.text.lower() in FUNCTION_WORDS for token in form):
             phrase = bare[form[0].start : form[-1].end]
             strings.setdefault(phrase, (form[0].start, form[-1].end))
-            if not (len(form) == 1 and form[0].opens):
+            # The word that opens a sentence is mostly no part of the name behind it.
+            if not form[0].opens:
                 names.add(phrase)
     run.clear()
 

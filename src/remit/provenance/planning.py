@@ -110,10 +110,17 @@ def _is_meant(
     actions: Mapping[str, frozenset[str]],
     objects: Mapping[str, frozenset[str]],
 ) -> bool:
-    """Of the tools that share a verb, those are meant whose thing is said with it; when no thing is said, all."""
-    if objects[name] & said or not objects[name]:
+    """Of the tools that share a verb, those whose thing is said with it; else those whose name begins with it; else all."""
+    others = [other for other in objects if other != name and action in actions[other]]
+    if objects[name] & said - {action}:
         return True
-    return not any(objects[other] & said for other in objects if other != name and action in actions[other])
+    if any(objects[other] & said - {action} for other in others):
+        return not objects[name]
+    return _verb(name) == action or not any(_verb(other) == action for other in others)
+
+
+def _verb(name: str) -> str:
+    return stem((name_words(name) or ("",))[0])
 
 
 def _begins(found: str, stems: frozenset[str]) -> bool:

@@ -54,6 +54,8 @@ _COSTS = frozenset({"pric", "cost", "fee", "far", "amount", "rent"})
 _PERIODS = frozenset({"week", "month", "year", "night", "day", "weekend", "time", "name", "names", "quarter"})
 # A noun of more words is a description.
 _TAIL_WORDS_MAX = 2
+# Shorter labels are parts of too many names.
+_PART_CHARS_MIN = 3
 _VAGUE = frozenset({"best", "top"})
 _DEAR = frozenset({"cheapest", "priciest", "expensive", "costly"})
 
@@ -104,6 +106,7 @@ def _named(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
     """Records that the words name exactly and that have no rival for all of their names."""
     naming = [field for field, kind in group.kinds.items() if _may_name(kind)]
     exact: dict[str, list[int]] = {}
+    fields: dict[str, str] = {}
     texts: list[str] = []
     for place, record in enumerate(group.records):
         values = [value for field in naming for value in _each(record.get(field))]
@@ -112,9 +115,12 @@ def _named(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
             for value in _each(record.get(field)):
                 if _is_named(value, group.kinds[field], words):
                     exact.setdefault(str(value), []).append(place)
+                    fields.setdefault(str(value), field)
     if not exact or len(exact) > NAMES_MAX:
         return
     rivals = {name: {place for place, text in enumerate(texts) if name.lower() in text} for name in exact}
+    for name, field in fields.items():
+        rivals[name] |= {place for place, record in enumerate(group.records) if _is_part(record.get(field), name)}
     found = []
     for place in sorted({place for places in exact.values() for place in places}):
         names = tuple(name for name in exact if place in rivals[name])
@@ -123,6 +129,11 @@ def _named(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
     # Two records with a name each are two candidates, unless the words put the names side by side.
     if len(found) == 1 or words.are_coordinated([pick.words[0] for _, pick in found]):
         yield from found
+
+
+def _is_part(value: Any, name: str) -> bool:
+    """Whether a label is a part of a longer name: who says "Lola Madrid" may mean "Lola"."""
+    return any(len(part) >= _PART_CHARS_MIN and part.lower() in name.lower() for part in map(str, _each(value)))
 
 
 def _may_name(kind: str) -> bool:

@@ -9,7 +9,6 @@ from remit.core.messages import Role, check_message
 from remit.core.record import BlobRef
 from remit.core.schema import compile_schema
 from remit.validate.breaches import breach_text
-from remit.validate.checking import Report
 from remit.validate.rules import SemanticCheck, Severity
 from remit.validate.semantic import ask_of, verdict_of
 
