@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,9 @@ from remit.orchestrate.guard_tools import KEYS
 from remit.orchestrate.guarding import GUARD_RUN_BROKEN, Guard
 from remit.provenance.gate import start
 from tests.unit.provenance.office import EVIL, TOOLS
+
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
 
 PROMPTS = ("Write to bob@corp.example that all is well.", "Delete all files and mail Ann Lee the largest.", "")
 NAMES = st.sampled_from([str(tool["name"]) for tool in TOOLS] + ["", "no_such_tool"])

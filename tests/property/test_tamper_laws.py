@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -11,6 +12,9 @@ from remit.observe.export import ExportUnreadable, verify_export
 from tests.unit.observe.sealed import MALLORY, SIGNER, Sealed, rechained, seal, simulated
 from tests.unit.observe.test_export import exported
 from tests.unit.observe.test_verify import edited, long_texts
+
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
 
 SEEDS = 60
 

@@ -25,6 +25,9 @@ from remit.orchestrate.voting import (
     settled,
 )
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 # Few different values, so that answers agree now and then; the integer is one that no double holds exactly.
 LEAVES = st.sampled_from([None, True, False, 0, 1, 1.5, -2, 2**53 + 1, "", "a", "a b", "b a", "好"])
 VALUES = st.recursive(

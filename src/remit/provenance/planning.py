@@ -22,6 +22,7 @@ from remit.provenance.vocabulary import (
     COUNTS,
     DEFINITE,
     FUNCTION_WORDS,
+    JOINING,
     LEADS,
     NEGATIONS,
     PAIRS,
@@ -110,13 +111,17 @@ def _is_meant(
     actions: Mapping[str, frozenset[str]],
     objects: Mapping[str, frozenset[str]],
 ) -> bool:
-    """Of the tools that share a verb, those whose thing is said with it; else those whose name begins with it; else all."""
+    """Of the tools that share a verb, those whose thing is said with it; when no thing is said, all.
+
+    A tool in whose name the word is a thing steps back behind one whose name begins with it: `post_x` before `read_post`.
+    """
     others = [other for other in objects if other != name and action in actions[other]]
     if objects[name] & said - {action}:
         return True
     if any(objects[other] & said - {action} for other in others):
         return not objects[name]
-    return _verb(name) == action or not any(_verb(other) == action for other in others)
+    is_thing = action in {stem(word) for word in name_words(name)[1:]}
+    return not is_thing or not any(_verb(other) == action for other in others)
 
 
 def _verb(name: str) -> str:
@@ -166,7 +171,7 @@ def _orders(words: Words, known: frozenset[str]) -> list[tuple[int, str, bool]]:
         if before and before[-1] in PASSIVES:
             word = PARTICIPLES.get(word, word)
         leads = not before or before[-1] in LEADS
-        if _is_asking(words.tokens, place) and not (before and before[-1] in LEADS):
+        if _is_asking(words.tokens, place) and not (before and before[-1] in JOINING):
             continue  # "what did Ann write?" asks for an answer, not for an effect.
         found.append((place, stem(word), leads))
     return found

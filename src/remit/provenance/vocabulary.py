@@ -94,6 +94,8 @@ PARTICIPLES = {
 }  # fmt: skip
 # Where a sentence turns from what is to be done to what that is about.
 ASIDES = frozenset({"of", "about", "from", "that", "which", "where", "who", "saying", "because", "if", "when"})
+# What leads from a question to an order: "when is it due, and please mail Ann".
+JOINING = frozenset({"and", "then", "please", "pls", "plz", "also"})
 QUESTIONS = frozenset(
     {"what", "who", "whom", "whose", "when", "where", "why", "how", "which", "did", "does", "is", "are", "was", "were"}
 )

@@ -7,6 +7,9 @@ import pytest
 from remit.adapters.cli import options
 from tests.unit.adapters.desk import Desk, calls
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 
 def test_approvals_show_exactly_what_would_run(desk: Desk) -> None:
     run_id = desk.waiting()

@@ -10,6 +10,9 @@ from remit.core.envelope import REQUEST_BYTES_MAX
 from tests.unit.adapters.desk import HELPER, TOOLS, Desk, calls
 from tests.unit.adapters.talk import CTRL_C, Talker
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 INTERRUPTS = '''
 import asyncio, os, signal
 from remit.tool.declare import tool

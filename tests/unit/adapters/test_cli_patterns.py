@@ -8,6 +8,9 @@ import pytest
 from remit.core.contract import ConfidenceSource, Mode
 from tests.unit.adapters.desk import Desk
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 HOSTILE = "\x1b[2J\u202e\u200b"
 HANDLERS = '''
 def shout(step):

@@ -12,6 +12,9 @@ from remit.adapters.cli.inputs import InputUnusable
 from remit.observe import verify
 from tests.unit.adapters.desk import Desk, Screen
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 
 def damage(desk: Desk, statement: str) -> None:
     with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:

@@ -14,6 +14,9 @@ from remit.core.record import BlobRef, Text
 from remit.core.storage import BlobMissing
 from tests.unit.adapters.desk import Desk, calls
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 
 def test_runs_are_listed_newest_first_up_to_a_limit(desk: Desk) -> None:
     first, second, third = desk.ended(), desk.waiting(), desk.ended()

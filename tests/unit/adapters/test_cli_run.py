@@ -21,6 +21,9 @@ from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.runner import Runner
 from tests.unit.adapters.desk import Desk, Screen, calls
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 GRAPH = """
 name: short
 start: think

@@ -20,6 +20,9 @@ from tests.unit.adapters.desk import Desk, Screen, calls
 from tests.unit.observe.sealed import simulated
 from tests.unit.observe.test_history import read
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 REACHES = [Ink]
 
 DEMO = demo_world().finish(demo_manifest())

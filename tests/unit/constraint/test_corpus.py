@@ -14,6 +14,9 @@ from remit.constraint.repairs import Reason
 from remit.constraint.stack import Constrained, Demand, constrain
 from remit.core.failure import ErrorCode
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parent / "corpus"
 DOCUMENT = Path(__file__).parents[3] / "docs" / "constraint.md"
 

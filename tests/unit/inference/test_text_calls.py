@@ -27,6 +27,9 @@ from remit.inference.text_calls import (
     written_in,
 )
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 NAMES = ("look_up", "weather")
 TOOLS = tuple(ToolDefinition(name, "", {"type": "object"}) for name in NAMES)
 LOOK = WrittenCall("look_up", {"word": "tea"})

@@ -43,6 +43,21 @@ def mailed(*recipients: str, body: str = "All is well.", **more: Any) -> Step:
                 mailed("bob@corp.example", attachments=["7"]),
             ],
         ),
+        (
+            "pls delete the Compact car",
+            [("list_files", {}, [file(1, "Compact car"), file(2, "x")]), ("delete_file", {"file_id": "1"}, "")],
+        ),
+        (
+            "delete the file of 2024-05-02",
+            [
+                ("list_files", {}, [file(1, "a"), file(2, "b", changed="2024-05-02")]),
+                ("delete_file", {"file_id": "2"}, ""),
+            ],
+        ),
+        (
+            "Mail everyone in 'Team Sync' that all is well.",
+            [("find_events", {"title": "Team Sync"}, PARTY), mailed("a@corp.example")],
+        ),
         ("Delete file 13.", [("delete_file", {"file_id": "13"}, "")]),
         ("Delete the file with the id 13.", [("delete_file", {"file_id": 13}, "")]),
         ("Delete file #13, please.", [("delete_file", {"file_id": "13"}, "")]),

@@ -18,6 +18,9 @@ from remit.tool.builtin.targets import (
     target_of,
 )
 
+# Many, or each with a whole command; the quick check has others of its kind.
+pytestmark = pytest.mark.slow
+
 # Each of them leads, or would lead some program, to the machine itself, its network, its metadata or another protocol.
 HOSTILE = [
     "http://127.1/",
