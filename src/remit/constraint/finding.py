@@ -26,7 +26,11 @@ VALUES_MAX = 1_000
 BOM = "\ufeff"
 _reasoning = re.compile(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL).match
 _open_reasoning = re.compile(r"\s*+<(?:think|thinking|reasoning)>").match
-_fenced = re.compile(r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?P<body>(?:(?!\1).)*+)(?P<close>\1)?\s*\Z", re.DOTALL).match
+# What looks ahead is never tried otherwise, so the body is read once. A group that repeats possessively would do the same,
+# and before 3.11.5 Python matches such a group wrongly.
+_fenced = re.compile(
+    r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z", re.DOTALL
+).match
 _number_last = re.compile(r"[+-]?\.?[0-9][\w.+-]*+\Z").match
 _fence_marks = re.compile(r"(?:```|~~~)[\w+-]*")
 _member_first = re.compile(r'"[^"\n]{1,200}"\s*:').match

@@ -14,7 +14,8 @@ _place = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL).fullmatch
 _AT_END = "EOF "
 # The bytes that go on with a character, so all others are one each.
 _CONTINUING = bytes(range(0x80, 0xC0))
-_numbers = re.compile(r'"(?:[^"\\]++|\\.)*+"|(?P<number>-?[0-9][0-9.eE+-]*+)', re.DOTALL).finditer
+# No group repeats possessively here: before 3.11.5 Python matches such a group wrongly.
+_numbers = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(?P<number>-?[0-9][0-9.eE+-]*+)', re.DOTALL).finditer
 _may_be_infinite = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}").search
 
 

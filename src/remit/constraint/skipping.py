@@ -14,7 +14,7 @@ _ELLIPSIS = "\u2026"
 
 _space = re.compile(r"[ \t\n\r]*+").match
 _line_comment = re.compile(r"(?://|\#)[^\n]*+").match
-_block_comment = re.compile(r"/\*(?:[^*]++|\*(?!/))*+\*/").match
+_block_comment = re.compile(r"/\*.*?\*/", re.DOTALL).match
 _structural = re.compile(r"[\"{}\[\]]").search
 
 

@@ -24,7 +24,8 @@ NO_JSON = "json"
 
 _TOO_DEEP = Violation("", "value", f"value is not JSON: it nests deeper than depth_max={DEPTH_MAX}")
 # Strings are skipped whole, the last one even without its end, so a text is read once from left to right.
-_tokens = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL).finditer
+# No group repeats possessively here: before 3.11.5 Python matches such a group wrongly.
+_tokens = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|[\[\]{}]', re.DOTALL).finditer
 
 
 class Mended(NamedTuple):
