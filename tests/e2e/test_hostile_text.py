@@ -7,8 +7,9 @@ command line is said to them: to a pipe, as JSON, and to a terminal.
 import io
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,34 @@ def calls(name: str, **arguments: str) -> dict[str, object]:
     return {"tool_calls": [{"name": name, "arguments": arguments}], "usage": {"prompt_tokens": 1, "output_tokens": 1}}
 
 
+# What an agent of somebody else tells a guard: hostile in every place that may hold a text.
+_TOOL = {"name": "send", "description": HOSTILE, "parameters": {"type": "object"}, "effect": "external"}
+GUARDED = "".join(
+    json.dumps(line) + "\n"
+    for line in (
+        {"op": "start", "run": HOSTILE, "prompt": HOSTILE, "tools": [_TOOL]},
+        {"op": "call", "run": HOSTILE, "id": HOSTILE, "tool": "send", "args": {HOSTILE: HOSTILE}},
+        {"op": "call", "run": HOSTILE, "tool": HOSTILE, "args": {}},
+        {"op": "result", "run": HOSTILE, "tool": "send", "content": HOSTILE},
+        {"op": HOSTILE},
+        {HOSTILE: HOSTILE},
+        HOSTILE,
+    )
+)
+
+
+@contextmanager
+def telling(words: str) -> Iterator[None]:
+    """A stdin that holds these words, if there are any."""
+    before = sys.stdin
+    if words:
+        sys.stdin = io.TextIOWrapper(io.BytesIO(words.encode()), "utf-8")
+    try:
+        yield
+    finally:
+        sys.stdin = before
+
+
 class Stage:
     """A folder with a store full of hostile runs."""
 
@@ -100,7 +129,7 @@ class Stage:
         """What a command answers, in this process, to a pipe or to a stream that is given."""
         stream = out if out is not None else io.TextIOWrapper(io.BytesIO(), "utf-8", newline="")
         err = io.StringIO()
-        with redirect_stdout(stream), redirect_stderr(err):
+        with redirect_stdout(stream), redirect_stderr(err), telling(GUARDED if words[0] == "guard" else ""):
             code = main([*words, "--home", str(self.folder / "home")])
         if isinstance(stream, io.StringIO):
             return code, stream.getvalue(), err.getvalue()
@@ -227,6 +256,7 @@ SAID: dict[str, Words] = {
     "approve": lambda stage: [["approve", stage.waiting(), "--by", HOSTILE]],
     "reject": lambda stage: [["reject", stage.waiting(), "--reason", HOSTILE, "--by", HOSTILE]],
     "constrain": constrained,
+    "guard": said("guard"),
     "runs": said("runs", "--children"),
     "show": shown_turns,
     "explain": of_every_run("explain"),
@@ -248,7 +278,7 @@ SAID: dict[str, Words] = {
     "chat": said("chat", "--engine", HOSTILE),
 }
 # What prints a text for programs, or the answer itself, exactly as long as it is.
-EXACT = {"run", "resume", "approve", "reject", "signal", "completion", "export", "constrain"}
+EXACT = {"run", "resume", "approve", "reject", "signal", "completion", "export", "constrain", "guard"}
 
 COMMANDS = [entry.words for entry in entries()]
 
