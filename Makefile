@@ -14,7 +14,7 @@ SOURCES := src tests scripts examples $(if $(wildcard benchmarks/*.py),benchmark
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses=2 --dist=worksteal
 MEASURED := $(wildcard tests/unit tests/property)
 CHECKED := $(wildcard tests/tidy tests/unit tests/property tests/simulation)
-UNMEASURED := $(wildcard tests/tidy tests/simulation tests/conformance tests/golden tests/e2e)
+UNMEASURED := $(wildcard tests/tidy tests/simulation tests/conformance tests/golden tests/authority tests/e2e)
 
 SEEDS_CHECK := 200
 SEEDS_TEST := 1000
@@ -51,7 +51,7 @@ soak: $(READY)
 	@echo "==> simulation ($(SEEDS_SOAK) seeds)"
 	@REMIT_SIMULATION_SEEDS=$(SEEDS_SOAK) $(PYTEST) tests/simulation
 	@echo "==> kills at random times ($(KILLS_SOAK))"
-	@REMIT_RANDOM_KILLS=$(KILLS_SOAK) $(PYTEST) -m "soak and not model" tests/e2e
+	@REMIT_RANDOM_KILLS=$(KILLS_SOAK) $(PYTEST) -m "soak and not model" tests/e2e tests/authority
 	@echo "==> the local model, all counts"
 	@$(BIN)/python -m pytest --quiet -m "soak and model" -s tests
 

@@ -117,9 +117,11 @@ def is_spelled_at_once(engine: Engine, case: Spelled) -> bool:
 
 def is_coded_without_value(response: SystemResponse) -> bool:
     assert response.error is not None
-    assert "max_tokens" in response.error.message
+    assert "reached its limit of" in response.error.message
     has_value = response.structured_output is not None
-    return response.error.code == ErrorCode.INFERENCE_MALFORMED_RESPONSE and not has_value and not response.content
+    # What there is of the text may come along, and then it says that it was cut.
+    is_marked = not response.content or any("was cut" in warning for warning in response.warnings)
+    return response.error.code == ErrorCode.INFERENCE_MALFORMED_RESPONSE and not has_value and is_marked
 
 
 def fits(case: Shaped, said: str, *, repair: bool) -> bool:
