@@ -31,7 +31,7 @@ from tests.authority.suite import DECLARABLE, Call, Task, World, world, worlds
 TASKS_MIN = 15
 KINDS_MIN = 20
 TASKS = [(one, task) for one in worlds() for task in one.tasks]
-# What AUTHORITY.md says no gate decides without a person.
+# What no gate decides without a person.
 RESIDUAL = {"mixed_up", "word_lookup", "other_number_of_the_words", "prose_rewritten"}
 
 
