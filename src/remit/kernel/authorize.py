@@ -156,7 +156,7 @@ def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
-    """Nothing is traced yet, so every call that could change something is a person's to allow."""
+    """Every call that could change something is a person's to allow, unless its values were traced and found bound."""
     return _trusted(tally.state.tools[call.tool]) if call.provenance in UNTRUSTED else ALLOWED
 
 
@@ -176,6 +176,10 @@ def _released(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     boundary = manifest.boundary
     if tool.effect in boundary.approval_effects:
         return _ask(f"boundary {boundary.name} demands approval of {tool.effect} effects")
+    if manifest.caps[_SIDE_EFFECTS] == 0 and tool.effect in MUTATING and not tool.delegates:
+        return _ask(
+            f"the run may change nothing by itself, and {tool.name} does; a person may let this one call through"
+        )
     return ALLOWED
 
 

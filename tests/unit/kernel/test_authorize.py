@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core import rulings
-from remit.core.arrivals import ProposedCall
+from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget, Dimension
 from remit.core.commands import CallTool
@@ -112,6 +112,14 @@ def test_a_call_that_no_longer_fits_the_budget_is_refused_with_its_dimension() -
 
 def test_no_side_effects_at_all_is_a_persons_to_lift() -> None:
     assert judged(wants("write"), manifest_of(budget=Budget(side_effects=0))).judgement is Judgement.ASK
+
+
+def test_a_run_that_may_change_nothing_asks_although_every_value_was_traced_and_no_approval_is_demanded() -> None:
+    bound = replace(wants("write"), provenance=Provenance.BOUND)
+    free = Boundary(approval_effects=(), budget=Budget(side_effects=1))
+    assert judged(bound, manifest_of(boundary=free)) is ALLOWED
+    verdict = judged(bound, manifest_of(boundary=free, budget=Budget(side_effects=0)))
+    assert (verdict.judgement, "may change nothing by itself" in verdict.reason) == (Judgement.ASK, True)
 
 
 def test_what_a_person_may_not_lift_is_refused_beside_what_they_may() -> None:
