@@ -5,6 +5,8 @@ Rule 2: what a file may contain is bounded before it is built: its bytes, its de
 Rule 3: an error names file, line, the value found and what would be right.
 """
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
@@ -54,6 +56,39 @@ class Document(NamedTuple):
         while not line and place:
             line, place = self.lines.get(place, 0), place[:-1]
         _reject(self.source_name, fault, message, line)
+
+
+def block_in(document: Document, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
+    """A mapping whose keys are all known; without keys to compare with, every key is."""
+    if not isinstance(value, dict):
+        wanted = f" with the keys {', '.join(keys)}" if keys else ""
+        message = f"{spelled(place)} must be a mapping{wanted}, not {shown(value)}"
+        document.reject(YamlFault.VALUE_INVALID, message, place)
+    for key in value:
+        if keys and key not in keys:
+            near = get_close_matches(key, keys, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
+            message = f"{spelled(place)} has the unknown key {key[:80]!r}; {hint}"
+            document.reject(YamlFault.KEY_UNKNOWN, message, (*place, key))
+    return dict(value)
+
+
+def list_in(document: Document, value: Any, place: Place) -> list[Any]:
+    """A list."""
+    if not isinstance(value, list):
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} must be a list, not {shown(value)}", place)
+    return value
+
+
+def spelled(place: Place) -> str:
+    """A place as an error names it."""
+    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in place)
+    return steps.removeprefix(".") or "the file"
+
+
+def shown(value: Any) -> str:
+    """A value as an error shows it: a short one by its words, anything else by its type."""
+    return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
 
 
 def read_yaml(path: Path) -> Document:
@@ -133,8 +168,8 @@ def _mapping(node: yaml.MappingNode, place: Place, source_name: str, lines: dict
     for key_node, value_node in node.value:
         line = key_node.start_mark.line + 1
         if key_node.tag != f"{_TAG}str":
-            shown = f"{key_node.value!s:.40}"
-            message = f"key {shown!r} reads as a {key_node.tag.removeprefix(_TAG)}; put it in quotes"
+            found = f"{key_node.value!s:.40}"
+            message = f"key {found!r} reads as a {key_node.tag.removeprefix(_TAG)}; put it in quotes"
             _reject(source_name, YamlFault.VALUE_INVALID, message, line)
         key = str(key_node.value)
         if key in values:

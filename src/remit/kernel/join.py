@@ -7,7 +7,7 @@ Rule 2: failures beside each other are judged together, when the last of them ha
 
 from remit.core.budget import Dimension
 from remit.core.failure import Ending, ErrorCode
-from remit.core.graph import JoinRule, Node, NodeKind, NodeOutcome
+from remit.core.graph import Feed, JoinRule, Node, NodeKind, NodeOutcome
 from remit.core.record import Text
 from remit.core.values import ValueKind
 from remit.kernel.acceptance import conclude
@@ -27,7 +27,7 @@ def joined(tally: Tally, content: Text = "") -> str | None:
         return None
     node = tally.graph.nodes[tally.node]
     if node.feed is not None:
-        return _conclude(tally, node, content)
+        return _conclude(tally, node, node.feed, content)
     if node.kind is _TOOL:
         has_failures = tally.state.failures_in_a_row or tally.failures_in_a_row
         return (_stop_for_failures(tally) if has_failures else None) or (_STOPPED if tally.stopped else _SETTLED)
@@ -36,7 +36,7 @@ def joined(tally: Tally, content: Text = "") -> str | None:
     return _join_children(tally, node)
 
 
-def _conclude(tally: Tally, node: Node, content: Text) -> str:
+def _conclude(tally: Tally, node: Node, feed: Feed, content: Text) -> str:
     """What a step of a plan came to."""
     if node.kind is _TOOL:
         return conclude_call(tally, node, content)
@@ -44,7 +44,7 @@ def _conclude(tally: Tally, node: Node, content: Text) -> str:
         return conclude_step(tally, node)
     outcome = _join_children(tally, node)
     if outcome == NodeOutcome.JOINED and tally.child is not None:
-        finish(tally, node, ValueKind(node.feed.gives), tally.child.text, tally.child.command_id)  # type: ignore[union-attr]
+        finish(tally, node, ValueKind(feed.gives), tally.child.text, tally.child.command_id)
     return outcome
 
 

@@ -309,7 +309,8 @@ class System:
     async def _response(self, state: RunState) -> SystemResponse:
         outputs = {step: await self._output(output) for step, output in state.outputs.items()}
         response = response_of(state, await self._runner.text(state.answer), outputs)
-        if state.children:
+        # Without tools no child can have called one, and then nobody needs to read its journal.
+        if state.children and state.tools:
             response = replace(response, tool_calls_made=await self._calls_of_children(state, response))
         if response.waiting_for is None or not state.held:
             return response

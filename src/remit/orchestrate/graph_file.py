@@ -7,7 +7,6 @@ Rule 3: a key nobody knows is refused with the nearest one that is known, never 
 
 import re
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -30,7 +29,7 @@ from remit.core.graph import (
     schema_text,
 )
 from remit.core.lifecycle import LifecycleState, LoopState
-from remit.core.strict_yaml import Document, Place, YamlFault, parse_yaml, read_yaml
+from remit.core.strict_yaml import Document, Place, YamlFault, block_in, parse_yaml, read_yaml, shown, spelled
 
 # Each key of an edge and the field it fills.
 _EDGE_FIELDS: Mapping[str, str] = MappingProxyType({"to": "target", "outcome": "outcome", "when": "condition"})
@@ -72,9 +71,9 @@ def parse_graph(text: str, source_name: str) -> Graph:
 
 
 def _graph(document: Document) -> Graph:
-    block = _block(document, document.value, _GRAPH_KEYS, ())
-    exits = _block(document, block.pop("exits", {}), (), ("exits",))
-    nodes = _block(document, block.pop("nodes", {}), (), ("nodes",))
+    block = block_in(document, document.value, _GRAPH_KEYS, ())
+    exits = block_in(document, block.pop("exits", {}), (), ("exits",))
+    nodes = block_in(document, block.pop("nodes", {}), (), ("nodes",))
     head = {**block, "nodes": (), "edges": (), "exits": tuple(exits.items())}
     graph = _typed(document, head, Graph, ())
     pairs = [_node_and_edges(document, name, value) for name, value in nodes.items()]
@@ -87,15 +86,15 @@ def _graph(document: Document) -> Graph:
 
 def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, list[Edge]]:
     place: Place = ("nodes", name)
-    block = _block(document, value, _NODE_KEYS, place)
+    block = block_in(document, value, _NODE_KEYS, place)
     ways = block.pop("edges", [])
     if not isinstance(ways, list):
-        message = f"{_spelled((*place, 'edges'))} must be a list of edges or node names"
+        message = f"{spelled((*place, 'edges'))} must be a list of edges or node names"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, "edges"))
     if "lease" in block:
-        block["lease"] = tuple(_block(document, block["lease"], (), (*place, "lease")).items())
+        block["lease"] = tuple(block_in(document, block["lease"], (), (*place, "lease")).items())
     if "rules" in block:
-        block["rules"] = _block(document, block["rules"], _RULE_KEYS, (*place, "rules"))
+        block["rules"] = block_in(document, block["rules"], _RULE_KEYS, (*place, "rules"))
     if "ask" in block:
         block["ask"] = _ask(document, block["ask"], (*place, "ask"))
     if block.get("kind") == NodeKind.TERMINAL:
@@ -107,12 +106,12 @@ def _node_and_edges(document: Document, name: str, value: Any) -> tuple[Node, li
 
 def _ask(document: Document, value: Any, place: Place) -> dict[str, Any]:
     """An ask, whose schema may be written as the mapping that it is."""
-    block = _block(document, value, _ASK_KEYS, place)
+    block = block_in(document, value, _ASK_KEYS, place)
     if isinstance(block.get("schema"), dict):
         try:
             block["schema"] = schema_text(block["schema"])
         except NotCanonical as error:
-            document.reject(YamlFault.VALUE_INVALID, f"{_spelled((*place, 'schema'))}: {error}", (*place, "schema"))
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled((*place, 'schema'))}: {error}", (*place, "schema"))
     _typed(document, block, Ask, place)  # Here, where what is wrong with it can be told by its key.
     return block
 
@@ -120,26 +119,11 @@ def _ask(document: Document, value: Any, place: Place) -> dict[str, Any]:
 def _edge(document: Document, source: str, value: Any, place: Place) -> Edge:
     if isinstance(value, str):
         value = {"to": value}  # A bare name is an unconditional edge to it.
-    block = _block(document, value, _EDGE_KEYS, place)
+    block = block_in(document, value, _EDGE_KEYS, place)
     if "to" not in block:
-        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} has no 'to'; name the node it leads to", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no 'to'; name the node it leads to", place)
     fields = {_EDGE_FIELDS[key]: field for key, field in block.items()}
     return _typed(document, {**fields, "source": source}, Edge, place)
-
-
-def _block(document: Document, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
-    """A mapping whose keys are all known; without keys to compare with, every key is."""
-    if not isinstance(value, dict):
-        wanted = f" with the keys {', '.join(keys)}" if keys else ""
-        message = f"{_spelled(place)} must be a mapping{wanted}, not {_shown(value)}"
-        document.reject(YamlFault.VALUE_INVALID, message, place)
-    for key in value:
-        if keys and key not in keys:
-            near = get_close_matches(key, keys, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
-            message = f"{_spelled(place)} has the unknown key {key[:80]!r}; {hint}"
-            document.reject(YamlFault.KEY_UNKNOWN, message, (*place, key))
-    return dict(value)
 
 
 def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
@@ -150,18 +134,9 @@ def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: P
         found = _PLACE_IN_ERROR.search(text)
         key = _KEY_IN_STEPS.match(found["steps"]) if found else None
         if key:
-            spelled = next((k for k, field in _EDGE_FIELDS.items() if field == key[1]), key[1])
-            place = (*place, spelled)
-            choices = _CHOICES.get(spelled, ())
-            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {_shown(value.get(key[1]))}"
+            key_shown = next((k for k, field in _EDGE_FIELDS.items() if field == key[1]), key[1])
+            place = (*place, key_shown)
+            choices = _CHOICES.get(key_shown, ())
+            hint = f"; use one of {', '.join(choices)}" if choices else f"; found {shown(value.get(key[1]))}"
             text = text[: found.start()] + hint if found else text
-        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)}: {text}", place)
-
-
-def _spelled(place: Place) -> str:
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in place)
-    return steps.removeprefix(".") or "the file"
-
-
-def _shown(value: Any) -> str:
-    return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {text}", place)

@@ -8,9 +8,8 @@ Rule 4: paths start at the plan file. What they name must be there; it is loaded
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +19,18 @@ from remit.core.failure import RequestRejected
 from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.core.record import replace
 from remit.core.schema import compile_schema
-from remit.core.strict_yaml import YAML_BYTES_MAX, Document, Place, YamlFault, parse_yaml, text_of
+from remit.core.strict_yaml import (
+    YAML_BYTES_MAX,
+    Document,
+    Place,
+    YamlFault,
+    block_in,
+    list_in,
+    parse_yaml,
+    shown,
+    spelled,
+    text_of,
+)
 from remit.orchestrate.planning import check_policy
 
 # Three levels lead to the schema of a step; what people write below them stays under thirty.
@@ -81,8 +91,8 @@ def read_plan(path: Path) -> PlanFile:
 
 
 def _plan(document: Document, path: Path, digest: str) -> PlanFile:
-    block = _block(document, document.value, _PLAN_KEYS, ())
-    steps = _list(document, block.get("steps", []), ("steps",))
+    block = block_in(document, document.value, _PLAN_KEYS, ())
+    steps = list_in(document, block.get("steps", []), ("steps",))
     read = [_step(document, value, ("steps", position)) for position, value in enumerate(steps)]
     named = {key: _named_file(document, block, key, path.parent) for key in ("rules", "handlers")}
     return PlanFile(
@@ -99,7 +109,7 @@ def _plan(document: Document, path: Path, digest: str) -> PlanFile:
 
 def _policy(document: Document, block: Mapping[str, Any]) -> PlanPolicy:
     place: Place = ("policy",)
-    policy = _typed(document, _block(document, block.get("policy", {}), _POLICY_KEYS, place), PlanPolicy, place)
+    policy = _typed(document, block_in(document, block.get("policy", {}), _POLICY_KEYS, place), PlanPolicy, place)
     try:
         check_policy(policy)
     except RequestRejected as error:
@@ -110,21 +120,21 @@ def _policy(document: Document, block: Mapping[str, Any]) -> PlanPolicy:
 
 
 def _step(document: Document, value: Any, place: Place) -> Step:
-    block = _block(document, value, _STEP_KEYS, place)
+    block = block_in(document, value, _STEP_KEYS, place)
     for key in ("name", "type"):
         if key not in block:
-            document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} has no {key!r}; add it", place)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no {key!r}; add it", place)
     # An input may be anything; what no step could work on is refused where the plan is checked.
     given = {key: block.pop(key) for key in ("input", "schema") if key in block}
     step = replace(_typed(document, block, Step, place), **given)
     if step.schema is not None:
         if not isinstance(step.schema, dict):
-            message = f"{_spelled((*place, 'schema'))} must be a JSON Schema, a mapping; found {_shown(step.schema)}"
+            message = f"{spelled((*place, 'schema'))} must be a JSON Schema, a mapping; found {shown(step.schema)}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
         try:
             compile_schema(step.schema)
         except RequestRejected as error:
-            message = f"{_spelled((*place, 'schema'))}: {error.message}"
+            message = f"{spelled((*place, 'schema'))}: {error.message}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, "schema"))
     return step
 
@@ -133,7 +143,7 @@ def _documents(document: Document, block: Mapping[str, Any], base: Path) -> tupl
     if "documents" not in block:
         return ()
     given = block["documents"]
-    entries = [given] if isinstance(given, str) else _list(document, given, ("documents",))
+    entries = [given] if isinstance(given, str) else list_in(document, given, ("documents",))
     if not 0 < len(entries) <= DOCUMENTS_MAX:
         message = f"documents has {len(entries)} entries; name 1 to {DOCUMENTS_MAX} folders or files"
         document.reject(YamlFault.VALUE_INVALID, message, ("documents",))
@@ -154,7 +164,7 @@ def _named_file(document: Document, block: Mapping[str, Any], key: str, base: Pa
 def _path(document: Document, value: Any, place: Place, base: Path) -> Path:
     """An absolute path to something that is there."""
     if not isinstance(value, str) or not value:
-        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} must be a path, not {_shown(value)}", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} must be a path, not {shown(value)}", place)
     path = base / value
     try:
         path = path.resolve()
@@ -162,29 +172,9 @@ def _path(document: Document, value: Any, place: Place, base: Path) -> Path:
     except (OSError, ValueError, RuntimeError):
         is_there = False  # A name that no file can have, or a link that leads to itself.
     if not is_there:
-        message = f"{_spelled(place)}: {str(path)!r} is not there; paths start at the plan file"
+        message = f"{spelled(place)}: {str(path)!r} is not there; paths start at the plan file"
         document.reject(YamlFault.VALUE_INVALID, message, place)
     return path
-
-
-def _list(document: Document, value: Any, place: Place) -> list[Any]:
-    if not isinstance(value, list):
-        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} must be a list, not {_shown(value)}", place)
-    return value
-
-
-def _block(document: Document, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
-    """A mapping whose keys are all known."""
-    if not isinstance(value, dict):
-        message = f"{_spelled(place)} must be a mapping with the keys {', '.join(keys)}, not {_shown(value)}"
-        document.reject(YamlFault.VALUE_INVALID, message, place)
-    for key in value:
-        if key not in keys:
-            near = get_close_matches(key, keys, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
-            message = f"{_spelled(place)} has the unknown key {key[:80]!r}; {hint}"
-            document.reject(YamlFault.KEY_UNKNOWN, message, (*place, key))
-    return dict(value)
 
 
 def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: Place) -> _Typed:
@@ -194,18 +184,9 @@ def _typed(document: Document, value: dict[str, Any], to: type[_Typed], place: P
         text, found = str(error), _PLACE_IN_ERROR.search(str(error))
         if found is not None and found["key"]:
             place = (*place, found["key"])
-            text = f"{text[: found.start()]}; found {_shown(value.get(found['key']))}"
-        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)}: {text}", place)
+            text = f"{text[: found.start()]}; found {shown(value.get(found['key']))}"
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {text}", place)
 
 
 def _shortened(name: str) -> str:
     return name[:_QUOTED_CHARS_MAX]
-
-
-def _spelled(place: Place) -> str:
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in place)
-    return steps.removeprefix(".") or "the file"
-
-
-def _shown(value: Any) -> str:
-    return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"

@@ -5,14 +5,14 @@ Rule 2: a name nobody knows, of a check or of a key, is refused with the nearest
 Rule 3: an error names the file, the line, the value found and what would be right.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import RequestRejected
-from remit.core.strict_yaml import Document, Place, YamlFault, parse_yaml, read_yaml
+from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, read_yaml, spelled
 from remit.validate.breaches import shown
 from remit.validate.checking import Rules, compile_rules
 from remit.validate.rules import CHECKS, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
@@ -34,9 +34,9 @@ def parse_rules(text: str, source_name: str) -> Rules:
 
 
 def _rules(document: Document) -> Rules:
-    block = _block(document, document.value, _SET_KEYS, ())
-    rules = _list(document, block.get("rules", []), ("rules",))
-    questions = _list(document, block.get("semantic", []), ("semantic",))
+    block = block_in(document, document.value, _SET_KEYS, ())
+    rules = list_in(document, block.get("rules", []), ("rules",))
+    questions = list_in(document, block.get("semantic", []), ("semantic",))
     rule_set = RuleSet(
         name=_value(document, block, "name", ()),
         rules=tuple(_rule(document, rule, ("rules", at)) for at, rule in enumerate(rules)),
@@ -63,10 +63,10 @@ def _rule(document: Document, value: Any, place: Place) -> Rule:
         near = get_close_matches(str(named), CHECKS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(CHECKS)}"
         document.reject(
-            YamlFault.VALUE_INVALID, f"{_spelled(place)} has the unknown check {shown(named)}; {hint}", place
+            YamlFault.VALUE_INVALID, f"{spelled(place)} has the unknown check {shown(named)}; {hint}", place
         )
     limits = CHECKS[str(named)].__struct_fields__ if isinstance(value, dict) else ()
-    block = _block(document, value, (*_RULE_KEYS, *limits), place)
+    block = block_in(document, value, (*_RULE_KEYS, *limits), place)
     check_type = CHECKS[str(block.pop("check"))]
     needed = check_type.__struct_fields__[: len(check_type.__struct_fields__) - len(check_type.__struct_defaults__)]
     read = {key: _value(document, block, key, place) for key in limits if key in block or key in needed}
@@ -75,45 +75,25 @@ def _rule(document: Document, value: Any, place: Place) -> Rule:
 
 
 def _question(document: Document, value: Any, place: Place) -> SemanticCheck:
-    block = _block(document, value, _SEMANTIC_KEYS, place)
+    block = block_in(document, value, _SEMANTIC_KEYS, place)
     keys = dict.fromkeys(("name", "question", *block))
     return SemanticCheck(**{key: _value(document, block, key, place) for key in keys})
 
 
 def _retry(document: Document, value: Any) -> RetryPolicy:
     place: Place = ("retry",)
-    block = _block(document, value, _RETRY_KEYS, place)
+    block = block_in(document, value, _RETRY_KEYS, place)
     return RetryPolicy(**{key: _value(document, block, key, place) for key in block})
-
-
-def _block(document: Document, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
-    """A mapping whose keys are all known."""
-    if not isinstance(value, dict):
-        message = f"{_spelled(place)} must be a mapping with the keys {', '.join(keys)}, not {shown(value)}"
-        document.reject(YamlFault.VALUE_INVALID, message, place)
-    for key in value:
-        if key not in keys:
-            near = get_close_matches(key, keys, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
-            message = f"{_spelled(place)} has the unknown key {shown(key)}; {hint}"
-            document.reject(YamlFault.KEY_UNKNOWN, message, (*place, key))
-    return dict(value)
-
-
-def _list(document: Document, value: Any, place: Place) -> list[Any]:
-    if not isinstance(value, list):
-        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} must be a list, not {shown(value)}", place)
-    return value
 
 
 def _value(document: Document, block: Mapping[str, Any], key: str, place: Place) -> Any:
     """One value of a block, as the type its key asks for."""
     if key not in block:
-        document.reject(YamlFault.VALUE_INVALID, f"{_spelled(place)} has no {key!r}; add it", place)
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no {key!r}; add it", place)
     kind, wanted = _READERS[key]
     found = kind(block[key])
     if found is None:
-        message = f"{_spelled((*place, key))} must be {wanted}, not {shown(block[key])}"
+        message = f"{spelled((*place, key))} must be {wanted}, not {shown(block[key])}"
         document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
     return found
 
@@ -173,8 +153,3 @@ _READERS: Mapping[str, tuple[Callable[[Any], Any], str]] = MappingProxyType(
         "values": (_scalars, "a list of texts, numbers or truth values"),
     }
 )
-
-
-def _spelled(place: Place) -> str:
-    steps = "".join(f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in place)
-    return steps.removeprefix(".") or "the file"
