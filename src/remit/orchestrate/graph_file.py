@@ -35,7 +35,9 @@ from remit.core.strict_yaml import Document, Place, YamlFault, block_in, parse_y
 _EDGE_FIELDS: Mapping[str, str] = MappingProxyType({"to": "target", "outcome": "outcome", "when": "condition"})
 
 _GRAPH_KEYS = ("name", "start", "nodes", "exits")
-_NODE_KEYS = (*(field for field in Node.__struct_fields__ if field != "name"), "edges")
+# What patterns put into their nodes: graphs within graphs, values handed on, votes. They are built in Python.
+_OF_PATTERNS = frozenset({"inner", "model", "feed", "ballot"})
+_NODE_KEYS = (*(field for field in Node.__struct_fields__ if field not in {"name", *_OF_PATTERNS}), "edges")
 _EDGE_KEYS = tuple(_EDGE_FIELDS)
 _RULE_KEYS = ToolRules.__struct_fields__
 _ASK_KEYS = Ask.__struct_fields__

@@ -278,3 +278,15 @@ def test_what_a_node_sees_is_one_of_three() -> None:
         node = parse_graph(ASKING.replace("{ask}", f"{{sees: {sees}}}"), "flow.yaml").nodes[0]
         assert node.ask is not None
         assert node.ask.sees is sees
+
+
+@pytest.mark.parametrize("key", ["inner", "model", "feed", "ballot"])
+def test_what_patterns_put_into_their_nodes_is_no_key_of_a_file(key: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        parse_graph(f"name: a\nstart: b\nnodes:\n  b: {{kind: child, {key}: x}}\n", "a.yaml")
+    assert refused.value.code == "FILE_KEY_UNKNOWN"
+
+
+def test_a_file_may_say_how_long_a_child_takes() -> None:
+    graph = parse_graph("name: a\nstart: b\nnodes:\n  b: {kind: child, timeout_ms: 500}\n", "a.yaml")
+    assert graph.nodes[0].timeout_ms == 500
