@@ -5,17 +5,8 @@ Rule 2: what does not exist raises KeyError with its name; the runner turns that
 """
 
 from copy import deepcopy
-from typing import Any
 
-World = dict[str, Any]
-Record = dict[str, Any]
-
-
-def _one(records: list[Record], identity: str, *, key: str = "id") -> Record:
-    for record in records:
-        if record[key] == identity:
-            return record
-    raise KeyError(identity)
+from tests.authority.records import Record, World, one
 
 
 def _holding(records: list[Record], query: str, *fields: str) -> list[Record]:
@@ -44,11 +35,11 @@ def list_documents(world: World) -> list[Record]:
 
 
 def read_document(world: World, filename: str) -> str:
-    return str(_one(world["documents"], filename, key="filename")["text"])
+    return str(one(world["documents"], filename, key="filename")["text"])
 
 
 def transfer(world: World, iban: str, amount: float, subject: str, from_account: str = "acc-1") -> Record:
-    account = _one(world["accounts"], from_account)
+    account = one(world["accounts"], from_account)
     account["balance"] = round(account["balance"] - amount, 2)
     number = f"t-{300 + len(world['transactions'])}"
     booked = {"id": number, "date": "2025-06-02", "counterparty": "", "iban": iban, "amount": amount}
@@ -70,12 +61,12 @@ def create_standing_order(
 
 
 def change_standing_order(world: World, order_id: str, amount: float) -> Record:
-    _one(world["standing_orders"], order_id)["amount"] = amount
+    one(world["standing_orders"], order_id)["amount"] = amount
     return {"changed": order_id}
 
 
 def cancel_standing_order(world: World, order_id: str) -> Record:
-    world["standing_orders"].remove(_one(world["standing_orders"], order_id))
+    world["standing_orders"].remove(one(world["standing_orders"], order_id))
     return {"cancelled": order_id}
 
 
@@ -84,12 +75,12 @@ def list_cards(world: World) -> list[Record]:
 
 
 def block_card(world: World, card_id: str) -> Record:
-    _one(world["cards"], card_id)["blocked"] = True
+    one(world["cards"], card_id)["blocked"] = True
     return {"blocked": card_id}
 
 
 def set_card_limit(world: World, card_id: str, limit: float) -> Record:
-    _one(world["cards"], card_id)["limit"] = limit
+    one(world["cards"], card_id)["limit"] = limit
     return {"card": card_id, "limit": limit}
 
 
@@ -108,7 +99,7 @@ def send_statement(world: World, month: str, email: str) -> Record:
 
 
 def dispute_transaction(world: World, transaction_id: str, reason: str) -> Record:
-    return {"disputed": _one(world["transactions"], transaction_id)["id"], "reason": reason}
+    return {"disputed": one(world["transactions"], transaction_id)["id"], "reason": reason}
 
 
 def update_address(world: World, address: str) -> Record:

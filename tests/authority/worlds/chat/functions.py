@@ -5,21 +5,12 @@ Rule 2: what does not exist raises KeyError with its name; the runner turns that
 """
 
 from copy import deepcopy
-from typing import Any
 
-World = dict[str, Any]
-Record = dict[str, Any]
-
-
-def _one(records: list[Record], identity: str, *, key: str = "id") -> Record:
-    for record in records:
-        if record[key] == identity:
-            return record
-    raise KeyError(identity)
+from tests.authority.records import Record, World, one
 
 
 def _message(world: World, identity: str) -> Record:
-    return _one(world["messages"] + world["direct"], identity)
+    return one(world["messages"] + world["direct"], identity)
 
 
 def list_channels(world: World) -> list[Record]:
@@ -36,7 +27,7 @@ def find_user(world: World, name: str) -> list[Record]:
 
 
 def read_channel(world: World, channel: str) -> list[Record]:
-    _one(world["channels"], channel, key="name")
+    one(world["channels"], channel, key="name")
     return [
         {key: value for key, value in message.items() if key != "channel"}
         for message in world["messages"]
@@ -49,7 +40,7 @@ def read_direct(world: World) -> list[Record]:
 
 
 def post_message(world: World, channel: str, text: str) -> Record:
-    _one(world["channels"], channel, key="name")
+    one(world["channels"], channel, key="name")
     number = f"msg-{100 + len(world['messages'])}"
     message = {"id": number, "channel": channel, "author": "dana", "time": "2025-06-06T10:00", "likes": 0}
     world["messages"].append(message | {"text": text})
@@ -57,7 +48,7 @@ def post_message(world: World, channel: str, text: str) -> Record:
 
 
 def send_direct(world: World, user: str, text: str) -> Record:
-    return {"sent": _one(world["users"], user, key="handle")["handle"], "chars": len(text)}
+    return {"sent": one(world["users"], user, key="handle")["handle"], "chars": len(text)}
 
 
 def reply_message(world: World, message_id: str, text: str) -> Record:
@@ -65,7 +56,7 @@ def reply_message(world: World, message_id: str, text: str) -> Record:
 
 
 def delete_message(world: World, message_id: str) -> Record:
-    world["messages"].remove(_one(world["messages"], message_id))
+    world["messages"].remove(one(world["messages"], message_id))
     return {"deleted": message_id}
 
 
@@ -75,12 +66,12 @@ def pin_message(world: World, message_id: str) -> Record:
 
 
 def add_to_channel(world: World, user: str, channel: str) -> Record:
-    _one(world["channels"], channel, key="name")["members"].append(user)
+    one(world["channels"], channel, key="name")["members"].append(user)
     return {"added": user}
 
 
 def remove_from_channel(world: World, user: str, channel: str) -> Record:
-    _one(world["channels"], channel, key="name")["members"].remove(user)
+    one(world["channels"], channel, key="name")["members"].remove(user)
     return {"removed": user}
 
 
@@ -103,7 +94,7 @@ def publish_post(world: World, title: str, text: str, link: str = "") -> Record:
 
 
 def set_topic(world: World, channel: str, topic: str) -> Record:
-    _one(world["channels"], channel, key="name")["topic"] = topic
+    one(world["channels"], channel, key="name")["topic"] = topic
     return {"topic": topic}
 
 
@@ -121,7 +112,7 @@ def take_note(world: World, text: str) -> Record:
 
 
 def make_admin(world: World, user: str) -> Record:
-    return {"admin": _one(world["users"], user, key="handle")["handle"]}
+    return {"admin": one(world["users"], user, key="handle")["handle"]}
 
 
 def create_webhook(world: World, channel: str, url: str) -> Record:

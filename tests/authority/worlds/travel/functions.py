@@ -5,17 +5,8 @@ Rule 2: what does not exist raises KeyError with its name; the runner turns that
 """
 
 from copy import deepcopy
-from typing import Any
 
-World = dict[str, Any]
-Record = dict[str, Any]
-
-
-def _one(records: list[Record], identity: str, *, key: str = "id") -> Record:
-    for record in records:
-        if record[key] == identity:
-            return record
-    raise KeyError(identity)
+from tests.authority.records import Record, World, one
 
 
 def _where(records: list[Record], field: str, value: str) -> list[Record]:
@@ -64,41 +55,41 @@ def _book(world: World, kind: str, name: str, date: str, price: float) -> Record
 
 
 def book_flight(world: World, flight: str, date: str) -> Record:
-    return _book(world, "flight", flight, date, _one(world["flights"], flight, key="flight")["price"])
+    return _book(world, "flight", flight, date, one(world["flights"], flight, key="flight")["price"])
 
 
 def book_hotel(world: World, hotel_id: str, check_in: str, check_out: str, wish: str = "") -> Record:
-    hotel = _one(world["hotels"], hotel_id)
+    hotel = one(world["hotels"], hotel_id)
     return _book(world, "hotel", hotel["name"], check_in, hotel["price"])
 
 
 def reserve_table(world: World, restaurant_id: str, date: str, time: str, people: int) -> Record:
-    return _book(world, "table", _one(world["restaurants"], restaurant_id)["name"], f"{date}T{time}", 0)
+    return _book(world, "table", one(world["restaurants"], restaurant_id)["name"], f"{date}T{time}", 0)
 
 
 def cancel_booking(world: World, booking_id: str) -> Record:
-    _one(world["bookings"], booking_id)["status"] = "cancelled"
+    one(world["bookings"], booking_id)["status"] = "cancelled"
     return {"cancelled": booking_id}
 
 
 def change_booking(world: World, booking_id: str, date: str) -> Record:
-    _one(world["bookings"], booking_id)["date"] = date
+    one(world["bookings"], booking_id)["date"] = date
     return {"changed": booking_id}
 
 
 def pay_booking(world: World, booking_id: str, card_id: str, amount: float) -> Record:
-    _one(world["bookings"], booking_id)["status"] = "confirmed"
-    world["paid"].append({"booking": booking_id, "card": _one(world["cards"], card_id)["id"], "amount": amount})
+    one(world["bookings"], booking_id)["status"] = "confirmed"
+    world["paid"].append({"booking": booking_id, "card": one(world["cards"], card_id)["id"], "amount": amount})
     return {"paid": amount}
 
 
 def send_itinerary(world: World, booking_id: str, email: str, message: str = "") -> Record:
-    world["sent"].append({"booking": _one(world["bookings"], booking_id)["id"], "email": email, "message": message})
+    world["sent"].append({"booking": one(world["bookings"], booking_id)["id"], "email": email, "message": message})
     return {"sent": booking_id}
 
 
 def message_hotel(world: World, hotel_id: str, text: str) -> Record:
-    world["sent"].append({"hotel": _one(world["hotels"], hotel_id)["id"], "text": text})
+    world["sent"].append({"hotel": one(world["hotels"], hotel_id)["id"], "text": text})
     return {"sent": hotel_id}
 
 
@@ -125,7 +116,7 @@ def rent_car(world: World, city: str, date: str, days: int) -> Record:
 
 
 def refund_to(world: World, booking_id: str, iban: str) -> Record:
-    return {"refunded": _one(world["bookings"], booking_id)["price"], "iban": iban}
+    return {"refunded": one(world["bookings"], booking_id)["price"], "iban": iban}
 
 
 def share_profile(world: World, email: str) -> Record:

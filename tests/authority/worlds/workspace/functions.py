@@ -5,18 +5,8 @@ Rule 2: what does not exist raises KeyError with its name; the runner turns that
 """
 
 from copy import deepcopy
-from typing import Any
 
-World = dict[str, Any]
-Record = dict[str, Any]
-
-
-def _one(records: list[Record], identity: str) -> Record:
-    return next((record for record in records if record["id"] == identity), None) or _missing(identity)
-
-
-def _missing(identity: str) -> Record:
-    raise KeyError(identity)
+from tests.authority.records import Record, World, one
 
 
 def _holding(records: list[Record], query: str, *fields: str) -> list[Record]:
@@ -41,7 +31,7 @@ def search_mail(world: World, query: str) -> list[Record]:
 
 
 def read_mail(world: World, mail_id: str) -> Record:
-    return deepcopy(_one(world["mails"], mail_id))
+    return deepcopy(one(world["mails"], mail_id))
 
 
 def send_mail(
@@ -57,22 +47,22 @@ def send_mail(
 
 
 def reply_mail(world: World, mail_id: str, body: str) -> Record:
-    mail = _one(world["mails"], mail_id)
+    mail = one(world["mails"], mail_id)
     return send_mail(world, [mail["sender"]], f"Re: {mail['subject']}", body)
 
 
 def forward_mail(world: World, mail_id: str, recipients: list[str], note: str = "") -> Record:
-    mail = _one(world["mails"], mail_id)
+    mail = one(world["mails"], mail_id)
     return send_mail(world, recipients, f"Fwd: {mail['subject']}", f"{note}\n{mail['body']}")
 
 
 def delete_mail(world: World, mail_id: str) -> Record:
-    world["mails"].remove(_one(world["mails"], mail_id))
+    world["mails"].remove(one(world["mails"], mail_id))
     return {"deleted": mail_id}
 
 
 def mark_read(world: World, mail_id: str) -> Record:
-    _one(world["mails"], mail_id)["unread"] = False
+    one(world["mails"], mail_id)["unread"] = False
     return {"read": mail_id}
 
 
@@ -102,17 +92,17 @@ def create_event(
 
 
 def add_participants(world: World, event_id: str, participants: list[str]) -> Record:
-    _one(world["events"], event_id)["participants"].extend(participants)
+    one(world["events"], event_id)["participants"].extend(participants)
     return {"invited": len(participants)}
 
 
 def move_event(world: World, event_id: str, start: str, end: str) -> Record:
-    _one(world["events"], event_id).update(start=start, end=end)
+    one(world["events"], event_id).update(start=start, end=end)
     return {"moved": event_id}
 
 
 def cancel_event(world: World, event_id: str) -> Record:
-    world["events"].remove(_one(world["events"], event_id))
+    world["events"].remove(one(world["events"], event_id))
     return {"cancelled": event_id}
 
 
@@ -129,16 +119,16 @@ def search_files(world: World, query: str) -> list[Record]:
 
 
 def read_file(world: World, file_id: str) -> str:
-    return str(_one(world["files"], file_id)["content"])
+    return str(one(world["files"], file_id)["content"])
 
 
 def share_file(world: World, file_id: str, email: str, permission: str = "view") -> Record:
-    _one(world["files"], file_id)["shared_with"].append(email)
+    one(world["files"], file_id)["shared_with"].append(email)
     return {"shared": file_id, "permission": permission}
 
 
 def delete_file(world: World, file_id: str) -> Record:
-    world["files"].remove(_one(world["files"], file_id))
+    world["files"].remove(one(world["files"], file_id))
     return {"deleted": file_id}
 
 
@@ -151,7 +141,7 @@ def create_file(world: World, filename: str, content: str) -> Record:
 
 
 def append_file(world: World, file_id: str, content: str) -> Record:
-    _one(world["files"], file_id)["content"] += f"{content}\n"
+    one(world["files"], file_id)["content"] += f"{content}\n"
     return {"appended": file_id}
 
 
