@@ -8,10 +8,12 @@ from benchmarks.stage import Stage
 from benchmarks.turns import picked
 from remit.core.arrivals import ModelAnswered, ProposedCall
 from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind, NodeOutcome, ToolRules
-from remit.kernel.authorize import ALLOWED, Verdict, authorize
+from remit.kernel.authorize import authorize
+from remit.kernel.expressions import holds
 from remit.kernel.graph import compile_graph
-from remit.kernel.guards import holds, parse_guard
+from remit.kernel.guards import parse_guard
 from remit.kernel.tally import Tally
+from remit.kernel.verdicts import ALLOWED, Verdict
 from remit.kernel.view import view_of
 
 GUARD = "outcome == 'answered' && visits < 3 && left_tool_calls > 0"

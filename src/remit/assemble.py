@@ -7,9 +7,9 @@ Rule 2: nothing is opened before it is needed, and whoever opens a system closes
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -22,6 +22,8 @@ from remit.core.events import Turn
 from remit.core.failure import RemitError
 from remit.core.graph import Graph
 from remit.core.inference import Routing
+from remit.core.queue import QUEUES_FILE, QueueLimits
+from remit.core.quota import Quota
 from remit.core.recovery import Recovery
 from remit.core.signing import Signer
 from remit.inference.engine import Restarted, StreamChunk
@@ -34,15 +36,21 @@ from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.orchestrate.kits import equipped, kit_again
 from remit.tool.loading import load_tools
 from remit.tool.registry import Registry
+from remit.tool.secret import Given, Secret
+from remit.tool.vault import NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
+from remit.tool.vault_file import read_secrets
 
 if TYPE_CHECKING:
     from remit.backend.embedded.store import EmbeddedStore
     from remit.inference.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
+    from remit.orchestrate.draining import Drain
     from remit.orchestrate.plan_file import PlanFile
 
 HOME_VARIABLE = "REMIT_HOME"
 HOME_DEFAULT = ".remit"
+# Beside the runs, so that every process that begins some reads the same.
+QUOTAS = "quotas.yaml"
 # Models are large and the same for every store, so they have one folder for all of a user's.
 MODELS_VARIABLE = "REMIT_MODELS"
 MODELS_DEFAULT = "~/.local/share/remit/models"
@@ -65,17 +73,18 @@ _TIME_LETTERS, _CHANCE_LETTERS = 9, 7
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept, and what engines need to be opened."""
+    """Where runs are kept, what engines need to be opened, and the secrets of the environment by their names."""
 
     home: Path
     engines: EngineSettings = NO_SETTINGS
+    secrets: Mapping[str, Given] = field(default_factory=dict)
 
 
 def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
     """The settings that the environment asks for; a home that somebody names wins over it."""
     environment = os.environ if environment is None else environment
     where = home or Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT)
-    return Settings(where.absolute(), _engine_settings(environment))
+    return Settings(where.absolute(), _engine_settings(environment), _secrets_in(environment))
 
 
 def _engine_settings(environment: Mapping[str, str]) -> EngineSettings:
@@ -86,6 +95,37 @@ def _engine_settings(environment: Mapping[str, str]) -> EngineSettings:
         anthropic_base_url=environment.get("ANTHROPIC_BASE_URL", ""),
         anthropic_api_key=environment.get("ANTHROPIC_API_KEY", ""),
     )
+
+
+def _secrets_in(environment: Mapping[str, str]) -> Mapping[str, Given]:
+    """The secrets of variables that are set to something, wrapped at once, so that no settings show them."""
+    named = ((key, text) for key, text in environment.items() if key.startswith(VARIABLE_PREFIX) and text)
+    return {key.removeprefix(VARIABLE_PREFIX): Secret(text) for key, text in named}
+
+
+def _without_secrets() -> Mapping[str, str]:
+    """The environment as processes of tools inherit it."""
+    return {key: text for key, text in os.environ.items() if not key.startswith(VARIABLE_PREFIX)}
+
+
+def vault_for(settings: Settings, secrets: Mapping[str, Given] = NOTHING) -> Vault:
+    """The secrets of the store's folder, of the environment and of the caller; of one name, the last of them counts.
+
+    Raises RequestRejected for a file that others may read, and for an entry that is none.
+    """
+    every = {**read_secrets(settings.home), **settings.secrets, **secrets}
+    return Vault(every, inherited=_without_secrets if settings.secrets else None)
+
+
+def quotas_for(settings: Settings) -> tuple[Quota, ...]:
+    """The quotas in the store's folder, none where it holds no such file; raises RequestRejected where it cannot be read."""
+    path = settings.home / QUOTAS
+    if not path.exists():
+        return ()
+    # Only those who have quotas pay for YAML.
+    from remit.orchestrate.quota_file import read_quotas
+
+    return read_quotas(path)
 
 
 def new_run_id() -> str:
@@ -233,6 +273,9 @@ def system_on(
     watcher: Watcher | None = None,
     signer: Callable[[], Signer] | None = None,
     engines: EngineSettings | None = None,
+    secrets: Vault = NO_SECRETS,
+    quotas: Iterable[Quota] = (),
+    queues: Iterable[QueueLimits] = (),
 ) -> System:
     """A system on a store of the caller's. Whoever watches is told of every run that is taken up again."""
     engines = engines or settings_of().engines
@@ -241,12 +284,27 @@ def system_on(
         kit = await kit_again(state, engines)
         return kit if watcher is None else watched(kit, watcher)
 
-    return System(store, clock=WallClock(), find_kit=find_kit, new_id=new_run_id, signer=signer)
+    system = System(
+        store,
+        clock=WallClock(),
+        find_kit=find_kit,
+        new_id=new_run_id,
+        signer=signer,
+        quotas=quotas,
+        queues=queues,
+    )
+    _entrust(system, secrets)
+    return system
 
 
-def system_in_memory() -> System:
-    """A system that forgets everything with its process."""
-    return system_on(MemoryStore())
+def _entrust(system: System, secrets: Vault) -> None:
+    # One who performs calls fills secrets in, and both look for them in what comes back.
+    system._tools.vault = system._hub.dispatch.vault = secrets  # noqa: SLF001  # its parts are wired here
+
+
+def system_in_memory(secrets: Mapping[str, Given] = NOTHING) -> System:
+    """A system that forgets everything with its process. Tools get the secrets of the caller and no others."""
+    return system_on(MemoryStore(), secrets=Vault(secrets))
 
 
 def open_store(settings: Settings) -> "EmbeddedStore":
@@ -257,13 +315,51 @@ def open_store(settings: Settings) -> "EmbeddedStore":
 
 
 @asynccontextmanager
-async def opened(settings: Settings | None = None, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
-    """A system on the store of the settings, which is made if it is not there; closed at the end."""
+async def opened(
+    settings: Settings | None = None, *, watcher: Watcher | None = None, secrets: Mapping[str, Given] = NOTHING
+) -> AsyncIterator[System]:
+    """A system on the store of the settings, which is made if it is not there; closed at the end.
+
+    Tools get the secrets of the caller, of the environment and of the store's folder.
+    """
     settings = settings or settings_of()
+    vault, quotas = vault_for(settings, secrets), quotas_for(settings)
     store = open_store(settings)
-    system = system_on(store, watcher=watcher, signer=lambda: store.signer, engines=settings.engines)
-    async with _closing(system, watcher):
+    async with _closing(_system_of(store, settings, vault, quotas, watcher), watcher) as system:
         yield system
+
+
+def _system_of(
+    store: "EmbeddedStore", settings: Settings, secrets: Vault, quotas: Iterable[Quota], watcher: Watcher | None
+) -> System:
+    return system_on(
+        store,
+        watcher=watcher,
+        signer=lambda: store.signer,
+        engines=settings.engines,
+        secrets=secrets,
+        quotas=quotas,
+        queues=queues_for(settings),
+    )
+
+
+def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
+    """The limits of the queues that the store's folder names; none without its file."""
+    path = settings.home / QUEUES_FILE
+    if not path.exists():
+        return ()
+    # Only those who limit their queues pay for YAML.
+    from remit.orchestrate.queue_file import read_queues
+
+    return read_queues(path)
+
+
+async def drain_for(system: System, settings: Settings, queue: str, url: str, key_file: Path | None) -> "Drain":
+    """Somebody who delivers the items of a queue, signed with the key in a file, else with the store's secret for it."""
+    from remit.orchestrate.draining import Drain, webhook_key
+
+    key = await webhook_key(vault_for(settings), key_file)
+    return Drain(system, queue, url, key, clock=WallClock())
 
 
 def open_again(settings: Settings) -> "EmbeddedStore":
@@ -280,9 +376,9 @@ def open_again(settings: Settings) -> "EmbeddedStore":
 @asynccontextmanager
 async def reopened(settings: Settings, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
     """A system on a store that is there, closed at the end."""
+    vault, quotas = vault_for(settings), quotas_for(settings)
     store = open_again(settings)
-    system = system_on(store, watcher=watcher, signer=lambda: store.signer, engines=settings.engines)
-    async with _closing(system, watcher):
+    async with _closing(_system_of(store, settings, vault, quotas, watcher), watcher) as system:
         yield system
 
 
@@ -296,7 +392,8 @@ async def opened_to_read(settings: Settings | None = None) -> AsyncIterator[Syst
     store = EmbeddedStore.open_to_read(settings.home)
     # Reading makes no key where there is none.
     has_key = (settings.home / KEY).exists()
-    async with _closing(system_on(store, signer=(lambda: store.signer) if has_key else None)) as system:
+    signer = (lambda: store.signer) if has_key else None
+    async with _closing(system_on(store, signer=signer, queues=queues_for(settings))) as system:
         yield system
 
 
@@ -327,8 +424,10 @@ def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store and its disk, the models. Nothing is loaded or changed."""
     from remit.backend.embedded.checkup import check_store
     from remit.observe.checkup import check_house
+    from remit.observe.vault_checkup import check_secrets
 
-    return [*check_house(), *check_store(settings.home), *_check_models(settings)]
+    secrets = check_secrets(lambda: vault_for(settings))
+    return [*check_house(), *check_store(settings.home), *secrets, *_check_models(settings)]
 
 
 def _check_models(settings: Settings) -> "list[Check]":

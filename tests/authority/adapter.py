@@ -63,7 +63,7 @@ class Bare:
         return {"ok": True}
 
     def _start(self, operation: Operation) -> Operation:
-        authority = importlib.import_module("remit.provenance.authority")
+        authority = importlib.import_module("remit.core.authority")
         options = authority.authority_of((operation.get("boundary") or {}).get("authority"))
         self._gates[operation["run"]] = importlib.import_module(GATE).start(
             operation["prompt"], operation["tools"], options

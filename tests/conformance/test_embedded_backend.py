@@ -9,11 +9,12 @@ import pytest
 
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.store import EmbeddedStore
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Locks, Snapshots
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Ledger, Locks, Snapshots
 from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
 from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
 from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck
+from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
 from remit.testing.conformance.locks import LOCKS_CHECKS, LocksCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
 
@@ -55,6 +56,16 @@ def test_the_embedded_catalogue_says_what_every_catalogue_must(check: CatalogueC
             yield store.journal, store.catalogue
 
     asyncio.run(check(open_catalogue))
+
+
+@pytest.mark.parametrize("check", LEDGER_CHECKS, ids=lambda check: check.__name__)
+def test_the_embedded_ledger_counts_as_every_ledger_must(check: LedgerCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def open_ledger() -> AsyncIterator[tuple[Journal, Ledger]]:
+        async with opened(tmp_path) as store:
+            yield store.journal, store.ledger
+
+    asyncio.run(check(open_ledger))
 
 
 @pytest.mark.parametrize("check", INBOX_CHECKS, ids=lambda check: check.__name__)

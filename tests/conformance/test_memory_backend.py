@@ -10,11 +10,12 @@ from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.snapshots import MemorySnapshots
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Snapshots
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Ledger, Snapshots
 from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
 from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
 from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck, OpenJournal
+from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
 from remit.testing.conformance.locks import LOCKS_CHECKS, LocksCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
 from remit.testing.script import in_turn, says
@@ -43,6 +44,12 @@ async def memory_catalogue() -> AsyncIterator[tuple[Journal, Catalogue]]:
 
 
 @asynccontextmanager
+async def memory_ledger() -> AsyncIterator[tuple[Journal, Ledger]]:
+    journal = MemoryJournal()
+    yield journal, journal.ledger
+
+
+@asynccontextmanager
 async def memory_snapshots() -> AsyncIterator[tuple[Journal, Snapshots]]:
     yield MemoryJournal(), MemorySnapshots()
 
@@ -67,6 +74,11 @@ def test_blobs_do_what_all_blobs_must(check: BlobsCheck) -> None:
 @pytest.mark.parametrize("check", CATALOGUE_CHECKS, ids=lambda check: check.__name__)
 def test_the_catalogue_in_memory_says_what_every_catalogue_must(check: CatalogueCheck) -> None:
     asyncio.run(check(memory_catalogue))
+
+
+@pytest.mark.parametrize("check", LEDGER_CHECKS, ids=lambda check: check.__name__)
+def test_the_ledger_in_memory_counts_as_every_ledger_must(check: LedgerCheck) -> None:
+    asyncio.run(check(memory_ledger))
 
 
 @pytest.mark.parametrize("check", INBOX_CHECKS, ids=lambda check: check.__name__)

@@ -30,9 +30,10 @@ from remit.core.contract import SystemResponse
 from remit.core.failure import Ending, ErrorCode
 from remit.core.signals import Signal, UserSignal
 from remit.kernel.state import RunState
+from remit.observe.packets import Approval
 from remit.observe.verify import verify_run
 from remit.orchestrate import recover
-from remit.orchestrate.executors.human import Approval, approvals_in
+from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.replay import Verdict, audit, kept_texts

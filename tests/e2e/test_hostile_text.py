@@ -230,6 +230,20 @@ def traced(stage: Stage) -> list[list[str]]:
     ]
 
 
+def costed(stage: Stage) -> list[list[str]]:
+    by = [["cost", "--by", by, "--limit", "0"] for by in ("tenant", "run", "each-run", "node", "tool", "model")]
+    (stage.folder / "prices.yaml").write_text(f"{json.dumps(HOSTILE)}: 1\n")
+    bad = [["cost", "--since", HOSTILE], ["cost", "--tenant", HOSTILE], ["cost", HOSTILE], ["cost", "--by", HOSTILE]]
+    return [*by, *bad, ["cost", "--prices", HOSTILE], ["cost", "--prices", str(stage.folder / "prices.yaml")]]
+
+
+def quoted(stage: Stage) -> list[list[str]]:
+    # Large enough that no other command here is refused for it.
+    quotas = [{"tenant": "*", "period": "day", "caps": {"output_tokens": 10**12}}]
+    (stage.folder / "home" / "quotas.yaml").write_text(yaml.safe_dump({"quotas": quotas}))
+    return [["quotas"], ["quotas", "--tenant", HOSTILE], ["quotas", HOSTILE]]
+
+
 def started(stage: Stage) -> list[list[str]]:
     run = stage.script(calls("look", place=HOSTILE), calls(HOSTILE), ANSWER)
     # Who runs it and in which session must be printable; what is said of that is not.
@@ -261,6 +275,8 @@ SAID: dict[str, Words] = {
     "show": shown_turns,
     "explain": of_every_run("explain"),
     "trace": traced,
+    "cost": costed,
+    "quotas": quoted,
     "export": lambda stage: [["export", stage.ended(), "--output", str(stage.folder / "export.jsonl")]],
     "verify": of_every_run("verify"),
     "replay": of_every_run("replay"),

@@ -18,7 +18,7 @@ from remit.agents.requests import SchemaSource, check_settings, instructions, ou
 from remit.agents.rules import RuleSource, judging_by
 from remit.agents.terms import engine_of, terms_of, tools_of
 from remit.agents.waiting import CALLER, answer, approval, cancellation, open_run, rejection, run_or_cancel
-from remit.core.boundary import STANDARD, Boundary
+from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import ITERATIONS_MAX_DEFAULT, Mode, OutputContract, SystemRequest, SystemResponse
 from remit.core.failure import RequestRejected
@@ -26,6 +26,7 @@ from remit.core.goal import Goal
 from remit.core.inference import Routing
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message
+from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.core.signals import UserSignal
 from remit.core.tools import ToolChoice, ToolChoiceMode
@@ -62,7 +63,7 @@ class AgentLoop:
         on_tool_result: OnToolResult | None = None,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
-        boundary: Boundary | str = STANDARD,
+        boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
         goal: Goal | None = None,
         router: Routing | str = Routing.AUTO,

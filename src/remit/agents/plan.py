@@ -17,7 +17,7 @@ from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.plan_parts import StepWork, parts_of
 from remit.agents.runs import SingleRuns
 from remit.agents.terms import terms_of
-from remit.core.boundary import STANDARD, Boundary
+from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemRequest, SystemResponse
 from remit.core.envelope import check_request
@@ -26,6 +26,7 @@ from remit.core.failure import RequestRejected
 from remit.core.inference import Routing
 from remit.core.messages import system_message, user_message
 from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
+from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.kernel.state import RunState, pinned
 from remit.observe.event_log import EventLog, Telling
@@ -71,7 +72,7 @@ class PlanExecutor:
         planner: Planner | None = None,
         system_prompt: str = "",
         observer: EventLog | None = None,
-        boundary: Boundary | str = STANDARD,
+        boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
         user_id: str = "",
         system: System | None = None,

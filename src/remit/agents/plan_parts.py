@@ -13,7 +13,7 @@ from remit.agents.conversation import AgentLoop
 from remit.agents.redundant import RedundantLoop
 from remit.agents.single import SpecializedLoop
 from remit.agents.terms import engine_of
-from remit.core.boundary import STANDARD
+from remit.core.profiles import STANDARD
 from remit.core.budget import Budget
 from remit.core.contract import Mode
 from remit.core.failure import RequestRejected

@@ -14,13 +14,14 @@ from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, object_schema, output_of, request_of
 from remit.agents.runs import SingleRuns, listening
 from remit.agents.terms import engine_of, terms_of
-from remit.core.boundary import STANDARD, Boundary
+from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemResponse
 from remit.core.failure import RequestRejected
 from remit.core.graph import Ask, schema_text
 from remit.core.inference import Routing
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.core.usage import TokenUsage
 from remit.inference.engine import Engine
@@ -95,7 +96,7 @@ class RedundantLoop:
         max_tokens: int = OUTPUT_TOKENS_DEFAULT,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
-        boundary: Boundary | str = STANDARD,
+        boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
         user_id: str = "",
         system: System | None = None,

@@ -14,11 +14,12 @@ from remit.agents.requests import SchemaSource, check_settings, object_schema, o
 from remit.agents.rules import RuleSource, judging_by
 from remit.agents.runs import SingleRuns, listening
 from remit.agents.terms import engine_of, terms_of, tools_of
-from remit.core.boundary import STANDARD, Boundary
+from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemResponse
 from remit.core.inference import Routing
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
+from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.inference.engine import Engine
 from remit.observe.event_log import EventLog
@@ -47,7 +48,7 @@ class SpecializedLoop:
         stream: Stream | None = None,
         observer: EventLog | None = None,
         context_provider: ContextProvider | None = None,
-        boundary: Boundary | str = STANDARD,
+        boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,

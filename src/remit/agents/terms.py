@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from remit.assemble import settings_of
-from remit.core.boundary import Boundary, boundary_named
+from remit.core.boundary import Boundary
 from remit.core.budget import FIELDS, Budget, negative_caps
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.goal import Goal
 from remit.core.inference import Routing
 from remit.core.manifest import MANIFEST_INVALID
+from remit.core.profiles import KNOWN
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
 from remit.orchestrate.handlers import registry_of
@@ -41,20 +42,28 @@ def tools_of(tools: Registry | Iterable[Tool | Function]) -> Registry:
     return registry_of(tools)
 
 
-def terms_of(boundary: Boundary | str, budget: Budget, router: Routing | str, *, goal: Goal | None = None) -> Terms:
+def terms_of(
+    boundary: Boundary | Path | str, budget: Budget, router: Routing | str, *, goal: Goal | None = None
+) -> Terms:
     """What every run of an agent may do and must achieve; raises RequestRejected for what no run could be given."""
     handed: object = router
     if not isinstance(handed, str):
         known = ", ".join(Routing)
         raise RequestRejected(ROUTER_UNKNOWN, f"router={handed!r:.80} is unknown; use one of {known}")
-    bounds = boundary if isinstance(boundary, Boundary) else boundary_named(_text(boundary))
+    bounds = _bounds(boundary)
     _checked(bounds.budget)
     return Terms(bounds, _checked(budget), goal, router=routing_named(router))
 
 
-def _text(name: object) -> str:
-    """The name as it may be looked up; what is no text names nothing."""
-    return name if isinstance(name, str) else repr(name)
+def _bounds(said: Boundary | Path | str) -> Boundary:
+    if isinstance(said, Boundary):
+        return said
+    if isinstance(said, str) and said in KNOWN:
+        return KNOWN[said]
+    # Only those who read a file pay for what reads it.
+    from remit.orchestrate.boundary_file import boundary_at
+
+    return boundary_at(said)
 
 
 def _checked(budget: Budget) -> Budget:

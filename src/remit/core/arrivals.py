@@ -21,6 +21,10 @@ class Provenance(StrEnum):
     """Where the control arguments of a call were found to come from."""
 
     UNTRACED = "untraced"
+    # The gate objects; the call says why.
+    UNBOUND = "unbound"
+    # A person has said no to exactly this call.
+    REFUSED = "refused"
     # The gate of provenance found every control value bound, and nothing else to object to.
     BOUND = "bound"
 
@@ -33,8 +37,24 @@ class Happened(StrEnum):
     UNKNOWN = "unknown"
 
 
+class ValueOrigin(Record):
+    """Where one value of a call was found to come from, for whoever is asked about it. Values are shown shortened."""
+
+    path: str
+    value: str
+    # The user's words, a field of a result, a person; empty where nothing supplies it.
+    bound_by: str = ""
+    where: str = ""
+    code: str = ""
+
+
 class ProposedCall(Record):
-    """A tool call as the model proposed it (rung: intended), with its facts."""
+    """A tool call as the model proposed it (rung: intended), with its facts.
+
+    What the gate of provenance found stands beside them: its objection and the reasons, the labels of what the run had
+    read by then, and where each value comes from. `abridged` are the short arguments of a call whose arguments are too
+    long to stand in a turn.
+    """
 
     call_id: str
     tool: str
@@ -42,6 +62,13 @@ class ProposedCall(Record):
     arguments_hash: bytes
     violations: tuple[Violation, ...] = ()
     provenance: Provenance = Provenance.UNTRACED
+    objection: str = ""
+    reasons: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    origins: tuple[ValueOrigin, ...] = ()
+    abridged: str = ""
+    # Why a filter of the user does not want it made.
+    filtered: str = ""
 
 
 class RunStarted(Record, tag=True):
@@ -102,6 +129,8 @@ class ToolReturned(Record, tag=True):
     answer_violations: tuple[Violation, ...] = ()
     # The result in full, when it is too long to be shown: the content is then its beginning and says so.
     whole: BlobRef | None = None
+    # What it says of the facts that the goal calls critical: (name, value).
+    critical: tuple[tuple[str, str], ...] = ()
 
 
 class ToolFailed(Record, tag=True):
@@ -113,6 +142,8 @@ class ToolFailed(Record, tag=True):
     evidence: bytes = b""
     tokens_bound: int = 0
     duration_ms: int = 0
+    # A secret of the house stood in the arguments: the call was not made, and the run is not safe.
+    exposed: bool = False
 
 
 class ToolOutcomeLost(Record, tag=True):
@@ -190,11 +221,16 @@ class ContextFailed(Record, tag=True):
 
 
 class ApprovalGiven(Record, tag=True):
-    """A person approved a held call, as it stands or with arguments of their own."""
+    """A person approved a held call, as it stands or with arguments of their own.
+
+    `packet` is the version of the packet that they were shown, where they say so; no other may be approved by it.
+    """
 
     command_id: str
     by: str
     modified: ProposedCall | None = None
+    packet: str = ""
+    reason: str = ""
 
 
 class ApprovalRefused(Record, tag=True):

@@ -1,35 +1,122 @@
-"""What a run may call, with which permissions, and how much it may spend. Judged in the kernel.
+"""The boundary: what a run may observe, write, call, decide and spend, and to whom it escalates. Judged in the kernel.
 
 Rule 1: a boundary is data, pinned in the manifest by its version; a request only ever narrows it.
 Rule 2: what is not allowed is refused; a mutating effect needs a person unless the boundary says otherwise.
-Rule 3: a child's boundary is its parent's or narrower.
+Rule 3: a child's boundary is its parent's or narrower, in every dimension.
+Rule 4: a condition that cannot be decided objects, as if it held.
 """
 
-import msgspec
+from enum import StrEnum
 
+from remit.core.authority import Authority
 from remit.core.budget import Budget, assign, budget_of
-from remit.core.failure import RequestRejected
-from remit.core.record import Record
-from remit.core.tools import Effect
+from remit.core.record import Record, replace
+from remit.core.tool_policy import ASKING_CATEGORIES, StateWrite
+from remit.core.tools import Effect, ToolCategory
+from remit.core.trust import Reads
 from remit.core.versions import content_version
 
 # A day: long enough for a person to come back to work, short enough that a forgotten question does not linger.
 APPROVAL_WAIT_MS_MAX = 86_400_000
+# Two short paragraphs: what is kept back for the last words of a run whose budget is spent.
+WRAP_UP_TOKENS = 256
+# The highest of the seven tiers of autonomy.
+TIER_MAX = 7
+# As many as a person can read in one sitting; each costs a few microseconds a call.
+CONDITIONS_MAX = 100
 
-BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"
-# Of a name that is none, as much is shown as names have, and some more.
-_SHOWN_CHARS_MAX = 80
+
+class BoundaryMode(StrEnum):
+    """Whether the boundary's own objections stop a call, or are only recorded as what would have stopped it."""
+
+    ENFORCE = "enforce"
+    AUDIT = "audit"
+
+
+class Then(StrEnum):
+    """What a condition does to a call of which it holds: ask a person, refuse it, or stop the run."""
+
+    ASK = "ask"
+    REFUSE = "refuse"
+    STOP = "stop"
+
+
+class Condition(Record):
+    """A rule of one line, in CEL over the call: its tool, arguments, labels, what is left of the budget, user and time."""
+
+    name: str
+    when: str
+    then: Then = Then.ASK
+    message: str = ""
+
+
+class Rate(Record):
+    """At most so many calls of a tool within so many milliseconds; `*` is any tool, all of them together."""
+
+    tool: str
+    times_max: int
+    per_ms: int
+
+
+class DecisionRight(StrEnum):
+    """What the model itself may decide."""
+
+    CHOOSE_TOOLS = "choose_tools"
+    DELEGATE = "delegate"
+    MAKE_PLANS = "make_plans"
+    ASK_PEOPLE = "ask_people"
+
+
+class Exhaustion(StrEnum):
+    """What happens when a dimension of the budget is spent."""
+
+    STOP = "stop"
+    COMPRESS = "compress"
+    DOWNGRADE = "downgrade"
+    WRAP_UP = "wrap_up"
+    ASK = "ask"
 
 
 class Boundary(Record):
     """The lease of decision rights a run holds."""
 
     name: str = "standard"
+
+    # Tools: which, who lets them act, how often.
     allowed_tools: tuple[str, ...] | None = None
     approval_effects: tuple[Effect, ...] = (Effect.WRITE, Effect.EXTERNAL)
     permissions: tuple[str, ...] = ()
+
+    # Resources.
     budget: Budget = Budget()
     approval_wait_ms_max: int = APPROVAL_WAIT_MS_MAX
+
+    mode: BoundaryMode = BoundaryMode.ENFORCE
+    approval_categories: tuple[ToolCategory, ...] = ASKING_CATEGORIES
+    # Categories whose changes two different people must approve.
+    four_eyes: tuple[ToolCategory, ...] = ()
+    rates: tuple[Rate, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    # How far the gate of provenance may go without a person; None traces nothing, and every change asks.
+    authority: Authority | None = None
+
+    # Observations: what may be read unattended. More than that is for a person to allow.
+    reads_max: Reads = Reads.SECRET
+    # State: what may be written at all. None is everything.
+    writes: tuple[StateWrite, ...] | None = None
+    # Decision rights: what the model may decide (None: everything), and the highest tier its graph may have.
+    decisions: tuple[DecisionRight, ...] | None = None
+    tier_max: int = TIER_MAX
+
+    # What happens when a dimension is spent, by its name; what is not named stops the run.
+    exhaustion: tuple[tuple[str, Exhaustion], ...] = ()
+    wrap_up_tokens: int = WRAP_UP_TOKENS
+    # Whether a run that can no longer finish within its budget is stopped before it has spent it.
+    stops_early: bool = True
+
+    # Escalation: another queue for a trigger, and who is asked next, in this order, when nobody answers.
+    queues: tuple[tuple[str, str], ...] = ()
+    on_silence: tuple[str, ...] = ()
 
 
 def boundary_version(boundary: Boundary) -> str:
@@ -38,88 +125,8 @@ def boundary_version(boundary: Boundary) -> str:
 
 
 def narrow(parent: Boundary, *, tools: tuple[str, ...] | None, budget: Budget) -> Boundary:
-    """The boundary of a child: no tool, permission or cap its parent lacks."""
+    """The boundary of a child: no tool, permission, right or cap its parent lacks."""
     allowed = parent.allowed_tools
     if tools is not None:
         allowed = tools if allowed is None else tuple(name for name in tools if name in allowed)
-    return Boundary(
-        name=parent.name,
-        allowed_tools=allowed,
-        approval_effects=parent.approval_effects,
-        permissions=parent.permissions,
-        budget=budget_of(assign(parent.budget, budget)),
-        approval_wait_ms_max=parent.approval_wait_ms_max,
-    )
-
-
-_RESEARCH = Budget(
-    steps=15,
-    tool_calls=30,
-    external_api_calls=5,
-    input_tokens=200_000,
-    output_tokens=30_000,
-    wall_clock_ms=300_000,
-    inference_cost_microusd=2_000_000,
-    retries=3,
-    reflection_passes=1,
-    context_tokens=100_000,
-    memory_writes=2,
-    side_effects=0,
-)
-_CODING = Budget(
-    steps=30,
-    tool_calls=50,
-    external_api_calls=10,
-    input_tokens=400_000,
-    output_tokens=60_000,
-    wall_clock_ms=600_000,
-    inference_cost_microusd=5_000_000,
-    retries=5,
-    reflection_passes=2,
-    context_tokens=200_000,
-    memory_writes=5,
-    side_effects=2,
-)
-_INCIDENT = Budget(
-    steps=10,
-    tool_calls=15,
-    external_api_calls=2,
-    input_tokens=100_000,
-    output_tokens=15_000,
-    wall_clock_ms=120_000,
-    inference_cost_microusd=1_000_000,
-    retries=2,
-    reflection_passes=1,
-    context_tokens=50_000,
-    memory_writes=0,
-    side_effects=0,
-)
-# Support and procurement take the research caps, with more live look-ups and nothing written or changed.
-_SERVICE = msgspec.structs.replace(_RESEARCH, external_api_calls=10, memory_writes=0, side_effects=0)
-
-STANDARD = Boundary()
-
-PROFILES: dict[str, Boundary] = {
-    profile.name: profile
-    for profile in (
-        Boundary(name="research_assistant", permissions=("sources.read", "documents.read"), budget=_RESEARCH),
-        Boundary(
-            name="coding_assistant",
-            permissions=("workspace.read", "workspace.write", "sandbox.run"),
-            budget=_CODING,
-        ),
-        Boundary(name="customer_support", permissions=("documents.read", "account.read"), budget=_SERVICE),
-        Boundary(name="procurement", permissions=("vendors.read", "contracts.read"), budget=_SERVICE),
-        Boundary(name="incident_sre", permissions=("logs.read", "metrics.read", "deploys.read"), budget=_INCIDENT),
-    )
-}
-
-
-def boundary_named(name: str) -> Boundary:
-    """The boundary of this name; raises RequestRejected when there is none."""
-    known = {STANDARD.name: STANDARD, **PROFILES}
-    if (found := known.get(name)) is None:
-        shown = str(name)[:_SHOWN_CHARS_MAX]
-        message = f"boundary {shown!r} is unknown; use one of {', '.join(known)}"
-        raise RequestRejected(BOUNDARY_UNKNOWN, message, {"boundary": shown})
-    return found
+    return replace(parent, allowed_tools=allowed, budget=budget_of(assign(parent.budget, budget)))

@@ -135,9 +135,12 @@ def negative_caps(budget: Budget) -> tuple[str, ...]:
     return tuple(f for f in FIELDS if (amount := getattr(budget, f)) is not None and amount < 0)
 
 
-def charges_of(amounts: Iterable[tuple[Dimension, int]]) -> Charges:
-    """Sparse charges in the order of Dimension; nothing is written for zero."""
-    return tuple(sorted((int(dimension), amount) for dimension, amount in amounts if amount))
+def charges_of(amounts: Iterable[tuple[int, int]]) -> Charges:
+    """Sparse charges in the order of Dimension; one named twice adds up, and nothing is written for zero."""
+    summed: dict[int, int] = {}
+    for dimension, amount in amounts:
+        summed[int(dimension)] = summed.get(int(dimension), 0) + amount
+    return tuple(sorted((dimension, amount) for dimension, amount in summed.items() if amount))
 
 
 def lease_of(amounts: Iterable[tuple[str, int]]) -> Charges:

@@ -10,8 +10,10 @@ from typing import TypeAlias, get_args
 
 from remit.core.arrivals import ProposedCall
 from remit.core.budget import Charges
+from remit.core.escalation import Escalation
 from remit.core.failure import Ending
 from remit.core.record import Record, Text
+from remit.core.versions import content_version
 
 
 class TimerPurpose(StrEnum):
@@ -28,6 +30,8 @@ class AskPurpose(StrEnum):
     APPROVAL = "approval"
     OUTCOME = "outcome"
     QUESTION = "question"
+    # To let a run spend more than it was given.
+    RELEASE = "release"
 
 
 class CallModel(Record, tag=True):
@@ -90,7 +94,11 @@ class Retrieve(Record, tag=True):
 
 
 class Packet(Record):
-    """What a person is shown, bound to the exact bytes that will run."""
+    """What a person is shown, bound to the exact bytes that will run.
+
+    `source` is the digest of the code that would run, `left` what the run has left of its budget, `policy` the rules by
+    which the gate judged.
+    """
 
     call: ProposedCall
     tool_version: str
@@ -98,10 +106,25 @@ class Packet(Record):
     reasons: tuple[str, ...]
     releases: Charges = ()
     about: str = ""
+    source: str = ""
+    left: Charges = ()
+    blast_radius: str = ""
+    rollback: str = ""
+    # How many different people must approve it.
+    approvals_needed: int = 1
+
+
+def packet_version(packet: Packet) -> str:
+    """The content hash that an approval names: of the bytes that will run and of all that was shown with them."""
+    return content_version(packet)
 
 
 class AskHuman(Record, tag=True):
-    """Ask a person: to approve a call, to say what became of one, or to answer a question. Silence is refusal."""
+    """Ask a person: to approve a call, to say what became of one, to answer a question, to release budget.
+
+    Silence is refusal, once everybody was asked whom the boundary names. Calls that were held together have the group of
+    the first of them, and are one packet.
+    """
 
     id: str
     purpose: AskPurpose
@@ -110,6 +133,17 @@ class AskHuman(Record, tag=True):
     packet: Packet | None = None
     question: str = ""
     reserved: Charges = ()
+    escalation: Escalation | None = None
+    group: str = ""
+    # What a question offers to choose from.
+    options: tuple[str, ...] = ()
+    # What an approval releases, where no call is held.
+    releases: Charges = ()
+    # How many were asked before and kept silent.
+    silences: int = 0
+    # The call of a tool that asks a person: the answer is its result.
+    call_id: str = ""
+    tool: str = ""
 
 
 class SetTimer(Record, tag=True):

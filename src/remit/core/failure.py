@@ -304,6 +304,11 @@ class Refusal(StrEnum):
     APPROVAL_EXPIRED = "APPROVAL_EXPIRED"
     DEPTH_EXCEEDED = "DEPTH_EXCEEDED"
     NOT_OFFERED = "NOT_OFFERED"
+    RATE_LIMITED = "RATE_LIMITED"
+    LEAST_TOOL = "LEAST_TOOL"
+    CONDITION_HELD = "CONDITION_HELD"
+    FILTERED = "FILTERED"
+    UNSAFE = "UNSAFE"
 
 
 class RefusalRow(Record):
@@ -323,6 +328,11 @@ REFUSALS: Mapping[Refusal, RefusalRow] = MappingProxyType(
         Refusal.APPROVAL_EXPIRED: RefusalRow(_ORCHESTRATION, Ending.CONFIRM_REQUIRED),
         Refusal.DEPTH_EXCEEDED: RefusalRow(_ORCHESTRATION, Ending.BUDGET_EXHAUSTED),
         Refusal.NOT_OFFERED: RefusalRow(_ORCHESTRATION, Ending.PERMISSION_DENIED),
+        Refusal.RATE_LIMITED: RefusalRow(_ORCHESTRATION, Ending.BUDGET_EXHAUSTED),
+        Refusal.LEAST_TOOL: RefusalRow(_ORCHESTRATION, Ending.PERMISSION_DENIED),
+        Refusal.CONDITION_HELD: RefusalRow(_ORCHESTRATION, Ending.PERMISSION_DENIED),
+        Refusal.FILTERED: RefusalRow(_ORCHESTRATION, Ending.PERMISSION_DENIED),
+        Refusal.UNSAFE: RefusalRow(_ORCHESTRATION, Ending.UNSAFE_DETECTION),
     }
 )
 
@@ -342,6 +352,9 @@ class ArrivalFault(StrEnum):
     WRONG_PACKET = "WRONG_PACKET"
     NOT_RETRYABLE = "NOT_RETRYABLE"
     SESSION_FULL = "SESSION_FULL"
+    # The approval is of a packet that is not, or no longer, the one that waits.
+    PACKET_CHANGED = "PACKET_CHANGED"
+    ALREADY_APPROVED = "ALREADY_APPROVED"
 
 
 class RemitError(Exception):

@@ -69,5 +69,9 @@ class Goal(Record):
     criteria: tuple[Criterion, ...] = ()
     required_actions: tuple[RequiredAction, ...] = ()
     task_class: TaskClass | None = None
+    # Facts that every observation must agree on, by the name of the field that states them.
+    critical: tuple[str, ...] = ()
+    # An answer whose confidence is below this many millionths goes to review; 0 asks for none.
+    confidence_ppm_min: int = 0
     # The model that judges; empty for the one that answers.
     judge_model: str = ""

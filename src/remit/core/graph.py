@@ -187,7 +187,11 @@ class ToolRules(Record, frozen=True):
     budget: str = ""
     timeout_ms: Count = 0
     verification: str = ""
+    # Whether a person must approve every call here, whatever the boundary lets pass.
+    approval: bool = False
 
+
+REQUIRED_RULES = ("permission", "schema", "budget", "timeout_ms", "verification")
 
 # Each rule points to where the called tool has its own; an hour is what no tool may exceed anyway.
 STANDARD_RULES = ToolRules(BY_BOUNDARY, BY_REGISTRY, "tool_calls", 3_600_000, BY_RESULT)

@@ -9,6 +9,7 @@ from remit.core.budget import Budget, Caps, assign, negative_caps
 from remit.core.canonical import canonical_hash
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.foresight import Foresight
 from remit.core.goal import Goal
 from remit.core.graph import Graph, NodeKind, graph_version
 from remit.core.inference import ModelInfo, Routing
@@ -99,6 +100,10 @@ class Manifest(Record):
     forked_from: Origin | None = None
     # Where the plan of a run of mode plan comes from.
     plan: PlanTrace | None = None
+    # Named code that looks at proposed calls before they are judged, in this order.
+    filters: tuple[str, ...] = ()
+    # What like runs needed at least, where any are known.
+    foresight: Foresight | None = None
     # Which of several runs that are asked the same this one is, from 1; 0 where there is one alone.
     replica: int = 0
 
@@ -120,6 +125,8 @@ def make_manifest(
     sources: tuple[Source, ...] = (),
     session: SessionLink | None = None,
     plan: PlanTrace | None = None,
+    filters: tuple[str, ...] = (),
+    foresight: Foresight | None = None,
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, tools, boundary.budget, budget)
@@ -149,6 +156,8 @@ def make_manifest(
         sources=sources,
         session=session,
         plan=plan,
+        filters=filters,
+        foresight=foresight,
     )
 
 

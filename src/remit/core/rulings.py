@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from remit.core.budget import Charges
+from remit.core.escalation import Escalation
 from remit.core.failure import Ending, ErrorCode
 from remit.core.manifest import Source
 from remit.core.record import Record
@@ -33,6 +34,8 @@ class Answer(StrEnum):
     EXPIRED = "expired"
     ANSWERED = "answered"
     WITHDRAWN = "withdrawn"
+    # Nobody answered in time, and the next one is asked.
+    ESCALATED = "escalated"
 
 
 class RunAccepted(Record, tag=True):
@@ -78,6 +81,39 @@ class ToolCallRefused(Record, tag=True):
     tokens_bound: int = 0
 
 
+class CallNoted(Record, tag=True):
+    """A boundary that only audits let a call pass which it would have refused or held."""
+
+    call_id: str
+    tool: str
+    judgement: str
+    code: str
+    reason: str
+
+
+class CallsFiltered(Record, tag=True):
+    """A filter of the user has looked at the proposed calls: so many were changed, and so many are not to be made."""
+
+    command_id: str
+    name: str
+    changed: int = 0
+    dropped: int = 0
+
+
+class FallbackChosen(Record, tag=True):
+    """A tool was unavailable, and an equivalent one is called in its place."""
+
+    command_id: str
+    tool: str
+
+
+class ApprovalCounted(Record, tag=True):
+    """One of several people who must approve a call has approved it; the question stays open for the others."""
+
+    command_id: str
+    by: str
+
+
 class OutcomeDoubted(Record, tag=True):
     """A mutating command ran out of time, was cut off or was lost: it stays open until someone knows."""
 
@@ -114,6 +150,36 @@ class UsageExceeded(Record, tag=True):
 
     command_id: str
     over: Charges
+
+
+class StoppedEarly(Record, tag=True):
+    """What is left of a dimension cannot be enough, so nothing more is spent: this much was saved."""
+
+    dimension: int
+    left: int
+    needed: int
+    saved: Charges = ()
+
+
+class WrapUpBegun(Record, tag=True):
+    """A dimension is spent; the model is asked for its last words, from what was kept back for them."""
+
+    dimension: int
+    tokens_bound: int = 0
+
+
+class ModelDowngraded(Record, tag=True):
+    """A dimension is spent for the model in use; from here on this one is asked."""
+
+    dimension: int
+    model: str
+
+
+class ContextCompressed(Record, tag=True):
+    """The context was too long: results of these earlier calls are shown by their digest alone from here on."""
+
+    messages: tuple[int, ...]
+    tokens_saved: int
 
 
 class CheckFailed(Record, tag=True):
@@ -207,11 +273,15 @@ class AddendumNoted(Record, tag=True):
 
 
 class RunEnded(Record, tag=True):
-    """The run is over, with this code. Every resource it held is released by the commands beside this ruling."""
+    """The run is over, with this code. Every resource it held is released by the commands beside this ruling.
+
+    `escalation` says who receives authority next, where the ending hands it on.
+    """
 
     ending: Ending
     error: ErrorCode | None = None
     message: str = ""
+    escalation: Escalation | None = None
 
 
 Ruling: TypeAlias = (
@@ -220,11 +290,19 @@ Ruling: TypeAlias = (
     | CommandSettled
     | CallSettled
     | ToolCallRefused
+    | CallNoted
+    | CallsFiltered
+    | FallbackChosen
+    | ApprovalCounted
     | OutcomeDoubted
     | QuestionSettled
     | ChildHeld
     | RetryPlanned
     | UsageExceeded
+    | StoppedEarly
+    | WrapUpBegun
+    | ModelDowngraded
+    | ContextCompressed
     | CheckFailed
     | ValidatorHeard
     | StepFinished

@@ -72,7 +72,7 @@ PAYLOAD_NEEDED: Mapping[Signal, tuple[str, ...]] = MappingProxyType(
         Signal.RETRY: (),
     }
 )
-PAYLOAD_TEXTS = ("packet_id", "reason", "text")
+PAYLOAD_TEXTS = ("packet_id", "packet", "reason", "text")
 
 
 def packet_id(run_id: str, command_id: str) -> str:

@@ -3,7 +3,9 @@
 Every backend speaks in these, so they are words of the house.
 """
 
+from remit.core.budget import FIELDS
 from remit.core.failure import RemitError
+from remit.core.quota import Charge, Limit, Reservation
 from remit.core.record import Record
 
 
@@ -17,6 +19,10 @@ class Listing(Record):
     # The place of the run in its session, from 0; two runs never share one.
     ordinal: int = 0
     parent_id: str = ""
+    # What is reserved of the tenant's quotas together with the first turn. No index lists it.
+    reserves: Reservation | None = None
+    # What later runs like it are found by; empty for one that none is like. No index lists it either.
+    likeness: str = ""
 
 
 class Barrier(Record):
@@ -24,11 +30,13 @@ class Barrier(Record):
 
     `ending` and `waiting_for` are how the run stands after the turn: ended, waiting for a person, or (both empty)
     going on. `heard` is the entry of the inbox that the turn answers; it is settled together with the turn.
+    `charge` is what the run came to for its tenant, in place of what it had reserved; kept together with the turn.
     """
 
     ending: str = ""
     waiting_for: str = ""
     heard: int = 0
+    charge: Charge | None = None
 
 
 class RunEntry(Record):
@@ -89,6 +97,20 @@ class SessionConflict(RemitError):
     def __init__(self, session_id: str, ordinal: int) -> None:
         message = f"exchange {ordinal} of session {session_id!r} has begun already; wait for it to end, then send the next one"
         super().__init__("SESSION_BUSY", message, {"session_id": session_id, "ordinal": ordinal})
+
+
+class QuotaConflict(RemitError):
+    """Other runs of the tenant took what this one was to reserve; with what is left now it may begin."""
+
+    def __init__(self, tenant_id: str, limit: Limit, wanted: int, left: int) -> None:
+        name = FIELDS[limit.dimension]
+        message = (
+            f"tenant {tenant_id!r} has {name}={left} left this {limit.period.value} and {wanted} were to be reserved; "
+            "submit the request again"
+        )
+        super().__init__(
+            "QUOTA_CONTENDED", message, {"tenant": tenant_id, "dimension": name, "left": left, "wanted": wanted}
+        )
 
 
 class BlobMissing(RemitError):

@@ -3,6 +3,7 @@
 Rule 1: a file says everything once: no repeated keys, no anchors, no aliases, no tags of its own.
 Rule 2: what a file may contain is bounded before it is built: its bytes, its depth, its types.
 Rule 3: an error names file, line, the value found and what would be right.
+Rule 4: what is written reads back as the same value, on the same terms.
 """
 
 from collections.abc import Collection
@@ -19,6 +20,8 @@ from remit.core.failure import RequestRejected
 YAML_BYTES_MAX = 1_000_000
 # The deepest shape of our own has five levels; the parser itself would follow thousands.
 YAML_DEPTH_MAX = 8
+# As wide as the lines of this house.
+WIDTH = 120
 
 # Where a value stands in the file: the keys and positions that lead to it.
 Place: TypeAlias = tuple[str | int, ...]
@@ -126,6 +129,30 @@ def parse_yaml(text: str, source_name: str, *, depth_max: int = YAML_DEPTH_MAX) 
         _reject(source_name, YamlFault.NOT_YAML, f"is not YAML: {problem}", mark.line + 1 if mark else 0)
     lines: dict[Place, int] = {}
     return Document(source_name, _value(root, (), source_name, lines) if root else None, lines)
+
+
+class _Writer(yaml.SafeDumper):
+    """Writes every value out: an alias would be refused when the text is read."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # type: ignore[explicit-override]  # typing.override comes with 3.12
+        """Nothing is named, so nothing is referred to."""
+        return True
+
+
+def _list_node(writer: yaml.SafeDumper, items: list[Any]) -> yaml.Node:
+    is_short = not any(isinstance(item, dict | list) for item in items)
+    return writer.represent_sequence(f"{_TAG}seq", items, flow_style=is_short)
+
+
+_Writer.add_representer(list, _list_node)
+
+
+def write_yaml(value: Any) -> str:
+    """A plain value as people would write it: mappings over lines in their order, short lists on one."""
+    text: str = yaml.dump(
+        value, Dumper=_Writer, default_flow_style=False, sort_keys=False, allow_unicode=True, width=WIDTH
+    )
+    return text
 
 
 def _refuse_size(size_bytes: int, source_name: str) -> None:

@@ -14,8 +14,9 @@ from enum import StrEnum
 import msgspec
 
 from remit.core.budget import LEASABLE
-from remit.core.failure import RequestRejected
+from remit.core.failure import ENDINGS, Ending, EndingKind, RequestRejected
 from remit.core.record import JsonObject, Record, Text
+from remit.core.trust import UNTRUSTING, Trust
 from remit.core.versions import content_version
 
 # Sixty-four of these characters is what the strictest model vendor takes, so that any tool suits any engine.
@@ -27,6 +28,9 @@ TOOL_TIMEOUT_MS_DEFAULT = 30_000
 
 # An hour: what takes longer should be started by one call and asked about by another, so that a crash can find it.
 TOOL_TIMEOUT_MS_MAX = 3_600_000
+
+# What a run remembers of the calls of one tool, to keep its rate.
+RATE_MAX = 1_000
 
 TOOL_INVALID = "TOOL_DEFINITION_INVALID"
 TOOL_CALL_INVALID = "TOOL_CALL_INVALID"
@@ -90,6 +94,20 @@ class ToolDefinition(Record):
     # A tool that delegates is no function: its call starts a child run, which may spend this lease at most.
     delegates: bool = False
     lease: tuple[tuple[str, int], ...] = ()
+    # Nor is one that asks a person: under this code its call is a question, and the answer is its result.
+    asks_under: Ending | None = None
+    trust: Trust = UNTRUSTING
+    # Parameters that the executor fills with a secret, hidden from the model: (parameter, name of the secret).
+    secrets: tuple[tuple[str, str], ...] = ()
+    # What a call reaches at most, and how it is undone, in words for whoever approves it.
+    blast_radius: str = ""
+    rollback: str = ""
+    # A cheaper tool that must have been tried first, and one that does the same when this one is unavailable.
+    alternative: str = ""
+    fallback: str = ""
+    # At most so many calls within so many milliseconds; 0 sets no rate.
+    rate_max: int = 0
+    rate_per_ms: int = 0
     version: str = ""
 
 
@@ -232,6 +250,37 @@ def _limits_problem(definition: ToolDefinition) -> str:
     return ""
 
 
+def _rate_problem(definition: ToolDefinition) -> str:
+    if definition.rate_max < 0 or definition.rate_per_ms < 0:
+        return f"rate {definition.rate_max} per {definition.rate_per_ms} ms is below 0"
+    if bool(definition.rate_max) != bool(definition.rate_per_ms):
+        return "a rate needs both rate_max and rate_per_ms"
+    return f"rate_max={definition.rate_max} exceeds {RATE_MAX}" if definition.rate_max > RATE_MAX else ""
+
+
+def _other_tools_problem(definition: ToolDefinition) -> str:
+    for key in ("alternative", "fallback"):
+        if getattr(definition, key) == definition.name:
+            return f"names itself as its {key}"
+    return ""
+
+
+def _question_problem(definition: ToolDefinition) -> str:
+    if definition.asks_under is None:
+        return ""
+    if ENDINGS[definition.asks_under].kind is not EndingKind.SUSPENDED:
+        return f"asks_under={definition.asks_under} makes no run wait; use a code that suspends"
+    if definition.effect is not Effect.NONE or definition.delegates:
+        return "asks a person, so its effect must be 'none' and it may not delegate"
+    return ""
+
+
+def _secrets_problem(definition: ToolDefinition) -> str:
+    known = definition.parameters.get("properties", {})
+    shown = [parameter for parameter, _ in definition.secrets if parameter in known]
+    return f"shows the model its secrets {shown}; leave them out of parameters.properties" if shown else ""
+
+
 def _names_problem(definition: ToolDefinition) -> str:
     if "" in definition.permissions:
         return "permissions hold an empty name; remove it"
@@ -268,5 +317,9 @@ DEFINITION_CHECKS = (
     _limits_problem,
     _names_problem,
     _lease_problem,
+    _rate_problem,
+    _other_tools_problem,
+    _question_problem,
+    _secrets_problem,
     _content_problem,
 )

@@ -8,20 +8,25 @@ Rule 3: a guard that cannot be decided does not hold.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from remit.core.commands import AskPurpose
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.goal import NEEDS_OBSERVATION, Goal
 from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import CheckFailed, GroundingViolated
 from remit.core.schema import code_of
 from remit.core.tools import ToolChoiceMode
+from remit.kernel.asking import REVIEW, ask
 from remit.kernel.endings import head_for
+from remit.kernel.expressions import holds
 from remit.kernel.grounding import has_observed_anything, times_committed
-from remit.kernel.guards import holds, parse_guard
+from remit.kernel.guards import parse_guard
+from remit.kernel.spend import lacking
 from remit.kernel.tally import Tally
 from remit.kernel.view import view_of
 from remit.kernel.words import correction_bound, unjudged
 
 GOAL_INVALID = "GOAL_INVALID"
+_PPM = 1_000_000
 
 # Errors of structure, which an output contract without repair makes final.
 _STRUCTURAL = frozenset(
@@ -55,15 +60,15 @@ def check_goal(goal: Goal) -> None:
             parse_guard(criterion.guard)
 
 
-def conclude(tally: Tally, node: Node) -> str:
-    """Pass the answer, send it back, or fail the run, now that every validator was heard."""
+def conclude(tally: Tally, node: Node) -> str | None:
+    """Pass the answer, send it back, hand it to a reviewer, or fail the run, now that every validator was heard."""
     goal = tally.manifest.goal
     found = [*_problems(tally), *(_criteria_problems(tally, goal) if goal is not None else ())]
     found += [Problem(ErrorCode.VALIDATION_RULE_FAILED, text) for text in _heard(tally)]
     objections = (*tally.state.objections, *tally.objections)
     found += [Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text) for text in objections]
     if not found:
-        return NodeOutcome.PASSED
+        return NodeOutcome.PASSED if goal is None or not goal.confidence_ppm_min else _sure_enough(tally, goal)
     texts = tuple(problem.text for problem in found)
     visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
     may_repair = tally.manifest.request.output.repair_allowed or not any(p.code in _STRUCTURAL for p in found)
@@ -78,6 +83,32 @@ def conclude(tally: Tally, node: Node) -> str:
     ):
         tally.rule(GroundingViolated(ungrounded))
     return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(texts))
+
+
+def _sure_enough(tally: Tally, goal: Goal) -> str | None:
+    """Pass an answer that is as sure as the goal wants it; one that is not is for a reviewer to let stand."""
+    confidence_ppm = confidence_ppm_of(tally)
+    if confidence_ppm >= goal.confidence_ppm_min:
+        return NodeOutcome.PASSED
+    shown = f"confidence {confidence_ppm / _PPM:.2f} is below {goal.confidence_ppm_min / _PPM:.2f}"
+    if lacking(tally, REVIEW) is not None:
+        return head_for(tally, Ending.LOW_CONFIDENCE, message=f"{shown}, and nobody may be asked any more")
+    ask(tally, AskPurpose.QUESTION, Ending.LOW_CONFIDENCE, question=f"{shown}. Let the answer stand?")
+    return None
+
+
+def confidence_ppm_of(tally: Tally) -> int:
+    """What speaks for the answer, in millionths: a vote, else the checks it passed, else how well its evidence fits.
+
+    An answer for which nothing speaks has no confidence at all.
+    """
+    state = tally.state
+    if state.confidence_ppm >= 0:
+        return state.confidence_ppm
+    checks = state.checks_passed + state.checks_failed
+    if checks:
+        return state.checks_passed * _PPM // checks
+    return max(state.relevance_ppm, 0)
 
 
 def refuse_unaccepted(tally: Tally, node: Node) -> str | None:

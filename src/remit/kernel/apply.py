@@ -11,10 +11,11 @@ from typing import Any
 from remit.core import arrivals
 from remit.core.arrivals import Arrival, RunStarted
 from remit.core.budget import Dimension, lease_of
-from remit.core.commands import StartChild
+from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
-from remit.core.failure import ANSWERED
+from remit.core.failure import ANSWERED, Refusal
 from remit.core.goal import JUDGE_MARK
+from remit.core.manifest import Manifest
 from remit.core.messages import Message, tool_message, user_message
 from remit.core.record import Text
 from remit.core.rulings import Rung
@@ -24,7 +25,10 @@ from remit.kernel.authorize import checks_left
 from remit.kernel.children import child_charges, child_trace
 from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
+from remit.kernel.foresee import floors_of
 from remit.kernel.graph import compile_graph
+from remit.kernel.policy import rates_of
+from remit.kernel.rules.human import no_answer
 from remit.kernel.spend import tool_charges
 from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState
 
@@ -63,6 +67,8 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
         session=dict(manifest.session.entries) if manifest.session is not None else {},
         sources={source.name: source for source in manifest.sources},
         checks={tool.name: checks_left(tool, manifest) for tool in manifest.tools},
+        rated=_rated(manifest),
+        floors=floors_of(graph, manifest),
         visits=[0] * len(graph.nodes),
         caps=list(manifest.caps),
         used=[0] * len(manifest.caps),
@@ -72,6 +78,12 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
         context_tokens=arrival.messages_tokens_bound,
         offer_tokens=arrival.offer_tokens_bound,
     )
+
+
+def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
+    """By tool: under which names the moments of its calls are kept, and how many of them."""
+    found = {tool.name: rates_of(tool, manifest.boundary) for tool in manifest.tools}
+    return {tool: tuple([(rate.tool, rate.times_max) for rate in rates]) for tool, rates in found.items() if rates}
 
 
 def _become(state: RunState, other: RunState) -> None:
@@ -109,6 +121,7 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
     _hear_usage(state, arrival.usage)
     state.iterations += 1
     state.proposed, state.is_unjudged = arrival.calls, len(arrival.calls) > 0
+    state.filtered = 0
     if arrival.text:
         state.answer, state.answer_violations = arrival.text, arrival.violations
 
@@ -144,7 +157,23 @@ def _hear_feedback(state: RunState, arrival: arrivals.FeedbackGiven) -> None:
 
 
 def _hear_question_answered(state: RunState, arrival: arrivals.QuestionAnswered) -> None:
-    _say(state, user_message(arrival.text), arrival.tokens_bound)
+    question = state.open[arrival.command_id]
+    assert isinstance(question, AskHuman)
+    if not question.call_id:
+        _say(state, user_message(arrival.text), arrival.tokens_bound)
+        return
+    trace = state.calls[question.id]
+    trace.rung, trace.content = Rung.OBSERVED, arrival.text
+    _say(state, tool_message(question.call_id, question.tool, arrival.text), arrival.tokens_bound)
+
+
+def _hear_refusal(state: RunState, arrival: arrivals.ApprovalRefused) -> None:
+    """Tell the model that a person does not answer what it asked; a held call is told about when it is refused."""
+    question = state.open[arrival.command_id]
+    if isinstance(question, AskHuman) and question.call_id:
+        message = no_answer(question, arrival.by, arrival.reason)
+        state.calls[question.id].code = Refusal.APPROVAL_REJECTED
+        _say(state, message, words.whole_bound(message.content))
 
 
 def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
@@ -189,6 +218,7 @@ HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = {
     arrivals.ContextFailed: _hear_no_context,
     arrivals.FeedbackGiven: _hear_feedback,
     arrivals.QuestionAnswered: _hear_question_answered,
+    arrivals.ApprovalRefused: _hear_refusal,
     arrivals.ChildEnded: _hear_child,
     arrivals.ChildLost: _hear_lost_child,
 }

@@ -1,25 +1,98 @@
 """Asking people: a question is a command with an expiry, and silence is refusal.
 
 Rule 1: every question costs one human review, reserved when it is asked; nothing else is reserved while waiting.
-Rule 2: every question has a timer; what expires is a no, and an outcome nobody could tell ends the run for review.
+Rule 2: every question has a timer. What expires goes to whom the boundary names next; when there is nobody left it is a
+        no, and an outcome nobody could tell ends the run for review.
+Rule 3: every question says who receives authority by it.
 """
 
-from remit.core.budget import Dimension
+from remit.core.arrivals import ProposedCall
+from remit.core.budget import Charges, Dimension, charges_of
 from remit.core.commands import AskHuman, AskPurpose, Packet, SetTimer, TimerPurpose
+from remit.core.escalation import TRIGGER_OF, Trigger, escalation_of
 from remit.core.failure import Ending
+from remit.core.record import replace
 from remit.core.rulings import Answer, QuestionSettled
+from remit.kernel.spend import lacking
 from remit.kernel.tally import Tally
 
 REVIEW = ((int(Dimension.HUMAN_REVIEWS), 1),)
 
 
-def ask(tally: Tally, purpose: AskPurpose, ending: Ending, *, packet: Packet | None = None, question: str = "") -> None:
-    """Ask a person, and set the timer that takes silence for a no."""
-    expires_at_ms = tally.at_ms + tally.manifest.boundary.approval_wait_ms_max
+def ask(
+    tally: Tally,
+    purpose: AskPurpose,
+    ending: Ending,
+    *,
+    packet: Packet | None = None,
+    question: str = "",
+    trigger: Trigger | None = None,
+    group: str = "",
+    options: tuple[str, ...] = (),
+    releases: Charges = (),
+    call: ProposedCall | None = None,
+) -> str:
+    """Ask a person, and set the timer that takes silence for a no. Returns the question's id.
+
+    Questions of one group are one review: the first of them, which is a group of itself, pays for all.
+    """
     command_id = tally.next_id()
-    tally.order(AskHuman(command_id, purpose, ending, expires_at_ms, packet, question, REVIEW))
+    asked_by = ("", "") if call is None else (call.call_id, call.tool)
+    # The call of a tool that asks is charged like any other call, beside the review.
+    reserved = REVIEW if call is None else charges_of((*REVIEW, *tally.state.tool_charges[call.tool]))
+    asked = AskHuman(
+        command_id,
+        purpose,
+        ending,
+        tally.at_ms + tally.manifest.boundary.approval_wait_ms_max,
+        packet,
+        question,
+        () if group else reserved,
+        escalation_of(trigger or TRIGGER_OF[ending], tally.manifest.boundary.queues),
+        group,
+        options,
+        releases,
+        0,
+        *asked_by,
+    )
+    _put(tally, asked)
+    return command_id
+
+
+def ask_the_next(tally: Tally, question: AskHuman) -> bool:
+    """Pass a question on that nobody answered, to the next queue that the boundary names; whether there is one."""
+    queues = tally.manifest.boundary.on_silence
+    if question.silences >= len(queues) or not _fits_again(tally, question):
+        return False
+    assert question.escalation is not None, "every question names who is asked"
+    settle_question(tally, question, Answer.ESCALATED)
+    passed_on = replace(
+        question,
+        id=tally.next_id(),
+        expires_at_ms=tally.at_ms + tally.manifest.boundary.approval_wait_ms_max,
+        reserved=question.reserved or REVIEW,
+        escalation=replace(question.escalation, queue=queues[question.silences]),
+        silences=question.silences + 1,
+    )
+    _put(tally, passed_on)
+    return True
+
+
+def ask_anew(tally: Tally, question: AskHuman, packet: Packet) -> None:
+    """Withdraw a question and ask it again with another packet, in the time it had left. One review pays for both."""
+    settle_question(tally, question, Answer.WITHDRAWN)
+    _put(tally, replace(question, id=tally.next_id(), packet=packet, reserved=(), group=""))
+
+
+def _fits_again(tally: Tally, question: AskHuman) -> bool:
+    """Whether asking once more fits the budget, beside what the first asking cost."""
+    return lacking(tally, question.reserved or REVIEW) is None
+
+
+def _put(tally: Tally, question: AskHuman) -> None:
+    tally.order(question)
     tally.asking += 1
-    tally.order(SetTimer(tally.next_id(), expires_at_ms, TimerPurpose.APPROVAL, command_id))
+    tally.order(SetTimer(tally.next_id(), question.expires_at_ms, TimerPurpose.APPROVAL, question.id))
 
 
 def settle_question(
@@ -30,7 +103,9 @@ def settle_question(
     for dimension, amount in question.reserved:
         tally.left[dimension] -= amount
     tally.asking -= 1
-    releases = question.packet.releases if is_released and question.packet is not None else ()
+    releases: Charges = ()
+    if is_released:
+        releases = question.releases if question.packet is None else question.packet.releases
     for dimension, amount in releases:
         tally.left[dimension] += amount
     tally.rule(QuestionSettled(question.id, answer, by, releases))

@@ -5,53 +5,50 @@ Rule 1: every check must agree; the first that objects decides. Each may rely on
 Rule 2: a verdict is allow, refuse or ask. Asking reserves nothing; the answer is judged again at this same seam.
 Rule 3: the tally holds what this turn has already promised, so calls of one answer are judged one after the other.
 Rule 4: what a person approved skips only the checks a person may overrule: provenance and approval.
-Rule 5: a check that looks at nothing but the tool and the manifest says the same all run long; a tool that it lets pass
+Rule 5: a boundary that only audits records what it would have refused or held, and lets it pass; what keeps a run
+        whole (registered, valid, offered, within the budget, no repeat) is enforced in either mode.
+Rule 6: a check that looks at nothing but the tool and the manifest says the same all run long; a tool that it lets pass
         is shown to it once. So is one whose calls it could never object to. Whatever else looks at the call or the
         tally is asked about every call.
 """
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 
 from remit.core.arrivals import ProposedCall, Provenance
-from remit.core.budget import FIELDS, Dimension
+from remit.core.boundary import BoundaryMode
+from remit.core.budget import FIELDS, Charges, Dimension
 from remit.core.failure import ErrorCode, Refusal
 from remit.core.graph import BY_BOUNDARY, STANDARD_RULES, ToolRules
 from remit.core.manifest import Manifest
-from remit.core.record import Record
+from remit.core.rulings import CallNoted
 from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition
+from remit.kernel.exhaustion import asked_when_spent
+from remit.kernel.policy import (
+    conditions_ask,
+    has_no_alternative,
+    has_no_conditions,
+    has_no_rate,
+    is_the_least_tool,
+    keeps_conditions,
+    keeps_rate,
+    may_decide,
+    may_write,
+    needs_a_person,
+)
 from remit.kernel.spend import lacking
 from remit.kernel.tally import Tally
+from remit.kernel.verdicts import ALLOWED, Judgement, Verdict, ask, refuse
 
 # The third identical call without a committed change between is one too many.
 IDENTICAL_CALLS_MAX = 2
 
 _TOOL_CALLS = FIELDS[Dimension.TOOL_CALLS]
-UNTRUSTED = frozenset({Provenance.UNTRACED})
 
 _NONE, _FUNCTION = ToolChoiceMode.NONE, ToolChoiceMode.FUNCTION
 _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 _DEPTH = int(Dimension.DEPTH)
+_AUDIT, _BOUND = BoundaryMode.AUDIT, Provenance.BOUND
 
-
-class Judgement(StrEnum):
-    """What a verdict says."""
-
-    ALLOW = "allow"
-    REFUSE = "refuse"
-    ASK = "ask"
-
-
-class Verdict(Record):
-    """The judgement on one proposed call. The code is an ErrorCode or a Refusal; reasons are for people."""
-
-    judgement: Judgement
-    code: str = ""
-    reason: str = ""
-    dimension: int = -1
-
-
-ALLOWED = Verdict(Judgement.ALLOW)
 Check = Callable[[ProposedCall, Tally], Verdict]
 
 
@@ -59,7 +56,12 @@ def is_registered(call: ProposedCall, tally: Tally) -> Verdict:
     """The tool is one the manifest pinned."""
     if call.tool in tally.state.tools:
         return ALLOWED
-    return _refuse(ErrorCode.TOOL_NOT_FOUND, f"no tool named {call.tool[:100]!r} is registered for this run")
+    return refuse(ErrorCode.TOOL_NOT_FOUND, f"no tool named {call.tool[:100]!r} is registered for this run")
+
+
+def passes_filters(call: ProposedCall, tally: Tally) -> Verdict:
+    """No filter of the user turned the call away."""
+    return refuse(Refusal.FILTERED, call.filtered) if call.filtered else ALLOWED
 
 
 def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
@@ -68,24 +70,35 @@ def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
         return ALLOWED
     first = call.violations[0]
     more = f" (and {len(call.violations) - 1} more)" if len(call.violations) > 1 else ""
-    return _refuse(
+    return refuse(
         ErrorCode.CONSTRAINT_SCHEMA_INVALID, f"arguments of {call.tool}: {first.path or '/'}: {first.message}{more}"
     )
 
 
 def is_within_boundary(call: ProposedCall, tally: Tally) -> Verdict:
-    """The boundary allows the tool, and the request's whitelist and tool choice offer it."""
+    """The boundary allows the tool, grants the right to decide on it, and lets the run write what it writes."""
+    return _allowed(tally.state.tools[call.tool], tally.manifest)
+
+
+def _allowed(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    allowed = manifest.boundary.allowed_tools
+    if allowed is not None and tool.name not in allowed:
+        return refuse(Refusal.PERMISSION_DENIED, f"boundary {manifest.boundary.name} does not allow tool {tool.name}")
+    if (verdict := may_decide(tool, manifest)) is not ALLOWED:
+        return verdict
+    return may_write(tool, manifest)
+
+
+def is_offered(call: ProposedCall, tally: Tally) -> Verdict:
+    """The request's whitelist and tool choice offer the tool."""
     return _offered(tally.state.tools[call.tool], tally.manifest)
 
 
 def _offered(tool: ToolDefinition, manifest: Manifest) -> Verdict:
-    allowed, request = manifest.boundary.allowed_tools, manifest.request
-    if allowed is not None and tool.name not in allowed:
-        return _refuse(Refusal.PERMISSION_DENIED, f"boundary {manifest.boundary.name} does not allow tool {tool.name}")
-    choice = request.tool_choice
+    request, choice = manifest.request, manifest.request.tool_choice
     is_other_function = choice.mode is _FUNCTION and choice.function_name != tool.name
     if (request.tools and tool.name not in request.tools) or choice.mode is _NONE or is_other_function:
-        return _refuse(Refusal.NOT_OFFERED, f"the request does not offer tool {tool.name}")
+        return refuse(Refusal.NOT_OFFERED, f"the request does not offer tool {tool.name}")
     return ALLOWED
 
 
@@ -95,13 +108,11 @@ def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def _permitted(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Verdict:
-    boundary, depth_max = manifest.boundary, manifest.caps[_DEPTH]
+    boundary = manifest.boundary
     for permission in tool.permissions if rules.permission == BY_BOUNDARY else (*tool.permissions, rules.permission):
         if permission not in boundary.permissions:
             reason = f"tool {tool.name} needs permission {permission}, which {boundary.name} lacks"
-            return _refuse(Refusal.PERMISSION_DENIED, reason)
-    if tool.delegates and manifest.depth + 1 > depth_max:
-        return _refuse(Refusal.DEPTH_EXCEEDED, f"depth={manifest.depth + 1} exceeds depth_max={depth_max}")
+            return refuse(Refusal.PERMISSION_DENIED, reason)
     return ALLOWED
 
 
@@ -112,6 +123,18 @@ def _permitted_everywhere(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     return next((verdict for verdict in verdicts if verdict is not ALLOWED), ALLOWED)
 
 
+def is_within_depth(call: ProposedCall, tally: Tally) -> Verdict:
+    """The run may go one level deeper, if the call delegates."""
+    return _shallow(tally.state.tools[call.tool], tally.manifest)
+
+
+def _shallow(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    depth_max = manifest.caps[_DEPTH]
+    if tool.delegates and manifest.depth + 1 > depth_max:
+        return refuse(Refusal.DEPTH_EXCEEDED, f"depth={manifest.depth + 1} exceeds depth_max={depth_max}")
+    return ALLOWED
+
+
 def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     """Everything the call may cost at worst still fits, and something is left of the counter its node names."""
     charges = tally.state.tool_charges[call.tool]
@@ -120,10 +143,10 @@ def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     dimension = lacking(tally, charges)
     if dimension is None:
         return ALLOWED
-    if dimension is Dimension.SIDE_EFFECTS and is_for_a_person_to_lift(call, tally):
-        dimension = lacking(tally, tuple(charge for charge in charges if charge[0] != _SIDE_EFFECTS))
-        if dimension is None:
-            return ALLOWED
+    lifted = {lifted for lifted, _ in lifted_by_a_person(call, tally)}
+    dimension = lacking(tally, tuple(charge for charge in charges if charge[0] not in lifted))
+    if dimension is None:
+        return ALLOWED
     cap, name = tally.state.caps[dimension], FIELDS[dimension]
     return Verdict(
         Judgement.REFUSE, Refusal.BUDGET_EXHAUSTED, f"{name}_max={cap} leaves nothing for {call.tool}", dimension
@@ -135,13 +158,24 @@ def rules_here(tally: Tally) -> ToolRules:
     return tally.graph.nodes[tally.node].rules or STANDARD_RULES
 
 
-def is_for_a_person_to_lift(call: ProposedCall, tally: Tally) -> bool:
-    """Whether an approval may release the one side effect of this call, because the run was given none at all.
+def lifted_by_a_person(call: ProposedCall, tally: Tally) -> Charges:
+    """What an approval of this call releases.
 
-    What a child would be leased is not lifted this way.
+    Its side effect, where the run was given none at all; and what it lacks of dimensions that the boundary leaves to a
+    person once they are spent. What a child would be leased is not lifted; and where nobody is asked, nothing is.
     """
-    tool = tally.state.tools[call.tool]
-    return tally.manifest.caps[_SIDE_EFFECTS] == 0 and tool.effect in MUTATING and not tool.delegates
+    manifest, tool = tally.manifest, tally.state.tools[call.tool]
+    if tool.delegates or manifest.boundary.mode is _AUDIT:
+        return ()
+    is_forbidden = manifest.caps[_SIDE_EFFECTS] == 0 and tool.effect in MUTATING
+    asking = asked_when_spent(manifest.boundary)
+    released = []
+    for dimension, amount in tally.state.tool_charges[call.tool] if is_forbidden or asking else ():
+        if is_forbidden and dimension == _SIDE_EFFECTS:
+            released.append((dimension, amount))
+        elif dimension in asking and manifest.caps[dimension] > 0 and amount > tally.left[dimension]:
+            released.append((dimension, amount - max(tally.left[dimension], 0)))
+    return tuple(released)
 
 
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
@@ -150,58 +184,116 @@ def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
     times = tally.state.repeats.get(key, 0) + tally.repeats.count(key)
     if times < IDENTICAL_CALLS_MAX:
         return ALLOWED
-    return _refuse(
+    return refuse(
         Refusal.REPEATED_CALL, f"{call.tool} was called {times} times with these arguments and nothing changed"
     )
 
 
 def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
-    """Every call that could change something is a person's to allow, unless its values were traced and found bound."""
-    return _trusted(tally.state.tools[call.tool]) if call.provenance in UNTRUSTED else ALLOWED
+    """Every call that could change something is a person's to allow, unless its values were traced and found bound.
+
+    One to which the gate objects is a person's to allow too, and one that a person has turned away stays so.
+    """
+    if call.provenance is _BOUND:
+        return ALLOWED
+    if call.provenance is Provenance.REFUSED:
+        return refuse(Refusal.APPROVAL_REJECTED, "; ".join(call.reasons) or "a person said no to exactly this call")
+    if call.provenance is Provenance.UNBOUND:
+        return ask("; ".join(call.reasons) or call.objection, call.objection)
+    return _trusted(tally.state.tools[call.tool])
 
 
 def _trusted(tool: ToolDefinition) -> Verdict:
     """What an untraced call of a tool deserves. One that only reads is harmless, wherever its arguments come from."""
     if tool.effect in MUTATING:
-        return _ask(f"nobody traced where the arguments of {tool.name} come from")
+        return ask(f"nobody traced where the arguments of {tool.name} come from")
     return ALLOWED
 
 
+def _trusted_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """The same of every call of a tool: a read on this machine is never traced."""
+    if tool.network and manifest.boundary.authority is not None:
+        return ask("a read that leaves the machine is traced")
+    return _trusted(tool)
+
+
 def needs_no_approval(call: ProposedCall, tally: Tally) -> Verdict:
-    """The boundary does not demand a person for this kind of effect."""
-    return _released(tally.state.tools[call.tool], tally.manifest)
+    """Neither the boundary nor the node demands a person for such a call, and the budget has room for it."""
+    tool = tally.state.tools[call.tool]
+    if rules_here(tally).approval and tool.asks_under is None:
+        return ask(f"node {tally.graph.nodes[tally.node].name} demands approval of every call")
+    if (verdict := _released(tool, tally.manifest)) is not ALLOWED:
+        return verdict
+    if (verdict := conditions_ask(call, tally)) is not ALLOWED:
+        return verdict
+    if lifted := lifted_by_a_person(call, tally):
+        names = ", ".join(FIELDS[dimension] for dimension, _ in lifted)
+        return ask(f"nothing is left of {names}; a person may let this one call through")
+    return ALLOWED
 
 
 def _released(tool: ToolDefinition, manifest: Manifest) -> Verdict:
-    boundary = manifest.boundary
-    if tool.effect in boundary.approval_effects:
-        return _ask(f"boundary {boundary.name} demands approval of {tool.effect} effects")
+    if why := needs_a_person(tool, manifest.boundary):
+        return ask(why)
     if manifest.caps[_SIDE_EFFECTS] == 0 and tool.effect in MUTATING and not tool.delegates:
-        return _ask(
+        return ask(
             f"the run may change nothing by itself, and {tool.name} does; a person may let this one call through"
         )
     return ALLOWED
 
 
+def _released_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """The same of every call of a tool, at whatever node the run may stand."""
+    boundary = manifest.boundary
+    is_demanding = any(node.rules is not None and node.rules.approval for node in manifest.graph.nodes)
+    if boundary.conditions or is_demanding or asked_when_spent(boundary):
+        return ask("something looks at every call")
+    return _released(tool, manifest)
+
+
 # Depth and permission come before money: a call that may never be made should not read as one that is too dear.
 FIRM_CHECKS: tuple[Check, ...] = (
     is_registered,
+    passes_filters,
     has_valid_arguments,
     is_within_boundary,
+    is_offered,
     has_permission,
+    is_within_depth,
+    keeps_conditions,
+    keeps_rate,
+    is_the_least_tool,
     is_within_budget,
     is_not_a_repeat,
 )
 CHECKS: tuple[Check, ...] = (*FIRM_CHECKS, comes_from_a_trusted_origin, needs_no_approval)
 
+# What a boundary that only audits lets pass.
+AUDITED: frozenset[Check] = frozenset(
+    {
+        is_within_boundary,
+        has_permission,
+        keeps_conditions,
+        keeps_rate,
+        is_the_least_tool,
+        comes_from_a_trusted_origin,
+        needs_no_approval,
+    }
+)
 
 # Checks that need no call, or not of every tool: what they say of a tool at worst.
 STANDING: Mapping[Check, Callable[[ToolDefinition, Manifest], Verdict]] = {
     is_registered: lambda tool, manifest: ALLOWED,
-    is_within_boundary: _offered,
+    passes_filters: lambda tool, manifest: ask("filters look at every call") if manifest.filters else ALLOWED,
+    is_within_boundary: _allowed,
+    is_offered: _offered,
     has_permission: _permitted_everywhere,
-    comes_from_a_trusted_origin: lambda tool, manifest: _trusted(tool),
-    needs_no_approval: _released,
+    is_within_depth: _shallow,
+    keeps_conditions: has_no_conditions,
+    keeps_rate: has_no_rate,
+    is_the_least_tool: has_no_alternative,
+    comes_from_a_trusted_origin: _trusted_always,
+    needs_no_approval: _released_always,
 }
 
 
@@ -215,20 +307,20 @@ def authorize(call: ProposedCall, tally: Tally, checks: tuple[Check, ...] | None
     """Judge a call. Pass FIRM_CHECKS for one a person has approved."""
     for check in tally.state.checks.get(call.tool, CHECKS) if checks is None else checks:
         verdict = check(call, tally)
-        if verdict is not ALLOWED:
+        if verdict is not ALLOWED and not _is_only_noted(check, call, tally, verdict):
             return verdict
     return ALLOWED
+
+
+def _is_only_noted(check: Check, call: ProposedCall, tally: Tally, verdict: Verdict) -> bool:
+    """Record an objection of a boundary that only audits; whether it is one."""
+    if tally.manifest.boundary.mode is not _AUDIT or check not in AUDITED:
+        return False
+    tally.rule(CallNoted(call.call_id, call.tool, verdict.judgement, verdict.code, verdict.reason))
+    return True
 
 
 def reasons_to_ask(call: ProposedCall, tally: Tally) -> tuple[str, ...]:
     """Everything a person should know about why they are asked, not only what objected first."""
     verdicts = (check(call, tally) for check in (comes_from_a_trusted_origin, needs_no_approval))
     return tuple(verdict.reason for verdict in verdicts if verdict is not ALLOWED)
-
-
-def _refuse(code: ErrorCode | Refusal, reason: str) -> Verdict:
-    return Verdict(Judgement.REFUSE, code.value, reason)
-
-
-def _ask(reason: str) -> Verdict:
-    return Verdict(Judgement.ASK, "", reason)

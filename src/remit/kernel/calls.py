@@ -4,17 +4,20 @@ Rule 1: only an authorized call is ordered, with a key minted here, since provid
 Rule 2: every proposed effect is a claim until its observation is committed.
 """
 
+import msgspec
+
 from remit.core.arrivals import ProposedCall
 from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet
+from remit.core.escalation import Trigger, trigger_of_call
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.rulings import Answer, CallSettled, CommandSettled, Rung, ToolCallRefused
-from remit.core.tools import MUTATING
+from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.asking import REVIEW, ask, settle_question
-from remit.kernel.authorize import is_for_a_person_to_lift, reasons_to_ask, rules_here
+from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask, rules_here
 from remit.kernel.children import start_delegate
 from remit.kernel.spend import lacking
-from remit.kernel.state import inquiries, longer
+from remit.kernel.state import RunState, inquiries, longer
 from remit.kernel.tally import Tally
 from remit.kernel.words import refusal_bound
 
@@ -23,7 +26,22 @@ DENIED = frozenset({Refusal.PERMISSION_DENIED, Refusal.NOT_OFFERED, Refusal.DEPT
 INVALID = frozenset({ErrorCode.CONSTRAINT_SCHEMA_INVALID, ErrorCode.TOOL_NOT_FOUND})
 
 _COMMITTED = Rung.COMMITTED
-_SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
+# What whoever approves a call is shown of the budget: what it could cost.
+_SHOWN = frozenset(
+    map(
+        int,
+        (Dimension.TOOL_CALLS, Dimension.EXTERNAL_API_CALLS, Dimension.INFERENCE_COST_MICROUSD, Dimension.SIDE_EFFECTS),
+    )
+)
+# Four eyes belong to two people.
+_PAIR = 2
+# The gate's word for a value that more than one record could have supplied.
+RECORD_AMBIGUOUS = "RECORD_AMBIGUOUS"
+# Of a question that a model asks, as much is shown as a person reads before answering.
+QUESTION_CHARS_MAX = 500
+OPTIONS_MAX = 10
+
+_decode = msgspec.json.Decoder().decode
 
 
 def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> None:
@@ -32,6 +50,9 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
     tally.repeats += ((call.tool, call.arguments_hash),)
     if tool.delegates:
         start_delegate(tally, call)
+        return
+    if tool.asks_under is not None:
+        _ask_for_the_model(tally, call, tool)
         return
     mutating = tool.effect in MUTATING
     if mutating:
@@ -56,9 +77,23 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
     )
 
 
-def hold_call(tally: Tally, call: ProposedCall) -> str:
-    """Ask a person about a call; refuse it when no review is left. Returns the refusal's code, if it is one."""
+def _ask_for_the_model(tally: Tally, call: ProposedCall, tool: ToolDefinition) -> None:
+    """Ask a person what the model wants to know. The answer will be the result of the call, and is charged like one."""
+    assert tool.asks_under is not None, "only a tool that asks comes here"
     if lacking(tally, REVIEW) is not None:
+        reason = f"nobody may be asked any more: human_reviews_max={tally.state.caps[Dimension.HUMAN_REVIEWS]} is spent"
+        refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
+        return
+    question, options = question_in(call)
+    ask(tally, AskPurpose.QUESTION, tool.asks_under, question=question, options=options, call=call)
+
+
+def hold_call(tally: Tally, call: ProposedCall) -> str:
+    """Ask a person about a call; refuse it when no review is left. Returns the refusal's code, if it is one.
+
+    Calls that are held in one turn are one packet, and one review.
+    """
+    if not tally.group and lacking(tally, REVIEW) is not None:
         reason = (
             f"{call.tool} needs a person and human_reviews_max={tally.state.caps[Dimension.HUMAN_REVIEWS]} is spent"
         )
@@ -66,10 +101,24 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
         return Refusal.BUDGET_EXHAUSTED
     state, manifest = tally.state, tally.manifest
     tool = state.tools[call.tool]
-    # A person may let one change through where the boundary allows none; the packet says that this is what they do.
-    releases = ((_SIDE_EFFECTS, 1),) if is_for_a_person_to_lift(call, tally) else ()
-    packet = Packet(call, tool.version, manifest.versions.boundary, reasons_to_ask(call, tally), releases)
-    ask(tally, AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, packet=packet)
+    packet = Packet(
+        call,
+        tool.version,
+        manifest.versions.boundary,
+        reasons_to_ask(call, tally),
+        # A person may let one call through where the budget has no room for it; the packet says that this is what they do.
+        lifted_by_a_person(call, tally),
+        source=source_of(state, call.tool),
+        left=tuple((d, amount) for d, amount in enumerate(tally.left) if d in _SHOWN),
+        blast_radius=tool.blast_radius,
+        rollback=tool.rollback,
+        approvals_needed=_PAIR if tool.category in manifest.boundary.four_eyes and tool.effect.is_mutating else 1,
+    )
+    is_ambiguous = call.objection == RECORD_AMBIGUOUS
+    ending = Ending.AMBIGUOUS_INTENT if is_ambiguous else Ending.CONFIRM_REQUIRED
+    trigger = Trigger.AMBIGUOUS_GOAL if is_ambiguous else trigger_of_call(tool)
+    question_id = ask(tally, AskPurpose.APPROVAL, ending, packet=packet, trigger=trigger, group=tally.group)
+    tally.group = tally.group or question_id
     if tool.effect.is_mutating:
         tally.claim(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
     return ""
@@ -106,6 +155,21 @@ def settle_call(
         tally.claim(command.tool, command.arguments_hash, code)
         drop_inquiry(tally, command.id)
     tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
+
+
+def source_of(state: RunState, tool: str) -> str:
+    """The digest of the code that a call of this tool would run, as far as anybody wrote it down."""
+    source = state.sources.get(tool)
+    return "" if source is None else source.digest
+
+
+def question_in(call: ProposedCall) -> tuple[str, tuple[str, ...]]:
+    """What a call of a tool that asks wants to know, and what it offers to choose from."""
+    text = call.arguments if isinstance(call.arguments, str) else call.abridged
+    said = _decode(text) if text else {}
+    question, options = said.get("question", ""), said.get("options", ())
+    offered = [str(option)[:QUESTION_CHARS_MAX] for option in options] if isinstance(options, list) else []
+    return str(question)[:QUESTION_CHARS_MAX] or text[:QUESTION_CHARS_MAX], tuple(offered[:OPTIONS_MAX])
 
 
 def drop_inquiry(tally: Tally, command_id: str) -> None:

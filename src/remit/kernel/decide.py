@@ -22,11 +22,14 @@ from remit.kernel.acceptance import refuse_unaccepted
 from remit.kernel.apply import opened
 from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
 from remit.kernel.endings import CLASS_OF, enter_terminal, head_for, refuse_success
+from remit.kernel.foresee import stop_early
 from remit.kernel.graph import GuardUndecided
 from remit.kernel.rules import child, code, human, model, signal, started, timer, tool
+from remit.kernel.rules.human import RELEASED
 from remit.kernel.rules.signal import on_retry, on_session_noted
 from remit.kernel.rules.started import STARTED
 from remit.kernel.rules.timer import AGAIN
+from remit.kernel.rules.tool import FILTERED
 from remit.kernel.spend import exhausted, iterations_exhausted
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
@@ -224,6 +227,10 @@ def _move(tally: Tally, outcome: str | None) -> None:
             outcome = _enter(tally, target, outcome)
         elif outcome == AGAIN:
             outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.attempt + 1)
+        elif outcome == FILTERED:
+            outcome = tool.go_on_filtered(tally, tally.graph.nodes[tally.node])
+        elif outcome == RELEASED:
+            outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.attempt)
         else:
             outcome = _enter(tally, _chosen(tally, outcome), outcome)
 
@@ -270,6 +277,8 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
         return _leave_exhausted(tally, outcome, iterations_exhausted(tally, node.name, visits_max))
     if tally.left[_STEPS] <= 0:
         return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))
+    if tally.state.floors is not None and (stopped := stop_early(tally, target)) is not None:
+        return _leave_exhausted(tally, outcome, stopped)
     if kind is _TOOL:
         tally.stopped = False
     elif tally.is_unjudged:

@@ -18,6 +18,7 @@ from remit.core.commands import (
     SetTimer,
     StartChild,
 )
+from remit.core.escalation import TRIGGER_OF, escalation_of
 from remit.core.failure import REFUSALS, Ending, ErrorCode, Refusal
 from remit.core.graph import EndingClass, Node, NodeOutcome
 from remit.core.rulings import (
@@ -93,7 +94,9 @@ def enter_terminal(tally: Tally, node: Node) -> None:
         ending = Ending.PARTIAL_SUCCESS
         tally.message = f"not done: {', '.join(sorted(unproven))}"
     _close(tally)
-    tally.rule(RunEnded(ending, tally.error, tally.message))
+    trigger = TRIGGER_OF.get(ending)
+    escalation = None if trigger is None else escalation_of(trigger, tally.manifest.boundary.queues)
+    tally.rule(RunEnded(ending, tally.error, tally.message, escalation))
 
 
 def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Arrival
+from remit.core.arrivals import Arrival, Provenance
 from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
 from remit.core.failure import Ending, InvariantBroken, Refusal
 from remit.core.goal import JUDGE_MARK
 from remit.core.graph import NodeKind
-from remit.core.messages import tool_message
-from remit.core.record import Text
+from remit.core.messages import Message, tool_message, user_message
+from remit.core.record import Text, replace
 from remit.core.rulings import CallSettled, CommandSettled, Rung
 from remit.core.values import Output
 from remit.kernel import words
@@ -95,14 +95,19 @@ def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     if ruling.rung is _COMMITTED:
         _commit(state, command)
     else:
+        state.failures_after_change += state.effects_committed > 0
         streak = state.failures_in_a_row.get(command.tool)
         state.failures_in_a_row[command.tool] = longer(streak, ruling.code, state.iterations)
         state.calls_failed += 1
         state.last_error = ruling.code
         if command.mutating:
             state.uncommitted[command.tool, command.arguments_hash] = ruling.code
-    if ruling.rung is not _ATTEMPTED:
-        # A call that was cut off has no outcome; what arrived is about something else.
+    if isinstance(arrival, arrivals.ToolReturned) and arrival.critical and ruling.rung is _COMMITTED:
+        for name, value in arrival.critical:
+            state.critical.setdefault(name, (value, command.tool))
+    if ruling.rung is not _ATTEMPTED and command.id not in state.replaced:
+        # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
+        # its place, that one's outcome is what the model hears.
         _hear_outcome(state, trace, arrival)
 
 
@@ -112,6 +117,7 @@ def _commit(state: RunState, command: commands.CallTool) -> None:
         state.failures_in_a_row.pop(command.tool, None)
     if command.mutating:
         state.effects_committed += 1
+        state.failures_after_change = 0
         state.uncommitted.pop((command.tool, command.arguments_hash), None)
         state.repeats.clear()
 
@@ -164,6 +170,22 @@ def _refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
         state.uncommitted[ruling.tool, ruling.arguments_hash] = ruling.code
 
 
+def _filter_calls(state: RunState, ruling: rulings.CallsFiltered, arrival: Arrival) -> None:
+    if isinstance(arrival, arrivals.CodeFailed):
+        reason = f"filter {ruling.name} failed: {arrival.error}"
+        state.proposed = tuple([replace(call, filtered=call.filtered or reason) for call in state.proposed])
+    state.is_unjudged = False
+    state.filtered += 1
+
+
+def _choose_fallback(state: RunState, ruling: rulings.FallbackChosen, arrival: Arrival) -> None:
+    state.replaced[ruling.command_id] = ruling.tool
+
+
+def _count_approval(state: RunState, ruling: rulings.ApprovalCounted, arrival: Arrival) -> None:
+    state.approvals[ruling.command_id] = (*state.approvals.get(ruling.command_id, ()), ruling.by)
+
+
 def _doubt(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
     state.doubted[ruling.command_id] = ruling.reason
     state.calls[ruling.command_id].code = ruling.reason
@@ -175,6 +197,8 @@ def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: 
     assert isinstance(question, AskHuman)
     _close(state, CommandSettled(question.id, question.reserved), arrival)
     state.asking -= 1
+    if state.approvals:
+        state.approvals.pop(question.id, None)
     for dimension, amount in ruling.releases:
         state.caps[dimension] += amount
         state.left[dimension] += amount
@@ -186,6 +210,25 @@ def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: 
 
 def _plan_retry(state: RunState, ruling: rulings.RetryPlanned, arrival: Arrival) -> None:
     state.last_error = ruling.code
+
+
+def _begin_wrap_up(state: RunState, ruling: rulings.WrapUpBegun, arrival: Arrival) -> None:
+    state.is_wrapping = True
+    state.context.append(user_message(words.WRAP_UP))
+    state.context_tokens += ruling.tokens_bound
+
+
+def _downgrade(state: RunState, ruling: rulings.ModelDowngraded, arrival: Arrival) -> None:
+    state.model_index += 1
+
+
+def _compress(state: RunState, ruling: rulings.ContextCompressed, arrival: Arrival) -> None:
+    for place in ruling.messages:
+        entry = state.context[place]
+        assert isinstance(entry, Message), "only results are compressed"
+        state.context[place] = replace(entry, content=words.shortened(entry.content))
+    state.context_tokens -= ruling.tokens_saved
+    state.compressions += 1
 
 
 def _fail_check(state: RunState, ruling: rulings.CheckFailed, arrival: Arrival) -> None:
@@ -306,7 +349,24 @@ def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) ->
     )
     if command.mutating:
         state.uncommitted[key] = Rung.ATTEMPTED
+    if command.tool in state.rated:
+        _keep_moment(state, command.tool)
+    if state.tools[command.tool].fallback:
+        state.provenances[command.id] = _provenance_of(state, command.call_id)
     _open(state, command)
+
+
+def _keep_moment(state: RunState, tool: str) -> None:
+    """Remember when a tool was called that has a rate, as far back as the rate counts."""
+    for name, kept in state.rated[tool]:
+        moments = state.called_at.setdefault(name, [])
+        moments.append(state.at_ms)
+        del moments[:-kept]
+
+
+def _provenance_of(state: RunState, call_id: str) -> Provenance:
+    found = (call.provenance for call in state.proposed if call.call_id == call_id)
+    return next(found, Provenance.UNTRACED)
 
 
 def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
@@ -315,7 +375,28 @@ def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
         call = command.packet.call
         if state.tools[call.tool].effect.is_mutating:
             state.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
+    if command.call_id:
+        _trace_question(state, command)
     _open(state, command)
+
+
+def _trace_question(state: RunState, command: AskHuman) -> None:
+    """A call of a tool that asks a person is traced under its question, and under the next one when nobody answered."""
+    if command.silences:
+        before = next(
+            key for key, trace in state.calls.items() if trace.call_id == command.call_id and key < command.id
+        )
+        state.calls[command.id] = state.calls.pop(before)
+        return
+    call = next(call for call in state.proposed if call.call_id == command.call_id)
+    key = (call.tool, call.arguments_hash)
+    state.repeats[key] = state.repeats.get(key, 0) + 1
+    state.last_tool = command.tool
+    if command.tool in state.rated:
+        _keep_moment(state, command.tool)
+    state.calls[command.id] = CallTrace(
+        command.call_id, command.tool, call.arguments_hash, _ATTEMPTED, arguments=call.arguments
+    )
 
 
 def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival) -> None:
@@ -323,6 +404,8 @@ def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival
         key = (command.tool, command.arguments_hash)
         state.repeats[key] = state.repeats.get(key, 0) + 1
         state.last_tool = command.tool
+        if command.tool in state.rated:
+            _keep_moment(state, command.tool)
         state.calls[command.id] = CallTrace(
             command.call_id, command.tool, command.arguments_hash, Rung.ATTEMPTED, arguments=command.prompt
         )
@@ -343,11 +426,19 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.CommandSettled: _close,
     rulings.CallSettled: _settle_call,
     rulings.ToolCallRefused: _refuse_call,
+    rulings.CallNoted: _nothing,
+    rulings.CallsFiltered: _filter_calls,
+    rulings.FallbackChosen: _choose_fallback,
+    rulings.ApprovalCounted: _count_approval,
     rulings.OutcomeDoubted: _doubt,
     rulings.QuestionSettled: _settle_question,
     rulings.ChildHeld: _hold_child,
     rulings.RetryPlanned: _plan_retry,
     rulings.UsageExceeded: _nothing,
+    rulings.StoppedEarly: _nothing,
+    rulings.WrapUpBegun: _begin_wrap_up,
+    rulings.ModelDowngraded: _downgrade,
+    rulings.ContextCompressed: _compress,
     rulings.CheckFailed: _fail_check,
     rulings.ValidatorHeard: _hear_validator,
     rulings.StepFinished: _finish_step,

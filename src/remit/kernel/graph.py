@@ -18,9 +18,10 @@ from remit.core.codec import read_json
 from remit.core.failure import InvariantBroken, RemitError, RequestRejected
 from remit.core.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
 from remit.core.record import JsonObject
+from remit.kernel.expressions import Program, holds
 from remit.kernel.graph_checks import GraphFault, GraphProblem, find_problems
 from remit.kernel.graph_walk import Layout, lay_out
-from remit.kernel.guards import Program, holds, parse_guard
+from remit.kernel.guards import parse_guard
 from remit.kernel.words import tokens_bound
 
 # A plan whose steps vote among plans is three; who nests deeper has lost sight of what it costs.

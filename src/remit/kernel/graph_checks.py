@@ -17,6 +17,7 @@ from remit.core.graph import (
     BY_RESULT,
     EXIT_ENDINGS,
     OUTCOMES,
+    REQUIRED_RULES,
     REQUIRED_WRITES,
     UNIVERSAL_OUTCOMES,
     Ask,
@@ -31,8 +32,9 @@ from remit.core.lifecycle import LifecycleState
 from remit.core.record import Record
 from remit.core.schema import compile_schema
 from remit.core.values import ValueKind
+from remit.kernel.expressions import GuardRefused
 from remit.kernel.graph_walk import Layout, Moves, cycles, endless_moves, reach, reversed_moves
-from remit.kernel.guards import GuardRefused, parse_guard
+from remit.kernel.guards import parse_guard
 
 # A message shows a long path by its ends; the problem itself carries all of it.
 _NAMES_SHOWN_MAX = 8
@@ -343,7 +345,7 @@ def every_tool_node_has_its_rules(layout: Layout) -> Problems:
     for position, node in enumerate(layout.nodes):
         if node.kind is _TOOL:
             rules = node.rules or ToolRules()
-            missing = [rule for rule in ToolRules.__struct_fields__ if not getattr(rules, rule)]
+            missing = [rule for rule in REQUIRED_RULES if not getattr(rules, rule)]
             if missing:
                 message = f"tool node {node.name!r} has no {_listed(missing)}; all five rules must be given"
                 yield GraphProblem(4, GraphFault.TOOL_RULE_MISSING, message, layout.path_to(position))

@@ -25,7 +25,7 @@ from remit.kernel.state import RunState
 FORMAT = 1
 
 # What follows from the manifest alone: opened() makes it.
-DERIVED = ("graph", "tools", "tool_charges", "checks")
+DERIVED = ("graph", "tools", "tool_charges", "checks", "rated", "floors")
 
 _MARK_BYTES = 32
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from remit.core.arrivals import ModelAnswered, ProposedCall
+from remit.core.arrivals import ModelAnswered, ProposedCall, Provenance
 from remit.core.budget import Charges
 from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.failure import ENDINGS, Ending, ErrorCode
@@ -96,6 +96,10 @@ class RunState:
     # Per tool, settled once for the whole run: what a call of it reserves, and the checks that may object to one.
     tool_charges: dict[str, Charges] = field(default_factory=dict)
     checks: dict[str, tuple[Callable[..., Any], ...]] = field(default_factory=dict)
+    # The names of rates that count calls of a tool, with how many moments are kept; and what is still needed at least
+    # from each node on, where the run is stopped as soon as that is out of reach.
+    rated: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    floors: tuple[Charges, ...] | None = None
 
     # Where it stands: the node (-1 before the first), and how often each node was entered.
     node: int = -1
@@ -155,6 +159,23 @@ class RunState:
     uncommitted: dict[CallKey, str] = field(default_factory=dict)
     committed: dict[str, int] = field(default_factory=dict)
     effects_committed: int = 0
+
+    # When tools that have a rate were called, by the name in the rate; the oldest are forgotten.
+    called_at: dict[str, list[int]] = field(default_factory=dict)
+    # Who has approved a question that more than one person must approve.
+    approvals: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    # Calls in whose place another tool was called, and what observations say of the facts that the goal calls critical.
+    replaced: dict[str, str] = field(default_factory=dict)
+    # What the gate found about calls that have an equivalent, which may yet be called in their place.
+    provenances: dict[str, Provenance] = field(default_factory=dict)
+    critical: dict[str, tuple[str, str]] = field(default_factory=dict)
+    failures_after_change: int = 0
+    # How many filters have looked at the proposed calls.
+    filtered: int = 0
+    # Which of its models the run asks, how often its context was compressed, and whether it is at its last words.
+    model_index: int = 0
+    compressions: int = 0
+    is_wrapping: bool = False
 
     # What is counted against limits: attempts at the open model call, answers, refusals, failures, repairs.
     attempt: int = 1

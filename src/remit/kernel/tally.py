@@ -97,6 +97,14 @@ class Tally:
     problems: tuple[str, ...] = ()
     objections: tuple[str, ...] = ()
     is_final = False
+    # The first of the calls that were held in this turn: they are one packet.
+    group = ""
+    # How often this turn took a cheaper model, whether it compressed the context, and whether it asks for last words.
+    downgrades = 0
+    # How many filters have looked at the proposed calls; -1 is as many as the state says.
+    _filtered = -1
+    is_compressed = False
+    _is_wrapping = False
     # Why the run heads for the ending below.
     error: ErrorCode | None = None
     message = ""
@@ -173,6 +181,26 @@ class Tally:
         """Count one more message in the context."""
         self.context_tokens += tokens_bound
         self.messages_count += 1
+
+    @property
+    def filtered(self) -> int:
+        """How many filters have looked at the proposed calls by now: none at those of a new answer."""
+        if self._filtered >= 0:
+            return self._filtered
+        return 0 if self.answers else self.state.filtered
+
+    @filtered.setter
+    def filtered(self, value: int) -> None:
+        self._filtered = value
+
+    @property
+    def is_wrapping(self) -> bool:
+        """Whether the model was asked for its last words, in this turn or before."""
+        return self._is_wrapping or self.state.is_wrapping
+
+    @is_wrapping.setter
+    def is_wrapping(self, value: bool) -> None:
+        self._is_wrapping = value
 
     @property
     def is_standing(self) -> bool:

@@ -5,18 +5,38 @@ Rule 2: the bound on its tokens is its length in bytes and a fixed overhead: no 
 """
 
 from remit.core.messages import Message, tool_message, user_message
+from remit.core.record import BlobRef, Text, digest_of, size_bytes
 
 # What a message costs beyond its text: role markers and separators of every chat template we know stay below this.
 MESSAGE_TOKENS_OVERHEAD = 16
 
 CHILD_LOST = "The child run was lost; what it did is not known."
 NOT_HAPPENED = "The call did not happen."
+WRAP_UP = (
+    "The budget of this run is spent. Give your best answer now, from what you have; no tool can be called any more."
+)
 HAPPENED = "The call happened; its result is not known."
 
 
 def tokens_bound(text: str) -> int:
     """A sound upper bound of the tokens of a message with this text."""
     return len(text.encode()) + MESSAGE_TOKENS_OVERHEAD
+
+
+def whole_bound(text: Text) -> int:
+    """The bound of a message with this text, wherever the text lives."""
+    return size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
+
+
+def shortened(text: Text) -> str:
+    """What stands in place of an earlier result once the context was compressed: its size and its digest."""
+    digest = text.digest if isinstance(text, BlobRef) else digest_of(text.encode())
+    return f"(an earlier result of {size_bytes(text)} bytes, kept as sha256:{digest.hex()})"
+
+
+def shortened_bound(text: Text) -> int:
+    """The bound of that message."""
+    return tokens_bound(shortened(text))
 
 
 def refusal(call_id: str, tool: str, code: str, reason: str) -> Message:

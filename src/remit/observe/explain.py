@@ -18,6 +18,7 @@ from remit.core.signals import packet_id
 from remit.core.tools import MUTATING
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
 from remit.observe.execution import selected_tools
+from remit.observe.foresight import Need, Stopped, needs_of, stopped_in
 from remit.observe.patterns import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
 from remit.observe.steps import FAILED, LOST
 
@@ -108,6 +109,9 @@ class Explanation(Record):
     steps: tuple[StepTold, ...] = ()
     vote: VoteTold | None = None
     children: tuple[ChildTold, ...] = ()
+    # Why it was stopped before its budget was spent; and what an open run still needs, as runs like it did.
+    stopped: Stopped | None = None
+    needs: tuple[Need, ...] = ()
 
 
 def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
@@ -133,6 +137,8 @@ def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
         steps=steps,
         vote=vote,
         children=children_told(state, turns),
+        stopped=stopped_in(turns),
+        needs=needs_of(state),
     )
 
 

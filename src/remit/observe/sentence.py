@@ -7,6 +7,7 @@ Rule 2: it is one printable line, whoever chose the words in it.
 from collections.abc import Sequence
 
 from remit.observe.explain import Allowed, Called, Explanation, Observation, Question, Spent, Standing
+from remit.observe.foresight import Need, Stopped
 from remit.observe.patterns import FINISHED, NOT_BEGUN, ReplicaTold, StepTold, VoteTold
 from remit.observe.places import percent
 from remit.observe.plain import plain
@@ -29,6 +30,8 @@ def sentence(explained: Explanation) -> str:
         _said_calls(explained.calls),
         _said_spent(explained.spent),
         _said_observations(explained.observations),
+        *([f"was stopped early, since {said_stopped(explained.stopped)}"] if explained.stopped is not None else []),
+        *([f"needs {said_needs(explained.needs)}"] if explained.needs else []),
         f"and {_said_standing(explained.standing, explained.uncommitted)}",
     )
     return f"{', '.join(parts)}."
@@ -117,6 +120,23 @@ def _said_observations(observations: tuple[Observation, ...]) -> str:
     tools = _names(tuple(dict.fromkeys(observation.tool for observation in observations)))
     count = len(observations)
     return f"updated its state from {count} verified observation{'s' * (count > 1)} ({tools})"
+
+
+def said_stopped(stopped: Stopped) -> str:
+    """Why a run was stopped before its budget was spent, and what that saved."""
+    saved = [f"{amount} {dimension}" for dimension, amount in stopped.saved]
+    told = f"{stopped.left} {stopped.dimension} were left and at least {stopped.needed} needed"
+    return f"{told}, which saved {_listed(saved, len(saved))}" if saved else told
+
+
+def said_needs(needs: tuple[Need, ...]) -> str:
+    """What an open run still needs, from the least to the most that runs like it needed."""
+    every = [f"{_span(need.least, need.most)} {need.dimension}" for need in needs]
+    return f"{_listed(every, len(every))} more, as runs like it did"
+
+
+def _span(least: int, most: int) -> str:
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _said_standing(standing: Standing, uncommitted: tuple[str, ...]) -> str:

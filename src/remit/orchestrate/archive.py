@@ -22,9 +22,10 @@ from remit.observe.explain import Explanation, explain
 from remit.observe.export import export_lines
 from remit.observe.findings import Fault, Finding, Verification
 from remit.observe.history import History, fold, read_history
+from remit.observe.packets import GROUP_MARK, Approval, grouped
 from remit.observe.verify import verify_run
 from remit.orchestrate.durability import listing_of, standing_after
-from remit.orchestrate.executors.human import Approval, approvals_in
+from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.kits import changed_sources
 from remit.orchestrate.orphans import orphan_above
 from remit.orchestrate.ports import Blobs, Catalogue, Journal
@@ -180,6 +181,22 @@ class Archive:
             raise _ambiguous(PACKET_AMBIGUOUS, "questions are open in", name, [approval.id for approval in found])
         return found[0]
 
+    async def packet(self, name: str) -> list[Approval]:
+        """What is asked under a name: one question, or with a + behind it all that were asked together with it.
+
+        RUN+ stands for all that a run asks, where that was asked together.
+        """
+        bare = name.removesuffix(GROUP_MARK)
+        if bare == name:
+            return [await self.approval(name)]
+        run, mark, command_id = bare.rpartition(PACKET_MARK)
+        run_id = (await self.find(run if mark else bare)).run_id
+        wanted = f"{run_id}{PACKET_MARK}{command_id}"
+        packets = grouped(await self.approvals(run_id))
+        found = [one for one in packets if not mark or wanted in (one[0].group, *(asked.id for asked in one))]
+        # Where there is none, or more than one, the question that is named says what is wrong.
+        return found[0] if len(found) == 1 else [await self.approval(bare)]
+
     async def changed_sources(self, run_id: str) -> tuple[Source, ...]:
         """The code of a run whose files are no longer what they were, each with the digest it has now.
 
@@ -233,9 +250,10 @@ class Archive:
         return [entry for entry in waiting if wanted is None or entry.run_id in wanted]
 
     async def _approvals_of(self, run_id: str) -> list[Approval]:
-        state = fold(await self.history(run_id))
+        history = await self.history(run_id)
+        state = fold(history)
         shown: list[Approval] = []
-        for approval, question in zip(approvals_in(state), questions(state), strict=True):
+        for approval, question in zip(approvals_in(state, history.turns), questions(state), strict=True):
             arguments = "" if question.packet is None else question.packet.call.arguments
             if isinstance(arguments, BlobRef):
                 approval = replace(approval, arguments=read_json(await self._shelf.blobs.get(arguments.digest)))
@@ -248,7 +266,8 @@ def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
     turns = [decode_turn(stored) for stored in data]
     standing, began = standing_after(turns), turns[0]
     assert isinstance(began.arrival, RunStarted), "a run that verifies begins with its start"
-    listing = listing_of(began.arrival.manifest, began.at_ms)
+    # What runs are alike by is no part of the list.
+    listing = replace(listing_of(began.arrival.manifest, began.at_ms), likeness="")
     return (entry.listing, entry.ending, entry.waiting_for) == (listing, standing.ending, standing.waiting_for)
 
 

@@ -18,6 +18,7 @@ from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded
 from remit.core.storage import Barrier, Listing
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState, questions
+from remit.observe.foresight import likeness_of
 from remit.observe.verify import ANSWERED_BY_THE_WORLD
 
 # What people say. They are told that they were heard, so it has to last; a kind nobody has placed yet counts as theirs.
@@ -84,4 +85,5 @@ def listing_of(manifest: Manifest, at_ms: int) -> Listing:
         session_id="" if manifest.session is None else request.session_id,
         ordinal=0 if manifest.session is None else manifest.session.ordinal,
         parent_id="" if manifest.parent is None else manifest.parent.run_id,
+        likeness=likeness_of(manifest),
     )

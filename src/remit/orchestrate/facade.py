@@ -6,7 +6,7 @@ Rule 3: a System lives in the event loop it is used in. Closing it stops its dri
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from os import urandom
 from pathlib import Path
@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from remit.core.arrivals import SessionNoted, SourcesAccepted
+from remit.core.boundary import Boundary
+from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference
 from remit.core.codec import decode_turn, plain
 from remit.core.commands import (
+    AskHuman,
     CallCode,
     CallModel,
     CallTool,
@@ -29,11 +32,15 @@ from remit.core.commands import (
 from remit.core.contract import Mode, SystemRequest, SystemResponse, ToolCallMade
 from remit.core.envelope import check_request
 from remit.core.events import Turn
+from remit.core.graph import Graph
 from remit.core.manifest import Manifest, Source, make_manifest
+from remit.core.queue import QueueLimits
+from remit.core.quota import Quota
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry
+from remit.core.tools import ToolDefinition
 from remit.core.values import Output
 from remit.inference.specs import engine_spec
 from remit.kernel.draw import draw_mermaid
@@ -44,9 +51,11 @@ from remit.observe.export import Export
 from remit.orchestrate.archive import Archive
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.code import CodeExecutor
+from remit.orchestrate.executors.human import HumanExecutor
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.retrieve import RetrieveExecutor
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
+from remit.orchestrate.foreseeing import Foreseer
 from remit.orchestrate.hub import FindKit, Hub, RunHeld
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
@@ -54,8 +63,10 @@ from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
 from remit.orchestrate.patterns.choosing import check_room, graph_for
 from remit.orchestrate.planning import plan_for
-from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Locks, Snapshots
+from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Ledger, Locks, Receipts, Snapshots
 from remit.orchestrate.post import Post
+from remit.orchestrate.queues import Queues
+from remit.orchestrate.quotas import Quotas
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import Session, check_entries, last_run, linked, session_of
@@ -98,12 +109,20 @@ class Store(Protocol):
         """Which runs there are."""
 
     @property
+    def ledger(self) -> Ledger:
+        """What runs count for their tenants."""
+
+    @property
     def inbox(self) -> Inbox:
         """What people left for runs."""
 
     @property
     def locks(self) -> Locks:
         """Who drives what."""
+
+    @property
+    def receipts(self) -> Receipts:
+        """What was done about the items of queues."""
 
     async def close(self) -> None:
         """Leave everything written."""
@@ -128,14 +147,19 @@ class System:
         find_kit: FindKit,
         new_id: Callable[[], str],
         signer: Callable[[], Signer] | None = None,
+        quotas: Iterable[Quota] = (),
+        queues: Iterable[QueueLimits] = (),
     ) -> None:
         self.store = store
         self.archive = Archive(store, signer)
+        self.queues = Queues(store, clock, queues)
+        self.quotas = Quotas(store, quotas, clock)
         self._new_id = new_id
+        self._foreseer = Foreseer(store.catalogue, store.journal)
         executors: dict[type, object] = {}
         dispatch = InProcessDispatch(executors, clock)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
-            journal=store.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
+            journal=self.quotas.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
         )
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
@@ -153,20 +177,25 @@ class System:
             CancelCommand: self._children.cancel,
             ForkRun: self._children.fork,
         }
+        if self.queues.limits:
+            # Where no queue has a limit, nobody has to look whether there is room.
+            executors[AskHuman] = HumanExecutor(self.queues).admit
 
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
     ) -> str:
         """Start a run and return its id; it goes on by itself. `entries` are kept for its session, as JSON texts."""
         manifest = await self._manifest(request, kit, terms, entries)
-        return (await self._hub.begin(manifest, kit)).live.run_id
+        driver = await self.quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
+        return driver.live.run_id
 
     async def run(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
     ) -> SystemResponse:
         """Start a run and wait until it has ended or waits for people."""
         manifest = await self._manifest(request, kit, terms, entries)
-        return await self._response(await self._hub.at_rest(await self._hub.begin(manifest, kit)))
+        driver = await self.quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
+        return await self._response(await self._hub.at_rest(driver))
 
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""
@@ -350,7 +379,7 @@ class System:
         if entered.session_id:
             last = await last_run(self.store.catalogue, self._runner, entered.session_id)
             entered, session = linked(entered, last, check_entries(entries.items()))
-        return make_manifest(
+        manifest = make_manifest(
             run_id=self._new_id(),
             request=entered,
             boundary=terms.boundary,
@@ -367,6 +396,7 @@ class System:
             session=session,
             plan=None if plan is None else plan.trace,
         )
+        return await self._foreseer.foreseen(manifest)
 
 
 def _identified(request: SystemRequest) -> SystemRequest:
@@ -417,3 +447,34 @@ def guard() -> "Guard":
     from remit.orchestrate.guarding import Guard
 
     return Guard()
+
+
+def boundary_at(said: object) -> Boundary:
+    """The boundary that is handed over, that has this name, or that stands in this file."""
+    # Only those who read a boundary pay for YAML.
+    from remit.orchestrate.boundary_file import boundary_at
+
+    return boundary_at(said)
+
+
+def check_boundary(
+    boundary: Boundary, tools: tuple[ToolDefinition, ...] = (), graph: Graph | None = None
+) -> BoundaryChecked:
+    """What a boundary does to these tools, and the tier of a graph against the highest it allows."""
+    from remit.orchestrate.boundary_report import checked
+
+    return checked(boundary, tools, graph)
+
+
+def show_boundary(boundary: Boundary) -> BoundaryShown:
+    """A boundary in words, by its six dimensions, and as its file says it."""
+    from remit.orchestrate.boundary_report import described
+
+    return described(boundary)
+
+
+def compare_boundaries(first: Boundary, second: Boundary) -> tuple[Difference, ...]:
+    """What the second boundary allows more than the first, and what less."""
+    from remit.orchestrate.boundary_diff import differences
+
+    return differences(first, second)

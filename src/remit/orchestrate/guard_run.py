@@ -36,11 +36,12 @@ from remit.core.rulings import Answer, NodeEntered, Rung
 from remit.core.tools import ToolCall
 from remit.kernel.apply import apply
 from remit.kernel.asking import settle_question
-from remit.kernel.authorize import ALLOWED, FIRM_CHECKS, authorize, is_for_a_person_to_lift, needs_no_approval
+from remit.kernel.authorize import FIRM_CHECKS, authorize, lifted_by_a_person, needs_no_approval
 from remit.kernel.calls import hold_call, order_call, refuse_call, settle_call
 from remit.kernel.rules.started import STARTED
 from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally
+from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.guard_boundary import GuardTerms
 from remit.orchestrate.guard_tools import Toolset
@@ -212,7 +213,7 @@ class GuardedRun:
         verdict = authorize(replace(call, provenance=Provenance.BOUND), tally)
         if verdict is not ALLOWED:
             return Ending.CONFIRM_REQUIRED, verdict.reason
-        if is_for_a_person_to_lift(call, tally):
+        if lifted_by_a_person(call, tally):
             return Ending.CONFIRM_REQUIRED, f"side_effects_max=0 leaves the effect of {call.tool} to a person"
         return None
 

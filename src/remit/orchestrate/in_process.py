@@ -8,6 +8,8 @@ Rule 4: a person's answer comes from outside, so a run that only waits for peopl
 Rule 5: telling a child to end and making a fork are errands: nobody waits for their reports, since the run that sends
         them may have ended; whoever leaves waits until they are done.
 Rule 6: a command that is under way is not begun a second time, however often it is sent.
+Rule 7: no report that is handed on holds a secret of the vault.
+Rule 8: whether a question finds room in its queue is asked before the run rests; as a rule there is nothing to report.
 """
 
 import asyncio
@@ -17,12 +19,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remit.core.arrivals import TimerFired
-from remit.core.commands import CancelCommand, Command, ForkRun, SetTimer
+from remit.core.commands import AskHuman, CancelCommand, Command, ForkRun, SetTimer
 from remit.core.failure import RemitError
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moves_by_itself, timers_of
 from remit.orchestrate.ports import Clock, Live
+from remit.orchestrate.redacting import received
 from remit.orchestrate.reports import PERFORMED, Report, broken, unperformed
+from remit.tool.vault import NO_SECRETS, Vault
 
 Executor = Callable[[Live, Any], Awaitable[Report]]
 
@@ -64,7 +68,8 @@ class _Work:
 class InProcessDispatch:
     """Performs commands with the executors it was given, one per command kind."""
 
-    def __init__(self, executors: Mapping[type[Command], Executor], clock: Clock) -> None:
+    def __init__(self, executors: Mapping[type[Command], Executor], clock: Clock, vault: Vault = NO_SECRETS) -> None:
+        self.vault = vault
         self._executors = executors
         self._clock = clock
         self._work: defaultdict[str, _Work] = defaultdict(_Work)
@@ -94,6 +99,8 @@ class InProcessDispatch:
                 self._run_errand(live, command)
         elif isinstance(command, ForkRun):
             self._run_errand(live, command)
+        elif isinstance(command, AskHuman) and AskHuman in self._executors and command.id not in work.tasks:
+            work.tasks[command.id] = asyncio.create_task(self._admit(work, live, command))
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
@@ -113,7 +120,7 @@ class InProcessDispatch:
             # Asked for once and not with every command: it takes a system call to find out.
             work.driver = asyncio.current_task()
         try:
-            report = await executor(sender, command)
+            report = received(await executor(sender, command), self.vault)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             if not work.is_cut:
                 return _explained(live, command, error)
@@ -181,13 +188,28 @@ class InProcessDispatch:
         try:
             if executor is not None:
                 report = broken(command, "it was cancelled")
-                report = await executor(live, command)
+                report = received(await executor(live, command), self.vault)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             report = _explained(live, command, error)
         finally:
             # Also after a cancel: whoever waits must not wait for something that will never be reported.
             work.tasks.pop(command.id, None)
             work.report(report if getattr(report, "command_id", None) == command.id else _misplaced(command, report))
+
+    async def _admit(self, work: _Work, live: Live, question: AskHuman) -> None:
+        """Report that a question is refused, or nothing; whatever breaks here leaves the question to people."""
+        report: Report | None = None
+        try:
+            report = await self._executors[AskHuman](live, question)
+        except Exception as error:  # noqa: BLE001  # no question may be lost with whoever looks for its room
+            fields = run_fields(live.run_id, live.state, command_id=question.id)
+            _log.error("whether a queue has room could not be told", exc_info=error, extra=fields)
+        finally:
+            work.tasks.pop(question.id, None)
+            if report is not None:
+                work.report(report)
+            elif work.waiter is not None and not work.waiter.done():
+                work.waiter.set_result(None)
 
     def _cancel(self, work: _Work, command_id: str) -> None:
         work.outbox = [(live, command) for live, command in work.outbox if command.id != command_id]

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from remit.core.boundary import STANDARD, Boundary
+from remit.core.boundary import Boundary
+from remit.core.profiles import STANDARD
 from remit.core.budget import Budget
 from remit.core.events import Turn
 from remit.core.goal import Goal

@@ -10,6 +10,8 @@ from typing import Protocol
 
 from remit.core.commands import Command
 from remit.core.events import Turn
+from remit.core.queue import Receipt, ReceiptKind
+from remit.core.quota import Charge, Committed, Limit
 from remit.core.recovery import Recovery
 from remit.core.signing import SignedDeletion
 from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead, Snapshot
@@ -47,6 +49,7 @@ class Journal(Protocol):
 
         It returns when the turn survives this process; with a barrier, when it also survives a power loss and the
         head it makes is signed. A listing comes with the first turn; SessionConflict says that its place is taken.
+        What it reserves and what a barrier charges is kept in the same write: QuotaConflict says that there is no room.
         """
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
@@ -87,6 +90,9 @@ class Catalogue(Protocol):
     async def session(self, session_id: str) -> Sequence[RunEntry]:
         """The runs of a session, in order."""
 
+    async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
+        """The newest runs of a likeness that succeeded, newest first, at most so many."""
+
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         """The signed heads kept with a run, oldest first."""
 
@@ -95,6 +101,25 @@ class Catalogue(Protocol):
 
     async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
         """What that log says of the deletion of a run."""
+
+
+class Ledger(Protocol):
+    """Knows what the runs of a tenant count together. An index of their journals; what deleted runs left stays in it."""
+
+    async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
+        """What counts against each of these limits."""
+
+    async def uncounted(self, tenant_id: str, from_ms: int) -> Sequence[str]:
+        """The runs of a tenant since a time, children not among them, that are not counted as they stand."""
+
+    async def count(self, charges: Sequence[Charge]) -> None:
+        """Count these runs so, in place of how they were counted; one that stands otherwise by now is left out."""
+
+    async def forget(self) -> None:
+        """Forget how the runs are counted that are there, before all of them are counted anew."""
+
+    async def tenants(self) -> Sequence[str]:
+        """Every tenant that has runs here, or had."""
 
 
 class Inbox(Protocol):
@@ -111,6 +136,16 @@ class Inbox(Protocol):
 
     async def outcome(self, number: int) -> tuple[str, str] | None:
         """Code and message of a settled entry; None while it waits."""
+
+
+class Receipts(Protocol):
+    """Remembers what was done about the items of queues; whoever forgets them is only shown items again."""
+
+    async def keep(self, receipt: Receipt) -> None:
+        """Keep a receipt; the first of a kind for an item and a place stays."""
+
+    async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
+        """The receipts of a kind, oldest first."""
 
 
 class Locks(Protocol):

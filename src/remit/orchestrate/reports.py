@@ -87,11 +87,13 @@ class ContextSaid(Record):
 
 
 class PersonApproved(Record):
-    """A person approved a held call, perhaps with arguments of their own."""
+    """A person approved a held call, perhaps with arguments of their own; `packet` is the version they were shown."""
 
     command_id: str
     by: str
     arguments: JsonObject | None = None
+    packet: str = ""
+    reason: str = ""
 
 
 class PersonSaid(Record):
@@ -127,7 +129,8 @@ def report_of(signal: UserSignal) -> Report:
         case Signal.RESUME:
             return arrivals.ResumeRequested(by)
         case Signal.APPROVE:
-            return PersonApproved(str(payload["packet_id"]), by, payload.get("arguments"))
+            shown, why = str(payload.get("packet", "")), str(payload.get("reason", ""))
+            return PersonApproved(str(payload["packet_id"]), by, payload.get("arguments"), shown, why)
         case Signal.REJECT:
             return arrivals.ApprovalRefused(str(payload["packet_id"]), by, str(payload.get("reason", "")))
         case Signal.FEEDBACK:

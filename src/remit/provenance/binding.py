@@ -10,7 +10,7 @@ Rule 4: a true or an enum value is bound when the words name the switch or the c
 import re
 from typing import Any
 
-from remit.provenance.authority import reaches
+from remit.core.authority import reaches
 from remit.provenance.declarations import Declaration
 from remit.provenance.derived import derived_from
 from remit.provenance.evidence import Evidence

@@ -9,13 +9,13 @@ Rule 4: what cannot be read is refused with the tool, the key and the value; key
 
 import re
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import Any
 
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
 from remit.core.tools import Effect, ToolCategory
-from remit.provenance.authority import Stakes
+from remit.core.trust import Reads, Repeat
+from remit.core.authority import Stakes
 
 DECLARATION_INVALID = "DECLARATION_INVALID"
 
@@ -32,22 +32,6 @@ _SEGMENT = re.compile(r"\[\]|[^.\[\]]+")
 _PATH = re.compile(r"(?:\$\.?)?(?:(?:\[\]|[^.\[\]$][^.\[\]]*)(?:\.(?=[^.])|(?=\[)|$))*")
 _SCHEMA_KEYS = frozenset({"type", "properties", "items", "$ref", "anyOf", "oneOf", "allOf", "$schema", "enum"})
 _SCHEMA_TYPES = frozenset({"object", "array", "string", "integer", "boolean", "null"})
-
-
-class Repeat(StrEnum):
-    """How often an effect may happen unattended: once in a run, once per target, or freely."""
-
-    ONCE = "once"
-    TARGET = "target"
-    FREE = "free"
-
-
-class Reads(StrEnum):
-    """Whose knowledge a result is."""
-
-    PUBLIC = "public"
-    PRIVATE = "private"
-    SECRET = "secret"  # noqa: S105 - a label, no password
 
 
 class Field(Record):

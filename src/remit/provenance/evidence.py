@@ -10,8 +10,9 @@ from itertools import islice
 
 from remit.core.record import replace
 from remit.core.tools import Effect
-from remit.provenance.authority import Authority
-from remit.provenance.declarations import Declaration, Reads
+from remit.core.authority import Authority
+from remit.core.trust import Reads
+from remit.provenance.declarations import Declaration
 from remit.provenance.derived import OPERANDS_MAX, operands_of, sums_of
 from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
 from remit.provenance.labels import Group, Index, Observation, Origin

@@ -16,7 +16,7 @@ from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.tools import Effect
-from remit.provenance.authority import Authority, PlanSource, authority_json, reaches
+from remit.core.authority import Authority, PlanSource, authority_json, reaches
 from remit.provenance.binding import bind, close_set
 from remit.provenance.calls import Call, Ledger, Scope, lookup_of
 from remit.provenance.declarations import Declaration, declarations_of, segments_of

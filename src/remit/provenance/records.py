@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from remit.core.record import JsonObject
-from remit.provenance.authority import Inference
+from remit.core.authority import Inference
 from remit.provenance.declarations import ANY_KEY, EACH, Declaration, Field, spelled
 from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
 from remit.provenance.labels import Group

@@ -7,7 +7,8 @@ Rule 3: `once` takes a further target only when the words name it; `target` take
 
 from collections.abc import Iterable
 
-from remit.provenance.declarations import Declaration, Repeat
+from remit.core.trust import Repeat
+from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import ANY, DATE, is_target
 from remit.provenance.labels import key_of
 from remit.provenance.planning import Asked

@@ -10,7 +10,7 @@ from typing import Any
 
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
-from remit.provenance.authority import authority_json, authority_of
+from remit.core.authority import authority_json, authority_of
 from remit.provenance.calls import Call
 from remit.provenance.gate import Gate
 from remit.provenance.labels import Group, Observation

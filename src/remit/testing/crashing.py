@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from remit.core.storage import Barrier, Listing
 from remit.orchestrate.facade import Store
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Locks, Snapshots
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Ledger, Locks, Receipts, Snapshots
 
 # A forked run that has not ended by then hangs.
 FORK_S_MAX = 60
@@ -115,8 +115,10 @@ class CrashingStore:
         self.blobs: Blobs = store.blobs
         self.snapshots: Snapshots = store.snapshots
         self.catalogue: Catalogue = store.catalogue
+        self.ledger: Ledger = store.ledger
         self.inbox: Inbox = store.inbox
         self.locks: Locks = store.locks
+        self.receipts: Receipts = store.receipts
 
     async def close(self) -> None:
         """Close the real one."""

@@ -8,7 +8,7 @@ Everything printed is escaped: what a model or a tool says is data, also in a te
 import sys
 from collections.abc import Sequence
 
-from remit.core.boundary import PROFILES
+from remit.core.profiles import PROFILES
 from remit.core.contract import SystemRequest
 from remit.core.inference import ModelInfo, Price
 from remit.core.manifest import Manifest, make_manifest

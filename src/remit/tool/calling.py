@@ -8,7 +8,9 @@ Rule 4: a text stays as it is; everything else becomes JSON.
 
 import asyncio
 import inspect
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from remit.core.canonical import NotCanonical, canonical_json
@@ -17,6 +19,7 @@ from remit.core.record import JsonObject
 from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool
 from remit.tool.outcomes import RESULT_BYTES_MAX, Performed, Stop, ToolFault, described, fault_of
+from remit.tool.secret import Secret
 from remit.tool.signature import KEY_PARAMETER
 
 if TYPE_CHECKING:
@@ -25,8 +28,17 @@ if TYPE_CHECKING:
 # Enough of the problems for a model to correct itself.
 PROBLEMS_MAX = 10
 
+# What a function that asks for no secrets is called with.
+NO_SECRETS_LENT: Mapping[str, Secret] = MappingProxyType({})
 
-def prepared(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> dict[str, Any]:
+
+def prepared(
+    tool: Tool,
+    arguments: JsonObject,
+    key: str,
+    token: CancelToken | None,
+    secrets: Mapping[str, Secret] = NO_SECRETS_LENT,
+) -> dict[str, Any]:
     """The arguments in the types the function declared, with the hidden ones filled in."""
     signature = tool.signature
     try:
@@ -42,6 +54,8 @@ def prepared(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | N
         values[KEY_PARAMETER] = key
     for name in signature.token_names:
         values[name] = token
+    for name, is_secret in signature.secret_names:
+        values[name] = secrets[name] if is_secret else secrets[name].reveal()
     return values
 
 
@@ -56,9 +70,15 @@ def _unfit(error: Exception) -> str:
     return f"the arguments could not be converted: {described(error)}"
 
 
-def called(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> Any:
+def called(
+    tool: Tool,
+    arguments: JsonObject,
+    key: str,
+    token: CancelToken | None,
+    secrets: Mapping[str, Secret] = NO_SECRETS_LENT,
+) -> Any:
     """What the function returned, from a thread or process of its own; an asynchronous one gets a loop of its own."""
-    values = prepared(tool, arguments, key, token)
+    values = prepared(tool, arguments, key, token, secrets)
     try:
         return asyncio.run(tool.function(**values)) if tool.is_async else tool.function(**values)
     except BaseException as error:

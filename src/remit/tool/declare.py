@@ -114,6 +114,7 @@ def tool(
     available: Available | None = ...,
     may_stop_loop: bool = ...,
     control_args: Mapping[str, str] | Iterable[tuple[str, str]] = ...,
+    secrets: Mapping[str, str] | Iterable[tuple[str, str]] = ...,
     name: str | None = ...,
     description: str | None = ...,
 ) -> Callable[[Function], Tool]: ...
@@ -138,10 +139,12 @@ def tool(
     available: Available | None = None,
     may_stop_loop: bool = False,
     control_args: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    secrets: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     name: str | None = None,
     description: str | None = None,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a typed function: bare, or with what its effects and limits are."""
+    filled = _pairs(secrets)
     terms = partial(
         ToolDefinition,
         network=network,
@@ -154,13 +157,14 @@ def tool(
         timeout_ms=timeout_ms,
         cost_microusd=cost_microusd,
         verifier=SCHEMA_VERIFIER if verify is None else getattr(verify, "__name__", type(verify).__name__),
-        control_args=tuple(control_args.items() if isinstance(control_args, Mapping) else control_args),
+        control_args=_pairs(control_args),
+        secrets=filled,
     )
 
     def declare(function: Function) -> Tool:
         called = str(name or getattr(function, "__name__", type(function).__name__))
         _check_companions(called, available, verify, reconcile)
-        signature = read_signature(function, called)
+        signature = read_signature(function, called, filled)
         definition = terms(
             name=called,
             description=summary_of(function.__doc__ or "") if description is None else description,
@@ -186,6 +190,10 @@ def _declared(
         )
     versioned = replace(definition, version=tool_version(definition))
     return Tool(function, versioned, signature, source, isolate=isolate, companions=companions)
+
+
+def _pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(given.items() if isinstance(given, Mapping) else given)
 
 
 def _chosen(name: str, option: str, value: str, choices: type[_Choice]) -> _Choice:

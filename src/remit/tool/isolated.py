@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Thread
 from typing import Any
 
@@ -24,6 +24,7 @@ from remit.tool.declare import Tool
 from remit.tool.framing import read_frame, write_frame
 from remit.tool.loading import reload
 from remit.tool.outcomes import Performed, ToolFault
+from remit.tool.secret import Secret
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -61,7 +62,8 @@ def _end_with_parent(lifeline: int) -> None:
 def _answer(job: JsonObject) -> JsonObject:
     try:
         tool = _loaded(Source(**job["source"]), job["version"])
-        performed = _performed(tool, job["arguments"], job["key"])
+        secrets = {parameter: Secret(value) for parameter, value in job["secrets"].items()}
+        performed = _performed(tool, job["arguments"], job["key"], secrets)
     except ToolFault as fault:
         return {"code": fault.error_code, "error": fault.error}
     return {"content": performed.content, "refuted": performed.refuted, "stop_loop": performed.stop_loop}
@@ -79,8 +81,8 @@ def _loaded(source: Source, version: str) -> Tool:
     return tool
 
 
-def _performed(tool: Tool, arguments: JsonObject, key: str) -> Performed:
-    value = called(tool, arguments, key, CancelToken())
+def _performed(tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str, Secret]) -> Performed:
+    value = called(tool, arguments, key, CancelToken(), secrets)
     performed = rendered(tool, value)
     if tool.verify is None:
         return performed

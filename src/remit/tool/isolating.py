@@ -4,6 +4,7 @@ Rule 1: the process leads a session and a group of its own; what ends a call is 
 Rule 2: the group is killed before its leader is awaited, since until then nobody else can get its number.
 Rule 3: what the tool prints is read all the time, so that it never blocks, and kept up to a limit.
 Rule 4: a process that was killed has no outcome, unless it told one before.
+Rule 5: secrets go through the pipe of the job; neither the command line nor the environment of the process holds them.
 """
 
 import contextlib
@@ -13,14 +14,19 @@ import selectors
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from threading import Lock
 from time import monotonic
+from typing import NamedTuple
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
+from remit.tool.calling import NO_SECRETS_LENT
 from remit.tool.declare import Tool
 from remit.tool.framing import LENGTH_BYTES, write_frame
 from remit.tool.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, ToolFault
+from remit.tool.secret import Secret
+from remit.tool.vault import NO_SECRETS, Vault
 
 # What a tool prints is kept for whoever looks for the reason of a failure; a screenful or two tells it.
 PRINTED_BYTES_MAX = 16 * 1024
@@ -36,6 +42,16 @@ _READ_BYTES = 65_536
 
 class Killed(Exception):
     """The process was killed at our wish before it told a result, so nobody knows what it did."""
+
+
+class Lent(NamedTuple):
+    """The secrets of one call by parameter, and the vault they are from."""
+
+    secrets: Mapping[str, Secret] = NO_SECRETS_LENT
+    vault: Vault = NO_SECRETS
+
+
+NOTHING_LENT = Lent()
 
 
 class Leash:
@@ -75,11 +91,11 @@ class Leash:
             self._group = 0
 
 
-def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash) -> Performed:
+def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash, lent: Lent = NOTHING_LENT) -> Performed:
     """Call a tool in a process of its own and wait for what it tells."""
     read_end, write_end = os.pipe()
     try:
-        process = _start(write_end, leash)
+        process = _start(write_end, leash, lent.vault.inherited)
     except OSError as error:
         os.close(read_end)
         message = f"no process could be started for it: {type(error).__name__}: {error}"
@@ -92,15 +108,17 @@ def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash) -> 
         try:
             # The process may be gone already; what it left behind says so better than a broken pipe.
             with contextlib.suppress(BrokenPipeError):
-                write_frame(process.stdin.fileno(), _job(tool, arguments, key))
+                write_frame(process.stdin.fileno(), _job(tool, arguments, key, lent.secrets))
             frame = listener.listen()
         finally:
             leash.untie()
             process.wait()
-    return _outcome(frame, process.returncode, listener.printed(), leash)
+    return _outcome(frame, process.returncode, listener.printed(lent.vault.redactor.redacted), leash)
 
 
-def _start(write_end: int, leash: Leash) -> "subprocess.Popen[bytes]":
+def _start(
+    write_end: int, leash: Leash, inherited: Callable[[], Mapping[str, str]] | None
+) -> "subprocess.Popen[bytes]":
     # -P keeps files of the working directory from standing in for modules of the library.
     process = subprocess.Popen(  # noqa: S603  # our own interpreter and module, and no shell
         [sys.executable, "-P", "-m", "remit.tool.isolated", str(write_end)],
@@ -109,17 +127,19 @@ def _start(write_end: int, leash: Leash) -> "subprocess.Popen[bytes]":
         stderr=subprocess.PIPE,
         pass_fds=(write_end,),
         start_new_session=True,
+        env=None if inherited is None else dict(inherited()),
         bufsize=0,
     )
     leash.tie(process.pid)
     return process
 
 
-def _job(tool: Tool, arguments: JsonObject, key: str) -> bytes:
+def _job(tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str, Secret]) -> bytes:
     source = {field: getattr(tool.source, field) for field in tool.source.__struct_fields__}
     version = tool.definition.version
     job = {"source": source, "version": version, "arguments": arguments, "key": key, "path": sys.path}
-    return json.dumps(job).encode()
+    revealed = {parameter: secret.reveal() for parameter, secret in secrets.items()}
+    return json.dumps({**job, "secrets": revealed}).encode()
 
 
 class _Listener:
@@ -156,9 +176,10 @@ class _Listener:
             self._drain(selector)
         return bytes(frame)
 
-    def printed(self) -> str:
-        """What was printed, errors last."""
-        return "\n".join(text.decode(errors="replace").strip() for text in self._texts.values() if text.strip())
+    def printed(self, redact: Callable[[str], str]) -> str:
+        """What was printed, errors last. Each is redacted for itself, since each may have been cut."""
+        texts = [text.decode(errors="replace").strip() for text in self._texts.values() if text.strip()]
+        return "\n".join(redact(text) for text in texts)
 
     def _drain(self, selector: selectors.BaseSelector) -> None:
         """Read what is there already. Whoever still holds the pipes is not waited for."""

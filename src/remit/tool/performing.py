@@ -5,21 +5,24 @@ Rule 2: what is cancelled is told to stop. A coroutine is cancelled, a process i
 Rule 3: a thread that does not listen is abandoned: it goes on, and its outcome is handed over when it comes, because
         the effect of a call is the same whether anybody waited for it or not.
 Rule 4: whether a call has begun is known at any moment: of one that has not, nothing has happened.
+Rule 5: secrets are fetched just before the call; one that is missing or expires too soon means that it is not begun.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 from remit.core.record import JsonObject, replace
 from remit.tool.asking import check_available, raise_if_ours, verdict
-from remit.tool.calling import called, prepared, rendered
+from remit.tool.calling import NO_SECRETS_LENT, called, prepared, rendered
 from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool
-from remit.tool.isolating import Killed, Leash, call_isolated
+from remit.tool.isolating import Killed, Leash, Lent, call_isolated
 from remit.tool.outcomes import Performed, ToolFault, fault_of
+from remit.tool.secret import Secret
 from remit.tool.threads import threads
+from remit.tool.vault import NO_SECRETS, Vault
 
 # A tool that looks at its token between two steps looks every few dozen milliseconds; who cancels waits no longer.
 CANCEL_GRACE_MS = 100
@@ -33,10 +36,12 @@ Late: TypeAlias = "asyncio.Task[Performed | ToolFault | None]"
 class Attempt:
     """One call: whether it has begun, how it is told to stop, and what is left of it when nobody waits any more."""
 
-    __slots__ = ("arguments", "has_begun", "key", "late", "leash", "token", "tool")
+    __slots__ = ("arguments", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
 
-    def __init__(self, tool: Tool, arguments: JsonObject, key: str) -> None:
+    def __init__(self, tool: Tool, arguments: JsonObject, key: str, vault: Vault = NO_SECRETS) -> None:
         self.tool = tool
+        self.vault = vault
+        self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
         self.arguments = arguments
         self.key = key
         # Only a function that takes a token can be told by it, only a process is held by a leash; both hold a lock.
@@ -60,19 +65,25 @@ class Attempt:
 
 async def perform(attempt: Attempt) -> Performed:
     """Perform one call, or raise the ToolFault it came to. Whoever cancels this finds in the attempt what is left."""
-    tool, arguments, key = attempt.tool, attempt.arguments, attempt.key
+    tool = attempt.tool
     if tool.available is not None:
         await check_available(tool)
+    if tool.definition.secrets:
+        wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
+        attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)
     attempt.has_begun = True
     if attempt.leash is not None:
-        return await _in_thread(attempt, partial(call_isolated, tool, arguments, key, attempt.leash))
+        lent = Lent(attempt.secrets, attempt.vault)
+        work = partial(call_isolated, tool, attempt.arguments, attempt.key, attempt.leash, lent)
+        return await _in_thread(attempt, work)
     if tool.is_async:
-        return await _on_loop(tool, arguments, key, attempt.token)
-    return await _in_thread(attempt, partial(_blocking, tool, arguments, key, attempt.token))
+        return await _on_loop(attempt)
+    return await _in_thread(attempt, partial(_blocking, attempt))
 
 
-async def _on_loop(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> Performed:
-    values = prepared(tool, arguments, key, token)
+async def _on_loop(attempt: Attempt) -> Performed:
+    tool, arguments = attempt.tool, attempt.arguments
+    values = prepared(tool, arguments, attempt.key, attempt.token, attempt.secrets)
     try:
         value = await tool.function(**values)
     except BaseException as error:
@@ -82,9 +93,9 @@ async def _on_loop(tool: Tool, arguments: JsonObject, key: str, token: CancelTok
     return performed if tool.verify is None else await _verified(tool, arguments, (value, performed))
 
 
-def _blocking(tool: Tool, arguments: JsonObject, key: str, token: CancelToken | None) -> tuple[Any, Performed]:
-    value = called(tool, arguments, key, token)
-    return value, rendered(tool, value)
+def _blocking(attempt: Attempt) -> tuple[Any, Performed]:
+    value = called(attempt.tool, attempt.arguments, attempt.key, attempt.token, attempt.secrets)
+    return value, rendered(attempt.tool, value)
 
 
 async def _in_thread(attempt: Attempt, work: Callable[[], Any]) -> Performed:

@@ -1,7 +1,8 @@
 """Signatures: what a typed function takes and returns, read once when it is declared.
 
 Rule 1: every parameter has a name, a type that JSON can carry, and nothing else: no *args, no **kwargs.
-Rule 2: two kinds of parameters are ours and hidden from the model: `idempotency_key: str`, and any `CancelToken`.
+Rule 2: three kinds of parameters are ours and hidden from the model: `idempotency_key: str`, any `CancelToken`, and those
+        that the declaration names for a secret.
 Rule 3: what cannot be read is refused here, where its author sees it, and never when a model calls it.
 """
 
@@ -19,6 +20,7 @@ from remit.tool.cancelling import CancelToken
 from remit.tool.docstrings import parameters_of
 from remit.tool.outcomes import Stop
 from remit.tool.schemas import parameters_schema, result_schema
+from remit.tool.secret import NAME_CHARS_MAX, NAME_PATTERN, Secret
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
@@ -41,6 +43,8 @@ class Signature:
     names: tuple[tuple[str, str, bool], ...]
     takes_key: bool
     token_names: tuple[str, ...]
+    # The parameters that a secret fills, and whether each takes a Secret and not its text.
+    secret_names: tuple[tuple[str, bool], ...]
     returns: "TypeAdapter[Any] | None"
     returns_name: str
     # Whether a text and nothing else was declared.
@@ -49,16 +53,21 @@ class Signature:
     result: JsonObject
 
 
-def read_signature(function: Callable[..., Any], name: str) -> Signature:
-    """Read a function, or refuse it with the reason. `name` is the tool's, for the messages."""
+def read_signature(function: Callable[..., Any], name: str, secrets: tuple[tuple[str, str], ...] = ()) -> Signature:
+    """Read a function, or refuse it with the reason. `name` is the tool's, for the messages.
+
+    `secrets` are the parameters that a secret fills, each with the name of the secret.
+    """
     if not inspect.isroutine(function):
         raise invalid(name, f"a {type(function).__name__} is no function; wrap it in a typed 'def'")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise invalid(name, "yields its results; return a list instead")
     parameters, hints = _read(function, name)
-    hidden = tuple(key for key in parameters if hints[key] is CancelToken)
+    tokens = tuple(key for key in parameters if hints[key] is CancelToken)
     _check_key(hints, name)
-    shown = {key: value for key, value in parameters.items() if key not in hidden and key != KEY_PARAMETER}
+    secret_names = _read_secrets(parameters, hints, name, secrets)
+    hidden = {*tokens, KEY_PARAMETER, *(key for key, _ in secret_names)}
+    shown = {key: value for key, value in parameters.items() if key not in hidden}
     described = parameters_of(inspect.getdoc(function) or "")
     model = _model(name, shown, hints, described)
     schema = _schema(name, model, shown, hints)
@@ -71,7 +80,8 @@ def read_signature(function: Callable[..., Any], name: str) -> Signature:
             for position, (key, value) in enumerate(shown.items())
         ),
         takes_key=KEY_PARAMETER in parameters,
-        token_names=hidden,
+        token_names=tokens,
+        secret_names=secret_names,
         returns=adapter,
         returns_name=_type_name(returned),
         returns_text=returned is str,
@@ -105,6 +115,27 @@ def _check_key(hints: Mapping[str, Any], name: str) -> None:
     if hints.get(KEY_PARAMETER, str) is not str:
         kind = _type_name(hints[KEY_PARAMETER])
         raise invalid(name, f"parameter '{KEY_PARAMETER}' is filled with the key of the call, a str, and not a {kind}")
+
+
+def _read_secrets(
+    parameters: Mapping[str, Any], hints: Mapping[str, Any], name: str, secrets: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, bool], ...]:
+    """The parameters that a secret fills; each must be there, and take one."""
+    for key, secret in secrets:
+        if key not in parameters or key == KEY_PARAMETER:
+            raise invalid(name, f"secrets name {str(key)[:80]!r}, which is no parameter that a secret could fill")
+        named: object = secret
+        if not isinstance(named, str) or not NAME_PATTERN.fullmatch(named):
+            problem = f"a secret is named by 1 to {NAME_CHARS_MAX} letters, digits or '_', and begins with no digit"
+            raise invalid(name, f"parameter {key!r} is filled with a secret without a fit name: {problem}")
+        if hints[key] not in (str, Secret):
+            kind = _type_name(hints[key])
+            raise invalid(name, f"parameter {key!r} is filled with a secret, a str or a Secret, and not a {kind}")
+    filled = {key for key, _ in secrets}
+    for key in parameters:
+        if hints[key] is Secret and key not in filled:
+            raise invalid(name, f"parameter {key!r} is a Secret; say which with @tool(secrets={{{key!r}: 'NAME'}})")
+    return tuple((key, hints[key] is Secret) for key in parameters if key in filled)
 
 
 def _model(

@@ -12,7 +12,7 @@ from remit.core.arrivals import (
     ToolFailed,
     ToolReturned,
 )
-from remit.core.boundary import STANDARD
+from remit.core.profiles import STANDARD
 from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.codec import to_json
 from remit.core.commands import StartChild

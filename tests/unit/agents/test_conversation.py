@@ -16,7 +16,7 @@ from remit.agents.opening import HOME_INVALID, LOOP_RUNNING
 from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
-from remit.core.boundary import BOUNDARY_UNKNOWN, PROFILES, STANDARD
+from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES, STANDARD
 from remit.core.contract import CallStatus
 from remit.core.envelope import (
     REQUEST_HINT_INVALID,

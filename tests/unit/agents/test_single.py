@@ -11,7 +11,7 @@ from remit import AgentLoop, Budget, SpecializedLoop, System
 from remit.agents.opening import LOOP_RUNNING
 from remit.assemble import system_in_memory
 from remit.core.arrivals import ModelAnswered
-from remit.core.boundary import BOUNDARY_UNKNOWN, PROFILES
+from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES
 from remit.core.contract import Mode
 from remit.core.envelope import REQUEST_HINT_INVALID, REQUEST_ID_INVALID, REQUEST_MALFORMED
 from remit.core.failure import Ending, ErrorCode, RequestRejected

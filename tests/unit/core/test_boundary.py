@@ -1,23 +1,49 @@
+"""The record of a boundary: its defaults, its version, and how it is narrowed."""
+
 import pytest
 
 from remit.core.boundary import (
-    BOUNDARY_UNKNOWN,
-    PROFILES,
-    STANDARD,
+    APPROVAL_WAIT_MS_MAX,
+    TIER_MAX,
+    WRAP_UP_TOKENS,
     Boundary,
-    boundary_named,
+    BoundaryMode,
+    Condition,
+    DecisionRight,
+    Exhaustion,
+    Then,
     boundary_version,
     narrow,
 )
-from remit.core.budget import Budget, Dimension, assign
-from remit.core.failure import RequestRejected
+from remit.core.budget import Budget, assign
+from remit.core.profiles import STANDARD
+from remit.core.record import replace
+from remit.core.tool_policy import ASKING_CATEGORIES, StateWrite
 from remit.core.tools import Effect
+from remit.core.trust import Reads
+
+REACHES = [BoundaryMode, DecisionRight, Exhaustion, Then]
 
 
 def test_a_boundary_asks_a_person_about_every_change_unless_it_says_otherwise() -> None:
     assert STANDARD.approval_effects == (Effect.WRITE, Effect.EXTERNAL)
+    assert STANDARD.approval_categories == ASKING_CATEGORIES
     assert STANDARD.allowed_tools is None
     assert STANDARD.permissions == ()
+    assert STANDARD.mode is BoundaryMode.ENFORCE
+
+
+def test_a_boundary_that_says_nothing_traces_nothing_and_limits_no_dimension_but_the_budget() -> None:
+    said = Boundary()
+    assert (said.authority, said.writes, said.decisions) == (None, None, None)
+    assert (said.reads_max, said.tier_max) == (Reads.SECRET, TIER_MAX)
+    assert (said.four_eyes, said.rates, said.conditions, said.queues, said.on_silence) == ((), (), (), (), ())
+    assert (said.exhaustion, said.wrap_up_tokens, said.stops_early) == ((), WRAP_UP_TOKENS, True)
+    assert said.approval_wait_ms_max == APPROVAL_WAIT_MS_MAX == 24 * 60 * 60 * 1000
+
+
+def test_a_condition_leaves_the_call_to_a_person_unless_it_says_otherwise() -> None:
+    assert Condition("large", "args.amount > 100").then is Then.ASK
 
 
 def test_equal_boundaries_have_equal_versions_and_others_differ() -> None:
@@ -25,11 +51,40 @@ def test_equal_boundaries_have_equal_versions_and_others_differ() -> None:
     assert boundary_version(Boundary(name="a")) != boundary_version(Boundary(name="a", permissions=("vault.open",)))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": BoundaryMode.AUDIT},
+        {"conditions": (Condition("c", "changes"),)},
+        {"conditions": (Condition("c", "changes", Then.STOP),)},
+        {"conditions": (Condition("c", "changes", Then.REFUSE),)},
+        {"decisions": (DecisionRight.DELEGATE,)},
+        {"decisions": (DecisionRight.MAKE_PLANS,)},
+        {"writes": (StateWrite.FILES,)},
+        {"exhaustion": (("steps", Exhaustion.ASK),)},
+        {"exhaustion": (("steps", Exhaustion.DOWNGRADE),)},
+        {"stops_early": False},
+        {"queues": (("outage", "night"),)},
+    ],
+)
+def test_every_dimension_counts_in_the_version(change: dict[str, object]) -> None:
+    assert boundary_version(replace(STANDARD, **change)) != boundary_version(STANDARD)
+
+
 def test_a_child_keeps_what_it_does_not_narrow() -> None:
-    parent = Boundary("p", ("look",), (Effect.EXTERNAL,), ("vault.open",), Budget(steps=5), 1000)
+    parent = Boundary(
+        "p",
+        ("look",),
+        (Effect.EXTERNAL,),
+        ("vault.open",),
+        Budget(steps=5),
+        1000,
+        conditions=(Condition("c", "changes"),),
+        writes=(StateWrite.FILES,),
+        decisions=(DecisionRight.CHOOSE_TOOLS,),
+    )
     child = narrow(parent, tools=None, budget=Budget())
-    kept = ("name", "allowed_tools", "approval_effects", "permissions", "approval_wait_ms_max")
-    assert [getattr(child, field) for field in kept] == [getattr(parent, field) for field in kept]
+    assert replace(child, budget=parent.budget) == parent
     assert assign(child.budget) == assign(parent.budget)
 
 
@@ -51,32 +106,3 @@ def test_a_child_may_call_only_what_its_parent_may(
 def test_a_child_may_spend_no_more_than_either_allows() -> None:
     child = narrow(Boundary(budget=Budget(tool_calls=5, steps=2)), tools=None, budget=Budget(tool_calls=9, steps=1))
     assert (child.budget.tool_calls, child.budget.steps) == (5, 1)
-
-
-def test_five_profiles_are_built_in_and_named_for_their_work() -> None:
-    names = ["research_assistant", "coding_assistant", "customer_support", "procurement", "incident_sre"]
-    assert list(PROFILES) == names
-    assert [profile.name for profile in PROFILES.values()] == names
-
-
-def test_support_and_procurement_take_the_research_caps_and_change_nothing() -> None:
-    research = assign(PROFILES["research_assistant"].budget)
-    for name in ("customer_support", "procurement"):
-        caps = list(assign(PROFILES[name].budget))
-        assert (caps[Dimension.EXTERNAL_API_CALLS], caps[Dimension.MEMORY_WRITES]) == (10, 0)
-        caps[Dimension.EXTERNAL_API_CALLS] = research[Dimension.EXTERNAL_API_CALLS]
-        caps[Dimension.MEMORY_WRITES] = research[Dimension.MEMORY_WRITES]
-        assert tuple(caps) == research
-
-
-@pytest.mark.parametrize(("name", "effects"), [("coding_assistant", 2), ("incident_sre", 0), ("research_assistant", 0)])
-def test_only_the_coding_profile_may_change_anything(name: str, effects: int) -> None:
-    assert PROFILES[name].budget.side_effects == effects
-
-
-def test_a_boundary_is_found_by_its_name_or_refused_with_the_names_there_are() -> None:
-    assert boundary_named("standard") is STANDARD
-    assert boundary_named("procurement") is PROFILES["procurement"]
-    with pytest.raises(RequestRejected, match="use one of standard, research_assistant") as caught:
-        boundary_named("x" * 1000)
-    assert (caught.value.code, caught.value.details) == (BOUNDARY_UNKNOWN, {"boundary": "x" * 80})

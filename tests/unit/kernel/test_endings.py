@@ -87,8 +87,9 @@ def test_an_approval_nobody_gave_leaves_the_confirmation_that_was_required() -> 
 
 def test_refusals_of_several_kinds_read_as_missing_authority() -> None:
     run = Run(manifest_of(budget=Budget(human_reviews=1)))
-    run.proposes(wants("pay"), wants("write"))
+    run.proposes(wants("pay"))
     run.rings(commands.TimerPurpose.APPROVAL)
+    run.proposes(wants("write"))
     run.says("done")
     assert run.state.ending is Ending.PERMISSION_DENIED
 

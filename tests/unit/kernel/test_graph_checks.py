@@ -7,6 +7,7 @@ import pytest
 
 from remit.core.graph import (
     EXITS,
+    REQUIRED_RULES,
     TERMINALS,
     Ask,
     Ballot,
@@ -474,7 +475,7 @@ def test_a_terminal_that_leaves_out_one_write_is_told_which(write: TerminalWrite
 
 
 @pytest.mark.req("4.19")
-@pytest.mark.parametrize("rule", ToolRules.__struct_fields__)
+@pytest.mark.parametrize("rule", REQUIRED_RULES)
 def test_a_tool_node_that_leaves_out_one_rule_is_told_which(rule: str) -> None:
     rules = msgspec.structs.replace(RULES, **{rule: 0 if rule == "timeout_ms" else ""})
     problem = only_problem(graph(changed(ACT, rules=rules)))

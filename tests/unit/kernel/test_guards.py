@@ -8,19 +8,16 @@ from pathlib import Path
 import pytest
 
 from remit.core.budget import FIELDS
-from remit.kernel.guards import (
+from remit.kernel.expressions import (
     GUARD_CHARS_MAX,
     GUARD_FUNCTIONS,
-    GUARD_NAMES,
-    GUARD_NAMES_MAX,
-    GUARD_VIEW,
     GuardFault,
     GuardRefused,
     GuardType,
     Program,
     holds,
-    parse_guard,
 )
+from remit.kernel.guards import GUARD_NAMES, GUARD_NAMES_MAX, GUARD_VIEW, parse_guard
 
 VIEW = {
     name: {GuardType.STRING: "text", GuardType.INT: 5, GuardType.BOOL: True}[kind] for name, kind in GUARD_VIEW.items()
@@ -93,7 +90,7 @@ def test_the_view_is_small_and_shows_what_is_left_of_every_dimension() -> None:
         ('outcome == "é😀" && visit > 1', GuardFault.NAME_UNKNOWN, 1, 20),
         ("timestamp(0) == timestamp(1)", GuardFault.NAME_UNKNOWN, 1, 10),
         ("dyn(visits) == 1", GuardFault.NAME_UNKNOWN, 1, 4),
-        ("outcome[0] == outcome", GuardFault.NAME_UNKNOWN, 1, 8),
+        ("outcome[0] == outcome", GuardFault.TYPE_MISMATCH, 1, 8),
         ('visits > "a"', GuardFault.TYPE_MISMATCH, 1, 8),
         ("visits.left > 1", GuardFault.TYPE_MISMATCH, 1, 7),
         ("visits", GuardFault.NOT_BOOL, 0, 0),

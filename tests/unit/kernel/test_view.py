@@ -11,7 +11,8 @@ from remit.core.graph import Edge, Graph, Node, NodeKind
 from remit.core.messages import user_message
 from remit.core.record import BlobRef, replace, size_bytes
 from remit.core.schema import Violation
-from remit.kernel.guards import GUARD_VIEW, GuardType
+from remit.kernel.expressions import GuardType
+from remit.kernel.guards import GUARD_VIEW
 from remit.kernel.state import CONTEXT_FAILED
 from remit.kernel.view import clock_ms_used, view_of
 from remit.orchestrate.patterns.chat import chat_graph

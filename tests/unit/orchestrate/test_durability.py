@@ -10,6 +10,7 @@ from remit.core.manifest import Origin, SessionLink
 from remit.core.record import replace
 from remit.core.storage import Barrier, Listing
 from remit.kernel.decide import take_turn
+from remit.observe.foresight import likeness_of
 from remit.orchestrate.durability import barrier_of, listing_of
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
@@ -91,7 +92,7 @@ def test_a_run_is_listed_with_its_place_and_its_people() -> None:
     manifest = manifest_of()
     request = replace(manifest.request, session_id="s", tenant_id="t")
     rooted = replace(manifest, request=request, session=SessionLink(3))
-    assert listing_of(rooted, 17) == Listing(17, "chat", "t", "s", 3)
+    assert listing_of(rooted, 17) == Listing(17, "chat", "t", "s", 3, likeness=likeness_of(rooted))
 
 
 def test_a_child_is_listed_under_its_parent_and_takes_no_place_in_the_session() -> None:

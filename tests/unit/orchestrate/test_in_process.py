@@ -37,6 +37,7 @@ from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ChildSaid, ContextSaid, ModelSaid, PersonApproved, Report, ToolSaid
 from remit.testing.runs import SimulatedRun
 from remit.testing.script import Breaks, in_turn, proposes, proposes_all, says
+from remit.tool.vault import Vault
 from tests.unit.kernel.builders import BEGINS_AT_MS, manifest_of
 from tests.unit.orchestrate.stage import Stage, WatchedJournal, hang, loop_clock, ok, play
 
@@ -88,6 +89,18 @@ class TestPerforming:
             tasks: list[object] = []
             await driven(Stage(executors={CallModel: model}))
             assert tasks == [asyncio.current_task()]
+
+        play(scene())
+
+    def test_no_report_that_is_handed_on_holds_a_secret(self) -> None:
+        async def scene() -> None:
+            stage = Stage(
+                in_turn(proposes_all(("look", {"n": 1}), ("look", {"n": 2})), says("it is token-0123456789")),
+                tools={"look": ok},
+            )
+            stage.dispatch.vault = Vault({"TOKEN": "token-0123456789"})
+            run = await driven(stage)
+            assert run.last(arrivals.ModelAnswered).text == "it is [exposed secret TOKEN]"
 
         play(scene())
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remit.core.boundary import STANDARD
+from remit.core.profiles import STANDARD
 from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, RequestRejected
 from remit.core.goal import Criterion, Goal

@@ -151,8 +151,8 @@ def test_recovering_twice_loses_nothing_twice() -> None:
 def test_what_a_lost_outcome_closes_is_not_performed_any_more() -> None:
     async def scene() -> None:
         before, after = processes()
-        # Reviews for two approvals and none for a question about an outcome, so the loss ends the run.
-        await until_called(before, "write", "put", manifest=manifest_of(budget=Budget(human_reviews=2)))
+        # A review for one packet of two calls and none for a question about an outcome, so the loss ends the run.
+        await until_called(before, "write", "put", manifest=manifest_of(budget=Budget(human_reviews=1)))
         live = await recover(after.runner, "run")
         assert live.state.ending is Ending.REVIEW_REQUIRED
         assert sent_to(after) == []

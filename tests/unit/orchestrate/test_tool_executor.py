@@ -27,6 +27,7 @@ from remit.tool.declare import Tool, tool
 from remit.tool.outcomes import Stop
 from remit.tool.registry import Registry
 from remit.tool.threads import THREADS_MAX, Threads
+from remit.tool.vault import NO_SECRETS, SECRET_EXPOSED, Vault
 from tests.unit.orchestrate.stage import play
 from tests.unit.tool.watching import sample, until
 
@@ -41,10 +42,12 @@ async def inline(text: Text) -> str:
 class Desk:
     """An executor with its tools, and what it heard too late."""
 
-    def __init__(self, *tools: Tool) -> None:
+    def __init__(self, *tools: Tool, vault: Vault = NO_SECRETS) -> None:
         self.late: list[tuple[str, Report]] = []
         registry = Registry(tools)
-        self.executor = ToolExecutor(lambda run_id: Kit({}, registry), inline, lambda *heard: self.late.append(heard))
+        self.executor = ToolExecutor(
+            lambda run_id: Kit({}, registry), inline, lambda *heard: self.late.append(heard), vault
+        )
         self.live = Live("run", RunState())
 
     async def call(self, name: str, arguments: str = "{}", *, timeout_ms: int = 5_000) -> Report:
@@ -308,3 +311,122 @@ def test_nobody_knows_of_a_call_that_is_not_open_or_of_a_tool_that_is_not_there(
     desk = Desk(made(add))
     assert play(desk.reconcile("add")) == ToolAccounted("2.1", Happened.UNKNOWN)
     assert play(desk.reconcile("other")) == ToolAccounted("2.1", Happened.UNKNOWN)
+
+
+VALUE = "token-0123456789"
+VAULT = Vault({"TOKEN": VALUE})
+
+
+def leaky(token: str) -> str:
+    """Tell the secret."""
+    return f"sent with {token}"
+
+
+def quoting(token: str) -> str:
+    """Raise the secret, so that the error is cut within it."""
+    raise OSError("x" * 1_975 + token * 2)
+
+
+def test_what_a_tool_returns_is_reported_without_its_secret() -> None:
+    report = play(Desk(made(leaky, secrets={"token": "TOKEN"}), vault=VAULT).call("leaky"))
+    assert isinstance(report, ToolSaid)
+    assert report.result.content == "sent with [secret TOKEN]"
+
+
+def test_what_a_tool_raises_is_reported_without_its_secret_even_where_it_was_cut() -> None:
+    report = play(Desk(made(quoting, secrets={"token": "TOKEN"}), vault=VAULT).call("quoting"))
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_EXECUTION_FAILED
+    assert report.error == f"OSError: {'x' * 1_975}[secret TOKEN] ..."
+
+
+def test_a_tool_that_was_given_no_secret_cannot_tell_one_either() -> None:
+    def finds() -> str:
+        """Find it elsewhere."""
+        return VALUE
+
+    report = play(Desk(made(finds, verify=lambda arguments, result: result), vault=VAULT).call("finds"))
+    assert isinstance(report, ToolSaid)
+    assert (report.result.content, report.refuted) == ("[secret TOKEN]", "[secret TOKEN]")
+
+
+def test_what_comes_late_is_told_without_a_secret() -> None:
+    go_on = threading.Event()
+
+    def late(token: str, breaks: bool) -> str:
+        """Do not listen."""
+        go_on.wait(20)
+        if breaks:
+            raise OSError(token)
+        return token
+
+    async def story(breaks: str) -> list[tuple[str, Report]]:
+        desk = Desk(made(late, secrets={"token": "TOKEN"}), vault=VAULT)
+        await desk.call("late", f'{{"breaks":{breaks}}}', timeout_ms=20)
+        go_on.set()
+        await asyncio.gather(*desk.executor._left)
+        await asyncio.sleep(0)
+        return desk.late
+
+    said = ToolSaid("1.1", ToolResult("call", "late", "[secret TOKEN]"))
+    assert play(story("false")) == [("run", said)]
+    go_on.clear()
+    broke = ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "OSError: [secret TOKEN]")
+    assert play(story("true")) == [("run", broke)]
+
+
+def test_what_a_tool_remembers_is_told_without_a_secret() -> None:
+    async def story() -> Report:
+        desk = Desk(made(keyed, reconcile=lambda key: f"with {VALUE}"), vault=VAULT)
+        await desk.call("keyed", '{"text":"x"}')
+        return await desk.reconcile("keyed")
+
+    assert play(story()) == ToolAccounted("2.1", Happened.YES, "with [secret TOKEN]")
+
+
+def test_a_call_without_its_secret_is_not_made() -> None:
+    reached: list[str] = []
+
+    def reach(token: str) -> None:
+        """Be reached."""
+        reached.append(token)
+
+    report = play(Desk(made(reach, secrets={"token": "ABSENT"}), vault=VAULT).call("reach"))
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_UNAVAILABLE
+    assert "'reach' was not called: the secret 'ABSENT' is not here; set the variable REMIT_SECRET_" in report.error
+    assert reached == []
+
+
+def test_a_secret_that_is_not_renewed_in_time_means_that_nothing_was_called() -> None:
+    release = threading.Event()
+    vault = Vault({"TOKEN": {"refresh": lambda: str(release.wait(20))}})
+    report = play(Desk(made(leaky, secrets={"token": "TOKEN"}), vault=vault).call("leaky", timeout_ms=20))
+    release.set()
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_UNAVAILABLE
+    assert "the renewal of a secret did not answer" in report.error
+
+
+@pytest.mark.parametrize("value", [VALUE, VALUE.encode().hex(), "[exposed secret TOKEN]"])
+def test_a_call_whose_arguments_hold_a_secret_is_not_made(value: str) -> None:
+    reached: list[str] = []
+
+    def send(to: str, body: str) -> None:
+        """Be reached."""
+        reached.append(body)
+
+    arguments = canonical_json({"to": "x", "body": f"psst: {value}"}).decode()
+    report = play(Desk(made(send), vault=VAULT).call("send", arguments))
+    assert isinstance(report, ToolBroke)
+    assert report.code is ErrorCode.TOOL_EXECUTION_FAILED
+    assert report.error.startswith(
+        f"{SECRET_EXPOSED}: tool 'send' was not called: its arguments hold the secret 'TOKEN'"
+    )
+    assert VALUE not in report.error
+    assert reached == []
+
+
+def test_a_call_that_names_a_redacted_secret_is_made() -> None:
+    report = play(Desk(made(keyed), vault=VAULT).call("keyed", '{"text":"[secret TOKEN]"}'))
+    assert isinstance(report, ToolSaid)

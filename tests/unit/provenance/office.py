@@ -3,7 +3,7 @@
 from typing import Any
 
 from remit.core.record import JsonObject
-from remit.provenance.authority import Authority
+from remit.core.authority import Authority
 from remit.provenance.gate import Gate, start
 from remit.provenance.verdicts import Verdict
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.core.record import JsonObject
-from remit.provenance.authority import Authority
+from remit.core.authority import Authority
 from remit.provenance.gate import start
 from remit.provenance.verdicts import Decision, Objection
 from tests.unit.provenance.office import DELETE, EVIL, LIST_FILES, PAY, SEND, TOOLS, file, looked_up, mail, opened, sent
@@ -472,7 +472,7 @@ def test_no_option_lets_a_text_supply_an_address_unless_the_source_was_named() -
 
 
 def _widest() -> dict[str, Any]:
-    from remit.provenance.authority import Inference, Reach
+    from remit.core.authority import Inference, Reach
 
     return {
         "infer_fields": Inference.TYPED,

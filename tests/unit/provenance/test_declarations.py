@@ -6,12 +6,11 @@ import pytest
 
 from remit.core.failure import RequestRejected
 from remit.core.tools import Effect
-from remit.provenance.authority import Stakes
+from remit.core.authority import Stakes
+from remit.core.trust import Reads, Repeat
 from remit.provenance.declarations import (
     DECLARATION_INVALID,
     TOOLS_MAX,
-    Reads,
-    Repeat,
     declaration_of,
     declarations_of,
     segments_of,

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from remit.provenance.declarations import Repeat, declaration_of
+from remit.core.trust import Repeat
+from remit.provenance.declarations import declaration_of
 from remit.provenance.handles import as_handle, resolve
 from remit.provenance.labels import Group, Index, Observation, Origin
 from remit.provenance.leaves import DEPTH_MAX, Leaves, kind_of

@@ -171,6 +171,10 @@ class BadCatalogue:
         entries = await self._true.session(session_id)
         return entries[::-1] if self._flaw == "ends first" else entries
 
+    async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
+        entries = await self._true.alike(likeness, limit=9)
+        return entries[::-1][:limit] if self._flaw == "likes old ones" else entries[:limit]
+
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         return [SignedHead(run_id, 0, b"", "", "", b"")] if self._flaw == "invents heads" else ()
 
@@ -377,6 +381,7 @@ def test_what_has_no_flaw_passes_every_check(flaw: str) -> None:
         ("misses early barriers", "a_barrier_may_come_with_the_first_turn"),
         ("oldest first", "runs_are_listed_newest_first"),
         ("lists all", "runs_are_listed_by_how_they_stand"),
+        ("likes old ones", "runs_are_found_by_their_likeness"),
         ("ends first", "a_session_is_listed_in_order"),
         ("knows one session", "a_session_is_listed_in_order"),
         ("shares places", "a_place_in_a_session_is_taken_once"),

@@ -14,6 +14,7 @@ from typing import Any
 from remit.tool.cancelling import CancelToken
 from remit.tool.declare import tool
 from remit.tool.outcomes import Stop
+from remit.tool.secret import Secret
 
 
 @dataclass
@@ -116,3 +117,19 @@ def _told(path: Path, text: str) -> None:
 @tool(effect="none", isolate=True)
 def echoes(text: str) -> str:
     return text
+
+
+@tool(effect="none", isolate=True, secrets={"token": "TOKEN", "wrapped": "OTHER"})
+def tells_its_secrets(token: str, wrapped: Secret) -> dict[str, Any]:
+    """Say what the process was given, and where it can be seen from outside."""
+    print(f"printing {token}")
+    command, environment = (Path(f"/proc/self/{name}").read_bytes().decode() for name in ("cmdline", "environ"))
+    seen = [value in command + environment for value in (token, wrapped.reveal())]
+    return {"token": token, "wrapped": wrapped.reveal(), "shown": str(wrapped), "seen": seen}
+
+
+@tool(effect="none", isolate=True, secrets={"token": "TOKEN"})
+def dies_with_its_secret(token: str) -> None:
+    """Print more than is kept of it, and die."""
+    print(token * 2_000, flush=True)
+    os._exit(7)

@@ -160,3 +160,19 @@ def test_a_companion_without_a_name_is_called_by_its_type() -> None:
     def f() -> None: ...
 
     assert f.definition.verifier == "Check"
+
+
+def test_a_declaration_pins_which_secrets_a_tool_is_given() -> None:
+    @tool(effect="read", secrets={"token": "GITHUB_TOKEN"})
+    def issues(repository: str, token: str) -> str:
+        return f"{repository} {token}"
+
+    @tool(effect="read", secrets=iter([("token", "OTHER_TOKEN")]), name="issues")
+    def others(repository: str, token: str) -> str:
+        return f"{repository} {token}"
+
+    assert issues.definition.secrets == (("token", "GITHUB_TOKEN"),)
+    assert others.definition.secrets == (("token", "OTHER_TOKEN"),)
+    assert list(issues.definition.parameters["properties"]) == ["repository"]
+    assert issues.definition.version == tool_version(issues.definition) != others.definition.version
+    assert issues("a", token="b") == "a b"

@@ -1,6 +1,7 @@
 """An isolated call runs in a process of its own, which leaves nothing behind and cannot be fooled by what is printed."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,9 @@ from remit.tool import isolating
 from remit.tool.declare import Tool
 from remit.tool.isolating import PRINTED_BYTES_MAX, Killed, Leash, call_isolated
 from remit.tool.loading import load_tools
-from remit.tool.outcomes import Performed
+from remit.tool.outcomes import Performed, ToolFault
+from remit.tool.performing import Attempt, perform
+from remit.tool.vault import Vault
 from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, is_running, sample, until
 
 # Real processes take their time; `make check` leaves them to `make test`.
@@ -168,3 +171,28 @@ def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(isolating, "FRAME_BYTES_MAX", 100_000)
     found = fault(sample("echoes"), text="x" * 300_000)
     assert "told no result" in found.error
+
+
+TOKEN, OTHER = "token-0123456789-abcdef", "other-0123456789-abcdef"
+
+
+def test_secrets_reach_a_process_through_its_pipe_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REMIT_SECRET_TOKEN", TOKEN)
+
+    def inherited() -> dict[str, str]:
+        return {key: value for key, value in os.environ.items() if key != "REMIT_SECRET_TOKEN"}
+
+    vault = Vault({"TOKEN": TOKEN, "OTHER": OTHER}, inherited=inherited)
+    done = asyncio.run(perform(Attempt(sample("tells_its_secrets"), {}, "key", vault)))
+    assert json.loads(done.content) == {"token": TOKEN, "wrapped": OTHER, "shown": "[secret]", "seen": [False, False]}
+    assert done.printed == "printing [secret TOKEN]"
+
+
+def test_what_a_process_printed_before_it_died_holds_less_than_half_of_a_secret() -> None:
+    with pytest.raises(ToolFault) as found:
+        asyncio.run(perform(Attempt(sample("dies_with_its_secret"), {}, "key", Vault({"TOKEN": TOKEN}))))
+    assert len(TOKEN) * 2_000 > PRINTED_BYTES_MAX
+    assert "[secret TOKEN]" in found.value.error
+    half = len(TOKEN) // 2
+    assert TOKEN[:half] not in found.value.error
+    assert TOKEN[-half:] not in found.value.error

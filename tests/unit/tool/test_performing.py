@@ -14,7 +14,9 @@ from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool, tool
 from remit.tool.outcomes import Performed, Stop, ToolFault
 from remit.tool.performing import Attempt, Late, perform
+from remit.tool.secret import Secret
 from remit.tool.threads import THREADS_MAX, Threads
+from remit.tool.vault import Vault
 from tests.unit.tool.watching import called, content, fault, is_running, sample, until
 
 WHERE: ContextVar[str] = ContextVar("WHERE", default="nowhere")
@@ -314,3 +316,53 @@ def test_a_process_is_killed_with_everything_it_started_when_its_call_is_cancell
             await until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
 
     asyncio.run(play())
+
+
+VAULT = Vault({"TOKEN": "token-0123456789", "OTHER": "other-0123456789"})
+
+
+@tool(secrets={"token": "TOKEN", "wrapped": "OTHER"})
+def in_thread_with_secrets(a: int, token: str, wrapped: Secret) -> str:
+    return f"{a} {token} {wrapped} {wrapped.reveal()}"
+
+
+@tool(secrets={"token": "TOKEN", "wrapped": "OTHER"})
+async def on_loop_with_secrets(a: int, token: str, wrapped: Secret) -> str:
+    return f"{a} {token} {wrapped} {wrapped.reveal()}"
+
+
+@pytest.mark.parametrize("one", [in_thread_with_secrets, on_loop_with_secrets])
+def test_secrets_are_filled_in_just_before_the_call(one: Tool) -> None:
+    done = asyncio.run(perform(Attempt(one, {"a": 1}, "key", VAULT)))
+    assert done.content == "1 token-0123456789 [secret] other-0123456789"
+
+
+def test_a_call_whose_secret_is_missing_has_not_begun() -> None:
+    attempt = Attempt(in_thread_with_secrets, {"a": 1}, "key", Vault({"TOKEN": "token-0123456789"}))
+    with pytest.raises(ToolFault, match="the secret 'OTHER' is not here") as found:
+        asyncio.run(perform(attempt))
+    assert found.value.error_code is ErrorCode.TOOL_UNAVAILABLE
+    assert not attempt.has_begun
+
+
+def test_a_model_cannot_give_what_a_secret_fills() -> None:
+    with pytest.raises(ToolFault, match="token: Extra inputs are not permitted"):
+        asyncio.run(perform(Attempt(in_thread_with_secrets, {"a": 1, "token": "mine"}, "key", VAULT)))
+
+
+def test_a_secret_must_outlast_the_time_of_its_tool() -> None:
+    now_ms = 1_893_456_000_000
+    expiring = {"value": "token-0123456789", "expires_at": now_ms + 5_000}
+
+    @tool(secrets={"token": "TOKEN"}, timeout_ms=4_999)
+    def short(token: str) -> str:
+        return token
+
+    @tool(secrets={"token": "TOKEN"}, timeout_ms=5_000)
+    def long(token: str) -> str:
+        return token
+
+    vault = Vault({"TOKEN": expiring}, now_ms=lambda: now_ms)
+    assert asyncio.run(perform(Attempt(short, {}, "key", vault))).content == "token-0123456789"
+    with pytest.raises(ToolFault, match="before a call of timeout_ms=5000 must have ended"):
+        asyncio.run(perform(Attempt(long, {}, "key", vault)))

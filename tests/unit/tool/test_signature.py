@@ -17,6 +17,7 @@ from remit.core.record import JsonObject
 from remit.core.tools import TOOL_INVALID
 from remit.tool.cancelling import CancelToken
 from remit.tool.outcomes import Stop
+from remit.tool.secret import Secret
 from remit.tool.signature import read_signature
 
 
@@ -255,3 +256,31 @@ def test_what_is_no_function_or_yields_is_refused() -> None:
     assert "a partial is no function" in refusal(functools.partial(f, 1))
     assert "a type is no function" in refusal(Opaque)
     assert "cannot be read" in refusal(iter)
+
+
+def test_a_parameter_that_a_secret_fills_is_hidden_from_the_model() -> None:
+    def f(a: int, token: str, wrapped: Secret, other: str = "x") -> None: ...
+
+    found = read_signature(f, "f", (("token", "TOKEN"), ("wrapped", "OTHER")))
+    assert list(found.parameters["properties"]) == ["a", "other"]
+    assert found.secret_names == (("token", False), ("wrapped", True))
+
+
+@pytest.mark.parametrize(
+    ("secrets", "said"),
+    [
+        ((("absent", "TOKEN"),), "secrets name 'absent', which is no parameter that a secret could fill"),
+        ((("idempotency_key", "TOKEN"),), "secrets name 'idempotency_key'"),
+        ((("number", "TOKEN"),), "parameter 'number' is filled with a secret, a str or a Secret, and not a int"),
+        ((("token", "no name"),), "parameter 'token' is filled with a secret without a fit name"),
+        ((("token", None),), "parameter 'token' is filled with a secret without a fit name"),
+        ((("token", "TOKEN"),), "parameter 'wrapped' is a Secret; say which with @tool(secrets={'wrapped': 'NAME'})"),
+    ],
+)
+def test_a_secret_that_could_not_be_filled_in_is_refused(secrets: Any, said: str) -> None:
+    def f(token: str, number: int, wrapped: Secret, idempotency_key: str) -> None: ...
+
+    with pytest.raises(RequestRejected) as refused:
+        read_signature(f, "f", secrets)
+    assert refused.value.code == TOOL_INVALID
+    assert said in refused.value.message

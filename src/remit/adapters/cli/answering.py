@@ -1,53 +1,79 @@
 """The commands with which people answer runs, and tell them something.
 
 Rule 1: whoever drives a run hears of it there; without a driver the run is driven here, to its next rest.
-Rule 2: an answer names who gave it.
+Rule 2: an answer names who gave it, and the version of the packet that it is an answer to.
+Rule 3: what is approved together is shown first; what is not ticked is refused, after what is.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
-from remit.adapters.cli.inputs import arguments_in, wrong_usage
+from remit.adapters.cli.inputs import arguments_from, wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.narrating import Narrator, narrated
 from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
-from remit.adapters.cli.responses import question_lines
+from remit.adapters.cli.packets import asked_lines, change_lines, ticked_lines
+from remit.adapters.cli.painting import print_lines
 from remit.adapters.cli.stepping import caught_up, conclude
 from remit.adapters.cli.telling import at_rest, signal_from
 from remit.adapters.cli.terminal import Terminal
-from remit.core.failure import EXIT_OK
-from remit.core.record import JsonObject
-from remit.core.signals import Signal
+from remit.core.failure import EXIT_OK, ArrivalFault, RequestRejected
+from remit.core.record import JsonObject, Record, replace
+from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN, Signal
+from remit.observe.packets import GROUP_MARK, VERSION_CHARS_MIN, Approval, grouped, is_named, version_of
+
+if TYPE_CHECKING:
+    from remit.orchestrate.facade import System
 
 SignalName: TypeAlias = Literal["cancel", "pause", "resume", "feedback", "retry"]
 PacketName: TypeAlias = Annotated[
-    str, Parameter(name="ID", help="What `remit approvals` lists, RUN/COMMAND; just RUN where it asks only one thing.")
+    str,
+    Parameter(
+        name="ID",
+        help="What `remit approvals` lists: RUN/COMMAND, or RUN where it asks one thing; with a + all held together.",
+    ),
+]
+PacketVersion: TypeAlias = Annotated[
+    str, Parameter(name="--packet", help="The version of the packet that was looked at; any other is refused.")
 ]
 
 # Where the text of a signal goes; the others take none.
 _TEXT_KEYS: dict[Signal, str] = {Signal.CANCEL: "reason", Signal.FEEDBACK: "text"}
 # After these a run goes on, and whoever sent one waits for its next rest.
 _DRIVING = (Signal.RESUME, Signal.RETRY)
+_SHOWN_CHARS_MAX = 80
+# What the model is told of a call that was held with others and not ticked.
+UNTICKED = "it is not among the calls that were approved"
 
 
-def approvals(*, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
+def approvals(
+    packet: Annotated[
+        str, Parameter(name="ID", help="Only this question, or with a + all held together, in full.")
+    ] = "",
+    /,
+    *,
+    common: Common = COMMON,
+    terminal: Annotated[Terminal, Parameter(parse=False)],
+) -> int:
     """List what runs ask people."""
 
     async def look() -> None:
         from remit.assemble import opened_to_read
 
         async with opened_to_read(common.settings()) as system:
-            if terminal.is_json:
-                for asked in await system.archive.approvals():
-                    terminal.values(asked)
-                return
-            lines = await question_lines(system)
-            for line in lines:
-                terminal.line(line)
-            if not lines:
-                terminal.remark("nobody is asked anything")
+            asked = await (system.archive.packet(packet) if packet else system.archive.approvals())
+        if terminal.is_json:
+            for one in asked:
+                terminal.values(one)
+            return
+        for together in grouped(asked):
+            lines = asked_lines(together, value_chars_max=0) if packet else asked_lines(together)
+            print_lines(terminal, lines)
+        if not asked:
+            terminal.remark("nobody is asked anything")
 
     in_loop(look())
     return EXIT_OK
@@ -57,17 +83,30 @@ def approve(
     packet: PacketName,
     /,
     *,
+    only: Annotated[
+        tuple[str, ...], Parameter(help="Of calls held together, those to allow; the rest is refused. Repeatable.")
+    ] = (),
+    version: PacketVersion = "",
     args: Annotated[Path | None, Parameter(help="A JSON file with arguments to call the tool with instead.")] = None,
+    arguments: Annotated[str, Parameter(help="The same as a JSON text; what changes is shown.")] = "",
     text: Annotated[str, Parameter(help="The answer to a question that is asked in words.")] = "",
+    reason: Annotated[str, Parameter(help="Why; the journal keeps it.")] = "",
     by: ByWhom = "",
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Say yes to what a run asks, and let it go on."""
     payload: JsonObject = {"text": text} if text else {}
-    if (arguments := arguments_in(args)) is not None:
-        payload["arguments"] = arguments
-    return _answer(Signal.APPROVE, packet, payload, by, common, terminal)
+    if reason:
+        payload["reason"] = reason
+    if (changed := arguments_from(args, arguments)) is not None:
+        payload["arguments"] = changed
+    is_group = packet.endswith(GROUP_MARK)
+    if only and not is_group:
+        raise wrong_usage(f"--only ticks calls that were held together; name them all as {packet[:_SHOWN_CHARS_MAX]}+")
+    if is_group and (text or changed is not None):
+        raise wrong_usage("a text or other arguments are for one call; name it without the +")
+    return _answer(_Answer(Signal.APPROVE, packet, payload, by or os_user(), version, only), common, terminal)
 
 
 def reject(
@@ -75,12 +114,14 @@ def reject(
     /,
     *,
     reason: Annotated[str, Parameter(help="Why not; the model is told.")] = "",
+    version: PacketVersion = "",
     by: ByWhom = "",
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Say no to what a run asks, and let it go on."""
-    return _answer(Signal.REJECT, packet, {"reason": reason} if reason else {}, by, common, terminal)
+    payload = {"reason": reason} if reason else {}
+    return _answer(_Answer(Signal.REJECT, packet, payload, by or os_user(), version), common, terminal)
 
 
 def signal(
@@ -123,25 +164,81 @@ def signal(
     return narrated(narrator, tell())
 
 
-def _answer(kind: Signal, packet: str, payload: JsonObject, by: str, common: Common, terminal: Terminal) -> int:
+class _Answer(Record):
+    """What somebody answers, to which packet, and which of its calls they ticked."""
+
+    kind: Signal
+    name: str
+    payload: JsonObject
+    by: str
+    version: str = ""
+    only: tuple[str, ...] = ()
+
+
+def _answer(answer: _Answer, common: Common, terminal: Terminal) -> int:
     narrator = Narrator(terminal)
 
-    async def answer() -> int:
+    async def tell() -> int:
         from remit.assemble import reopened
 
         async with reopened(common.settings(), watcher=narrator) as system:
-            asked = await system.archive.approval(packet)
-            narrator.run_id = await system.archive.root(asked.run_id)
+            packet = await system.archive.packet(answer.name)
+            _expect_version(packet, answer.version)
+            ticked, others = _ticked(packet, answer.only)
+            _show(terminal, packet, ticked, answer)
+            narrator.run_id = await system.archive.root(packet[0].run_id)
             teller = await caught_up(system, narrator.run_id)
             narrator.teller = None if terminal.is_json else teller
-            heard = await system.signal(
-                signal_from(by or os_user(), kind, asked.run_id, {**payload, "packet_id": asked.id})
-            )
-            if heard.rests_because:
-                terminal.remark(f"run {asked.run_id} heard the no and cannot go on: {heard.rests_because}")
-                terminal.remark(f"mend that, then: remit signal {asked.run_id} resume")
-            await system.result(asked.run_id)
+            for asked in ticked:
+                await _say(system, terminal, asked, answer)
+            for asked in others:
+                await _say(system, terminal, asked, replace(answer, kind=Signal.REJECT, payload={"reason": UNTICKED}))
             response = await at_rest(system, narrator.run_id)
             return await conclude(terminal, system, response, teller, said=narrator.shown)
 
-    return narrated(narrator, answer())
+    return narrated(narrator, tell())
+
+
+async def _say(system: "System", terminal: Terminal, asked: Approval, answer: _Answer) -> None:
+    payload: JsonObject = {**answer.payload, "packet_id": asked.id}
+    if asked.packet:
+        payload["packet"] = asked.packet
+    heard = await system.signal(signal_from(answer.by, answer.kind, asked.run_id, payload))
+    if heard.rests_because:
+        terminal.remark(f"run {asked.run_id} heard the no and cannot go on: {heard.rests_because}")
+        terminal.remark(f"mend that, then: remit signal {asked.run_id} resume")
+    await system.result(asked.run_id)
+
+
+def _expect_version(packet: Sequence[Approval], named: str) -> None:
+    """Refuse an answer to a packet that is not, or no longer, the one that waits."""
+    if named and not is_named(version := version_of(packet), named):
+        message = (
+            f"{packet[0].id} is packet {version or '(none)'} and {named[:_SHOWN_CHARS_MAX]!r} was looked at; look at it anew"
+            f" with `remit approvals {packet[0].id}`, and name at least {VERSION_CHARS_MIN} digits of its version"
+        )
+        raise RequestRejected(ArrivalFault.PACKET_CHANGED, message, {"packet": version})
+
+
+def _ticked(packet: Sequence[Approval], only: Sequence[str]) -> tuple[list[Approval], list[Approval]]:
+    """The calls that are answered so, and those that are refused because they were not ticked."""
+    if not only:
+        return list(packet), []
+    names = {asked.id: asked for asked in packet} | {asked.id.rpartition(PACKET_MARK)[2]: asked for asked in packet}
+    for name in only:
+        if name not in names:
+            message = f"--only {name[:_SHOWN_CHARS_MAX]!r} is none of {', '.join(asked.id for asked in packet)}"
+            raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:_SHOWN_CHARS_MAX]})
+    ticked = {names[name].id for name in only}
+    return [one for one in packet if one.id in ticked], [one for one in packet if one.id not in ticked]
+
+
+def _show(terminal: Terminal, packet: Sequence[Approval], ticked: Sequence[Approval], answer: _Answer) -> None:
+    """Show what is answered together, or what other arguments change, before anything is said to the run."""
+    if terminal.is_json:
+        return
+    lines = list(ticked_lines(packet, ticked)) if answer.name.endswith(GROUP_MARK) else []
+    if answer.payload.get("arguments") is not None:
+        lines += change_lines(packet[0], answer.payload["arguments"])
+    for line in lines:
+        terminal.remark("".join(text for text, _ in line))

@@ -37,7 +37,10 @@ def chat(
         list[str] | None, Parameter(help="FILE.py, module:NAME or builtin:clock,calculator. May be said several times.")
     ] = None,
     boundary: Annotated[
-        str, Parameter(help="What each exchange may do: the name of a boundary, `standard` unless said.")
+        str,
+        Parameter(
+            help="What each exchange may do: the name of a boundary, or a file with one; `standard` unless said."
+        ),
     ] = "standard",
     budget: Annotated[
         list[str] | None,

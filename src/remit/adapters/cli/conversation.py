@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from remit.adapters.cli.asking import Asked, Reply
+from remit.adapters.cli.asking import Reply
 from remit.adapters.cli.inputs import prompt_from
 from remit.adapters.cli.loading import shown_while_loading
 from remit.adapters.cli.narrating import Narrator
@@ -23,6 +23,7 @@ from remit.core.storage import RunEntry
 from remit.core.tools import ToolDefinition
 from remit.observe.explain import Explanation
 from remit.observe.meter import metered
+from remit.observe.packets import Approval
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -71,7 +72,7 @@ class Conversation:
 
         return await self._shown(resume())
 
-    async def answer(self, asked: Asked, reply: Reply) -> SystemResponse:
+    async def answer(self, asked: Approval, reply: Reply) -> SystemResponse:
         """Answer what a run asks, and let it go on to its next rest."""
         root = await self.system.archive.root(asked.run_id)
         self.narrator.run_id = root

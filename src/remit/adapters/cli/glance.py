@@ -22,6 +22,7 @@ from remit.observe.explain import Explanation, Standing
 from remit.observe.patterns import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
 from remit.observe.places import percent
 from remit.observe.plain import plain
+from remit.observe.sentence import said_needs, said_stopped
 from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY
 from remit.observe.trace import shown
 
@@ -112,6 +113,10 @@ def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
     if not seen.asked:
         for command in next_commands(seen.entry, standing, seen.response):
             yield _fact("next", command)
+    if explained.stopped is not None:
+        yield _fact("stopped", f"early: {said_stopped(explained.stopped)}", Ink.BAD)
+    if explained.needs:
+        yield _fact("needs", said_needs(explained.needs))
     yield from _circumstances(seen)
     yield from _deeds(seen)
     yield from _figures(seen.response)

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from remit.core import boundary
 from remit.core.boundary import Boundary
 from remit.core.budget import FIELDS, Budget
 from remit.core.codec import read_json
 from remit.core.contract import SystemRequest
 from remit.core.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.profiles import KNOWN
 from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
 
@@ -100,6 +100,22 @@ def arguments_in(file: Path | None) -> JsonObject | None:
     return None if file is None else object_in(file, ARGUMENTS_UNREADABLE)
 
 
+def arguments_from(file: Path | None, text: str) -> JsonObject | None:
+    """The arguments in a file, or in a text of the command line."""
+    if file is not None and text:
+        raise wrong_usage("give the arguments in a file with --args, or as a text with --arguments, and not both")
+    if not text:
+        return arguments_in(file)
+    try:
+        value = read_json(text)
+    except (ValueError, RecursionError) as error:
+        raise InputUnusable(ARGUMENTS_UNREADABLE, f"--arguments is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        problem = f"--arguments holds a {type(value).__name__} and must hold a JSON object"
+        raise InputUnusable(ARGUMENTS_UNREADABLE, problem)
+    return value
+
+
 def object_in(file: Path, code: str) -> JsonObject:
     """The JSON object in a file."""
     text = text_in(file, code)
@@ -140,9 +156,14 @@ def stdin_bytes(code: str) -> BinaryIO:
 
 
 def boundary_named(name: str) -> Boundary:
-    """The boundary of this name."""
+    """The boundary of this name, or in this file."""
+    if name in KNOWN:
+        return KNOWN[name]
+    # Only those who read a file pay for what reads it.
+    from remit.orchestrate.facade import boundary_at
+
     with as_usage():
-        return boundary.boundary_named(name)
+        return boundary_at(name)
 
 
 def budget_from(caps: Sequence[str]) -> Budget:

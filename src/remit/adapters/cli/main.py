@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, TextIO
 
 from remit.adapters.cli.commands import PROGRAM, entries, overview
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from remit.adapters.cli.options import Common
     from remit.adapters.cli.terminal import Terminal
 
-EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_STOPPED = 0, 1, 2, 4
 # Somebody interrupted what was not yet, or no longer, in an event loop.
 EXIT_INTERRUPTED = 130
 UNEXPECTED = "UNEXPECTED"
@@ -39,6 +40,9 @@ _WAYS_OUT = {
     "VOTER_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
     "RULES_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
 }
+
+# What is refused at the door for want of budget ends like a run that was stopped for it.
+_REFUSED = frozenset({"QUOTA_EXHAUSTED"})
 
 # Whoever asks for everything gets the tracebacks, too.
 _TRACEBACKS_FROM = "debug"
@@ -65,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_app() -> "App":
-    """The commands, none of them loaded yet."""
+    """The commands; of those that stand alone or behind another, none is loaded yet."""
     from cyclopts import App, Parameter
 
     app = App(
@@ -76,16 +80,34 @@ def build_app() -> "App":
         result_action="return_value",
     )
     groups: dict[str, App] = {}
+    families = {entry.words.rpartition(" ")[0] for entry in entries()}
     for entry in entries():
         *group, name = entry.words.split()
+        if entry.words in families:
+            # A command that others stand behind: whatever is none of their names is for itself.
+            groups[name] = App(name=name, version_flags=())
+            groups[name].default(_loaded(entry.home))
+            app.command(groups[name])
+            continue
         home = app
         for word in group:
             if word not in groups:
-                groups[word] = App(name=word, version_flags=(), help=f"Commands about {word.removesuffix('s')}s.")
+                groups[word] = App(name=word, version_flags=(), help=f"Commands about {_plural(word)}.")
                 app.command(groups[word])
             home = groups[word]
         home.command(f"remit.adapters.cli.{entry.home}", name=name)
     return app
+
+
+def _plural(word: str) -> str:
+    return f"{word.removesuffix('y')}ies" if word.endswith("y") else f"{word.removesuffix('s')}s"
+
+
+def _loaded(home: str) -> Callable[..., int]:
+    """The function behind a command, where the table says it is."""
+    module, _, name = home.partition(":")
+    found: Callable[..., int] = getattr(import_module(f"remit.adapters.cli.{module}"), name)
+    return found
 
 
 def _told(stream: TextIO | None, text: str, code: int) -> int:
@@ -188,7 +210,7 @@ def _answered(terminal: "Terminal", command: Callable[[], int]) -> int:
         terminal.complain(error)
         if str(error.code) in _WAYS_OUT:
             terminal.remark(_WAYS_OUT[str(error.code)])
-        return EXIT_FAILED
+        return EXIT_STOPPED if str(error.code) in _REFUSED else EXIT_FAILED
     except Exception as error:  # noqa: BLE001  # nobody who uses a command line should have to read a traceback
         _log.debug("the command broke", exc_info=error)
         what = f"{type(error).__name__}: {error}"

@@ -8,10 +8,10 @@ Rule 2: the exit code is that of the table of endings; whoever waits for a perso
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from remit.adapters.cli.terminal import Terminal, json_line, printable
-from remit.core.commands import AskPurpose
+from remit.adapters.cli.terminal import Terminal
 from remit.core.contract import SystemResponse
 from remit.core.failure import ANSWERED, ENDINGS, EXIT_OK, EXIT_WAITING
+from remit.observe.packets import grouped
 from remit.observe.plain import plain
 
 if TYPE_CHECKING:
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 PAUSED = "paused"
 # Longer than any line that a person writes; more on one line is a text that somebody made to be long.
 LINE_CHARS_MAX = 4_096
-
-# How to answer, by what was asked: a question in words is answered in words, one about a lost call by what became of it.
-WAYS_TO_ANSWER = {
-    AskPurpose.APPROVAL: "answer with: remit approve {id}  or: remit reject {id}",
-    AskPurpose.OUTCOME: "if it happened: remit approve {id}  if it did not: remit reject {id}",
-    AskPurpose.QUESTION: "answer with: remit approve {id} --text WORDS  or: remit reject {id}",
-}
 
 
 async def give(terminal: Terminal, system: "System", response: SystemResponse, *, said: str = "") -> int:
@@ -53,22 +46,11 @@ def exit_code_of(response: SystemResponse, status: str = "") -> int:
 
 async def question_lines(system: "System", run_id: str = "") -> list[str]:
     """What runs ask people, and how to answer."""
-    lines: list[str] = []
-    for asked in await system.archive.approvals(run_id):
-        what = f"{printable(asked.tool)} {json_line(asked.arguments)}" if asked.tool else printable(asked.question)
-        # Whoever approves sees all of it, on as many lines as it takes.
-        first, *more = _folded(f"{asked.id}  {what}")
-        lines += [first, *(f"    {line}" for line in more)]
-        facts = [asked.ending.value, *(f"effect {asked.effect}" for _ in asked.effect[:1]), *asked.reasons]
-        facts += [f"allows {amount} of {name} beyond its cap" for name, amount in asked.releases]
-        lines += [f"    {line}" for line in _folded(f"{'; '.join(facts)}; open until {moment(asked.expires_at_ms)}")]
-        lines.append(f"    {WAYS_TO_ANSWER[asked.purpose].format(id=asked.id)}")
-    return lines
+    # Only where somebody is asked something; a packet tells times as this room does.
+    from remit.adapters.cli.packets import asked_lines
 
-
-def _folded(line: str) -> list[str]:
-    """A line as lines that are not too long for a terminal to hold."""
-    return [line[start : start + LINE_CHARS_MAX] for start in range(0, len(line), LINE_CHARS_MAX)]
+    packets = grouped(await system.archive.approvals(run_id))
+    return ["".join(text for text, _ in line) for packet in packets for line in asked_lines(packet)]
 
 
 def moment(at_ms: int) -> str:

@@ -26,6 +26,7 @@ from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequ
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
 from remit.core.inference import Routing
 from remit.core.messages import user_message
+from remit.core.record import replace
 from remit.observe.meter import metered
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def run(
         list[str] | None, Parameter(help="FILE.py, module:NAME or builtin:clock,calculator. May be said several times.")
     ] = None,
     boundary: Annotated[
-        str, Parameter(help="What the run may do: the name of a boundary, `standard` unless said.")
+        str, Parameter(help="What the run may do: the name of a boundary, or a file with one; `standard` unless said.")
     ] = "standard",
     budget: Annotated[
         list[str] | None, Parameter(help="Caps such as tool_calls=5,steps=20. May be said several times.")
@@ -82,6 +83,9 @@ def run(
         float | None,
         Parameter(help="Seconds of work the run may take, 120 unless boundary or budget say; 0 leaves it to them."),
     ] = None,
+    no_foresee: Annotated[
+        bool, Parameter(help="Let the run spend its budget, although it may be foreseen that it cannot finish.")
+    ] = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     pattern: PatternOptions = NO_OPTIONS,
     common: Common = COMMON,
@@ -91,6 +95,7 @@ def run(
     others = {"--schema": schema, "--grammar": grammar, "--graph": graph, "--tools": tools, "--router": router}
     pattern.check(Mode(mode), others)
     limits, caps = boundary_named(boundary), budget_from(budget or ())
+    limits = replace(limits, stops_early=False) if no_foresee else limits
     asked = pattern.prompt(prompt, file)
     request = usable(
         SystemRequest(

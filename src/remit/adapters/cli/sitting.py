@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 from remit.adapters.cli import slash
 from remit.adapters.cli.amounts import duration, money
-from remit.adapters.cli.asking import ask, packet_lines
+from remit.adapters.cli.asking import ask
 from remit.adapters.cli.conversation import Conversation
 from remit.adapters.cli.keyboard import Keyboard
 from remit.adapters.cli.looping import Interrupted, heeding
 from remit.adapters.cli.narrating import tell
+from remit.adapters.cli.packets import packet_lines, place_lines
 from remit.adapters.cli.painting import Ink
 from remit.adapters.cli.progress import compact
 from remit.adapters.cli.responses import give, question_lines
@@ -89,7 +90,7 @@ class Sitting:
             asked = next((one for one in open_now if one.id not in left), None)
             if asked is None:
                 break
-            for line in packet_lines(asked):
+            for line in (*place_lines(asked, open_now), *packet_lines(asked)):
                 self.terminal.paint_beside(line) if self._is_coloured() else self.terminal.remark(
                     "".join(text for text, _ in line)
                 )

@@ -49,6 +49,11 @@ class SQLiteCatalogue:
         query = f"{_ENTRY} AND session_id = ? AND session_id <> '' ORDER BY ordinal"
         return [_entry(row) for row in self._reader.rows(query, (session_id,))]
 
+    async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
+        """The newest runs of a likeness that succeeded, newest first, at most so many."""
+        query = f"{_ENTRY} AND ending = 'SUCCESS' AND likeness <> '' AND likeness = ? ORDER BY run_no DESC LIMIT ?"
+        return [_entry(row) for row in self._reader.rows(query, (likeness, limit))]
+
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         """The signed heads kept with a run, oldest first."""
         return [SignedHead(run_id, *row) for row in self._reader.rows(_HEADS, (run_id,))]

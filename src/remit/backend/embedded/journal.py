@@ -3,6 +3,8 @@
 Rule 1: bytes in, bytes out; what a turn means, and whether its chain holds, is not asked here.
 Rule 2: a turn with a barrier is committed together with its signed head, the standing of its run in the index and
         the entry of the inbox that it answers; it is told of once all that outlives the power.
+Rule 3: so is what a first turn reserves of its tenant's quotas, and what an ended run came to. A run that reserves
+        nothing asks nothing of them.
 """
 
 import sqlite3
@@ -11,14 +13,15 @@ from functools import partial
 
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.inbox import SETTLE
+from remit.backend.embedded.quotas import check_room, reserve, settle
 from remit.backend.embedded.writer import Outcome, Writer
 from remit.core.codec import hash_turn
 from remit.core.signing import Signer, sign_head
 from remit.core.storage import AppendConflict, Barrier, Listing, SessionConflict, SignedHead
 
 _BEGIN_RUN = (
-    "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+    "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _BEGIN_UNLISTED_RUN = "INSERT OR IGNORE INTO runs (run_id) VALUES (?)"
 _FIRST_TURN = "INSERT INTO turns (run_no, seq, data) VALUES (?, 0, ?)"
@@ -82,6 +85,8 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int 
     if listing is None:
         cursor.execute(_BEGIN_UNLISTED_RUN, (run_id,))
     else:
+        if listing.reserves is not None:
+            check_room(cursor, run_id, listing.tenant_id, listing.reserves)
         cursor.execute(
             _BEGIN_RUN,
             (
@@ -92,10 +97,14 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int 
                 listing.session_id,
                 listing.ordinal,
                 listing.parent_id,
+                listing.likeness,
             ),
         )
     if cursor.rowcount == 1:
-        return cursor.lastrowid
+        run_no = cursor.lastrowid
+        if listing is not None and listing.reserves is not None:
+            reserve(cursor, run_no, listing.tenant_id, listing.reserves)
+        return run_no
     conflict = _conflict(cursor, run_id, -1)
     if conflict.details["last"] == -1 and listing is not None:
         raise SessionConflict(listing.session_id, listing.ordinal)
@@ -111,6 +120,8 @@ def _settle(
     cursor.execute(_STANDING, (run_id, barrier.ending, barrier.waiting_for, at_ms if barrier.ending else None))
     if barrier.heard:
         cursor.execute(SETTLE, (barrier.heard, "", "", at_ms))
+    if barrier.charge is not None:
+        settle(cursor, barrier.charge)
     return head
 
 

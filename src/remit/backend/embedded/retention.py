@@ -7,6 +7,7 @@ Rule 2: a text goes when no turn refers to it. One that was put within the last 
 Rule 3: everything happens in a thread and in short transactions, so that runs go on meanwhile.
 Rule 4: what somebody will still ask for stays: a child whose parent is open, and the newest run of a session with all
         that came from it.
+Rule 5: what a run cost its tenant stays counted in the period in which it began.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from remit.backend.embedded.database import DATABASE, connect
 from remit.backend.embedded.failures import BUSY, failure, unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.quotas import close_deleted
 from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
 from remit.core.codec import hash_turn
 from remit.core.failure import RequestRejected
@@ -193,6 +195,8 @@ class Retention:
                 turns += connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
                 connection.execute("DELETE FROM heads WHERE run_no = ?", (run_no,))
                 connection.execute("DELETE FROM snapshots WHERE run_no = ?", (run_no,))
+                close_deleted(connection, run_no)
+                connection.execute("DELETE FROM receipts WHERE run_id = ?", (run_id,))
                 entries += connection.execute("DELETE FROM inbox WHERE run_id = ?", (run_id,)).rowcount
                 connection.execute("DELETE FROM runs WHERE run_no = ?", (run_no,))
         return turns, entries

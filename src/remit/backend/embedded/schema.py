@@ -93,8 +93,47 @@ _SNAPSHOTS = (
     """,
 )
 
+# What runs count for their tenants: an index of their turns, but for the rows of runs that were deleted. Sums of one
+# dimension over one period are what is asked, so that is the order of the rows.
+_CHARGES = (
+    """
+    CREATE TABLE charges (
+        tenant_id TEXT NOT NULL,
+        dimension INTEGER NOT NULL,
+        at_ms INTEGER NOT NULL,
+        run_no INTEGER NOT NULL,
+        is_open INTEGER NOT NULL,
+        amount INTEGER NOT NULL,
+        PRIMARY KEY (tenant_id, dimension, at_ms, run_no)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX charges_of_runs ON charges (run_no)",
+)
+
+# What was done about the items of queues: their own truth, and none about a run.
+_RECEIPTS = (
+    """
+    CREATE TABLE receipts (
+        kind TEXT NOT NULL,
+        item TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        by TEXT NOT NULL,
+        place TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        PRIMARY KEY (kind, item, place)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX receipts_of_runs ON receipts (run_id)",
+)
+
+# Which runs are like each other; of those, only the ones that succeeded are ever looked for.
+_LIKENESS = (
+    "ALTER TABLE runs ADD COLUMN likeness TEXT NOT NULL DEFAULT ''",
+    "CREATE INDEX alike ON runs (likeness, run_no) WHERE ending = 'SUCCESS' AND likeness <> ''",
+)
+
 # Each brings a store from the version of its position to the next one, in one transaction.
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS)
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS, _CHARGES, _RECEIPTS, _LIKENESS)
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:

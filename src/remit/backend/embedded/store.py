@@ -29,6 +29,8 @@ from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.quotas import SQLiteLedger
+from remit.backend.embedded.receipts import SQLiteReceipts
 from remit.backend.embedded.retention import Retention
 from remit.backend.embedded.schema import refuse_later_version, version_of
 from remit.backend.embedded.snapshots import SQLiteSnapshots
@@ -69,6 +71,8 @@ class EmbeddedStore:
         self.snapshots = SQLiteSnapshots(self._writer, self._reader, lambda: self.signer, self._has_key)
         self.catalogue = SQLiteCatalogue(self._reader, log)
         self.inbox = SQLiteInbox(self._writer, self._reader)
+        self.ledger = SQLiteLedger(self._writer, self._reader)
+        self.receipts = SQLiteReceipts(self._writer, self._reader)
         self.retention = Retention(home, locks=locks, signer=lambda: self.signer, now_ms=now_ms)
 
     @classmethod

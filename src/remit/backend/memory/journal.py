@@ -1,7 +1,10 @@
 """A journal in memory: lists of bytes, one per run, and the index of them."""
 
 from collections.abc import Sequence
+from itertools import islice
 
+from remit.backend.memory.quotas import MemoryLedger
+from remit.core.quota import Charge
 from remit.core.record import replace
 from remit.core.signing import SignedDeletion
 from remit.core.storage import AppendConflict, Barrier, Listing, RunEntry, SessionConflict, SignedHead
@@ -14,6 +17,8 @@ class MemoryJournal:
         self._runs: dict[str, list[bytes]] = {}
         self._entries: dict[str, RunEntry] = {}
         self._places: set[tuple[str, int]] = set()
+        self._alike: dict[str, list[str]] = {}
+        self.ledger = MemoryLedger(self._entries)
 
     async def append(
         self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
@@ -30,6 +35,8 @@ class MemoryJournal:
         if barrier is not None and run_id in self._entries:
             entry = self._entries[run_id]
             self._entries[run_id] = replace(entry, ending=barrier.ending, waiting_for=barrier.waiting_for)
+            if barrier.charge is not None:
+                self.ledger.keep(barrier.charge)
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
         """The turns that follow number `after`, oldest first."""
@@ -60,6 +67,12 @@ class MemoryJournal:
         found = [entry for entry in await self.entries() if entry.listing.session_id == session_id]
         return sorted(found, key=lambda entry: entry.listing.ordinal)
 
+    async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
+        """The newest runs of a likeness that succeeded, newest first, at most so many."""
+        entries = (self._entries[run_id] for run_id in reversed(self._alike.get(likeness, [])))
+        succeeded = (entry for entry in entries if entry.ending == "SUCCESS")
+        return [replace(entry, turns=len(self._runs[entry.run_id])) for entry in islice(succeeded, limit)]
+
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         """None: nothing here outlives the process, so nothing here is signed."""
         return ()
@@ -73,9 +86,18 @@ class MemoryJournal:
         return None
 
     def _list(self, run_id: str, listing: Listing) -> None:
+        reserves = listing.reserves
+        if reserves is not None:
+            self.ledger.check_room(listing.tenant_id, reserves)
         if listing.session_id:
             place = (listing.session_id, listing.ordinal)
             if place in self._places:
                 raise SessionConflict(*place)
             self._places.add(place)
+        if reserves is not None:
+            self.ledger.keep(Charge(run_id, listing.tenant_id, reserves.at_ms, reserves.amounts, is_open=True))
+            listing = replace(listing, reserves=None)
+        if listing.likeness:
+            self._alike.setdefault(listing.likeness, []).append(run_id)
+            listing = replace(listing, likeness="")
         self._entries[run_id] = RunEntry(run_id, listing, 0)

@@ -3,6 +3,7 @@
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.snapshots import MemorySnapshots
 
 
@@ -14,8 +15,10 @@ class MemoryStore:
         self.blobs = MemoryBlobs()
         self.snapshots = MemorySnapshots()
         self.catalogue = self.journal
+        self.ledger = self.journal.ledger
         self.inbox = MemoryInbox()
         self.locks = MemoryLocks()
+        self.receipts = MemoryReceipts()
 
     async def close(self) -> None:
         """Nothing to leave behind."""

@@ -14,6 +14,7 @@ from remit.kernel.acceptance import conclude
 from remit.kernel.endings import head_for
 from remit.kernel.join import joined
 from remit.kernel.judging import start_judges
+from remit.kernel.rules.tool import on_filtered
 from remit.kernel.spend import settle
 from remit.kernel.state import CONTEXT_FAILED
 from remit.kernel.steps import fed, take_value
@@ -72,6 +73,8 @@ def on_code_returned(tally: Tally, arrival: CodeReturned) -> str | None:
     node = tally.graph.nodes[tally.node]
     if node.kind is NodeKind.VALIDATE:
         return _heard(tally, arrival)
+    if node.kind is NodeKind.TOOL:
+        return on_filtered(tally, arrival)
     settle(tally, tally.state.open[arrival.command_id], ())
     if node.ballot is not None:
         return on_counted(tally, node.ballot, arrival)
@@ -89,6 +92,8 @@ def on_code_failed(tally: Tally, arrival: CodeFailed) -> str | None:
     if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE:
         problem = arrival.error if command.kind else f"validator {command.name} failed"
         return _heard(tally, CodeReturned(command.id, problems=(problem,)))
+    if tally.graph.nodes[tally.node].kind is NodeKind.TOOL:
+        return on_filtered(tally, arrival)
     settle(tally, command, ())
     # What is said of a step names it already.
     message = arrival.error if command.kind else f"code {command.name} failed: {arrival.error}"

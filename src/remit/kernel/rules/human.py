@@ -8,19 +8,25 @@ Rule 3: a rejected or expired call is refused, and the model is told.
 import msgspec
 
 from remit.core.arrivals import ApprovalGiven, ApprovalRefused, Happened, OutcomeJudged, QuestionAnswered
-from remit.core.commands import AskHuman, AskPurpose, CallTool
-from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
-from remit.core.graph import Node, NodeOutcome
-from remit.core.rulings import Answer, Rung
-from remit.kernel.asking import REVIEW, ask, settle_question
-from remit.kernel.authorize import ALLOWED, FIRM_CHECKS, authorize
-from remit.kernel.calls import order_call, refuse_call, settle_call
+from remit.core.budget import FIELDS
+from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version
+from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
+from remit.core.graph import Node, NodeKind, NodeOutcome
+from remit.core.messages import Message
+from remit.core.rulings import Answer, ApprovalCounted, Rung
+from remit.kernel.asking import REVIEW, ask, ask_the_next, settle_question
+from remit.kernel.authorize import FIRM_CHECKS, authorize
+from remit.kernel.calls import order_call, refuse_call, settle_call, source_of
 from remit.kernel.doubt import NOT_DONE
 from remit.kernel.endings import head_for
 from remit.kernel.join import joined
 from remit.kernel.spend import exhausted, lacking
 from remit.kernel.tally import Tally
-from remit.kernel.words import HAPPENED, NOT_HAPPENED, tokens_bound
+from remit.kernel.verdicts import ALLOWED
+from remit.kernel.words import HAPPENED, NOT_HAPPENED, refusal, refusal_bound, tokens_bound
+
+# The outcome of a released budget, which no edge names: the model is asked after all, where the run stands.
+RELEASED = "released"
 
 
 def enter_human(tally: Tally, node: Node) -> str | None:
@@ -33,11 +39,14 @@ def enter_human(tally: Tally, node: Node) -> str | None:
 
 def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     """Order the approved call if it still passes every check a person may not overrule."""
-    question = _question(tally, arrival.command_id, arrival.by, AskPurpose.APPROVAL, AskPurpose.QUESTION)
+    purposes = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE)
+    question = _question(tally, arrival.command_id, arrival.by, *purposes)
     _admit_approval(tally, question, arrival)
     if question.packet is None:
-        settle_question(tally, question, Answer.APPROVED, by=arrival.by)
-        return NodeOutcome.APPROVED
+        return _agreed(tally, question, arrival.by)
+    if len(tally.state.approvals.get(question.id, ())) + 1 < question.packet.approvals_needed:
+        tally.rule(ApprovalCounted(question.id, arrival.by))
+        return None
     held = question.packet.call
     call = held
     if arrival.modified is not None:
@@ -52,8 +61,42 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     return joined(tally)
 
 
+def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
+    """A person agrees to what no call is about: to go on, to let a doubtful answer stand, to spend more."""
+    if question.call_id:
+        message = f"question {question.id} wants an answer in words; a yes does not tell"
+        raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
+    settle_question(tally, question, Answer.APPROVED, by=by, is_released=True)
+    if question.purpose is AskPurpose.RELEASE:
+        return RELEASED
+    is_check = tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE
+    return NodeOutcome.PASSED if is_check else NodeOutcome.APPROVED
+
+
+def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: ApprovalGiven) -> None:
+    """Turn away an approval of anything but the packet that waits, and a second one by the same person."""
+    if arrival.packet and arrival.packet != packet_version(packet):
+        message = (
+            f"question {question.id} holds packet {packet_version(packet)[:12]}, not {arrival.packet[:12]}; look again"
+        )
+        raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
+    if packet.source != source_of(tally.state, packet.call.tool):
+        message = f"the code of {packet.call.tool} has changed since question {question.id} was asked; reject it"
+        raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
+    if arrival.by in tally.state.approvals.get(question.id, ()):
+        message = f"{arrival.by} has approved question {question.id} already; {packet.approvals_needed} people must"
+        raise IllegalArrival(ArrivalFault.ALREADY_APPROVED, message)
+    if arrival.modified is not None and packet.approvals_needed > 1:
+        message = (
+            f"question {question.id} needs {packet.approvals_needed} people to approve the same call; reject it instead"
+        )
+        raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
+
+
 def _admit_approval(tally: Tally, question: AskHuman, arrival: ApprovalGiven) -> None:
     """Turn away an approval that cannot count now; the question stays open."""
+    if question.packet is not None:
+        _admit_packet(tally, question, question.packet, arrival)
     if tally.paused:
         message = f"the run is paused, so question {question.id} cannot be approved now; resume the run first"
         raise IllegalArrival(ArrivalFault.PAUSED, message)
@@ -70,8 +113,14 @@ def _admit_approval(tally: Tally, question: AskHuman, arrival: ApprovalGiven) ->
 
 def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
     """Refuse the held call as the person wants it."""
-    question = _question(tally, arrival.command_id, arrival.by, AskPurpose.APPROVAL, AskPurpose.QUESTION)
+    purposes = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE)
+    question = _question(tally, arrival.command_id, arrival.by, *purposes)
     settle_question(tally, question, Answer.REJECTED, by=arrival.by)
+    if question.purpose is AskPurpose.RELEASE:
+        return _not_released(tally, question, f"{arrival.by} released nothing")
+    if question.call_id:
+        tally.say(refusal_bound(Refusal.APPROVAL_REJECTED, _no_answer(arrival.by, arrival.reason)))
+        return joined(tally)
     if question.packet is None:
         message = f"{arrival.by} said no to question {question.id}" + (f": {arrival.reason}" if arrival.reason else "")
         return _say_no(tally, NodeOutcome.REJECTED, Ending.PERMISSION_DENIED, message)
@@ -81,8 +130,12 @@ def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
 
 
 def on_expired(tally: Tally, question: AskHuman) -> str | None:
-    """Take silence for a no."""
+    """Ask the next one, if there is one; else take silence for a no."""
+    if ask_the_next(tally, question):
+        return None
     settle_question(tally, question, Answer.EXPIRED)
+    if question.purpose is AskPurpose.RELEASE:
+        return _not_released(tally, question, "nobody released more in time")
     if question.purpose is AskPurpose.OUTCOME:
         return head_for(
             tally, Ending.REVIEW_REQUIRED, message=f"nobody said in time what became of question {question.id}"
@@ -94,9 +147,27 @@ def on_expired(tally: Tally, question: AskHuman) -> str | None:
     return joined(tally)
 
 
+def _not_released(tally: Tally, question: AskHuman, message: str) -> str:
+    """The budget stays as it is, so the run stops where it stands."""
+    names = ", ".join(FIELDS[dimension] for dimension, _ in question.releases)
+    return head_for(tally, Ending.BUDGET_EXHAUSTED, message=f"{names} is spent and {message}")
+
+
+def _no_answer(by: str, reason: str) -> str:
+    return f"{by} does not answer" + (f": {reason}" if reason else "")
+
+
+def no_answer(question: AskHuman, by: str, reason: str) -> Message:
+    """What the model is told when a person does not answer its question."""
+    return refusal(question.call_id, question.tool, Refusal.APPROVAL_REJECTED, _no_answer(by, reason))
+
+
 def _say_no(tally: Tally, outcome: NodeOutcome, ending: Ending, message: str) -> str:
     """A no, spoken or by silence, is never taken for a yes: where no edge names it, the run ends with it."""
-    name = tally.graph.nodes[tally.node].name
+    node = tally.graph.nodes[tally.node]
+    if outcome is NodeOutcome.REJECTED and node.kind is NodeKind.VALIDATE:
+        return head_for(tally, Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED, message)
+    name = node.name
     is_named = any(edge.source == name and edge.outcome == outcome for edge in tally.graph.graph.edges)
     exit_named = head_for(tally, ending, message=message)
     return outcome if is_named else exit_named
@@ -125,7 +196,10 @@ def on_question_answered(tally: Tally, arrival: QuestionAnswered) -> str | None:
     question = _question(tally, arrival.command_id, arrival.by, AskPurpose.QUESTION)
     settle_question(tally, question, Answer.ANSWERED, by=arrival.by)
     tally.say(arrival.tokens_bound)
-    return NodeOutcome.ANSWERED
+    if question.call_id:
+        return joined(tally)
+    is_check = tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE
+    return NodeOutcome.PASSED if is_check else NodeOutcome.ANSWERED
 
 
 def _question(tally: Tally, command_id: str, by: str, *purposes: AskPurpose) -> AskHuman:

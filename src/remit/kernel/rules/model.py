@@ -19,7 +19,8 @@ from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.rulings import RetryPlanned
 from remit.kernel.clock import deadline_at_ms
 from remit.kernel.endings import head_for
-from remit.kernel.spend import at_least, exhausted, lacking, model_charges, settle, usage_charges
+from remit.kernel.exhaustion import compress, is_kept_back, is_under_pressure, relieve
+from remit.kernel.spend import at_least, lacking, model_charges, settle, usage_charges
 from remit.kernel.tally import Tally
 
 BACKOFF_MS_FIRST = 500
@@ -49,28 +50,50 @@ ENDING_OF: Mapping[ErrorCode, Ending] = MappingProxyType(
 def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
     """Ask the model with the context as it stands: reserve the worst case, or name the outcome that stops the run."""
     state, manifest = tally.state, tally.manifest
-    model = manifest.models[0]
+    model = manifest.models[state.model_index + tally.downgrades]
     input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
     wanted = manifest.request.hints.max_tokens
     if (ask := node.ask) is not None:
         input_tokens += tally.graph.instruction_tokens[tally.node]
         wanted = ask.max_tokens or wanted
+    if manifest.boundary.exhaustion and is_under_pressure(tally, input_tokens) and compress(tally):
+        return enter_model(tally, node, attempt)
     if input_tokens > state.caps[_CONTEXT]:
-        return exhausted(tally, Dimension.CONTEXT_TOKENS, input_tokens)
+        return _relieve(tally, node, attempt, Dimension.CONTEXT_TOKENS, input_tokens)
     max_tokens, tokens_left = wanted or OUTPUT_TOKENS_DEFAULT, tally.left[_OUTPUT]
+    kept_back: Charges | None = ()
+    if manifest.boundary.exhaustion and is_kept_back(manifest.boundary):
+        last_words = manifest.boundary.wrap_up_tokens
+        if tally.is_wrapping:
+            max_tokens = min(max_tokens, last_words)
+        else:
+            tokens_left -= last_words
+            kept_back = model_charges(model, input_tokens, last_words)
     if max_tokens > tokens_left:
         max_tokens = tokens_left
     if max_tokens <= 0:
-        return exhausted(tally, Dimension.OUTPUT_TOKENS, 1)
+        return _relieve(tally, node, attempt, Dimension.OUTPUT_TOKENS, 1)
     charges = model_charges(model, input_tokens, max_tokens)
-    if charges is None:
+    if charges is None or kept_back is None:
         message = f"the price of model {model.name} is unknown and inference_cost_microusd is capped; give it a price"
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)
-    if (dimension := lacking(tally, charges)) is not None:
-        return exhausted(tally, dimension, dict(charges)[dimension])
+    if (dimension := lacking(tally, _sum(charges, kept_back) if kept_back else charges)) is not None:
+        return _relieve(tally, node, attempt, dimension, dict(charges)[dimension])
     messages_count = tally.messages_count + len(state.pending)
     tally.order(CallModel(tally.next_id(), model.name, messages_count, max_tokens, MODEL_TIMEOUT_MS, charges, attempt))
     return None
+
+
+def _relieve(tally: Tally, node: Node, attempt: int, dimension: Dimension, wanted: int) -> str | None:
+    """Do what the boundary says when a dimension is spent, and ask the model again if that helped."""
+    return relieve(tally, dimension, wanted, lambda: enter_model(tally, node, attempt))
+
+
+def _sum(charges: Charges, others: Charges) -> Charges:
+    amounts = dict(charges)
+    for dimension, amount in others:
+        amounts[dimension] = amounts.get(dimension, 0) + amount
+    return tuple(amounts.items())
 
 
 def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
@@ -78,7 +101,7 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallModel)
     tally.answers += 1
-    charged = usage_charges(tally.manifest.models[0], arrival.usage, command)
+    charged = usage_charges(tally.manifest.models[tally.state.model_index], arrival.usage, command)
     tally.proposed, tally.is_unjudged = arrival.calls, len(arrival.calls) > 0
     if arrival.text:
         tally.answer, tally.answer_violations = arrival.text, arrival.violations
@@ -86,6 +109,10 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
         tally.say(arrival.tokens_bound)
     if (outcome := settle(tally, command, charged)) is not None:
         return outcome
+    if tally.state.is_wrapping:
+        return head_for(
+            tally, Ending.BUDGET_EXHAUSTED, message="the budget was spent; the answer is the run's last words"
+        )
     if arrival.calls:
         return _CALLED_TOOLS
     if arrival.text:
@@ -107,7 +134,7 @@ def _charges_of_failure(tally: Tally, arrival: ModelFailed, command: CallModel) 
     """A call that was cut off may have cost all it reserved; one that never got through cost nothing."""
     if not arrival.was_cut and not arrival.usage.total_tokens:
         return ()
-    reported = usage_charges(tally.manifest.models[0], arrival.usage, command)
+    reported = usage_charges(tally.manifest.models[tally.state.model_index], arrival.usage, command)
     return at_least(command.reserved, reported) if arrival.was_cut else reported
 
 

@@ -15,8 +15,9 @@ from remit.core.arrivals import (
     SessionNoted,
     SourcesAccepted,
 )
-from remit.core.commands import ForkRun
+from remit.core.commands import AskPurpose, ForkRun
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
+from remit.core.record import replace
 from remit.core.rulings import (
     AddendumNoted,
     FeedbackTaken,
@@ -25,8 +26,10 @@ from remit.core.rulings import (
     SessionEntryKept,
     SourcesReplaced,
 )
+from remit.kernel.asking import ask_anew
 from remit.kernel.doubt import inquire_all
 from remit.kernel.endings import head_for
+from remit.kernel.state import questions
 from remit.kernel.tally import Tally
 
 # Preferences and resolved names, not a database: every run of the session begins with all of them.
@@ -92,5 +95,10 @@ def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:
 
 
 def on_sources_accepted(tally: Tally, arrival: SourcesAccepted) -> None:
-    """Rely on code that has changed, since a person says so."""
+    """Rely on code that has changed, since a person says so; whoever was asked about a call of it is asked anew."""
     tally.rule(SourcesReplaced(arrival.by, arrival.sources))
+    digests = {source.name: source.digest for source in arrival.sources}
+    for question in list(questions(tally.state)):
+        packet = question.packet
+        if question.purpose is AskPurpose.APPROVAL and packet is not None and packet.call.tool in digests:
+            ask_anew(tally, question, replace(packet, source=digests[packet.call.tool]))

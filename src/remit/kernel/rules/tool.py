@@ -6,21 +6,36 @@ Rule 3: an error is an observation. A mutating call whose outcome nobody knows i
 Rule 4: the node is left when every call has its outcome.
 """
 
-from remit.core.arrivals import Happened, ToolFailed, ToolOutcomeLost, ToolReconciled, ToolReturned
-from remit.core.commands import CallTool, ReconcileTool
+from remit.core.arrivals import (
+    CodeFailed,
+    CodeReturned,
+    Happened,
+    ProposedCall,
+    Provenance,
+    ToolFailed,
+    ToolOutcomeLost,
+    ToolReconciled,
+    ToolReturned,
+)
+from remit.core.boundary import Exhaustion
+from remit.core.commands import CallCode, CallTool, ReconcileTool
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
 from remit.core.graph import Node, NodeOutcome
-from remit.core.rulings import Rung
-from remit.kernel.authorize import ALLOWED, Judgement, authorize
+from remit.core.manifest import CODE_TIMEOUT_MS
+from remit.core.record import replace
+from remit.core.rulings import CallsFiltered, FallbackChosen, Rung, ToolCallRefused
+from remit.kernel.authorize import CHECKS, authorize
 from remit.kernel.calls import DENIED, INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.endings import head_for
+from remit.kernel.exhaustion import begin_wrap_up, policy_of
 from remit.kernel.grounding import rung_reached, stops_loop
 from remit.kernel.join import joined
 from remit.kernel.spend import settle
 from remit.kernel.state import is_safe_to_repeat
 from remit.kernel.steps import conclude_call
 from remit.kernel.tally import Tally
+from remit.kernel.verdicts import ALLOWED, Judgement
 from remit.kernel.words import NOT_HAPPENED, tokens_bound
 
 # Three refusals for want of permission look like an attack, not like a mistake.
@@ -33,15 +48,42 @@ REPEATS_BLOCKED_MAX = 1
 # Who verified an observation that the tool gave on being asked afterwards.
 RECONCILED = "reconcile"
 
+# Before the name of a filter, it says that the code looks at proposed calls.
+FILTER_MARK = "filter:"
+# The outcome of a filter's look, which no edge names: the calls are judged, or shown to the next filter.
+FILTERED = "filtered"
+
 _COMMITTED = Rung.COMMITTED
 
 
 def enter_tool(tally: Tally, node: Node) -> str | None:
-    """Order, hold or refuse each proposed call; stop when the refusals lead nowhere."""
-    codes: list[str] = []
-    spent = ""
+    """Show the proposed calls to the user's filters, one after the other; then judge what they let through."""
     calls = tally.proposed if tally.is_unjudged else ()
     tally.is_unjudged = False
+    if tally.manifest.filters and calls:
+        _show_to_filter(tally)
+        return None
+    return _judge(tally, node, calls)
+
+
+def _show_to_filter(tally: Tally) -> None:
+    """Let the next filter look at the calls as they stand."""
+    name = f"{FILTER_MARK}{tally.manifest.filters[tally.filtered]}"
+    tally.order(CallCode(tally.next_id(), name, "", CODE_TIMEOUT_MS))
+
+
+def go_on_filtered(tally: Tally, node: Node) -> str | None:
+    """Show the calls to the next filter, or judge them when every filter has looked at them."""
+    if tally.filtered < len(tally.manifest.filters):
+        _show_to_filter(tally)
+        return None
+    return _judge(tally, node, tally.proposed)
+
+
+def _judge(tally: Tally, node: Node, calls: tuple[ProposedCall, ...]) -> str | None:
+    """Order, hold or refuse each proposed call; stop when the refusals lead nowhere."""
+    codes: list[str] = []
+    spent, spent_dimension = "", -1
     for call in calls:
         verdict = authorize(call, tally)
         if verdict is ALLOWED:
@@ -53,14 +95,39 @@ def enter_tool(tally: Tally, node: Node) -> str | None:
             codes.append(verdict.code)
             # A cap of 0 forbids the call; only one that was spent can stop the run.
             if verdict.dimension >= 0 and tally.state.caps[verdict.dimension] > 0:
-                spent = verdict.reason
+                spent, spent_dimension = verdict.reason, verdict.dimension
     if codes and (outcome := _stop_after(tally, codes)) is not None:
         return outcome
     if tally.blocking:
         return None
-    if spent:
+    if spent and not _may_wrap_up(tally, spent_dimension):
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=spent)
     return NodeOutcome.REFUSED if node.feed is None else conclude_call(tally, node)
+
+
+def _may_wrap_up(tally: Tally, dimension: int) -> bool:
+    """Whether the model is to have its last words now that a dimension which calls need is spent."""
+    return policy_of(tally.manifest.boundary, dimension) is Exhaustion.WRAP_UP and begin_wrap_up(tally, dimension)
+
+
+def on_filtered(tally: Tally, arrival: CodeReturned | CodeFailed) -> str:
+    """Go on with the calls as a filter left them. One that failed has let nothing through."""
+    command = tally.state.open[arrival.command_id]
+    assert isinstance(command, CallCode)
+    settle(tally, command, ())
+    name = command.name.removeprefix(FILTER_MARK)
+    before = tally.state.proposed
+    if isinstance(arrival, CodeFailed):
+        reason = f"filter {name} failed: {arrival.error}"
+        after = tuple([replace(call, filtered=call.filtered or reason) for call in before])
+    else:
+        after = arrival.calls
+    hashes = {call.call_id: call.arguments_hash for call in before}
+    changed = sum(hashes.get(call.call_id) != call.arguments_hash for call in after)
+    dropped = sum(bool(call.filtered) for call in after) - sum(bool(call.filtered) for call in before)
+    tally.rule(CallsFiltered(command.id, name, changed, dropped))
+    tally.proposed, tally.filtered = after, tally.filtered + 1
+    return FILTERED
 
 
 def refuse_proposals(tally: Tally) -> None:
@@ -74,6 +141,9 @@ def refuse_proposals(tally: Tally) -> None:
 def _stop_after(tally: Tally, codes: list[str]) -> str | None:
     """The outcome that ends the run when it was refused once too often."""
     state = tally.state
+    if Refusal.UNSAFE in codes:
+        refused = [d for d in tally.decisions if isinstance(d, ToolCallRefused) and d.code == Refusal.UNSAFE]
+        return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{refused[0].tool}: {refused[0].reason}")
     denials = state.denials + sum(code in DENIED for code in codes)
     if denials >= DENIALS_MAX:
         return head_for(
@@ -102,7 +172,18 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
         tally.answer_violations = arrival.answer_violations
     settle_call(tally, command, rung, code, arrival.evidence, tool.verifier)
     tally.say(arrival.tokens_bound)
+    if arrival.critical and rung is _COMMITTED and (conflict := _conflict(tally, command.tool, arrival.critical)):
+        return head_for(tally, Ending.SOURCE_CONFLICT, message=conflict)
     return joined(tally, arrival.content)
+
+
+def _conflict(tally: Tally, tool: str, critical: tuple[tuple[str, str], ...]) -> str:
+    """What an observation contradicts of what was observed before; empty when they agree."""
+    for name, value in critical:
+        before, source = tally.state.critical.get(name, (value, tool))
+        if before != value:
+            return f"sources conflict on {name}: {source} says {before}, {tool} says {value}"
+    return ""
 
 
 def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
@@ -111,9 +192,31 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     assert isinstance(command, CallTool)
     if command.mutating and arrival.code is ErrorCode.TOOL_TIMEOUT:
         return doubt(tally, command, ErrorCode.TOOL_TIMEOUT)
+    if (instead := _fallback(tally, command, arrival.code)) is not None:
+        tally.rule(FallbackChosen(command.id, instead.tool))
+        settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
+        order_call(tally, instead, approved_by=command.approved_by)
+        return None
     settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
     tally.say(arrival.tokens_bound)
+    if arrival.exposed and not tally.paused:
+        return head_for(tally, Ending.UNSAFE_DETECTION, arrival.code, arrival.error)
     return joined(tally)
+
+
+def _fallback(tally: Tally, command: CallTool, code: ErrorCode) -> ProposedCall | None:
+    """The same call of an equivalent tool, where this one is unavailable and the other may be called as it is.
+
+    What was approved was approved for this tool; where its equivalent needs a person too, none is chosen.
+    """
+    tool = tally.state.tools[command.tool]
+    if code is not ErrorCode.TOOL_UNAVAILABLE or not tool.fallback or tally.paused:
+        return None
+    provenance = tally.state.provenances.get(command.id, Provenance.UNTRACED)
+    call = ProposedCall(
+        command.call_id, tool.fallback, command.arguments, command.arguments_hash, provenance=provenance
+    )
+    return call if authorize(call, tally, CHECKS) is ALLOWED else None
 
 
 def on_outcome_lost(tally: Tally, arrival: ToolOutcomeLost) -> str | None:

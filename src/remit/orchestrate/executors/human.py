@@ -1,68 +1,121 @@
-"""People: what a person is shown when a run asks, and which question an answer belongs to.
+"""People: what a person is shown when a run asks, whether their queue has room, and which question an answer belongs to.
 
 Rule 1: nobody here waits for a person: the question stands in the journal, and the run rests until somebody answers.
 Rule 2: what is shown is what will run: the call as it was judged, the versions it is bound to, and what it releases.
+Rule 3: an answer to a packet that names its version is an answer to that version and no other.
+Rule 4: where a queue is full, an approval or a release that is not grave is refused at once, so that its run goes on
+        without it. A plain question, and one about a call in doubt, have no answer that nobody gave: they wait.
 """
 
-from remit.core.arrivals import Happened, OutcomeJudged
-from remit.core.budget import FIELDS
+from collections.abc import Sequence
+
+from remit.core.arrivals import ApprovalRefused, Happened, OutcomeJudged
+from remit.core.budget import FIELDS, Charges
 from remit.core.codec import arguments_in
-from remit.core.commands import AskHuman, AskPurpose
-from remit.core.failure import Ending
-from remit.core.record import JsonObject, Record, replace
+from remit.core.commands import AskHuman, AskPurpose, packet_version
+from remit.core.events import Turn
+from remit.core.failure import ArrivalFault, IllegalArrival
+from remit.core.record import replace
+from remit.core.rulings import ApprovalCounted
 from remit.core.signals import Signal, UserSignal, packet_id, packet_named
 from remit.kernel.state import RunState, questions
+from remit.observe.packets import Approval
+from remit.observe.queues import asked_at_ms, escalation_asked
+from remit.orchestrate.ports import Live
+from remit.orchestrate.queues import Queues
 from remit.orchestrate.reports import PersonSaid, Report, report_of
 
-
-class Approval(Record):
-    """One open question, as an inbox shows it. Without a tool it is a question in words."""
-
-    id: str
-    run_id: str
-    purpose: AskPurpose
-    ending: Ending
-    expires_at_ms: int
-    tool: str = ""
-    effect: str = ""
-    arguments: JsonObject = {}
-    question: str = ""
-    reasons: tuple[str, ...] = ()
-    # What is allowed once, beyond the caps of the budget.
-    releases: tuple[tuple[str, int], ...] = ()
-    tool_version: str = ""
-    boundary_version: str = ""
-    # The call that is in doubt, when a person is asked what became of it.
-    about: str = ""
+# Who refuses what finds no room: a queue, by its name.
+QUEUE_MARK = "queue:"
+# What can be refused in nobody's name.
+REFUSABLE = frozenset({AskPurpose.APPROVAL, AskPurpose.RELEASE})
 
 
-def approvals_in(state: RunState) -> list[Approval]:
-    """What a run asks people, oldest first."""
-    return [_approval(state, question) for question in questions(state)]
+class HumanExecutor:
+    """Looks whether a question finds room in its queue."""
+
+    def __init__(self, queues: Queues) -> None:
+        self._queues = queues
+
+    async def admit(self, live: Live, question: AskHuman) -> Report | None:
+        """A refusal in the name of a queue that is full; None where the question may wait for people."""
+        if question.purpose not in REFUSABLE or question.id not in live.state.open:
+            return None
+        reason = await self._queues.refusal_of(live.state, question)
+        if not reason or question.id not in live.state.open:
+            return None
+        return ApprovalRefused(question.id, f"{QUEUE_MARK}{escalation_asked(question).queue}", reason)
 
 
-def _approval(state: RunState, question: AskHuman) -> Approval:
-    name, packet = packet_id(state.run_id, question.id), question.packet
-    if packet is None:
-        asked = (question.purpose, question.ending, question.expires_at_ms)
-        return Approval(name, state.run_id, *asked, question=question.question)
-    tool = state.tools.get(packet.call.tool)
-    return Approval(
-        id=name,
+def approvals_in(state: RunState, turns: Sequence[Turn] = ()) -> list[Approval]:
+    """What a run asks people, oldest first; its turns say since when, and who of several has approved already."""
+    approvers = _approvers(turns)
+    return [_approval(state, question, turns, approvers.get(question.id, ())) for question in questions(state)]
+
+
+def _approvers(turns: Sequence[Turn]) -> dict[str, tuple[str, ...]]:
+    """Who has approved a question that needs others, too."""
+    found: dict[str, tuple[str, ...]] = {}
+    for turn in turns:
+        for decision in turn.decisions:
+            if isinstance(decision, ApprovalCounted):
+                found[decision.command_id] = (*found.get(decision.command_id, ()), decision.by)
+    return found
+
+
+def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn], approvers: tuple[str, ...]) -> Approval:
+    to = escalation_asked(question)
+    asked = Approval(
+        id=packet_id(state.run_id, question.id),
         run_id=state.run_id,
         purpose=question.purpose,
         ending=question.ending,
         expires_at_ms=question.expires_at_ms,
-        tool=packet.call.tool,
-        effect="" if tool is None else tool.effect.value,
-        arguments=arguments_in(packet.call.arguments),
         question=question.question,
-        reasons=packet.reasons,
-        releases=tuple((FIELDS[dimension], amount) for dimension, amount in packet.releases),
+        releases=_amounts(question.releases),
+        group=packet_id(state.run_id, question.group) if question.group else "",
+        tool=question.tool,
+        call_id=question.call_id,
+        approved_by=approvers,
+        queue=to.queue,
+        severity=to.severity,
+        trigger=to.trigger.value,
+        asked_at_ms=asked_at_ms(question, turns),
+        silences=question.silences,
+        options=question.options,
+    )
+    return asked if question.packet is None else _with_packet(asked, state, question)
+
+
+def _with_packet(asked: Approval, state: RunState, question: AskHuman) -> Approval:
+    packet = question.packet
+    assert packet is not None, "whoever calls has looked"
+    call, tool = packet.call, state.tools.get(packet.call.tool)
+    return replace(
+        asked,
+        tool=call.tool,
+        effect="" if tool is None else tool.effect.value,
+        arguments=arguments_in(call.arguments),
+        reasons=tuple(dict.fromkeys((*packet.reasons, *call.reasons))),
+        releases=_amounts(packet.releases),
         tool_version=packet.tool_version,
         boundary_version=packet.boundary_version,
         about=packet.about,
+        packet=packet_version(packet),
+        call_id=call.call_id,
+        objection=call.objection,
+        origins=call.origins,
+        labels=call.labels,
+        blast_radius=packet.blast_radius,
+        rollback=packet.rollback,
+        source=packet.source,
+        left=_amounts(packet.left),
+        approvals_needed=packet.approvals_needed,
     )
+
+
+def _amounts(charges: Charges) -> tuple[tuple[str, int], ...]:
+    return tuple((FIELDS[dimension], amount) for dimension, amount in charges)
 
 
 def answer_to(state: RunState, signal: UserSignal) -> Report:
@@ -73,8 +126,17 @@ def answer_to(state: RunState, signal: UserSignal) -> Report:
     question = state.open.get(command_id)
     is_yes = signal.type is Signal.APPROVE
     if isinstance(question, AskHuman):
+        _expect_version(question, str(signal.payload.get("packet", "")))
         if question.purpose is AskPurpose.OUTCOME:
             return OutcomeJudged(command_id, signal.user_id, Happened.YES if is_yes else Happened.NO)
         if question.purpose is AskPurpose.QUESTION and is_yes:
             return PersonSaid(signal.user_id, str(signal.payload.get("text", "")), command_id)
     return report_of(replace(signal, payload={**signal.payload, "packet_id": command_id}))
+
+
+def _expect_version(question: AskHuman, named: str) -> None:
+    """Refuse an answer, also a no, to another packet than the one that waits."""
+    version = "" if question.packet is None else packet_version(question.packet)
+    if named and named != version:
+        message = f"question {question.id} holds packet {version or '(none)'} and the answer is to {named[:80]}; look at it anew"
+        raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message, {"packet": version})

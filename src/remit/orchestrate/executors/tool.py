@@ -3,6 +3,9 @@
 Rule 1: a tool is called with the arguments that were judged, read from the command, and with the key minted for it.
 Rule 2: the outcome of a call that nobody waits for any more is still reported, when it comes: its effect is the same.
 Rule 3: what a tool returns or raises is data; it is bounded by its room and completed by facts.
+Rule 4: no report holds a secret of the vault, whichever tool it came from and whenever it comes.
+Rule 5: a call whose arguments hold a secret is not made: the model should never have had it, and whoever it wants to tell
+        it to would have it too.
 """
 
 import logging
@@ -20,11 +23,13 @@ from remit.observe.logs import run_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Live
+from remit.orchestrate.redacting import redacted
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.tool.asking import reconcile
 from remit.tool.outcomes import Performed, ToolFault
 from remit.tool.performing import Attempt, Late, perform
 from remit.tool.threads import THREADS_MAX
+from remit.tool.vault import NO_SECRETS, SECRET_EXPOSED, Vault
 
 _NS_PER_MS = 1_000_000
 
@@ -45,7 +50,14 @@ class Abandoned(Record):
 class ToolExecutor:
     """Performs CallTool and ReconcileTool."""
 
-    def __init__(self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]], on_late: OnLate) -> None:
+    def __init__(
+        self,
+        kit_of: Callable[[str], Kit],
+        text: Callable[[Text], Awaitable[str]],
+        on_late: OnLate,
+        vault: Vault = NO_SECRETS,
+    ) -> None:
+        self.vault = vault
         self._kit_of = kit_of
         self._text = text
         self._on_late = on_late
@@ -59,12 +71,17 @@ class ToolExecutor:
 
     async def call(self, live: Live, command: CallTool) -> Report:
         """Call a tool within its time."""
+        return redacted(await self._called(live, command), self.vault)
+
+    async def _called(self, live: Live, command: CallTool) -> Report:
         tool = self._kit_of(live.run_id).tools.get(command.tool)
         if tool is None:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
-        text = command.arguments
-        arguments: JsonObject = read_json(text) if type(text) is str else await self._arguments(text)
-        attempt = Attempt(tool, arguments, command.key)
+        text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
+        if self.vault.redactor and (name := self.vault.redactor.found_in(text)):
+            return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
+        arguments: JsonObject = read_json(text)
+        attempt = Attempt(tool, arguments, command.key, self.vault)
         began_ns = time.monotonic_ns()
         try:
             performed = await within(command.timeout_ms, perform(attempt))
@@ -81,7 +98,7 @@ class ToolExecutor:
         """What a call came to whose time is up: its result if it came at the last moment, else nothing that is known."""
         limit = f"timeout_ms={command.timeout_ms}"
         if not attempt.has_begun:
-            why = "`available` did not answer, or no thread was free"
+            why = "`available` or the renewal of a secret did not answer, or no thread was free"
             message = f"tool {command.tool!r} was not called within {limit}: {why} of threads_max={THREADS_MAX}"
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, message, duration_ms)
         outcome = attempt.last_word
@@ -97,6 +114,9 @@ class ToolExecutor:
 
     async def reconcile(self, live: Live, command: ReconcileTool) -> Report:
         """Ask a tool what became of the call with the command's key."""
+        return redacted(await self._reconciled(live, command), self.vault)
+
+    async def _reconciled(self, live: Live, command: ReconcileTool) -> Report:
         tool = self._kit_of(live.run_id).tools.get(command.tool)
         doubted = live.state.open.get(command.about)
         if tool is None or not isinstance(doubted, CallTool):
@@ -127,14 +147,20 @@ class ToolExecutor:
         run_id = self._left.pop(late).run_id
         outcome = None if late.cancelled() else late.result()
         if isinstance(outcome, Performed):
-            self._on_late(run_id, _said(command, outcome, 0))
+            self._on_late(run_id, redacted(_said(command, outcome, 0), self.vault))
         elif isinstance(outcome, ToolFault):
-            self._on_late(run_id, ToolBroke(command.id, outcome.error_code, outcome.error))
+            report = ToolBroke(command.id, outcome.error_code, outcome.error)
+            self._on_late(run_id, redacted(report, self.vault))
 
 
 def _said(command: CallTool, performed: Performed, duration_ms: int) -> Report:
     result = ToolResult(command.call_id, command.tool, performed.content, stop_loop=performed.stop_loop)
     return ToolSaid(command.id, result, performed.refuted, duration_ms)
+
+
+def _exposed(command: CallTool, name: str) -> str:
+    why = f"its arguments hold the secret {name!r}, which no model is shown"
+    return f"{SECRET_EXPOSED}: tool {command.tool!r} was not called: {why}; renew that secret, and find out who told it"
 
 
 def _since(began_ns: int) -> int:

@@ -99,6 +99,26 @@ async def runs_are_listed_by_how_they_stand(open_catalogue: OpenCatalogue) -> No
         assert found == ["going"], "a limit is not kept among open runs"
 
 
+async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> None:
+    """Those alone that succeeded and are alike, newest first, never more than asked for; the empty likeness is none."""
+    async with open_catalogue() as (journal, catalogue):
+        standings = {"c": "SUCCESS", "a": "TIMEOUT", "b": "SUCCESS", "open": "", "d": "SUCCESS"}
+        for run_id, ending in standings.items():
+            await journal.append(run_id, b"turn", after=-1, listing=Listing(1, likeness="like"))
+            if ending:
+                await journal.append(run_id, b"end", after=0, barrier=Barrier(ending))
+        for run_id, likeness in {"other": "LIKE", "none": ""}.items():
+            listing = Listing(1, likeness=likeness)
+            await journal.append(run_id, b"turn", after=-1, listing=listing, barrier=Barrier("SUCCESS"))
+        found = list(await catalogue.alike("like", limit=9))
+        expected = [RunEntry(run_id, Listing(1), 2, "SUCCESS") for run_id in "dbc"]
+        assert found == expected, f"of five runs that are alike, three succeeded, and {found} are given"
+        assert list(await catalogue.alike("like", limit=2)) == expected[:2], (
+            "a limit is not kept among runs that are alike"
+        )
+        assert list(await catalogue.alike("", limit=9)) == [], "runs without a likeness are like each other"
+
+
 async def a_session_is_listed_in_order(open_catalogue: OpenCatalogue) -> None:
     """The runs of a session by their places; sessions with names that look alike are different."""
     async with open_catalogue() as (journal, catalogue):
@@ -157,6 +177,7 @@ CATALOGUE_CHECKS: Sequence[CatalogueCheck] = (
     a_barrier_may_come_with_the_first_turn,
     runs_are_listed_newest_first,
     runs_are_listed_by_how_they_stand,
+    runs_are_found_by_their_likeness,
     a_session_is_listed_in_order,
     a_place_in_a_session_is_taken_once,
     runs_without_a_session_share_no_place,

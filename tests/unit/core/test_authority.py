@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remit.core.failure import RequestRejected
-from remit.provenance.authority import (
+from remit.core.authority import (
     AUTHORITY_INVALID,
     Authority,
     Inference,

@@ -1,0 +1,65 @@
+"""What runs count for their tenants, in memory."""
+
+from collections.abc import Mapping, Sequence
+
+from remit.core.quota import Charge, Committed, Limit, Reservation, has_room, left_of
+from remit.core.record import replace
+from remit.core.storage import QuotaConflict, RunEntry
+
+
+class MemoryLedger:
+    """Keeps what each run counts until the process ends; `entries` are the runs that there are."""
+
+    def __init__(self, entries: Mapping[str, RunEntry]) -> None:
+        self._entries = entries
+        self._charges: dict[str, Charge] = {}
+
+    def check_room(self, tenant_id: str, reservation: Reservation) -> None:
+        """Raise QuotaConflict where what a new run is to reserve does not fit."""
+        for limit in reservation.limits:
+            committed = self._committed(tenant_id, limit)
+            if not has_room(limit, committed, reservation.amounts):
+                wanted = dict(reservation.amounts)[limit.dimension]
+                raise QuotaConflict(tenant_id, limit, wanted, left_of(limit, committed))
+
+    def keep(self, charge: Charge) -> None:
+        """Count a run so, in the period in which it was first counted."""
+        before = self._charges.get(charge.run_id, charge)
+        self._charges[charge.run_id] = replace(charge, at_ms=before.at_ms)
+
+    async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
+        """What counts against each of these limits."""
+        return [self._committed(tenant_id, limit) for limit in limits]
+
+    async def uncounted(self, tenant_id: str, from_ms: int) -> Sequence[str]:
+        """The runs of a tenant since a time, children not among them, that are not counted as they stand."""
+        roots = (entry for entry in self._entries.values() if not entry.listing.parent_id)
+        own = (entry for entry in roots if entry.listing.tenant_id == tenant_id)
+        return [e.run_id for e in own if e.listing.started_at_ms >= from_ms and not self._is_counted(e)]
+
+    async def count(self, charges: Sequence[Charge]) -> None:
+        """Count these runs so; one that stands otherwise by now is left out."""
+        for charge in charges:
+            entry = self._entries.get(charge.run_id)
+            if entry is not None and (entry.ending == "") is charge.is_open:
+                self.keep(charge)
+
+    async def forget(self) -> None:
+        """Forget how the runs are counted; none is ever deleted here."""
+        self._charges.clear()
+
+    async def tenants(self) -> Sequence[str]:
+        """Every tenant that has runs here."""
+        return sorted({e.listing.tenant_id for e in self._entries.values() if not e.listing.parent_id})
+
+    def _is_counted(self, entry: RunEntry) -> bool:
+        charge = self._charges.get(entry.run_id)
+        return charge is not None and not (charge.is_open and entry.ending)
+
+    def _committed(self, tenant_id: str, limit: Limit) -> Committed:
+        spent = reserved = 0
+        for charge in self._charges.values():
+            if charge.tenant_id == tenant_id and limit.from_ms <= charge.at_ms < limit.until_ms:
+                amount = dict(charge.amounts).get(limit.dimension, 0)
+                spent, reserved = (spent, reserved + amount) if charge.is_open else (spent + amount, reserved)
+        return Committed(spent, reserved)

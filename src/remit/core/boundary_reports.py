@@ -1,0 +1,71 @@
+"""What is told of a boundary: what it says, what it does to tools, and how it differs from another.
+
+Rule 1: these are for people and their programs; nothing is judged by them.
+"""
+
+from enum import StrEnum
+
+from remit.core.boundary import BoundaryMode
+from remit.core.record import JsonObject, Record
+
+
+class Stance(StrEnum):
+    """What a boundary does to the calls of a tool, as far as the tool alone decides that."""
+
+    REFUSES = "refuses"
+    ASKS = "asks"
+    PASSES = "passes"
+
+
+class ToolReport(Record):
+    """What a boundary does to one tool and why, and what the tool leaves undeclared.
+
+    `at_worst` are the declarations of the gate that it leaves at their worst; `gaps` is what its category demands besides.
+    """
+
+    tool: str
+    stance: Stance
+    why: str
+    risk: str
+    at_worst: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+
+class BoundaryChecked(Record):
+    """A boundary that is fine, its version, and what it does to tools."""
+
+    name: str
+    version: str
+    mode: BoundaryMode
+    conditions: int
+    tools: tuple[ToolReport, ...] = ()
+    # Tools that the boundary names and that are not among those it was checked with.
+    missing: tuple[str, ...] = ()
+
+
+class BoundaryLine(Record):
+    """One line of what a boundary says: the dimension, the key in its file, and the value in words."""
+
+    dimension: str
+    key: str
+    says: str
+
+
+class BoundaryShown(Record):
+    """A boundary in words, and as its file says it."""
+
+    name: str
+    version: str
+    mode: BoundaryMode
+    lines: tuple[BoundaryLine, ...]
+    said: JsonObject
+    yaml: str
+
+
+class Difference(Record):
+    """What differs under one key: what the second boundary allows more, allows less, and says otherwise."""
+
+    key: str
+    more: tuple[str, ...] = ()
+    less: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()

@@ -1,0 +1,257 @@
+"""The boundaries that come with the house: the standard one, the guarded one, and the five risk profiles.
+
+Rule 1: budgets are those of the doctrine; support and procurement take the research caps, with more live look-ups and
+        nothing written or changed.
+Rule 2: what a profile lets pass without a person is what its budget and its tools allow; what asks is said by effects,
+        categories and conditions; and what stops the run at once is a condition that stops.
+"""
+
+import msgspec
+
+from remit.core.authority import Authority
+from remit.core.boundary import Boundary, Condition, DecisionRight, Exhaustion, Then
+from remit.core.budget import Budget
+from remit.core.escalation import Trigger
+from remit.core.failure import RequestRejected
+from remit.core.tool_policy import StateWrite
+from remit.core.tools import ToolCategory
+from remit.core.trust import Reads
+
+BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"
+# Of a name that is none, as much is shown as names have, and some more.
+_SHOWN_CHARS_MAX = 80
+
+_RESEARCH = Budget(
+    steps=15,
+    tool_calls=30,
+    external_api_calls=5,
+    input_tokens=200_000,
+    output_tokens=30_000,
+    wall_clock_ms=300_000,
+    inference_cost_microusd=2_000_000,
+    retries=3,
+    reflection_passes=1,
+    context_tokens=100_000,
+    memory_writes=2,
+    side_effects=0,
+)
+_CODING = Budget(
+    steps=30,
+    tool_calls=50,
+    external_api_calls=10,
+    input_tokens=400_000,
+    output_tokens=60_000,
+    wall_clock_ms=600_000,
+    inference_cost_microusd=5_000_000,
+    retries=5,
+    reflection_passes=2,
+    context_tokens=200_000,
+    memory_writes=5,
+    side_effects=2,
+)
+_INCIDENT = Budget(
+    steps=10,
+    tool_calls=15,
+    external_api_calls=2,
+    input_tokens=100_000,
+    output_tokens=15_000,
+    wall_clock_ms=120_000,
+    inference_cost_microusd=1_000_000,
+    retries=2,
+    reflection_passes=1,
+    context_tokens=50_000,
+    memory_writes=0,
+    side_effects=0,
+)
+_SERVICE = msgspec.structs.replace(_RESEARCH, external_api_calls=10, memory_writes=0, side_effects=0)
+
+_ASK, _STOP = Then.ASK, Then.STOP
+
+# What no profile survives: a call that carries a secret of the house.
+_SECRET_EXPOSED = Condition(
+    "secret_exposure",
+    '"secret" in labels && leaves_the_machine',
+    _STOP,
+    "a secret was read and would leave the machine",
+)
+# A second denial is a run that tries doors.
+_UNAUTHORIZED = Condition(
+    "unauthorized_access", "denials >= 2", _STOP, "the run was denied twice and still asks for more"
+)
+
+RESEARCH_ASSISTANT = Boundary(
+    name="research_assistant",
+    permissions=("sources.read", "documents.read"),
+    budget=_RESEARCH,
+    authority=Authority(),
+    reads_max=Reads.PRIVATE,
+    writes=(StateWrite.FILES, StateWrite.OTHER),
+    tier_max=6,
+    conditions=(
+        _UNAUTHORIZED,
+        _SECRET_EXPOSED,
+        Condition(
+            "source_policy_conflict",
+            'effect == "read" && network && "secret" in labels',
+            _STOP,
+            "a source outside was to be asked after secret data was read",
+        ),
+        Condition("paid_lookup", 'effect == "read" && cost_microusd > 0', _ASK, "a paid look-up outside"),
+    ),
+    exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS)),
+)
+
+CODING_ASSISTANT = Boundary(
+    name="coding_assistant",
+    permissions=("workspace.read", "workspace.write", "sandbox.run"),
+    budget=_CODING,
+    authority=Authority(),
+    writes=(StateWrite.FILES, StateWrite.OTHER, StateWrite.INFRASTRUCTURE),
+    tier_max=6,
+    conditions=(
+        _UNAUTHORIZED,
+        _SECRET_EXPOSED,
+        Condition(
+            "production_impact",
+            'category == "infrastructure" && destructive',
+            _STOP,
+            "a destructive command that reaches production",
+        ),
+        Condition(
+            "failing_tests_after_mutation",
+            'changes && category == "infrastructure" && failures_after_change > 0',
+            _STOP,
+            "something failed after the workspace was changed",
+        ),
+    ),
+    exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS)),
+)
+
+CUSTOMER_SUPPORT = Boundary(
+    name="customer_support",
+    permissions=("documents.read", "account.read"),
+    budget=_SERVICE,
+    authority=Authority(),
+    reads_max=Reads.PRIVATE,
+    writes=(StateWrite.RECORDS, StateWrite.MESSAGES, StateWrite.MONEY, StateWrite.OTHER),
+    tier_max=6,
+    conditions=(
+        _UNAUTHORIZED,
+        _SECRET_EXPOSED,
+        Condition(
+            "identity_mismatch",
+            'user != "" && "user_id" in args && args.user_id != user',
+            _STOP,
+            "the call is about another user than the one who asks",
+        ),
+        Condition(
+            "payment_change",
+            'category == "payment" && destructive',
+            _STOP,
+            "a way of paying was to be changed",
+        ),
+        Condition(
+            "policy_exception",
+            'changes && "exception" in args && args.exception == true',
+            _STOP,
+            "an exception from policy was asked for",
+        ),
+        Condition(
+            "regulated_category",
+            '"regulated" in args && args.regulated == true',
+            _STOP,
+            "a regulated category of support",
+        ),
+    ),
+)
+
+PROCUREMENT = Boundary(
+    name="procurement",
+    permissions=("vendors.read", "contracts.read"),
+    budget=_SERVICE,
+    authority=Authority(),
+    reads_max=Reads.PRIVATE,
+    writes=(StateWrite.RECORDS, StateWrite.MONEY, StateWrite.OTHER),
+    decisions=(DecisionRight.CHOOSE_TOOLS, DecisionRight.ASK_PEOPLE),
+    tier_max=5,
+    four_eyes=(ToolCategory.PAYMENT,),
+    conditions=(
+        _UNAUTHORIZED,
+        _SECRET_EXPOSED,
+        Condition(
+            "budget_breach",
+            'category == "payment" && changes && left_inference_cost_microusd <= 0',
+            _STOP,
+            "nothing is left of the budget",
+        ),
+        Condition(
+            "missing_approval_chain",
+            'category == "payment" && changes && user == ""',
+            _STOP,
+            "nobody is named for whom the payment is made",
+        ),
+        Condition(
+            "vendor_risk_conflict",
+            'changes && "risk" in args && args.risk == "high"',
+            _STOP,
+            "the vendor is flagged as a high risk",
+        ),
+        Condition(
+            "contract_ambiguity",
+            'changes && objection == "RECORD_AMBIGUOUS"',
+            _STOP,
+            "more than one record fits what was asked for",
+        ),
+    ),
+    queues=((Trigger.HIGH_IMPACT_MUTATION, "procurement"),),
+)
+
+INCIDENT_SRE = Boundary(
+    name="incident_sre",
+    permissions=("logs.read", "metrics.read", "deploys.read"),
+    budget=_INCIDENT,
+    authority=Authority(),
+    writes=(StateWrite.INFRASTRUCTURE, StateWrite.OTHER),
+    decisions=(DecisionRight.CHOOSE_TOOLS, DecisionRight.MAKE_PLANS, DecisionRight.ASK_PEOPLE),
+    tier_max=5,
+    conditions=(
+        _UNAUTHORIZED,
+        Condition("security_incident", '"secret" in labels', _STOP, "secret data was read: this is for security"),
+        Condition("destructive_action", "destructive", _STOP, "the action destroys something"),
+        Condition(
+            "uncertain_blast_radius",
+            'changes && category == "infrastructure" && !has_blast_radius',
+            _STOP,
+            "nobody declared what the action reaches",
+        ),
+    ),
+    queues=((Trigger.HIGH_IMPACT_MUTATION, "sre"),),
+    on_silence=("sre",),
+)
+
+STANDARD = Boundary()
+
+# No effect needs a person for what it is, only for where its values come from; its caps stop a lost loop: a day's work
+# of one agent, and a person who was asked a hundred times about one run does not look any more.
+GUARDED = Boundary(
+    name="guarded",
+    approval_effects=(),
+    approval_categories=(),
+    budget=Budget(tool_calls=1_000, external_api_calls=1_000, side_effects=200, human_reviews=100),
+    authority=Authority(),
+)
+
+PROFILES: dict[str, Boundary] = {
+    profile.name: profile
+    for profile in (RESEARCH_ASSISTANT, CODING_ASSISTANT, CUSTOMER_SUPPORT, PROCUREMENT, INCIDENT_SRE)
+}
+KNOWN: dict[str, Boundary] = {STANDARD.name: STANDARD, GUARDED.name: GUARDED, **PROFILES}
+
+
+def boundary_named(name: str) -> Boundary:
+    """The boundary of this name; raises RequestRejected when there is none."""
+    if (found := KNOWN.get(name)) is None:
+        shown = str(name)[:_SHOWN_CHARS_MAX]
+        message = f"boundary {shown!r} is unknown; use one of {', '.join(KNOWN)}, or a file"
+        raise RequestRejected(BOUNDARY_UNKNOWN, message, {"boundary": shown})
+    return found

@@ -1,0 +1,140 @@
+"""Conditions of a boundary: rules of one line over a proposed call, written in CEL.
+
+Rule 1: a condition sees the call, what its tool declares, what the gate found, what is left of the budget, who asks and
+        when. Times are UTC.
+Rule 2: of an argument it may ask only what the call has; name the tool first (`tool == "refund" && args.amount > 100`),
+        since one that cannot be decided objects.
+Rule 3: of a call whose arguments are too long to stand in a turn, only the short ones can be asked about.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from remit.core.arrivals import ProposedCall, Provenance
+from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition
+from remit.core.budget import Dimension
+from remit.core.failure import RequestRejected
+from remit.core.tools import Effect, ToolDefinition
+from remit.kernel.expressions import GuardType, Program, compiled, environment, holds
+from remit.kernel.tally import Tally
+from remit.kernel.view import clock_ms_used
+
+if TYPE_CHECKING:
+    from cel_expr_python import cel
+
+CONDITIONS_INVALID = "CONDITIONS_INVALID"
+# Conditions of a few boundaries.
+_PROGRAMS_KEPT_MAX = 1024
+_HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
+# The first of January 1970 was a Thursday; weekdays count from Monday, 1, to Sunday, 7.
+_FIRST_WEEKDAY = 3
+
+_decode = msgspec.json.Decoder().decode
+
+# What a name stands for, given the call, its tool and the tally of the turn.
+Value = Callable[[ProposedCall, ToolDefinition, Tally], object]
+
+
+def _arguments(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> Any:
+    text = call.arguments if isinstance(call.arguments, str) else call.abridged
+    return _decode(text) if text else {}
+
+
+def _left_of(dimension: Dimension) -> Value:
+    if dimension is Dimension.WALL_CLOCK_MS:
+        return lambda _, __, tally: tally.state.caps[dimension] - clock_ms_used(tally.state, tally.at_ms)
+    return lambda _, __, tally: tally.left[dimension]
+
+
+_S, _I, _B = GuardType.STRING, GuardType.INT, GuardType.BOOL
+
+# Name, type, meaning, value.
+CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
+    {
+        "tool": (_S, "name of the tool", lambda call, tool, tally: tool.name),
+        "category": (_S, "its category, empty without one", lambda call, tool, tally: tool.category or ""),
+        "effect": (_S, "none, read, write or external", lambda call, tool, tally: tool.effect.value),
+        "changes": (_B, "it writes or acts outside", lambda call, tool, tally: tool.effect.is_mutating),
+        "destructive": (_B, "it declares that it destroys", lambda call, tool, tally: tool.destructive),
+        "network": (_B, "it uses the network", lambda call, tool, tally: tool.network),
+        "leaves_the_machine": (
+            _B,
+            "data may leave with the call",
+            lambda call, tool, tally: tool.network or tool.effect is Effect.EXTERNAL,
+        ),
+        "idempotent": (_B, "it may be repeated with the same key", lambda call, tool, tally: tool.idempotent),
+        "cost_microusd": (
+            _I,
+            "what a call costs, in millionths of a dollar",
+            lambda call, tool, tally: tool.cost_microusd,
+        ),
+        "reads": (_S, "public, private or secret", lambda call, tool, tally: tool.trust.reads.value),
+        "has_blast_radius": (_B, "it declares what it reaches", lambda call, tool, tally: bool(tool.blast_radius)),
+        "has_rollback": (_B, "it declares how it is undone", lambda call, tool, tally: bool(tool.rollback)),
+        "args": (GuardType.OBJECT, "the arguments of the call", _arguments),
+        "bound": (
+            _B,
+            "the gate found every value bound",
+            lambda call, tool, tally: call.provenance is Provenance.BOUND,
+        ),
+        "objection": (_S, "the gate's objection, empty without one", lambda call, tool, tally: call.objection),
+        "labels": (GuardType.TEXTS, "what was read so far", lambda call, tool, tally: list(call.labels)),
+        "user": (_S, "who asks, empty when nobody says", lambda call, tool, tally: tally.manifest.request.user_id),
+        "tenant": (_S, "for whom, empty when nobody says", lambda call, tool, tally: tally.manifest.request.tenant_id),
+        "role": (_S, "the role of the run", lambda call, tool, tally: tally.manifest.role.value),
+        "depth": (_I, "how many runs stand above this one", lambda call, tool, tally: tally.manifest.depth),
+        "hour": (_I, "0 to 23, UTC", lambda call, tool, tally: tally.at_ms % _DAY_MS // _HOUR_MS),
+        "weekday": (
+            _I,
+            "1 Monday to 7 Sunday, UTC",
+            lambda call, tool, tally: (tally.at_ms // _DAY_MS + _FIRST_WEEKDAY) % 7 + 1,
+        ),
+        "at_ms": (_I, "milliseconds since 1970", lambda call, tool, tally: tally.at_ms),
+        "denials": (_I, "calls of this run denied so far", lambda call, tool, tally: tally.state.denials),
+        "effects_committed": (_I, "changes made so far", lambda call, tool, tally: tally.state.effects_committed),
+        "failures_after_change": (
+            _I,
+            "calls that failed since the last change",
+            lambda call, tool, tally: tally.state.failures_after_change,
+        ),
+        **{
+            f"left_{dimension.name.lower()}": (_I, f"what is left of `{dimension.name.lower()}`", _left_of(dimension))
+            for dimension in Dimension
+        },
+    }
+)
+CONDITION_VIEW: Mapping[str, GuardType] = MappingProxyType({name: entry[0] for name, entry in CONDITION_NAMES.items()})
+
+
+def check_conditions(boundary: Boundary) -> None:
+    """Refuse a boundary with a condition that nobody could decide; a run must not find out at its first call."""
+    if len(boundary.conditions) > CONDITIONS_MAX:
+        message = f"boundary {boundary.name} has {len(boundary.conditions)} conditions, conditions_max={CONDITIONS_MAX}"
+        raise RequestRejected(CONDITIONS_INVALID, message)
+    for condition in boundary.conditions:
+        parse_condition(condition.when)
+
+
+def objecting(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> Iterator[tuple[Condition, bool]]:
+    """The conditions that hold of a call, or that cannot be decided, in their order; and whether one was decided."""
+    for condition in tally.manifest.boundary.conditions:
+        program = parse_condition(condition.when)
+        view = {name: CONDITION_NAMES[name][2](call, tool, tally) for name in program.names}
+        if (says := holds(program, view)) is not False:
+            yield condition, says is True
+
+
+# A pure memo: the same text always gives an equal program.
+@lru_cache(maxsize=_PROGRAMS_KEPT_MAX)
+def parse_condition(source: str) -> Program:
+    """Check a condition and make it ready to evaluate, or raise GuardRefused."""
+    return compiled(source, CONDITION_VIEW, _environment())
+
+
+@lru_cache(maxsize=1)
+def _environment() -> "cel.Env":
+    return environment(CONDITION_VIEW)

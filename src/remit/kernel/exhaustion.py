@@ -1,0 +1,163 @@
+"""When a dimension is spent: what the boundary says shall happen, before the run stops.
+
+Rule 1: nothing happens silently: each way out is a ruling or a question, and none spends what was not reserved.
+Rule 2: compressing shows earlier results by their digest; call and result stay a pair, and words of people stay as they
+        are. Where that saves too little, the run stops.
+Rule 3: last words are asked for once, from what was kept back for them, with no tools at hand.
+Rule 4: a person who releases budget releases what the question says, and no more.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from remit.core.boundary import Boundary, Exhaustion
+from remit.core.budget import FIELDS, Dimension
+from remit.core.commands import AskPurpose
+from remit.core.escalation import Trigger
+from remit.core.failure import Ending, RequestRejected
+from remit.core.messages import Message, Role
+from remit.core.rulings import ContextCompressed, ModelDowngraded, WrapUpBegun
+from remit.kernel.asking import REVIEW, ask
+from remit.kernel.spend import exhausted, lacking
+from remit.kernel.tally import Tally
+from remit.kernel.words import WRAP_UP, shortened_bound, tokens_bound, whole_bound
+
+EXHAUSTION_INVALID = "EXHAUSTION_INVALID"
+
+# The doctrine's threshold: beyond four fifths of what a context may hold, pressure is relieved.
+PRESSURE_NUMERATOR, PRESSURE_DENOMINATOR = 4, 5
+# The latest results are what the model works on; those before them are what it has used.
+RESULTS_KEPT = 2
+
+_STOP, _ASK, _WRAP_UP = Exhaustion.STOP, Exhaustion.ASK, Exhaustion.WRAP_UP
+_COMPRESS, _DOWNGRADE = Exhaustion.COMPRESS, Exhaustion.DOWNGRADE
+
+# What each dimension can do but stop: compress where texts are what is spent, downgrade where money is, and so on.
+WAYS_OUT: Mapping[Dimension, tuple[Exhaustion, ...]] = MappingProxyType(
+    {
+        Dimension.INPUT_TOKENS: (_STOP, _COMPRESS, _WRAP_UP, _ASK),
+        Dimension.OUTPUT_TOKENS: (_STOP, _WRAP_UP, _ASK),
+        Dimension.CONTEXT_TOKENS: (_STOP, _COMPRESS, _ASK),
+        Dimension.INFERENCE_COST_MICROUSD: (_STOP, _DOWNGRADE, _WRAP_UP, _ASK),
+        Dimension.TOOL_CALLS: (_STOP, _WRAP_UP, _ASK),
+        Dimension.EXTERNAL_API_CALLS: (_STOP, _ASK),
+        Dimension.SIDE_EFFECTS: (_STOP, _ASK),
+    }
+)
+
+Again = Callable[[], str | None]
+
+
+def check_exhaustion(boundary: Boundary) -> None:
+    """Refuse a boundary that wants a way out which its dimension does not have."""
+    for name, policy in boundary.exhaustion:
+        if name not in FIELDS:
+            message = f"boundary {boundary.name}: exhaustion names {name[:80]!r}, no dimension; use {', '.join(FIELDS)}"
+            raise RequestRejected(EXHAUSTION_INVALID, message)
+        ways = WAYS_OUT.get(Dimension(FIELDS.index(name)), (_STOP,))
+        if policy not in ways:
+            message = f"boundary {boundary.name}: {name} cannot {policy} when it is spent; it can {', '.join(ways)}"
+            raise RequestRejected(EXHAUSTION_INVALID, message)
+
+
+def policy_of(boundary: Boundary, dimension: int) -> Exhaustion:
+    """What happens when this dimension is spent."""
+    name = FIELDS[dimension]
+    return next((policy for spent, policy in boundary.exhaustion if spent == name), _STOP)
+
+
+def asked_when_spent(boundary: Boundary) -> frozenset[int]:
+    """The dimensions of which a person is asked for more once they are spent."""
+    if not boundary.exhaustion:
+        return frozenset()
+    return frozenset(FIELDS.index(name) for name, policy in boundary.exhaustion if policy is _ASK)
+
+
+def is_kept_back(boundary: Boundary) -> bool:
+    """Whether something of the budget is kept back for last words."""
+    return any(policy is _WRAP_UP for _, policy in boundary.exhaustion)
+
+
+def relieve(tally: Tally, dimension: Dimension, wanted: int, again: Again) -> str | None:
+    """Do what the boundary says when the model cannot be asked for want of a dimension; `again` asks it anew."""
+    policy = policy_of(tally.manifest.boundary, dimension)
+    if policy is _COMPRESS and compress(tally):
+        return again()
+    if policy is _DOWNGRADE and _downgrade(tally, dimension):
+        return again()
+    if policy is _ASK and lacking(tally, REVIEW) is None:
+        _ask_for_more(tally, dimension, wanted)
+        return None
+    if policy is _WRAP_UP and begin_wrap_up(tally, dimension):
+        return again()
+    return exhausted(tally, dimension, wanted)
+
+
+def is_under_pressure(tally: Tally, input_tokens: int) -> bool:
+    """Whether the context fills so much of what it may that it should be compressed now."""
+    cap = tally.state.caps[Dimension.CONTEXT_TOKENS]
+    if input_tokens * PRESSURE_DENOMINATOR <= cap * PRESSURE_NUMERATOR:
+        return False
+    return policy_of(tally.manifest.boundary, Dimension.CONTEXT_TOKENS) is _COMPRESS
+
+
+def compress(tally: Tally) -> bool:
+    """Show earlier results by their digest from here on; whether that saved anything. Once a turn is enough."""
+    if tally.is_compressed:
+        return False
+    tally.is_compressed = True
+    results = [place for place, entry in enumerate(tally.state.context) if _is_result(entry)]
+    places, saved = [], 0
+    for place in results[:-RESULTS_KEPT]:
+        entry = tally.state.context[place]
+        assert isinstance(entry, Message)
+        gain = whole_bound(entry.content) - shortened_bound(entry.content)
+        if gain > 0:
+            places.append(place)
+            saved += gain
+    if not places:
+        return False
+    tally.context_tokens -= saved
+    tally.rule(ContextCompressed(tuple(places), saved))
+    return True
+
+
+def _is_result(entry: object) -> bool:
+    return isinstance(entry, Message) and entry.role is Role.TOOL
+
+
+def _downgrade(tally: Tally, dimension: Dimension) -> bool:
+    place = tally.state.model_index + tally.downgrades + 1
+    if place >= len(tally.manifest.models):
+        return False
+    tally.downgrades += 1
+    tally.rule(ModelDowngraded(int(dimension), tally.manifest.models[place].name))
+    return True
+
+
+def _ask_for_more(tally: Tally, dimension: Dimension, wanted: int) -> None:
+    """Ask a person for half of what the run was given, or for what the next call lacks, whichever is more."""
+    is_gauge = dimension is Dimension.CONTEXT_TOKENS
+    left = tally.state.caps[dimension] if is_gauge else tally.left[dimension]
+    amount = max(wanted - left, tally.manifest.caps[dimension] // 2, 1)
+    name = FIELDS[dimension]
+    question = f"{name} is spent: {tally.state.caps[dimension]} were given. Release {amount} more?"
+    ask(
+        tally,
+        AskPurpose.RELEASE,
+        Ending.CONFIRM_REQUIRED,
+        question=question,
+        releases=((int(dimension), amount),),
+        trigger=Trigger.BUDGET_LIMIT,
+    )
+
+
+def begin_wrap_up(tally: Tally, dimension: int) -> bool:
+    """Tell the model that these are its last words; whether it was not told before."""
+    if tally.is_wrapping:
+        return False
+    bound = tokens_bound(WRAP_UP)
+    tally.is_wrapping = True
+    tally.rule(WrapUpBegun(int(dimension), bound))
+    tally.say(bound)
+    return True

@@ -1,0 +1,140 @@
+"""What a boundary says of a call beyond which tools there are: rights, state, conditions, rates, and the least tool.
+
+Rule 1: each check looks at one dimension of the boundary and says why it objects.
+Rule 2: what looks at nothing but the tool and the manifest has a form of its own, so that it is settled once a run.
+Rule 3: a condition that stops, and one that refuses, may not be overruled by a person; one that asks may.
+"""
+
+from remit.core.arrivals import ProposedCall
+from remit.core.boundary import Boundary, DecisionRight, Rate, Then
+from remit.core.failure import Refusal
+from remit.core.manifest import Manifest
+from remit.core.tool_policy import asks_by_category, state_written
+from remit.core.tools import MUTATING, ToolDefinition
+from remit.core.trust import READS_RANK
+from remit.kernel.conditions import objecting
+from remit.kernel.tally import Tally
+from remit.kernel.verdicts import ALLOWED, Verdict, ask, refuse
+
+# Stands for every tool in a rate.
+ANY_TOOL = "*"
+
+
+def may_decide(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """The model holds the right to decide what this call decides."""
+    boundary = manifest.boundary
+    if boundary.decisions is None:
+        return ALLOWED
+    needed = [DecisionRight.CHOOSE_TOOLS]
+    if tool.delegates:
+        needed.append(DecisionRight.DELEGATE)
+    if tool.asks_under is not None:
+        needed = [DecisionRight.ASK_PEOPLE]
+    for right in needed:
+        if right not in boundary.decisions:
+            reason = f"{tool.name} takes the right to {right}, which boundary {boundary.name} does not grant"
+            return refuse(Refusal.PERMISSION_DENIED, reason)
+    return ALLOWED
+
+
+def may_write(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """The boundary lets a run write to the kind of state that the tool writes to."""
+    boundary, written = manifest.boundary, state_written(tool)
+    if boundary.writes is None or written is None or written in boundary.writes:
+        return ALLOWED
+    allowed = ", ".join(boundary.writes) or "nothing"
+    reason = f"{tool.name} writes {written}, and boundary {boundary.name} lets a run write {allowed}"
+    return refuse(Refusal.PERMISSION_DENIED, reason)
+
+
+def keeps_conditions(call: ProposedCall, tally: Tally) -> Verdict:
+    """No condition holds that refuses the call or stops the run."""
+    for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally):
+        if condition.then is Then.ASK:
+            continue
+        code = Refusal.UNSAFE if condition.then is Then.STOP else Refusal.CONDITION_HELD
+        return refuse(code, _why(condition.name, condition.message, is_decided=is_decided))
+    return ALLOWED
+
+
+def conditions_ask(call: ProposedCall, tally: Tally) -> Verdict:
+    """No condition holds that leaves the call to a person."""
+    for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally):
+        if condition.then is Then.ASK:
+            return ask(_why(condition.name, condition.message, is_decided=is_decided))
+    return ALLOWED
+
+
+def has_no_conditions(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """What the conditions say of every call of a tool: nothing where there are none."""
+    return ask("conditions look at every call") if manifest.boundary.conditions else ALLOWED
+
+
+def _why(name: str, message: str, *, is_decided: bool) -> str:
+    said = f"condition {name}" + (f": {message}" if message else "")
+    return said if is_decided else f"{said} (it could not be decided, which counts as if it held)"
+
+
+def rates_of(tool: ToolDefinition, boundary: Boundary) -> tuple[Rate, ...]:
+    """The rates that calls of a tool must keep: its own, and those of the boundary for it or for any tool."""
+    own = (Rate(tool.name, tool.rate_max, tool.rate_per_ms),) if tool.rate_max else ()
+    return (*own, *(rate for rate in boundary.rates if rate.tool in (tool.name, ANY_TOOL)))
+
+
+def keeps_rate(call: ProposedCall, tally: Tally) -> Verdict:
+    """The tool was not called too often within the time that its rates name."""
+    for rate in rates_of(tally.state.tools[call.tool], tally.manifest.boundary):
+        since = tally.at_ms - rate.per_ms
+        moments = [at_ms for at_ms in tally.state.called_at.get(rate.tool, ()) if at_ms > since]
+        now = sum(rate.tool in (tool, ANY_TOOL) for tool, _ in tally.repeats)
+        if len(moments) + now >= rate.times_max:
+            wait_ms = moments[0] + rate.per_ms - tally.at_ms if moments else rate.per_ms
+            of = "all tools" if rate.tool == ANY_TOOL else rate.tool
+            reason = f"{of}: {rate.times_max} calls within {rate.per_ms} ms are allowed; again in {wait_ms} ms"
+            return refuse(Refusal.RATE_LIMITED, reason)
+    return ALLOWED
+
+
+def has_no_rate(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """What rates say of every call of a tool: nothing where it has none."""
+    return ask("rates look at every call") if rates_of(tool, manifest.boundary) else ALLOWED
+
+
+def is_the_least_tool(call: ProposedCall, tally: Tally) -> Verdict:
+    """No cheaper tool was declared as an alternative that the run may call and has not tried."""
+    state, tool = tally.state, tally.state.tools[call.tool]
+    other = state.tools.get(tool.alternative)
+    if other is None or _is_tried(tally, other.name) or not _is_open_to(tally.manifest, other):
+        return ALLOWED
+    return refuse(Refusal.LEAST_TOOL, f"try {other.name} first: it does what {tool.name} does for less")
+
+
+def has_no_alternative(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """What the rule of the least tool says of every call of a tool: nothing where it names no alternative."""
+    return ask("an alternative may come first") if tool.alternative else ALLOWED
+
+
+def _is_tried(tally: Tally, tool: str) -> bool:
+    is_called = any(trace.tool == tool for trace in tally.state.calls.values())
+    return is_called or any(name == tool for name, _ in tally.repeats)
+
+
+def _is_open_to(manifest: Manifest, tool: ToolDefinition) -> bool:
+    """Whether the run may call a tool at all."""
+    boundary, request = manifest.boundary, manifest.request
+    is_allowed = boundary.allowed_tools is None or tool.name in boundary.allowed_tools
+    is_offered = not request.tools or tool.name in request.tools
+    return is_allowed and is_offered and all(name in boundary.permissions for name in tool.permissions)
+
+
+def needs_a_person(tool: ToolDefinition, boundary: Boundary) -> str:
+    """Why the boundary leaves calls of a tool to a person, whatever their arguments; empty when it does not."""
+    if tool.effect in boundary.approval_effects:
+        return f"boundary {boundary.name} demands approval of {tool.effect} effects"
+    if tool.category in boundary.four_eyes and tool.effect in MUTATING:
+        return f"boundary {boundary.name} wants two people to approve what {tool.category} tools do"
+    if tool.category in boundary.approval_categories and asks_by_category(tool):
+        return f"what {tool.category} tools do is for a person to approve"
+    if READS_RANK[tool.trust.reads] > READS_RANK[boundary.reads_max] and tool.effect not in MUTATING:
+        return f"{tool.name} reads what is {tool.trust.reads}; boundary {boundary.name} lets a run read {boundary.reads_max}"
+    return ""

@@ -1,0 +1,185 @@
+"""What a boundary amounts to: its dimensions in words, and what it does to each of a list of tools.
+
+Rule 1: what is refused is what the kernel itself refuses, asked with a manifest like that of a run; nothing here judges anew.
+Rule 2: a tool that passes may still be stopped by what only a call shows: conditions, rates, the budget that is left, and
+        where its values come from.
+Rule 3: what a tool leaves at its worst is said whether it passes or not.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from remit.core.boundary import Boundary, Condition, Then, boundary_version
+from remit.core.boundary_reports import BoundaryChecked, BoundaryLine, BoundaryShown, Stance, ToolReport
+from remit.core.budget import FIELDS, Dimension, assign
+from remit.core.contract import SystemRequest
+from remit.core.graph import Graph
+from remit.core.inference import ModelInfo
+from remit.core.manifest import Manifest, make_manifest
+from remit.core.messages import user_message
+from remit.core.record import JsonObject
+from remit.core.tool_policy import gaps_of, risk_of
+from remit.core.tools import Effect, ToolDefinition
+from remit.core.trust import Reads, Repeat
+from remit.kernel.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
+from remit.kernel.policy import needs_a_person, rates_of
+from remit.kernel.verdicts import ALLOWED
+from remit.orchestrate.boundary_file import boundary_said, boundary_yaml
+from remit.orchestrate.boundary_values import ALL, said_cap, said_duration, said_rate_line
+from remit.orchestrate.patterns.chat import chat_graph
+from remit.provenance.declarations import declaration_of, worst_of
+
+_SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
+# A manifest names a model and a request; what the tools may do depends on neither.
+_ANYBODY, _ANYTHING = ModelInfo("any"), SystemRequest((user_message("-"),))
+
+_DOES = {Then.ASK: "asks a person", Then.REFUSE: "refuses the call", Then.STOP: "stops the run"}
+
+
+def checked(boundary: Boundary, tools: Sequence[ToolDefinition] = (), graph: Graph | None = None) -> BoundaryChecked:
+    """What a boundary does to these tools, in a run of this graph, or of a conversation without one."""
+    manifest = make_manifest(
+        run_id="check",
+        request=_ANYTHING,
+        boundary=boundary,
+        graph=graph or chat_graph(),
+        models=(_ANYBODY,),
+        tools=tuple(tools),
+    )
+    named = [*(boundary.allowed_tools or ()), *(rate.tool for rate in boundary.rates if rate.tool != "*")]
+    names = {tool.name for tool in tools}
+    return BoundaryChecked(
+        boundary.name,
+        boundary_version(boundary),
+        boundary.mode,
+        len(boundary.conditions),
+        tuple(_reported(tool, manifest) for tool in tools),
+        tuple(dict.fromkeys(name for name in named if name not in names)) if tools else (),
+    )
+
+
+def described(boundary: Boundary) -> BoundaryShown:
+    """A boundary by its six dimensions, its gate and its conditions."""
+    lines = tuple(BoundaryLine(*line) for line in _lines(boundary))
+    version, said = boundary_version(boundary), boundary_said(boundary)
+    return BoundaryShown(boundary.name, version, boundary.mode, lines, said, boundary_yaml(boundary))
+
+
+def _reported(tool: ToolDefinition, manifest: Manifest) -> ToolReport:
+    stance, why = _stance(tool, manifest)
+    said = _declared(tool)
+    return ToolReport(
+        tool.name,
+        stance,
+        why,
+        risk_of(tool).value,
+        worst_of(declaration_of(said), said),
+        tuple(gap.value for gap in gaps_of(tool)),
+    )
+
+
+def _stance(tool: ToolDefinition, manifest: Manifest) -> tuple[Stance, str]:
+    for check in (is_within_boundary, has_permission, is_within_depth):
+        if (verdict := STANDING[check](tool, manifest)) is not ALLOWED:
+            return Stance.REFUSES, verdict.reason
+    boundary, rates = manifest.boundary, rates_of(tool, manifest.boundary)
+    asks = [why for why in (needs_a_person(tool, boundary), _untouched(tool, manifest)) if why]
+    if asks:
+        return Stance.ASKS, "; ".join(asks)
+    why = _free(tool, boundary)
+    return Stance.PASSES, f"{why}; {', '.join(said_rate_line(rate) for rate in rates)}" if rates else why
+
+
+def _untouched(tool: ToolDefinition, manifest: Manifest) -> str:
+    """Why a change is for a person where no effect was asked about by its kind."""
+    if not tool.effect.is_mutating or tool.delegates:
+        return ""
+    if manifest.caps[_SIDE_EFFECTS] == 0:
+        return "side_effects=0 lets the run change nothing by itself"
+    return (
+        "authority is off, so nobody traces where its values come from" if manifest.boundary.authority is None else ""
+    )
+
+
+def _free(tool: ToolDefinition, boundary: Boundary) -> str:
+    if tool.effect.is_mutating:
+        return f"{tool.effect} effects pass once every value is traced to the user's words or to a trusted field"
+    if tool.network and boundary.authority is not None:
+        return "it only reads, and what leaves the machine with it is traced"
+    return "it changes nothing" if tool.effect is Effect.NONE else "it only reads"
+
+
+def _declared(tool: ToolDefinition) -> JsonObject:
+    """What a tool says, as the gate reads it; what stands at its worst counts as not said."""
+    trust = tool.trust
+    said: JsonObject = {
+        "control_args": dict(tool.control_args) or None,
+        "payload_args": list(trust.payload_args) or None,
+        "result": dict(trust.fields) or None,
+        "asks": list(trust.asks) or None,
+        "repeat": None if trust.repeat is Repeat.ONCE else trust.repeat.value,
+        "reads": None if trust.reads is Reads.PRIVATE else trust.reads.value,
+        "stakes": None if trust.stakes is None else trust.stakes.value,
+        "category": None if tool.category is None else tool.category.value,
+    }
+    # Whoever says anything of a tool has thought of its effect; of one that says nothing, external is the worst.
+    is_silent = tool.effect is Effect.EXTERNAL and not any(said.values())
+    head = {"name": tool.name, "network": tool.network, "destructive": tool.destructive}
+    return {**head, **said, "effect": None if is_silent else tool.effect.value}
+
+
+def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:
+    yield "observations", "reads_max", f"{boundary.reads_max}; more than that is for a person to allow"
+    yield "state writes", "writes", _all_or(boundary.writes)
+    yield from (("tools", key, says) for key, says in _tool_lines(boundary))
+    yield "decision rights", "rights", _all_or(boundary.decisions)
+    yield "decision rights", "tier_max", f"{boundary.tier_max}"
+    yield from (("resource budgets", key, says) for key, says in _budget_lines(boundary))
+    yield from (("escalation", key, says) for key, says in _escalation_lines(boundary))
+    yield from (("authority", key, says) for key, says in _authority_lines(boundary))
+    for condition in boundary.conditions:
+        yield "conditions", condition.name, _condition_line(condition)
+
+
+def _tool_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
+    yield "allowed", _all_or(boundary.allowed_tools)
+    yield "approval_effects", _or_nothing(boundary.approval_effects)
+    yield "approval_categories", _or_nothing(boundary.approval_categories)
+    yield "four_eyes", _or_nothing(boundary.four_eyes)
+    yield "permissions", _or_nothing(boundary.permissions)
+    yield "rates", _or_nothing([said_rate_line(rate) for rate in boundary.rates])
+
+
+def _budget_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
+    for name, amount in zip(FIELDS, assign(boundary.budget), strict=True):
+        standard = " (standard)" if getattr(boundary.budget, name) is None else ""
+        spent = dict(boundary.exhaustion).get(name)
+        yield name, f"{said_cap(name, amount)}{standard}" + (f", then {spent}" if spent else "")
+    yield "wrap_up_tokens", f"{boundary.wrap_up_tokens:,} tokens"
+    yield "stops_early", "yes, before it is spent in vain" if boundary.stops_early else "no"
+
+
+def _escalation_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
+    yield "queues", _or_nothing([f"{trigger} to {queue}" for trigger, queue in boundary.queues], "as usual")
+    yield "on_silence", _or_nothing(boundary.on_silence, "nobody else is asked")
+    yield "approval_wait", said_duration(boundary.approval_wait_ms_max)
+
+
+def _authority_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
+    if boundary.authority is None:
+        yield "authority", "off: nothing is traced, and every change asks"
+        return
+    said = boundary_said(boundary)["authority"]
+    yield from ((key, ("yes" if value else "no") if isinstance(value, bool) else value) for key, value in said.items())
+
+
+def _condition_line(condition: Condition) -> str:
+    because = f" ({condition.message})" if condition.message else ""
+    return f"{_DOES[condition.then]} when {condition.when}{because}"
+
+
+def _all_or(items: Sequence[str] | None) -> str:
+    return ALL if items is None else _or_nothing(items)
+
+
+def _or_nothing(items: Sequence[str], nothing: str = "none") -> str:
+    return ", ".join(items) or nothing

@@ -1,0 +1,214 @@
+"""The shape of a boundary file: every key, the field it fills, how it is read and how it is written.
+
+Rule 1: a file groups what a run may do by the six dimensions of a boundary; SHAPE is the whole of it.
+Rule 2: a list replaces the list of the boundary that is extended. Mappings are merged key by key, and conditions name by
+        name, so that nobody loses a condition of a profile by adding one.
+Rule 3: a condition that nobody could decide is refused when it is read.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from remit.core.authority import Authority, authority_json, authority_of
+from remit.core.boundary import (
+    CONDITIONS_MAX,
+    TIER_MAX,
+    BoundaryMode,
+    Condition,
+    DecisionRight,
+    Exhaustion,
+    Then,
+)
+from remit.core.budget import FIELDS, Budget
+from remit.core.escalation import Trigger
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject, replace
+from remit.core.strict_yaml import Place, spelled
+from remit.core.tool_policy import StateWrite
+from remit.core.tools import Effect, ToolCategory
+from remit.core.trust import Reads
+from remit.kernel.conditions import parse_condition
+from remit.orchestrate.boundary_values import (
+    ALL,
+    MESSAGE_CHARS_MAX,
+    Reader,
+    said_dollars,
+    said_duration,
+    said_rate,
+)
+
+# How a file without a gate of provenance says so. YAML reads the bare word as false.
+OFF = "off"
+_CONDITION_KEYS = Condition.__struct_fields__
+
+# Reads a value at its place, given what the boundary has so far; gives what it has from now on.
+_Read: TypeAlias = Callable[[Reader, Any, Place, Any], Any]
+
+
+class Key(NamedTuple):
+    """One key of a file: the field it fills, how it is read, and how the field is said. None is not said.
+
+    Two spellings of one thing have one `slot`.
+    """
+
+    field: str
+    read: _Read
+    say: Callable[[Any], Any]
+    slot: str = ""
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _or_all(value: Any) -> Any:
+    return ALL if value is None else value
+
+
+def _choices(field: str, kind: type[StrEnum]) -> Key:
+    return Key(field, lambda read, value, place, _: read.choices(value, kind, place), _as_is)
+
+
+def _choices_or_all(field: str, kind: type[StrEnum]) -> Key:
+    return Key(field, lambda read, value, place, _: read.choices_or_all(value, kind, place), _or_all)
+
+
+def _table(field: str, keys: type[StrEnum] | tuple[str, ...], read_one: Callable[[Reader, Any, Place], str]) -> Key:
+    """A mapping from known names, which replaces what the same names had."""
+
+    def read(reader: Reader, value: Any, place: Place, base: tuple[tuple[str, str], ...]) -> Any:
+        said = reader.block(value, tuple(keys), place)
+        return tuple({**dict(base), **{k: read_one(reader, v, (*place, k)) for k, v in said.items()}}.items())
+
+    return Key(field, read, dict)
+
+
+def _cap(name: str, read_one: Callable[[Reader, Any, Place], int], say: Callable[[int], Any], field: str = "") -> Key:
+    """A cap of the budget, under its own name or a friendlier one."""
+    field = field or name
+
+    def said(budget: Budget) -> Any:
+        amount = getattr(budget, field)
+        return None if amount is None else say(amount)
+
+    return Key("budget", lambda r, v, p, budget: replace(budget, **{field: read_one(r, v, p)}), said, field)
+
+
+def _authority(reader: Reader, value: Any, place: Place, base: Authority | None) -> Authority | None:
+    if value is False or value == OFF:
+        return None
+    if not isinstance(value, dict):
+        raise reader.unfit(place, value, f"off, or a mapping with {', '.join(Authority.__struct_fields__)}")
+    said = reader.block(value, Authority.__struct_fields__, place)
+    try:
+        return authority_of({**authority_json(base or Authority()), **said})
+    except RequestRejected as error:
+        raise reader.refusal((*place, str(error.details["key"])), error.message, {"cause": str(error.code)}) from None
+
+
+def _conditions(reader: Reader, value: Any, place: Place, base: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    kept, said = {one.name: one for one in base}, set[str]()
+    for at, item in enumerate(reader.items(value, place, CONDITIONS_MAX)):
+        condition = _condition(reader, item, (*place, at))
+        if condition.name in said:
+            raise reader.refusal((*place, at), f"condition {condition.name!r} is there twice; rename one of them")
+        said.add(condition.name)
+        kept[condition.name] = condition
+    if len(kept) > CONDITIONS_MAX:
+        problem = f"{len(kept)} conditions, those it extends included, exceed conditions_max={CONDITIONS_MAX}"
+        raise reader.refusal(place, f"{problem}; join some of them with ||")
+    return tuple(kept.values())
+
+
+def _condition(reader: Reader, value: Any, place: Place) -> Condition:
+    said = reader.block(value, _CONDITION_KEYS, place)
+    for key in ("name", "when"):
+        if key not in said:
+            raise reader.refusal(place, f"{spelled(place)} has no {key!r}; add it")
+    when = said["when"]
+    if not isinstance(when, str):
+        raise reader.unfit((*place, "when"), when, "an expression such as 'args.amount > 100'")
+    try:
+        parse_condition(when)
+    except RequestRejected as error:
+        details = {**error.details, "cause": str(error.code)}
+        raise reader.refusal((*place, "when"), f"{spelled((*place, 'when'))}: {error.message}", details) from None
+    message = said.get("message", "")
+    return Condition(
+        reader.text(said["name"], (*place, "name")),
+        when,
+        reader.choice(said.get("then", Then.ASK), Then, (*place, "then")),
+        message if message == "" else reader.text(message, (*place, "message"), MESSAGE_CHARS_MAX),
+    )
+
+
+def _said_condition(condition: Condition) -> JsonObject:
+    said = {key: getattr(condition, key) for key in _CONDITION_KEYS}
+    return said if condition.message else {key: value for key, value in said.items() if key != "message"}
+
+
+_ALLOWED = Key("allowed_tools", lambda read, value, place, _: read.texts_or_all(value, place), _or_all)
+_EFFECTS = _choices("approval_effects", Effect)
+_PERMISSIONS = Key("permissions", lambda read, value, place, _: read.texts(value, place), _as_is)
+_WAIT = Key("approval_wait_ms_max", lambda read, value, place, _: read.duration_ms(value, place), said_duration)
+
+_CLOCK, _MONEY = "wall_clock_ms", "inference_cost_microusd"
+_CAPS: Mapping[str, Key] = {
+    **{name: _cap(name, Reader.whole, _as_is) for name in FIELDS if name not in (_CLOCK, _MONEY)},
+    "wall_clock": _cap("wall_clock", Reader.duration_ms, said_duration, _CLOCK),
+    _CLOCK: _cap(_CLOCK, Reader.whole, lambda _: None),
+    "inference_cost_usd": _cap("inference_cost_usd", Reader.dollars, said_dollars, _MONEY),
+    _MONEY: _cap(_MONEY, Reader.whole, lambda amount: amount if said_dollars(amount) is None else None),
+}
+
+# Every key of a file, in the order in which files are written: the six dimensions of a boundary, and the gate.
+SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
+    {
+        "name": Key("name", lambda read, value, place, _: read.text(value, place), _as_is),
+        "mode": Key("mode", lambda read, value, place, _: read.choice(value, BoundaryMode, place), _as_is),
+        "observations": {
+            "reads_max": Key("reads_max", lambda read, value, place, _: read.choice(value, Reads, place), _as_is)
+        },
+        "writes": _choices_or_all("writes", StateWrite),
+        "tools": {
+            "allowed": _ALLOWED,
+            "approval_effects": _EFFECTS,
+            "approval_categories": _choices("approval_categories", ToolCategory),
+            "four_eyes": _choices("four_eyes", ToolCategory),
+            "permissions": _PERMISSIONS,
+            "rates": Key(
+                "rates",
+                lambda read, value, place, _: read.rates(value, place),
+                lambda rates: [said_rate(rate) for rate in rates],
+            ),
+        },
+        "decisions": {
+            "rights": _choices_or_all("decisions", DecisionRight),
+            "tier_max": Key("tier_max", lambda read, value, place, _: read.whole(value, place, 1, TIER_MAX), _as_is),
+        },
+        "budget": {
+            **_CAPS,
+            "exhaustion": _table("exhaustion", FIELDS, lambda read, value, at: read.choice(value, Exhaustion, at)),
+            "wrap_up_tokens": Key("wrap_up_tokens", lambda read, value, place, _: read.whole(value, place), _as_is),
+            "stops_early": Key("stops_early", lambda read, value, place, _: read.flag(value, place), _as_is),
+        },
+        "escalation": {
+            "queues": _table("queues", Trigger, lambda read, value, place: read.text(value, place)),
+            "on_silence": Key("on_silence", lambda read, value, place, _: read.texts(value, place), _as_is),
+            "approval_wait": _WAIT,
+        },
+        "authority": Key("authority", _authority, lambda said: OFF if said is None else authority_json(said)),
+        "conditions": Key("conditions", _conditions, lambda said: [_said_condition(one) for one in said]),
+    }
+)
+# How the guard's objects say some of it without the groups.
+FLAT: Mapping[str, Key] = MappingProxyType(
+    {
+        "allowed_tools": _ALLOWED,
+        "approval_effects": _EFFECTS,
+        "permissions": _PERMISSIONS,
+        "approval_wait_ms_max": _WAIT,
+    }
+)

@@ -1,0 +1,162 @@
+"""The queues of a store: what each holds, whether it may hold more, and who has taken note of what.
+
+Rule 1: what a queue holds is read off the journals whenever somebody asks; nothing is counted beside them.
+Rule 2: a queue that is full admits what is grave and nothing else. An item is measured by those that were there before
+        it, so whoever looks again at one that was admitted finds that it was.
+Rule 3: an ending is acknowledged once, by somebody with a name. That is a receipt of the store and no turn of the run:
+        a journal is closed with its ending, and whether people have seen it changes nothing in it.
+Rule 4: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+
+from remit.core.codec import decode_turn
+from remit.core.commands import AskHuman
+from remit.core.envelope import ID_CHARS_MAX
+from remit.core.escalation import TRIGGER_OF, Severity
+from remit.core.events import Turn
+from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.queue import QueueLimits, Receipt, ReceiptKind, check_limits
+from remit.core.rulings import RunEnded
+from remit.core.signals import packet_id
+from remit.core.storage import RunEntry
+from remit.kernel.state import RunState
+from remit.observe.history import fold, read_history
+from remit.observe.logs import run_fields
+from remit.observe.queues import (
+    QueueItem,
+    QueueShown,
+    aged,
+    ahead_of,
+    escalation_asked,
+    item_ended,
+    items_asked,
+    overview,
+)
+from remit.orchestrate.orphans import orphan_above
+from remit.orchestrate.ports import Catalogue, Clock, Journal, Receipts
+
+NOTHING_HANDED_ON = "NOTHING_HANDED_ON"
+QUEUE_FULL = "QUEUE_FULL"
+
+# The ending of a run is among its last turns; few things arrive after it.
+_LAST_TURNS = 16
+# An ending that hands nothing on need not be looked at.
+_HANDING_ON = frozenset(ending.value for ending in TRIGGER_OF)
+
+_log = logging.getLogger(__name__)
+
+
+class Shelf(Protocol):
+    """What there is to read, and where receipts are kept."""
+
+    @property
+    def journal(self) -> Journal:
+        """Turns."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Which runs there are."""
+
+    @property
+    def receipts(self) -> Receipts:
+        """What was done about items."""
+
+
+class Queues:
+    """Reads the queues of a store."""
+
+    def __init__(self, shelf: Shelf, clock: Clock, limits: Iterable[QueueLimits] = ()) -> None:
+        self.limits = check_limits(limits)
+        self._shelf = shelf
+        self._clock = clock
+
+    def limits_of(self, name: str) -> QueueLimits:
+        """The limits of a queue; none where nobody has set any."""
+        return next((one for one in self.limits if one.name == name), QueueLimits(name))
+
+    async def items(self, name: str = "") -> list[QueueItem]:
+        """What a queue holds, or what all hold, as people should look at it."""
+        every = [*await self._asked(), *await self._ended()]
+        found = [item for item in every if not name or item.queue == name]
+        return aged(found, self.limits, self._clock.now_ms())
+
+    async def overview(self) -> list[QueueShown]:
+        """Every queue at a glance."""
+        return overview(await self.items(), self.limits)
+
+    async def acknowledge(self, run_id: str, by: str) -> Receipt:
+        """Take note of the ending of a run, which leaves its queue; gives the receipt, somebody else's if they were first.
+
+        Raises RequestRejected where the run has not ended, or its ending hands nothing on.
+        """
+        if not by.strip() or len(by) > ID_CHARS_MAX:
+            raise RequestRejected(
+                NOTHING_HANDED_ON, f"whoever acknowledges has a name of 1 to {ID_CHARS_MAX} characters"
+            )
+        entry = await self._shelf.catalogue.entry(run_id)
+        item = None if entry is None or not entry.ending else await self._ending(entry)
+        if item is None:
+            how = "does not exist" if entry is None else f"ended as {entry.ending}" if entry.ending else "is open"
+            message = f"run {run_id} {how}, which hands nothing on; `remit queues` lists what waits for people"
+            raise RequestRejected(NOTHING_HANDED_ON, message, {"run_id": run_id})
+        receipt = Receipt(ReceiptKind.ACKNOWLEDGED, item.id, run_id, by, self._clock.now_ms())
+        await self._shelf.receipts.keep(receipt)
+        kept = await self._shelf.receipts.kept(ReceiptKind.ACKNOWLEDGED)
+        return next(one for one in kept if one.item == item.id)
+
+    async def refusal_of(self, state: RunState, question: AskHuman) -> str:
+        """Why a question finds no room in its queue; empty where it does, or is too grave to be turned away."""
+        to = escalation_asked(question)
+        load_max = self.limits_of(to.queue).load_max
+        if not load_max or to.severity is Severity.HIGH:
+            return ""
+        items = await self.items(to.queue)
+        # A question that was settled meanwhile is no longer among them.
+        asked = next((item for item in items if item.id == packet_id(state.run_id, question.id)), None)
+        if asked is None or (load := ahead_of(asked, items)) < load_max:
+            return ""
+        return (
+            f"{QUEUE_FULL}: queue {to.queue} holds {load} items of load_max={load_max}; try again when it holds fewer"
+        )
+
+    async def _asked(self) -> list[QueueItem]:
+        found: list[QueueItem] = []
+        for entry in await self._shelf.catalogue.entries(waiting_only=True):
+            # Nobody hears an answer to what a run asks whose parent has ended.
+            if await orphan_above(self._shelf.catalogue, entry) is None:
+                found += await self._questions(entry.run_id)
+        return found
+
+    async def _questions(self, run_id: str) -> list[QueueItem]:
+        try:
+            history = read_history(run_id, await self._shelf.journal.read(run_id))
+            return items_asked(fold(history), history.turns)
+        except InvariantBroken as error:
+            _log.warning("what a run asks cannot be read: %s", error, extra=run_fields(run_id))
+            return []
+
+    async def _ended(self) -> list[QueueItem]:
+        seen = {one.item for one in await self._shelf.receipts.kept(ReceiptKind.ACKNOWLEDGED)}
+        entries = await self._shelf.catalogue.entries()
+        candidates = [entry for entry in entries if entry.ending in _HANDING_ON and entry.run_id not in seen]
+        found = [await self._ending(entry) for entry in candidates]
+        return [item for item in found if item is not None]
+
+    async def _ending(self, entry: RunEntry) -> QueueItem | None:
+        # Of a long run only the end is read.
+        for after in dict.fromkeys((max(-1, entry.turns - 1 - _LAST_TURNS), -1)):
+            try:
+                turns = [decode_turn(data) for data in await self._shelf.journal.read(entry.run_id, after=after)]
+            except InvariantBroken as error:
+                _log.warning("how a run ended cannot be read: %s", error, extra=run_fields(entry.run_id))
+                return None
+            if _has_ending(turns):
+                return item_ended(entry.run_id, turns, is_child=bool(entry.listing.parent_id))
+        return None
+
+
+def _has_ending(turns: Iterable[Turn]) -> bool:
+    return any(isinstance(decision, RunEnded) for turn in turns for decision in turn.decisions)

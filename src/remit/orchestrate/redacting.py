@@ -1,0 +1,45 @@
+"""Redacting reports: no secret of the vault stands in what becomes an arrival.
+
+Rule 1: a tool's report is redacted by its executor, which may tell it late; every other report where it is received.
+Rule 2: what a model said is marked apart: it should never have had a secret, so a call with such an argument is not made.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from remit.core.record import Record, replace
+from remit.orchestrate.reports import ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
+from remit.tool.vault import Vault
+
+OF_TOOLS = (ToolSaid, ToolBroke, ToolAccounted)
+
+
+def redacted(report: Report, vault: Vault) -> Report:
+    """The report without any value of the vault."""
+    redactor = vault.redactor
+    if not redactor:
+        return report
+    change = redactor.exposed if isinstance(report, ModelSaid) else redactor.redacted
+    found: Report = _changed(report, change)
+    return found
+
+
+def received(report: Report, vault: Vault) -> Report:
+    """The same for reports of any executor; those of tools come redacted."""
+    return report if isinstance(report, OF_TOOLS) else redacted(report, vault)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed; a code is no text, though it is written as one."""
+    if type(value) is str:
+        return change(value)
+    if isinstance(value, Record):
+        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        changes = {name: new for name, old in fields if (new := _changed(old, change)) is not old}
+        return replace(value, **changes) if changes else value
+    if isinstance(value, tuple | list):
+        parts = [_changed(part, change) for part in value]
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
+    if isinstance(value, dict):
+        return {_changed(key, change): _changed(part, change) for key, part in value.items()}
+    return value

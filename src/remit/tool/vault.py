@@ -1,0 +1,152 @@
+"""The vault: the secrets of a deployment, handed out by name just before a call, and looked for in what comes back.
+
+Rule 1: a call gets a secret only if it holds until the call's own time is over; one that does not is renewed before.
+Rule 2: a secret that is not here, or has expired and cannot be renewed, means that nothing was called.
+Rule 3: what a renewal gave or raised is told to nobody: only the kind of the error and when the old value expired.
+Rule 4: a value that was replaced is still looked for, since a call that began before may still tell it.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from threading import Lock
+from types import MappingProxyType
+from typing import Any
+
+from remit.core.failure import ErrorCode, RequestRejected
+from remit.tool.outcomes import ToolFault
+from remit.tool.redaction import Redactor
+from remit.tool.secret import SECRET_INVALID, Credential, Given, Secret, credential_of, written_moment
+from remit.tool.threads import in_thread
+
+# The first word of what is reported of a call whose arguments hold a secret.
+SECRET_EXPOSED = "SECRET_EXPOSED"  # noqa: S105  # a code, and no password
+
+# Every text is searched for every one of them, in each of its forms: with so many, a short text takes a millisecond.
+SECRETS_MAX = 64
+
+# So many values of one secret are looked for: no call lasts longer than as many renewals.
+VALUES_KEPT_MAX = 8
+
+# Where a secret may be put when Python gives none.
+VARIABLE_PREFIX = "REMIT_SECRET_"
+FILES = ("secrets.toml", "secrets.json")
+
+NOTHING: Mapping[str, Given] = MappingProxyType({})
+
+_NS_PER_MS = 1_000_000
+
+
+def wall_ms() -> int:
+    """The wall clock, which is what moments of expiry are told by."""
+    return time.time_ns() // _NS_PER_MS
+
+
+class Vault:
+    """Secrets by name. `inherited` is the environment for processes of tools, where it must differ from this one's."""
+
+    __slots__ = ("_held", "_locks", "_now_ms", "_values", "inherited", "redactor")
+
+    def __init__(
+        self,
+        secrets: Mapping[str, Given] = NOTHING,
+        *,
+        now_ms: Callable[[], int] = wall_ms,
+        inherited: Callable[[], Mapping[str, str]] | None = None,
+    ) -> None:
+        if len(secrets) > SECRETS_MAX:
+            raise RequestRejected(SECRET_INVALID, f"secrets={len(secrets)} exceeds secrets_max={SECRETS_MAX}")
+        self._held = {name: credential_of(name, given) for name, given in secrets.items()}
+        self._locks = {name: Lock() for name in self._held}
+        self._values: dict[str, list[str]] = {name: [] for name in self._held}
+        self._now_ms = now_ms
+        self.inherited = inherited
+        self.redactor = Redactor()
+        for name, held in self._held.items():
+            self._remember(name, held)
+
+    @property
+    def expiries(self) -> dict[str, int | None]:
+        """The names of the secrets, each with the moment it expires at; they say nothing of a value."""
+        return {name: held.expires_at_ms for name, held in self._held.items()}
+
+    def has_expired(self, name: str) -> bool:
+        """Whether a secret that is here holds no longer."""
+        expires_at_ms = self._held[name].expires_at_ms
+        return expires_at_ms is not None and expires_at_ms <= self._now_ms()
+
+    async def fill(self, tool: str, wanted: tuple[tuple[str, str], ...], *, timeout_ms: int) -> dict[str, Secret]:
+        """The secrets for the parameters of a call that may take so long, or the fault that there is one missing."""
+        return {parameter: await self._lend(tool, name, timeout_ms) for parameter, name in wanted}
+
+    async def _lend(self, tool: str, name: str, timeout_ms: int) -> Secret:
+        held = self._held.get(name)
+        if held is None:
+            way_out = f"set the variable {VARIABLE_PREFIX}{name}, or put it into {FILES[0]} in the store's folder"
+            raise _uncalled(tool, f"the secret {name!r} is not here; {way_out}")
+        if not _holds(held, self._now_ms() + timeout_ms):
+            held = await in_thread(self._renewed, tool, name, timeout_ms)
+        assert held.value is not None, "whatever holds has a value"
+        return held.value
+
+    def _renewed(self, tool: str, name: str, timeout_ms: int) -> Credential:
+        """A credential that lasts for the call, from a thread: the first who needs it renews it, the others wait."""
+        with self._locks[name]:
+            held = self._held[name]
+            if _holds(held, self._now_ms() + timeout_ms):
+                return held
+            if held.refresh is None:
+                raise _uncalled(tool, f"{self._expiry(name, held, timeout_ms)}; put a new one in its place")
+            fresh = self._refreshed(tool, name, held)
+            self._remember(name, fresh)
+            self._held[name] = fresh
+            if not _holds(fresh, self._now_ms() + timeout_ms):
+                raise _uncalled(tool, f"{self._expiry(name, fresh, timeout_ms)}, though it was just renewed")
+            return fresh
+
+    def _refreshed(self, tool: str, name: str, held: Credential) -> Credential:
+        assert held.refresh is not None
+        try:
+            given: Any = held.refresh()
+            if inspect.isawaitable(given):
+                given = asyncio.run(_awaited(given))
+            fresh = credential_of(name, given)
+        except RequestRejected as error:
+            raise _uncalled(tool, f"the secret {name!r} was not renewed: {error.message}") from None
+        except BaseException as error:  # noqa: BLE001  # in a thread nothing else may be raised; it may quote anything
+            raise _uncalled(tool, f"the secret {name!r} was not renewed: {type(error).__name__}") from None
+        if fresh.value is None:
+            raise _uncalled(tool, f"the secret {name!r} was not renewed: refresh gave no value")
+        return Credential(fresh.value, fresh.expires_at_ms, fresh.refresh or held.refresh)
+
+    def _expiry(self, name: str, held: Credential, timeout_ms: int) -> str:
+        assert held.expires_at_ms is not None, "what never expires always holds"
+        moment = written_moment(held.expires_at_ms)
+        if held.expires_at_ms <= self._now_ms():
+            return f"the secret {name!r} expired at {moment}"
+        return f"the secret {name!r} expires at {moment}, before a call of timeout_ms={timeout_ms} must have ended"
+
+    def _remember(self, name: str, held: Credential) -> None:
+        if held.value is None:
+            return
+        values = [value for value in self._values[name] if value != held.value.reveal()]
+        self._values[name] = [*values[1 - VALUES_KEPT_MAX :], held.value.reveal()]
+        self.redactor = Redactor((key, value) for key, known in self._values.items() for value in known)
+
+
+async def _awaited(given: Any) -> Any:
+    return await given
+
+
+def _holds(held: Credential, until_ms: int) -> bool:
+    if held.value is None:
+        return False
+    return held.expires_at_ms is None or held.expires_at_ms > until_ms
+
+
+def _uncalled(tool: str, why: str) -> ToolFault:
+    return ToolFault(ErrorCode.TOOL_UNAVAILABLE, f"tool {tool!r} was not called: {why}")
+
+
+NO_SECRETS = Vault()

@@ -1,0 +1,111 @@
+"""Laws of foreseeing: whatever went wrong in a world, no run that succeeded is stopped by what was learned from it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remit.core.arrivals import RunStarted
+from remit.core.budget import COUNTERS
+from remit.core.failure import Ending
+from remit.core.foresight import RUNS_MIN, Foresight, Milestone, needed_after
+from remit.core.record import replace
+from remit.core.rulings import StoppedEarly
+from remit.kernel.apply import apply
+from remit.kernel.decide import take_turn
+from remit.kernel.state import RunState
+from remit.observe.foresight import course_of, foresight_of, shortfall_in
+from remit.observe.history import History, read_history, states
+from remit.testing.scenarios import scenario
+
+# A handful of worlds: some of their runs succeed.
+SEEDS = st.lists(st.integers(0, 100_000), min_size=1, max_size=4, unique=True)
+AMOUNTS = st.dictionaries(st.sampled_from([int(dimension) for dimension in COUNTERS]), st.integers(1, 99), max_size=4)
+
+
+def milestone(least: dict[int, int], more: dict[int, int]) -> Milestone:
+    """One whose most is nowhere less than its least."""
+    most = {dimension: least.get(dimension, 0) + more.get(dimension, 0) for dimension in {*least, *more}}
+    return Milestone(tuple(sorted(least.items())), tuple(sorted(most.items())))
+
+
+MILESTONES = st.builds(milestone, AMOUNTS, AMOUNTS)
+COURSES = st.lists(st.lists(MILESTONES, min_size=1, max_size=4).map(tuple), min_size=1, max_size=6)
+
+
+def successes(seeds: list[int]) -> list[History]:
+    """The runs of these worlds that succeeded, children and forks among them."""
+    worlds = [scenario(seed) for seed in seeds]
+    runs = [world.run(run_id) for world in worlds for run_id in world.run_ids()]
+    return [read_history(run.run_id, run.journal) for run in runs if run.ending is Ending.SUCCESS]
+
+
+def learned(histories: list[History]) -> Foresight | None:
+    """What these runs say together, as if they were enough and alike."""
+    foresight = foresight_of((course_of(states(history)) for history in histories), runs_min=1)
+    return None if foresight is None else replace(foresight, runs=RUNS_MIN)
+
+
+def judged_again(history: History, foresight: Foresight) -> RunState:
+    """The same arrivals, decided with this foresight in the manifest."""
+    state = RunState()
+    for turn in history.turns:
+        arrival = turn.arrival
+        if isinstance(arrival, RunStarted):
+            arrival = replace(arrival, manifest=replace(arrival.manifest, foresight=foresight))
+        again = take_turn(state, arrival, turn.at_ms)
+        assert not [one for one in again.decisions if isinstance(one, StoppedEarly)]
+        apply(state, again, b"")
+        if state.ending is not None:
+            break
+    return state
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(SEEDS)
+def test_no_success_is_lost_by_what_was_learned_from_it(seeds: list[int]) -> None:
+    histories = successes(seeds)
+    foresight = learned(histories)
+    if foresight is not None:
+        for history in histories:
+            assert shortfall_in(states(history), foresight) is None
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@given(SEEDS)
+def test_the_kernel_stops_no_run_by_what_was_learned_from_it(seeds: list[int]) -> None:
+    histories = successes(seeds)
+    foresight = learned(histories)
+    if foresight is not None:
+        for history in histories:
+            assert judged_again(history, foresight).ending is Ending.SUCCESS
+
+
+@pytest.mark.slow
+def test_enough_worlds_succeed_for_this_to_mean_something() -> None:
+    histories = successes(list(range(40)))
+    assert len(histories) > 10
+    assert max(len(course_of(states(history))) for history in histories) > 1
+
+
+@given(COURSES)
+def test_together_runs_need_at_least_what_each_does_and_at_most_what_any_does(
+    courses: list[tuple[Milestone, ...]],
+) -> None:
+    foresight = foresight_of(courses, runs_min=1)
+    assert foresight is not None
+    assert len(foresight.milestones) == max(map(len, courses))
+    for course in courses:
+        for together, own in zip(foresight.milestones, course, strict=False):
+            assert all(amount <= dict(own.least)[dimension] for dimension, amount in together.least)
+            assert all(amount <= dict(together.most)[dimension] for dimension, amount in own.most)
+            assert all(amount <= dict(together.most)[dimension] for dimension, amount in together.least)
+
+
+@given(COURSES, st.integers(0, 6))
+def test_what_is_needed_is_in_the_order_of_the_dimensions(courses: list[tuple[Milestone, ...]], answers: int) -> None:
+    foresight = foresight_of(courses, runs_min=1)
+    assert foresight is not None
+    needed = needed_after(replace(foresight, runs=RUNS_MIN), answers)
+    assert list(needed) == sorted(needed)

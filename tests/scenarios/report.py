@@ -1,0 +1,212 @@
+"""The report: every scenario in plain sentences, and which file shows which row of which table.
+
+Rule 1: it says what the journal says, in the order in which it happened, and nothing that a terminal would obey.
+Rule 2: each place has its files; a place that no file shows is named, never left out.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import wrap
+from types import MappingProxyType
+from typing import Any
+
+from remit.core import arrivals, commands, rulings
+from remit.core.arrivals import ProposedCall
+from remit.core.budget import FIELDS, Charges
+from remit.core.codec import arguments_in
+from remit.core.commands import AskHuman
+from remit.core.escalation import Escalation
+from remit.core.events import Turn
+from remit.core.record import Text
+from remit.core.rulings import Answer, Rung
+from remit.observe.plain import plain
+from tests.scenarios.places import PLACES, TABLES, Place, PlaceKind
+from tests.scenarios.scenario import Scenario
+from tests.scenarios.stage import RUN, Played
+
+COLUMNS = 110
+# A sentence quotes so much of what somebody said.
+QUOTE_CHARS_MAX = 160
+_MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
+
+
+def story_lines(played: Played, complaints: Sequence[str]) -> list[str]:
+    """One scenario: its title, its story, what happened, and whether that is what the file says."""
+    scenario = played.scenario
+    lines = [scenario.title, f"  file: {scenario.name}.yaml", *_wrapped(scenario.story, "  ")]
+    lines += [line for sentence in happened(played) for line in _wrapped(sentence, "  - ", "    ")]
+    lines.append(f"  shows: {', '.join(str(place) for place in scenario.shows)}")
+    if complaints:
+        lines += [line for one in complaints for line in _wrapped(f"NOT SO: {plain(one)}", "  ! ", "    ")]
+    return lines
+
+
+def happened(played: Played) -> list[str]:
+    """What happened, one sentence after the other."""
+    if played.turned_away is not None:
+        return [_sentence(f"The request was turned away: {plain(played.turned_away.message, QUOTE_CHARS_MAX)}")]
+    sentences: list[str] = []
+    for run_id, turns in played.runs.items():
+        before = "" if run_id == RUN else "In a run beneath it: "
+        late = ""
+        for turn in turns:
+            told, later = _told(turn), _later(turn.at_ms - turns[0].at_ms)
+            if told and later != late:
+                late, told[0] = later, f"{later}: {told[0]}"
+            sentences += [f"{before}{one}" for one in told]
+    response = played.response
+    if response is not None and response.waiting_for is not None:
+        sentences.append(f"It now waits, as {response.waiting_for.ending}.")
+    return sentences
+
+
+def _told(turn: Turn) -> list[str]:
+    """What a turn comes to."""
+    records = ((_TELLS.get(type(one)), one) for one in (turn.arrival, *turn.decisions))
+    return [_sentence(said) for tell, one in records if tell is not None and (said := tell(one))]
+
+
+def _later(passed_ms: int) -> str:
+    if passed_ms >= 2 * _HOUR_MS:
+        return f"After {passed_ms // _HOUR_MS} hours"
+    return f"After {passed_ms // _MINUTE_MS} minutes" if passed_ms >= 2 * _MINUTE_MS else ""
+
+
+def _sentence(said: str) -> str:
+    """A text with a capital at its head and a stop at its end, where it has none yet."""
+    stop = "" if said.rstrip('"').endswith((".", "?", "!")) else "."
+    return f"{said[:1].upper()}{said[1:]}{stop}"
+
+
+def _quoted(text: Text) -> str:
+    return f'"{plain(text, QUOTE_CHARS_MAX)}"' if isinstance(text, str) else f"a text of {text.size_bytes} bytes"
+
+
+def _because(reason: str) -> str:
+    return f": {plain(reason, QUOTE_CHARS_MAX)}" if reason else ""
+
+
+def _call(call: ProposedCall) -> str:
+    """A call by its tool and what was to be done with it."""
+    if not isinstance(call.arguments, str):
+        return plain(call.tool)
+    arguments = arguments_in(call.arguments)
+    said = ", ".join(f"{plain(name)} {_value(value)}" for name, value in arguments.items())
+    return f"{plain(call.tool)} ({said})" if said else plain(call.tool)
+
+
+def _value(value: Any) -> str:
+    return " and ".join(map(_value, value)) if isinstance(value, list) else _quoted(str(value))
+
+
+def _started(one: arrivals.RunStarted) -> str:
+    request, boundary = one.manifest.request, one.manifest.boundary
+    who = plain(request.user_id) or "A user"
+    return f"{who} asked, under the boundary {plain(boundary.name)}: {_quoted(request.messages[-1].content)}"
+
+
+def _answered(one: arrivals.ModelAnswered) -> str:
+    if one.calls:
+        return f"The model proposed {', '.join(map(_call, one.calls))}"
+    return f"The model said {_quoted(one.text)}" if one.text else "The model said nothing"
+
+
+def _asked(one: AskHuman) -> str:
+    to = f"{_to(one.escalation)}, as {one.ending}"
+    if one.packet is not None:
+        return f"A person was asked about {_call(one.packet.call)}{to}{_because('; '.join(one.packet.reasons))}"
+    who = f"The tool {plain(one.tool)} asked a person" if one.tool else "A person was asked"
+    return f"{who}{to}{_because(one.question)}"
+
+
+def _to(escalation: Escalation | None) -> str:
+    if escalation is None:
+        return ""
+    return f" (queue {plain(escalation.queue)}, severity {escalation.severity}, by {escalation.route})"
+
+
+def _settled(one: rulings.QuestionSettled) -> str:
+    released = f", which released {_amounts(one.releases)}" if one.releases else ""
+    said = {
+        Answer.APPROVED: f"{plain(one.by)} approved it{released}",
+        Answer.REJECTED: f"{plain(one.by)} said no",
+        Answer.EXPIRED: "Nobody answered in time, which is a no",
+        Answer.ESCALATED: "Nobody answered in time, so the next queue was asked",
+        # Then the words themselves are told.
+        Answer.ANSWERED: "",
+        Answer.WITHDRAWN: "The question was withdrawn",
+    }
+    return said[one.answer]
+
+
+def _amounts(charges: Charges) -> str:
+    return ", ".join(f"{amount} of {FIELDS[index]}" for index, amount in charges)
+
+
+def _called(one: commands.CallTool) -> str:
+    by = f", as {plain(one.approved_by)} had approved" if one.approved_by else ""
+    return f"The tool {plain(one.tool)} was called{by}"
+
+
+def _outcome(one: rulings.CallSettled) -> str:
+    if one.rung is Rung.COMMITTED:
+        return "Its result was verified and counts as done"
+    return f"It came to nothing that counts ({one.code or one.rung})"
+
+
+def _ended(one: rulings.RunEnded) -> str:
+    handed = f". Authority went on{_to(one.escalation)}" if one.escalation is not None else ""
+    return f"The run ended as {one.ending}{_because(one.message)}{handed}"
+
+
+_TELLS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
+    {
+        arrivals.RunStarted: _started,
+        arrivals.ModelAnswered: _answered,
+        arrivals.ModelFailed: lambda one: f"The model failed: {one.code}",
+        arrivals.ToolReturned: lambda one: f"The tool returned {_quoted(one.content)}",
+        arrivals.ToolFailed: lambda one: f"The tool failed: {one.code}",
+        arrivals.CancelRequested: lambda one: f"{plain(one.by)} cancelled the run",
+        arrivals.QuestionAnswered: lambda one: f"{plain(one.by)} answered {_quoted(one.text)}",
+        arrivals.OutcomeJudged: lambda one: f"{plain(one.by)} said whether it happened: {one.happened}",
+        commands.CallTool: _called,
+        commands.StartChild: lambda one: "A run was started beneath it",
+        AskHuman: _asked,
+        rulings.QuestionSettled: _settled,
+        rulings.ApprovalCounted: lambda one: f"{plain(one.by)} approved it; another person must, too",
+        rulings.CallSettled: _outcome,
+        rulings.ToolCallRefused: lambda one: (
+            f"The tool {plain(one.tool)} was refused as {one.code}{_because(one.reason)}"
+        ),
+        rulings.FallbackChosen: lambda one: f"The tool {plain(one.tool)} was called in its place",
+        rulings.RetryPlanned: lambda one: f"Attempt {one.attempt} was planned, after a pause",
+        rulings.ContextCompressed: lambda one: f"Earlier results were shortened, which saved {one.tokens_saved} tokens",
+        rulings.WrapUpBegun: lambda one: f"{FIELDS[one.dimension]} was spent; the model was asked for its last words",
+        rulings.ModelDowngraded: lambda one: f"{FIELDS[one.dimension]} was spent; {plain(one.model)} went on",
+        rulings.StoppedEarly: lambda one: f"{FIELDS[one.dimension]} could not suffice, so it stopped early",
+        rulings.CheckFailed: lambda one: f"The answer did not pass{_because('; '.join(one.problems))}",
+        rulings.VoteCounted: lambda one: f"{one.votes} of {one.answered} answers agreed",
+        rulings.RunEnded: _ended,
+    }
+)
+
+
+def coverage_lines(scenarios: Iterable[Scenario]) -> list[str]:
+    """Each table, its rows, and the files that show each."""
+    files: dict[Place, list[str]] = {}
+    for scenario in scenarios:
+        for place in scenario.shows:
+            files.setdefault(place, []).append(scenario.name)
+    lines: list[str] = []
+    for kind in PlaceKind:
+        rows = [place for place in PLACES if place.kind is kind]
+        shown = sum(place in files for place in rows)
+        lines += ["", f"{TABLES[kind]}: {shown} of {len(rows)} shown"]
+        width = max(len(place.name) for place in rows)
+        for place in rows:
+            where = ", ".join(files.get(place, ())) or "NO FILE SHOWS THIS"
+            lines += _wrapped(where, f"  {place.name:<{width}}  ", " " * (width + 4))
+    return lines
+
+
+def _wrapped(text: str, first: str, rest: str = "") -> list[str]:
+    return wrap(text, COLUMNS, initial_indent=first, subsequent_indent=rest or first, break_long_words=False)

@@ -1,0 +1,281 @@
+"""A scenario: what is given, what people do, and what must come of it; read strictly from a YAML file.
+
+Rule 1: a file that could be misread is refused, with its name, the line, the key and what would be right.
+Rule 2: what a file leaves out is the least: no tool, nobody who answers, nothing refused.
+Rule 3: whatever a file names (a boundary, a code, a category) must exist in the house.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remit.core.boundary import Boundary
+from remit.core.budget import Budget
+from remit.core.contract import Mode
+from remit.core.escalation import Severity, Trigger
+from remit.core.failure import Ending, EscalationRoute, RequestRejected
+from remit.core.goal import Goal
+from remit.core.profiles import PROFILES, boundary_named
+from remit.core.record import JsonObject
+from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, spelled, text_of
+from remit.core.tools import ToolCategory
+from remit.orchestrate.boundary_file import boundary_of
+from tests.scenarios import places
+from tests.scenarios.places import BoundaryDimension, Control, PlaceKind, cell
+from tests.scenarios.props import ScriptedTool, tools_in
+from tests.scenarios.reading import names_at, number_at, pattern_at, record_in, text_at
+
+# Six levels lead to the arguments of a call or to the schema of a result; four more are what people write in them.
+DEPTH_MAX = 10
+
+_KEYS = ("title", "shows", "story", "given", "when", "then")
+_SHOWS = ("code", "row", "control", "category", "profile", "dimension")
+_GIVEN = ("boundary", "budget", "goal", "tools", "user", "asked_by", "model", "mode", "replicas", "schema", "knows")
+_THEN = ("ends", "waits", "turned_away", "escalates", "calls_made", "refused", "asked", "says", "error")
+_ACTS: dict[str, tuple[str, ...]] = {
+    "approve": ("by", "tool", "arguments", "reason"),
+    "reject": ("by", "tool", "reason"),
+    "answer": ("by", "text"),
+    "cancel": ("by", "reason"),
+    "silence": (),
+}
+_NEEDS_WORDS = {"answer": ("by", "text"), "approve": ("by",), "reject": ("by",), "cancel": ("by",)}
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a run is started with."""
+
+    boundary: Boundary
+    budget: Budget
+    goal: Goal | None
+    tools: tuple[ScriptedTool, ...]
+    user: str
+    asked_by: str
+    model: tuple[JsonObject, ...]
+    mode: Mode
+    replicas: int
+    schema: JsonObject | None
+    # How much of the question the evidence answers to, in millionths; None where nothing is looked for.
+    knows: tuple[str, int] | None
+
+
+@dataclass(frozen=True)
+class Act:
+    """What a person does when the run waits."""
+
+    verb: str
+    by: str = ""
+    tool: str = ""
+    text: str = ""
+    reason: str = ""
+    arguments: JsonObject | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """A refusal or a question that must have happened: of which tool, under which code, for which reason."""
+
+    tool: str
+    code: str
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class Then:
+    """What must come of it."""
+
+    ends: Ending | None
+    waits: Ending | None
+    turned_away: str
+    escalates: dict[str, str]
+    calls_made: tuple[str, ...]
+    refused: tuple[Said, ...]
+    asked: tuple[Said, ...] | None
+    says: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One file."""
+
+    name: str
+    title: str
+    story: str
+    shows: tuple[places.Place, ...]
+    given: Given
+    when: tuple[Act, ...]
+    then: Then
+
+
+def read_scenario(path: Path, *, name: str = "") -> Scenario:
+    """The scenario in a file; raises RequestRejected where it cannot be read as one."""
+    return scenario_of(text_of(path.read_bytes(), str(path)), str(path), name=name)
+
+
+def scenario_of(text: str, source_name: str, *, name: str = "") -> Scenario:
+    """The scenario in a text; the source's name stands for it in errors."""
+    document = parse_yaml(text, source_name, depth_max=DEPTH_MAX)
+    root = block_in(document, document.value, _KEYS, ())
+    for key in ("title", "shows", "story", "given", "then"):
+        if key not in root:
+            document.reject(YamlFault.VALUE_INVALID, f"{key} is missing; a scenario has {', '.join(_KEYS)}", ())
+    return Scenario(
+        name=name or source_name,
+        title=text_at(document, root, "title", ()),
+        story=" ".join(text_at(document, root, "story", ()).split()),
+        shows=_shows(document, root["shows"]),
+        given=_given(document, root["given"]),
+        when=tuple(
+            _act(document, act, ("when", at))
+            for at, act in enumerate(list_in(document, root.get("when", []), ("when",)))
+        ),
+        then=_then(document, root["then"]),
+    )
+
+
+def _shows(document: Document, value: Any) -> tuple[places.Place, ...]:
+    block = block_in(document, value, _SHOWS, ("shows",))
+    known: Mapping[str, Iterable[str]] = {
+        "code": list(Ending),
+        "row": list(Trigger),
+        "control": list(Control),
+        "category": list(ToolCategory),
+        "profile": list(PROFILES),
+        "dimension": list(BoundaryDimension),
+    }
+    named = {key: names_at(document, block[key], known[key], ("shows", key)) for key in block}
+    if ("profile" in named) != ("dimension" in named):
+        message = "shows names a profile or a dimension alone; a cell is both"
+        document.reject(YamlFault.VALUE_INVALID, message, ("shows",))
+    found = [places.Place(PlaceKind(key), one) for key in named if key in set(PlaceKind) for one in named[key]]
+    found += [cell(profile, one) for profile in named.get("profile", ()) for one in named["dimension"]]
+    if not found:
+        document.reject(YamlFault.VALUE_INVALID, f"shows is empty; name one of {', '.join(_SHOWS)}", ("shows",))
+    return tuple(found)
+
+
+def _given(document: Document, value: Any) -> Given:
+    block = block_in(document, value, _GIVEN, ("given",))
+    for key in ("boundary", "user", "model"):
+        if key not in block:
+            document.reject(YamlFault.VALUE_INVALID, f"given.{key} is missing", ("given",))
+    return Given(
+        boundary=_boundary(document, block["boundary"]),
+        budget=record_in(document, block.get("budget", {}), Budget, ("given", "budget")),
+        goal=record_in(document, block["goal"], Goal, ("given", "goal")) if "goal" in block else None,
+        tools=tools_in(document, block.get("tools", []), ("given", "tools")),
+        user=text_at(document, block, "user", ("given",)),
+        asked_by=text_at(document, block, "asked_by", ("given",)),
+        model=_replies(document, block["model"]),
+        mode=Mode(names_at(document, block.get("mode", Mode.CHAT.value), list(Mode), ("given", "mode"))[0]),
+        replicas=number_at(document, block, "replicas", ("given",)),
+        schema=block_in(document, block["schema"], (), ("given", "schema")) if "schema" in block else None,
+        knows=_knows(document, block["knows"]) if "knows" in block else None,
+    )
+
+
+def _knows(document: Document, value: Any) -> tuple[str, int]:
+    place = ("given", "knows")
+    block = block_in(document, value, ("text", "relevance_ppm"), place)
+    return text_at(document, block, "text", place), number_at(document, block, "relevance_ppm", place)
+
+
+def _boundary(document: Document, value: Any) -> Boundary:
+    """A boundary by its name, or written out with the keys of a boundary file."""
+    try:
+        return boundary_of(value) if isinstance(value, dict) else boundary_named(value)
+    except RequestRejected as error:
+        document.reject(YamlFault.VALUE_INVALID, f"given.boundary: {error.message}", ("given", "boundary"))
+
+
+def _replies(document: Document, value: Any) -> tuple[JsonObject, ...]:
+    """What the model says, in the shape that the scripted engine takes."""
+    place: Place = ("given", "model")
+    keys = ("calls", "text", "error", "usage", "delay_ms", "reasoning", "when", "replica")
+    replies: list[JsonObject] = []
+    for at, said in enumerate(list_in(document, value, place)):
+        block = block_in(document, said, keys, (*place, at))
+        reply = {key: block[key] for key in block if key != "calls"}
+        calls = [
+            _call(document, call, (*place, at, "calls", number))
+            for number, call in enumerate(list_in(document, block.get("calls", []), (*place, at, "calls")))
+        ]
+        replies.append({**reply, "tool_calls": calls} if calls else reply)
+    if not replies:
+        document.reject(YamlFault.VALUE_INVALID, "given.model is empty; say what the model answers", place)
+    return tuple(replies)
+
+
+def _call(document: Document, value: Any, place: Place) -> JsonObject:
+    """One call, written as TOOL: {ARGUMENT: VALUE}."""
+    block = block_in(document, value, (), place)
+    if len(block) != 1:
+        message = f"{spelled(place)} must be one tool with its arguments, such as {{refund: {{amount: 5}}}}"
+        document.reject(YamlFault.VALUE_INVALID, message, place)
+    ((tool, arguments),) = block.items()
+    return {"name": tool, "arguments": block_in(document, arguments or {}, (), (*place, tool))}
+
+
+def _act(document: Document, value: Any, place: Place) -> Act:
+    block = block_in(document, value, tuple(_ACTS), place)
+    if len(block) != 1:
+        message = f"{spelled(place)} must be one act, of {', '.join(_ACTS)}"
+        document.reject(YamlFault.VALUE_INVALID, message, place)
+    ((verb, said),) = block.items()
+    details = block_in(document, said or {}, _ACTS[verb] or ("nothing",), (*place, verb))
+    for key in _NEEDS_WORDS.get(verb, ()):
+        if not details.get(key):
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled((*place, verb))} lacks {key!r}", place)
+    arguments = details.pop("arguments", None)
+    words = {key: text_at(document, details, key, (*place, verb)) for key in details}
+    return Act(verb, arguments=arguments, **words)
+
+
+def _then(document: Document, value: Any) -> Then:
+    place: Place = ("then",)
+    block = block_in(document, value, _THEN, place)
+    if sum(key in block for key in ("ends", "waits", "turned_away")) != 1:
+        message = "then says how it comes out: one of ends, waits, turned_away"
+        document.reject(YamlFault.VALUE_INVALID, message, place)
+    codes = {
+        key: names_at(document, block[key], list(Ending), (*place, key))[0] for key in ("ends", "waits") if key in block
+    }
+    if "calls_made" not in block:
+        document.reject(YamlFault.VALUE_INVALID, "then.calls_made is missing; [] says that nothing was done", place)
+    return Then(
+        ends=Ending(codes["ends"]) if "ends" in codes else None,
+        waits=Ending(codes["waits"]) if "waits" in codes else None,
+        turned_away=text_at(document, block, "turned_away", place),
+        escalates=_escalation(document, block.get("escalates", {})),
+        calls_made=tuple(str(name) for name in list_in(document, block["calls_made"], (*place, "calls_made"))),
+        refused=_said(document, block.get("refused", []), (*place, "refused")),
+        asked=_said(document, block["asked"], (*place, "asked")) if "asked" in block else None,
+        says=pattern_at(document, block, "says", place),
+        error=text_at(document, block, "error", place),
+    )
+
+
+def _escalation(document: Document, value: Any) -> dict[str, str]:
+    place: Place = ("then", "escalates")
+    known: Mapping[str, Iterable[str]] = {
+        "trigger": list(Trigger),
+        "severity": list(Severity),
+        "route": list(EscalationRoute),
+    }
+    block = block_in(document, value, ("queue", *known), place)
+    for key in block:
+        if key in known:
+            names_at(document, block[key], known[key], (*place, key))
+    return {key: text_at(document, block, key, place) for key in block}
+
+
+def _said(document: Document, value: Any, place: Place) -> tuple[Said, ...]:
+    found = []
+    for at, one in enumerate(list_in(document, value, place)):
+        block = block_in(document, one, ("tool", "code", "because"), (*place, at))
+        texts = {key: text_at(document, block, key, (*place, at)) for key in ("tool", "code")}
+        found.append(Said(**texts, because=pattern_at(document, block, "because", (*place, at))))
+    return tuple(found)

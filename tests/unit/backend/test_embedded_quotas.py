@@ -1,0 +1,139 @@
+"""What runs count for their tenants in a store on disk: deleted runs, lost rows, other processes, earlier versions."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from remit.backend.embedded import schema
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.budget import Dimension
+from remit.core.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
+from remit.core.storage import Barrier, Listing, QuotaConflict
+
+TOKENS = int(Dimension.OUTPUT_TOKENS)
+LIMIT = Limit(Period.TOTAL, TOKENS, 100, 0, NEVER_MS)
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncIterator[EmbeddedStore]:
+    store = EmbeddedStore.open(home)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def begin(store: EmbeddedStore, run_id: str, amount: int = 30, parent_id: str = "") -> None:
+    reserves = None if parent_id else Reservation(1, ((TOKENS, amount),), (LIMIT,))
+    listing = Listing(1, tenant_id="acme", parent_id=parent_id, reserves=reserves)
+    await store.journal.append(run_id, b"first", after=-1, listing=listing)
+
+
+async def end(store: EmbeddedStore, run_id: str, amount: int) -> None:
+    charge = Charge(run_id, "acme", 1, ((TOKENS, amount),))
+    await store.journal.append(run_id, b"last", after=0, barrier=Barrier("SUCCESS", charge=charge))
+
+
+async def committed(store: EmbeddedStore) -> Committed:
+    (found,) = await store.ledger.committed("acme", [LIMIT])
+    return found
+
+
+def test_a_deleted_run_stays_counted_in_its_period(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(tmp_path) as store:
+            await begin(store, "ended")
+            await end(store, "ended", 12)
+            await begin(store, "open", 20)
+            await begin(store, "open.1", parent_id="open")
+            await store.retention.delete("ended")
+            assert await committed(store) == Committed(12, 20)
+            # Nobody will ever know what became of an open one, so it counts as having spent all it might.
+            await store.retention.delete("open")
+            assert await committed(store) == Committed(32, 0)
+            assert await store.catalogue.entries() == []
+            assert list(await store.ledger.tenants()) == ["acme"]
+            assert list(await store.ledger.uncounted("acme", 0)) == []
+
+    asyncio.run(scene())
+
+
+def test_what_is_collected_stays_counted_too(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(tmp_path) as store:
+            await begin(store, "ended")
+            await end(store, "ended", 12)
+            removed = await store.retention.gc(ended_before_ms=NEVER_MS)
+            assert (removed.runs, await committed(store)) == (1, Committed(12, 0))
+
+    asyncio.run(scene())
+
+
+def test_forgetting_before_a_rebuild_keeps_what_deleted_runs_left(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(tmp_path) as store:
+            for run_id in ("gone", "kept"):
+                await begin(store, run_id)
+                await end(store, run_id, 12)
+            await store.retention.delete("gone")
+            await store.ledger.forget()
+            assert await committed(store) == Committed(12, 0)
+            assert list(await store.ledger.uncounted("acme", 0)) == ["kept"]
+
+    asyncio.run(scene())
+
+
+def test_a_reservation_outlives_its_process_and_binds_every_other(tmp_path: Path) -> None:
+    async def begun(amount: int, run_id: str) -> None:
+        async with opened(tmp_path) as store:
+            await begin(store, run_id, amount)
+
+    asyncio.run(begun(70, "first"))
+    with pytest.raises(QuotaConflict, match="output_tokens=30 left this total and 31 were to be reserved"):
+        asyncio.run(begun(31, "second"))
+    asyncio.run(begun(30, "third"))
+
+
+def test_a_refused_reservation_leaves_the_rest_of_its_batch_alone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(tmp_path) as store:
+            begun = [begin(store, f"run{number}", 60) for number in range(3)]
+            others = [store.journal.append(f"other{number}", b"turn", after=-1) for number in range(3)]
+            outcomes = await asyncio.gather(*begun, *others, return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes] == [
+                type(None),
+                QuotaConflict,
+                QuotaConflict,
+                *[type(None)] * 3,
+            ]
+            assert await committed(store) == Committed(0, 60)
+
+    asyncio.run(scene())
+
+
+def test_a_run_without_a_quota_leaves_no_rows(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with opened(tmp_path) as store:
+            await store.journal.append("run", b"first", after=-1, listing=Listing(1, tenant_id="acme"))
+            await store.journal.append("run", b"last", after=0, barrier=Barrier("SUCCESS"))
+
+    asyncio.run(scene())
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM charges").fetchone() == (0,)
+
+
+def test_a_store_of_an_earlier_version_gets_the_table_and_names_its_runs(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "remit.db", isolation_level=None)) as connection:
+        schema.migrate(connection, tmp_path / "remit.db", migrations=schema.MIGRATIONS[:2])
+        connection.execute("INSERT INTO runs (run_id, started_at_ms, tenant_id) VALUES ('old', 5, 'acme')")
+
+    async def scene() -> None:
+        async with opened(tmp_path) as store:
+            assert await committed(store) == Committed()
+            assert list(await store.ledger.uncounted("acme", 5)) == ["old"]
+
+    asyncio.run(scene())
