@@ -162,6 +162,11 @@ class Stage:
         _, out, _ = self.say(*self.script(calls("write", text=HOSTILE + LONG), ANSWER), "--json")
         return str(json.loads(out)["run_id"])
 
+    def exhausted(self) -> str:
+        """A run that ended for want of budget, which hands that on to people; gives its id."""
+        _, out, _ = self.say(*self.script(ANSWER), "--budget", "steps=1", "--json")
+        return str(json.loads(out)["run_id"])
+
     def ended(self) -> str:
         """A run in which everything that can be hostile was; gives its id."""
         called = [calls("look", place=HOSTILE), calls("fail", place=HOSTILE), calls(HOSTILE, place=HOSTILE)]
@@ -252,6 +257,24 @@ def started(stage: Stage) -> list[list[str]]:
     return [run, plan, *bad, [*run, "--user", HOSTILE], [*run, "--session", HOSTILE], [*run, "--boundary", HOSTILE]]
 
 
+def queued(stage: Stage) -> list[list[str]]:
+    stage.waiting()
+    stage.exhausted()
+    return [["queues"], *(["queues", name] for name in ("operator", "budget", "user", HOSTILE))]
+
+
+def drained(stage: Stage) -> list[list[str]]:
+    stage.waiting()
+    (stage.folder / "webhook").write_bytes(b"k" * 32)
+    words = ["queues", "drain", "operator", "--key-file", str(stage.folder / "webhook"), "--webhook"]
+    # Nobody is there, so nothing is taken, and every line about that holds an id.
+    return [
+        [*words, HOSTILE],
+        ["queues", "drain", HOSTILE],
+        ["queues", "drain", "user", *words[3:], "http://127.0.0.1:1/"],
+    ]
+
+
 def constrained(stage: Stage) -> list[list[str]]:
     texts = stage.folder / "texts.jsonl"
     texts.write_text(
@@ -261,14 +284,45 @@ def constrained(stage: Stage) -> list[list[str]]:
     return [["constrain", prompt], ["constrain", str(texts), "--jsonl"], ["constrain", prompt, "--schema", HOSTILE]]
 
 
+def bounded(verb: str) -> Words:
+    """A command about a hostile boundary that is fine, about one that is not, and about one that is not there."""
+
+    def spelled(stage: Stage) -> list[list[str]]:
+        texts = {"allowed": [NAME], "permissions": [NAME], "rates": [{"tool": NAME, "times": 1, "per": "1m"}]}
+        fine = {
+            "name": NAME,
+            "tools": texts,
+            "escalation": {"queues": {"outage": NAME}, "on_silence": [NAME]},
+            "conditions": [{"name": NAME, "when": f"tool == {json.dumps(NAME)}", "message": HOSTILE}],
+        }
+        files = {"fine": fine, "key": {"name": "a", HOSTILE: 1}, "value": {"name": "a", "mode": HOSTILE}}
+        for name, content in files.items():
+            (stage.folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
+        tools = ["--tools", str(stage.folder / TOOLS)] if verb == "check" else []
+        return [
+            ["boundary", verb, said, *tools] for said in (*[f"{stage.folder}/{name}.yaml" for name in files], HOSTILE)
+        ]
+
+    return spelled
+
+
 # How each command is said to the hostile runs. A command that is not here fails the first test below.
 SAID: dict[str, Words] = {
     "run": started,
     "resume": of_every_run("resume"),
     "signal": lambda stage: [["signal", stage.waiting(), "cancel", HOSTILE, "--by", HOSTILE]],
-    "approvals": said("approvals"),
-    "approve": lambda stage: [["approve", stage.waiting(), "--by", HOSTILE]],
+    "approvals": lambda stage: [["approvals"], ["approvals", stage.waiting()], ["approvals", f"{stage.waiting()}+"]],
+    "approve": lambda stage: [
+        ["approve", stage.waiting(), "--by", HOSTILE],
+        ["approve", f"{stage.waiting()}+", "--by", HOSTILE, "--reason", HOSTILE],
+        ["approve", stage.waiting(), "--arguments", json.dumps({HOSTILE: HOSTILE, "text": HOSTILE})],
+        ["approve", stage.waiting(), "--packet", HOSTILE],
+        ["approve", f"{stage.waiting()}+", "--only", HOSTILE],
+    ],
     "reject": lambda stage: [["reject", stage.waiting(), "--reason", HOSTILE, "--by", HOSTILE]],
+    "queues": queued,
+    "queues ack": lambda stage: [["queues", "ack", stage.exhausted(), "--by", HOSTILE], ["queues", "ack", HOSTILE]],
+    "queues drain": drained,
     "constrain": constrained,
     "guard": said("guard"),
     "runs": said("runs", "--children"),
@@ -287,6 +341,9 @@ SAID: dict[str, Words] = {
     "models add": said("models", "add", "{folder}/model.gguf"),
     "models show": said("models", "show", "{folder}/model.gguf"),
     "completion": said("completion", "bash"),
+    "boundary check": bounded("check"),
+    "boundary show": bounded("show"),
+    "boundary diff": lambda stage: [[*words, "standard"] for words in bounded("diff")(stage)],
     "graph check": said("graph", "check", "{folder}/graph.yaml"),
     "graph draw": said("graph", "draw", "{folder}/graph.yaml"),
     # These begin a conversation or load a model; only what they say of a command line that is wrong is heard here.

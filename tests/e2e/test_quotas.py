@@ -91,6 +91,7 @@ def standing(remit: Remit) -> tuple[int, int, int]:
 
 
 @pytest.mark.slow
+@pytest.mark.req("4.10")
 def test_two_processes_that_submit_at_once_never_reserve_more_than_there_is(remit: Remit) -> None:
     allow(remit, "acme", output_tokens=QUOTA)
     rivals = [

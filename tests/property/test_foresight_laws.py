@@ -4,15 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remit.core.arrivals import RunStarted
+from benchmarks.foresight import judged_again
 from remit.core.budget import COUNTERS
 from remit.core.failure import Ending
 from remit.core.foresight import RUNS_MIN, Foresight, Milestone, needed_after
 from remit.core.record import replace
-from remit.core.rulings import StoppedEarly
-from remit.kernel.apply import apply
-from remit.kernel.decide import take_turn
-from remit.kernel.state import RunState
 from remit.observe.foresight import course_of, foresight_of, shortfall_in
 from remit.observe.history import History, read_history, states
 from remit.testing.scenarios import scenario
@@ -43,21 +39,6 @@ def learned(histories: list[History]) -> Foresight | None:
     """What these runs say together, as if they were enough and alike."""
     foresight = foresight_of((course_of(states(history)) for history in histories), runs_min=1)
     return None if foresight is None else replace(foresight, runs=RUNS_MIN)
-
-
-def judged_again(history: History, foresight: Foresight) -> RunState:
-    """The same arrivals, decided with this foresight in the manifest."""
-    state = RunState()
-    for turn in history.turns:
-        arrival = turn.arrival
-        if isinstance(arrival, RunStarted):
-            arrival = replace(arrival, manifest=replace(arrival.manifest, foresight=foresight))
-        again = take_turn(state, arrival, turn.at_ms)
-        assert not [one for one in again.decisions if isinstance(one, StoppedEarly)]
-        apply(state, again, b"")
-        if state.ending is not None:
-            break
-    return state
 
 
 @pytest.mark.slow

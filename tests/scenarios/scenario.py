@@ -28,16 +28,30 @@ from tests.scenarios.reading import names_at, number_at, pattern_at, record_in, 
 
 # Six levels lead to the arguments of a call or to the schema of a result; four more are what people write in them.
 DEPTH_MAX = 10
+UNBOUNDED = -1
 
 _KEYS = ("title", "shows", "story", "given", "when", "then")
 _SHOWS = ("code", "row", "control", "category", "profile", "dimension")
-_GIVEN = ("boundary", "budget", "goal", "tools", "user", "asked_by", "model", "mode", "replicas", "schema", "knows")
+_GIVEN = (
+    "boundary",
+    "budget",
+    "goal",
+    "tools",
+    "user",
+    "asked_by",
+    "model",
+    "mode",
+    "replicas",
+    "rounds",
+    "schema",
+    "knows",
+)
 _THEN = ("ends", "waits", "turned_away", "escalates", "calls_made", "refused", "asked", "says", "error")
 _ACTS: dict[str, tuple[str, ...]] = {
-    "approve": ("by", "tool", "arguments", "reason"),
-    "reject": ("by", "tool", "reason"),
-    "answer": ("by", "text"),
-    "cancel": ("by", "reason"),
+    "approve": ("by", "tool", "arguments", "reason", "turned_away"),
+    "reject": ("by", "tool", "reason", "turned_away"),
+    "answer": ("by", "text", "turned_away"),
+    "cancel": ("by", "reason", "turned_away"),
     "silence": (),
 }
 _NEEDS_WORDS = {"answer": ("by", "text"), "approve": ("by",), "reject": ("by",), "cancel": ("by",)}
@@ -56,6 +70,8 @@ class Given:
     model: tuple[JsonObject, ...]
     mode: Mode
     replicas: int
+    # How often the model may call tools; 0 is as often as a chat usually may, UNBOUNDED without any bound.
+    rounds: int
     schema: JsonObject | None
     # How much of the question the evidence answers to, in millionths; None where nothing is looked for.
     knows: tuple[str, int] | None
@@ -71,6 +87,8 @@ class Act:
     text: str = ""
     reason: str = ""
     arguments: JsonObject | None = None
+    # The code with which the run does not hear it; empty where it does.
+    turned_away: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,9 +190,14 @@ def _given(document: Document, value: Any) -> Given:
         model=_replies(document, block["model"]),
         mode=Mode(names_at(document, block.get("mode", Mode.CHAT.value), list(Mode), ("given", "mode"))[0]),
         replicas=number_at(document, block, "replicas", ("given",)),
+        rounds=_rounds(document, block),
         schema=block_in(document, block["schema"], (), ("given", "schema")) if "schema" in block else None,
         knows=_knows(document, block["knows"]) if "knows" in block else None,
     )
+
+
+def _rounds(document: Document, block: JsonObject) -> int:
+    return UNBOUNDED if block.get("rounds") == "unbounded" else number_at(document, block, "rounds", ("given",))
 
 
 def _knows(document: Document, value: Any) -> tuple[str, int]:

@@ -17,9 +17,10 @@ from remit.core.boundary import Boundary
 from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.codec import decode_turn
 from remit.core.commands import AskHuman
-from remit.core.contract import OutputContract, SystemRequest, SystemResponse
+from remit.core.contract import ExecutionHints, OutputContract, SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
+from remit.core.graph import Graph
 from remit.core.inference import Price, Routing
 from remit.core.messages import Message, system_message, user_message
 from remit.core.record import JsonObject, replace
@@ -28,11 +29,12 @@ from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
+from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.patterns.redundant import Redundancy
 from remit.tool.registry import Registry
 from tests.scenarios.hours import Hours, in_no_time
 from tests.scenarios.props import real_tool
-from tests.scenarios.scenario import Act, Given, Scenario
+from tests.scenarios.scenario import UNBOUNDED, Act, Given, Scenario
 
 RUN = "run"
 # What a mid-sized model costs today, so that money is a dimension that counts.
@@ -145,11 +147,19 @@ class _Stage:
             target = RUN if act.verb == "cancel" else run_id
             payload = {"packet_id": packet_id(run_id, question.id), **_payload(act)}
             signal = UserSignal(str(uuid4()), _SIGNALS[act.verb], target, act.by, payload=payload)
-            try:
-                await self._system.signal(signal, kit=self._kit)
-            except RemitError as error:
-                self.played.unwanted.append(f"{act.by} may not {act.verb}: {error.code}: {error.message}")
+            await self._tell(act, signal)
         await self._system.settle(RUN)
+
+    async def _tell(self, act: Act, signal: UserSignal) -> None:
+        """Let a run hear a person; whether it does must be what the file says."""
+        code, message = "", ""
+        try:
+            await self._system.signal(signal, kit=self._kit)
+        except RemitError as error:
+            code, message = str(error.code), error.message
+        if code != act.turned_away:
+            came_to = f"was turned away with {code}: {message}" if code else "was heard"
+            self.played.unwanted.append(f"{act.by} wanted to {act.verb} and {came_to}")
 
     async def _open_questions(self) -> list[tuple[str, AskHuman]]:
         """What people are asked now, oldest first."""
@@ -174,12 +184,27 @@ def _payload(act: Act) -> JsonObject:
 
 
 def _request(given: Given) -> SystemRequest:
-    request = SystemRequest(messages=(user_message(given.user),), mode=given.mode, user_id=given.asked_by)
-    if given.schema is None:
-        return request
-    return replace(request, output=OutputContract(schema=given.schema))
+    return SystemRequest(
+        messages=(user_message(given.user),),
+        mode=given.mode,
+        hints=ExecutionHints(max_iterations=given.rounds) if given.rounds > 0 else ExecutionHints(),
+        output=OutputContract(schema=given.schema),
+        user_id=given.asked_by,
+    )
 
 
 def _terms(given: Given, boundary: Boundary) -> Terms:
-    redundancy = Redundancy(given.replicas) if given.replicas else Redundancy()
-    return Terms(boundary, given.budget, goal=given.goal, router=Routing.NONE, redundancy=redundancy)
+    return Terms(
+        boundary,
+        given.budget,
+        goal=given.goal,
+        graph=_unbounded() if given.rounds == UNBOUNDED else None,
+        router=Routing.NONE,
+        redundancy=Redundancy(given.replicas) if given.replicas else Redundancy(),
+    )
+
+
+def _unbounded() -> Graph:
+    """A chat in which nothing bounds how often the model calls tools or mends its answer."""
+    chat = chat_graph()
+    return replace(chat, nodes=tuple(replace(node, visits_max=0) for node in chat.nodes))

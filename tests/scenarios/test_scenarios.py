@@ -84,7 +84,12 @@ def test_somebody_who_comes_when_nobody_waits_is_complained_about(act: Act, comp
 def test_an_answer_that_the_run_does_not_take_is_complained_about() -> None:
     changed = replace(HELD.when[0], arguments={"order": 42})
     wrong = complaints(play(replace(HELD, when=(changed,))))
-    assert "ada may not approve: WRONG_PACKET" in wrong[0]
+    assert "ada wanted to approve and was turned away with WRONG_PACKET" in wrong[0]
+
+
+def test_an_answer_that_should_have_been_turned_away_is_complained_about() -> None:
+    changed = replace(HELD.when[0], turned_away="ALREADY_APPROVED")
+    assert complaints(play(replace(HELD, when=(changed,)))) == ["ada wanted to approve and was heard"]
 
 
 def test_the_same_scenario_is_played_the_same_way_twice() -> None:

@@ -69,6 +69,8 @@ class ProposedCall(Record):
     abridged: str = ""
     # Why a filter of the user does not want it made.
     filtered: str = ""
+    # The arguments in the model's own words, where it named fields of results instead of copying their values.
+    said: Text = ""
 
 
 class RunStarted(Record, tag=True):
@@ -193,6 +195,8 @@ class CodeReturned(Record, tag=True):
     warnings: tuple[str, ...] = ()
     # What is wrong is not worth another attempt.
     is_final: bool = False
+    # The calls are what a filter made of those that were proposed.
+    is_filtered: bool = False
 
 
 class CodeFailed(Record, tag=True):

@@ -31,8 +31,19 @@ class ToolReport(Record):
     gaps: tuple[str, ...] = ()
 
 
+class TierReport(Record):
+    """The tier of a graph under a boundary; code and objection say why that is too high, empty when it is not."""
+
+    graph: str
+    tier: int
+    title: str
+    tier_max: int
+    code: str = ""
+    objection: str = ""
+
+
 class BoundaryChecked(Record):
-    """A boundary that is fine, its version, and what it does to tools."""
+    """A boundary that is fine, its version, and what it does to tools and to a graph."""
 
     name: str
     version: str
@@ -41,6 +52,7 @@ class BoundaryChecked(Record):
     tools: tuple[ToolReport, ...] = ()
     # Tools that the boundary names and that are not among those it was checked with.
     missing: tuple[str, ...] = ()
+    tier: TierReport | None = None
 
 
 class BoundaryLine(Record):

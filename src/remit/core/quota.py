@@ -25,9 +25,10 @@ ANYONE = "*"
 AMOUNT_MAX = 10**12
 # When a period ends that has no end: later than any clock, and the largest number that stores keep.
 NEVER_MS = (1 << 63) - 1
+# Every period consists of whole hours.
+HOUR_MS = 3_600_000
 
-_HOUR_MS = 3_600_000
-_DAY_MS = 24 * _HOUR_MS
+_DAY_MS = 24 * HOUR_MS
 _SHOWN_CHARS_MAX = 80
 
 
@@ -49,7 +50,7 @@ class Quota(Record):
 
 
 class Limit(Record):
-    """One cap of one quota at one moment: so much of a dimension from one time until before another."""
+    """One cap of one quota at one moment: so much of a dimension from one full hour until before another."""
 
     period: Period
     dimension: int
@@ -103,7 +104,7 @@ def period_start_ms(period: Period, at_ms: int) -> int:
     if period is Period.MONTH:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)
         return _ms(datetime(moment.year, moment.month, 1, tzinfo=UTC))
-    length_ms = _HOUR_MS if period is Period.HOUR else _DAY_MS
+    length_ms = HOUR_MS if period is Period.HOUR else _DAY_MS
     return at_ms - at_ms % length_ms
 
 
@@ -115,7 +116,7 @@ def period_end_ms(period: Period, at_ms: int) -> int:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)
         next_month = moment.month % 12 + 1
         return _ms(datetime(moment.year + (next_month == 1), next_month, 1, tzinfo=UTC))
-    return period_start_ms(period, at_ms) + (_HOUR_MS if period is Period.HOUR else _DAY_MS)
+    return period_start_ms(period, at_ms) + (HOUR_MS if period is Period.HOUR else _DAY_MS)
 
 
 def limits_of(quotas: Iterable[Quota], at_ms: int) -> tuple[Limit, ...]:

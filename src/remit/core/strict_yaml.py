@@ -29,6 +29,7 @@ Place: TypeAlias = tuple[str | int, ...]
 # The same rules in C where the package was built with it: fifteen times faster.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
+_LINE_ENDS = frozenset("\r\n\x85\u2028\u2029")
 _SCALARS = frozenset({f"{_TAG}{kind}" for kind in ("str", "int", "float", "bool", "null")})
 
 
@@ -144,7 +145,14 @@ def _list_node(writer: yaml.SafeDumper, items: list[Any]) -> yaml.Node:
     return writer.represent_sequence(f"{_TAG}seq", items, flow_style=is_short)
 
 
+def _text_node(writer: yaml.SafeDumper, text: str) -> yaml.Node:
+    # Between single quotes these would be read as line ends.
+    style = '"' if _LINE_ENDS.intersection(text) else None
+    return writer.represent_scalar(f"{_TAG}str", text, style=style)
+
+
 _Writer.add_representer(list, _list_node)
+_Writer.add_representer(str, _text_node)
 
 
 def write_yaml(value: Any) -> str:

@@ -69,6 +69,7 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
         checks={tool.name: checks_left(tool, manifest) for tool in manifest.tools},
         rated=_rated(manifest),
         floors=floors_of(graph, manifest),
+        is_traced=is_traced(manifest),
         visits=[0] * len(graph.nodes),
         caps=list(manifest.caps),
         used=[0] * len(manifest.caps),
@@ -84,6 +85,13 @@ def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
     """By tool: under which names the moments of its calls are kept, and how many of them."""
     found = {tool.name: rates_of(tool, manifest.boundary) for tool in manifest.tools}
     return {tool: tuple([(rate.tool, rate.times_max) for rate in rates]) for tool, rates in found.items() if rates}
+
+
+def is_traced(manifest: Manifest) -> bool:
+    """Whether calls pass the gate: the boundary says so, and a tool changes something or reads over the network."""
+    if manifest.boundary.authority is None:
+        return False
+    return any(tool.effect.is_mutating or tool.network for tool in manifest.tools)
 
 
 def _become(state: RunState, other: RunState) -> None:

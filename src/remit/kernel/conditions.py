@@ -75,6 +75,11 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "reads": (_S, "public, private or secret", lambda call, tool, tally: tool.trust.reads.value),
         "has_blast_radius": (_B, "it declares what it reaches", lambda call, tool, tally: bool(tool.blast_radius)),
         "has_rollback": (_B, "it declares how it is undone", lambda call, tool, tally: bool(tool.rollback)),
+        "untrusted_output": (
+            _B,
+            "its results may hold anybody's words",
+            lambda call, tool, tally: tool.untrusted_output,
+        ),
         "args": (GuardType.OBJECT, "the arguments of the call", _arguments),
         "bound": (
             _B,

@@ -383,9 +383,7 @@ def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
 def _trace_question(state: RunState, command: AskHuman) -> None:
     """A call of a tool that asks a person is traced under its question, and under the next one when nobody answered."""
     if command.silences:
-        before = next(
-            key for key, trace in state.calls.items() if trace.call_id == command.call_id and key < command.id
-        )
+        *_, before = (key for key, trace in state.calls.items() if trace.call_id == command.call_id)
         state.calls[command.id] = state.calls.pop(before)
         return
     call = next(call for call in state.proposed if call.call_id == command.call_id)

@@ -3,10 +3,12 @@
 Rule 1: the lower bound is computed: what the goal still requires, what every way through the graph still takes, and what
         the cheapest like run still needed after as many answers. No model has a say in it.
 Rule 2: the run is stopped when less is left of any dimension than the lower bound; what was left is what was saved.
+        A dimension that the boundary can widen, compress or make do without stops nobody early.
 """
 
 from collections import deque
 
+from remit.core.boundary import Exhaustion
 from remit.core.budget import FIELDS, Charges, Dimension
 from remit.core.failure import Ending
 from remit.core.foresight import needed_after
@@ -14,6 +16,7 @@ from remit.core.graph import EndingClass, NodeKind
 from remit.core.manifest import Manifest
 from remit.core.rulings import StoppedEarly
 from remit.kernel.endings import head_for
+from remit.kernel.exhaustion import policy_of
 from remit.kernel.graph import CompiledGraph
 from remit.kernel.grounding import times_committed
 from remit.kernel.tally import Tally
@@ -75,9 +78,9 @@ def _least(graph: CompiledGraph, counted: set[int]) -> list[int]:
 def stop_early(tally: Tally, target: int) -> str | None:
     """The outcome that ends the run because it cannot finish with what is left, or None."""
     assert tally.state.floors is not None, "only a run for which something is foreseen comes here"
-    for dimension, needed in _needed(tally, tally.state.floors[target]).items():
+    for dimension, needed in _needed(tally, target, tally.state.floors[target]).items():
         left = tally.left[dimension]
-        if left < needed:
+        if left < needed and policy_of(tally.manifest.boundary, dimension) is Exhaustion.STOP:
             saved = tuple((int(d), tally.left[d]) for d in _SAVED if tally.left[d] > 0)
             tally.rule(StoppedEarly(dimension, max(left, 0), needed, saved))
             name = FIELDS[dimension]
@@ -86,11 +89,14 @@ def stop_early(tally: Tally, target: int) -> str | None:
     return None
 
 
-def _needed(tally: Tally, floor: Charges) -> dict[int, int]:
-    """The lower bound per dimension: the largest of what the graph, the goal and like runs say."""
+def _needed(tally: Tally, target: int, floor: Charges) -> dict[int, int]:
+    """The lower bound per dimension: the largest of what the graph, the goal and like runs say.
+
+    Like runs are compared where they were about to ask their model: whoever has an answer needs no more of that.
+    """
     needed = dict(floor)
     foresight = tally.manifest.foresight
-    if foresight is not None:
+    if foresight is not None and tally.graph.nodes[target].kind is NodeKind.MODEL:
         for dimension, amount in needed_after(foresight, tally.state.iterations + tally.answers):
             needed[dimension] = max(amount, needed.get(dimension, 0))
     for dimension, amount in _required(tally).items():

@@ -100,6 +100,8 @@ class RunState:
     # from each node on, where the run is stopped as soon as that is out of reach.
     rated: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)
     floors: tuple[Charges, ...] | None = None
+    # Whether its calls pass the gate of provenance.
+    is_traced: bool = False
 
     # Where it stands: the node (-1 before the first), and how often each node was entered.
     node: int = -1

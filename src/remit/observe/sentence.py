@@ -126,7 +126,8 @@ def said_stopped(stopped: Stopped) -> str:
     """Why a run was stopped before its budget was spent, and what that saved."""
     saved = [f"{amount} {dimension}" for dimension, amount in stopped.saved]
     told = f"{stopped.left} {stopped.dimension} were left and at least {stopped.needed} needed"
-    return f"{told}, which saved {_listed(saved, len(saved))}" if saved else told
+    # What the run would have spent nobody knows; it cannot have been more than what was left.
+    return f"{told}, which saved at most {_listed(saved, len(saved))}" if saved else told
 
 
 def said_needs(needs: tuple[Need, ...]) -> str:

@@ -117,7 +117,11 @@ def _read_boundary(reader: Reader, said: object, base: Boundary, flat: Mapping[s
             raise reader.refusal(place, problem)
         slots[slot] = place
         fields[key.field] = key.read(reader, value, place, fields.get(key.field, getattr(base, key.field)))
-    return replace(base, **fields)
+    # A field counts in the version unless it holds the default itself, and what equals that says nothing more.
+    settled = {
+        name: default if value == (default := getattr(STANDARD, name)) else value for name, value in fields.items()
+    }
+    return replace(base, **settled)
 
 
 def _entries(reader: Reader, block: JsonObject, flat: Mapping[str, Key]) -> list[tuple[Place, Key, Any]]:

@@ -9,19 +9,29 @@ Rule 3: what a tool leaves at its worst is said whether it passes or not.
 from collections.abc import Iterator, Sequence
 
 from remit.core.boundary import Boundary, Condition, Then, boundary_version
-from remit.core.boundary_reports import BoundaryChecked, BoundaryLine, BoundaryShown, Stance, ToolReport
+from remit.core.boundary_reports import (
+    BoundaryChecked,
+    BoundaryLine,
+    BoundaryShown,
+    Stance,
+    TierReport,
+    ToolReport,
+)
 from remit.core.budget import FIELDS, Dimension, assign
 from remit.core.contract import SystemRequest
+from remit.core.failure import RequestRejected
 from remit.core.graph import Graph
 from remit.core.inference import ModelInfo
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
+from remit.core.tier import TIERS
 from remit.core.tool_policy import gaps_of, risk_of
 from remit.core.tools import Effect, ToolDefinition
 from remit.core.trust import Reads, Repeat
 from remit.kernel.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
 from remit.kernel.policy import needs_a_person, rates_of
+from remit.kernel.tier import check_tier, tier_of
 from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.boundary_file import boundary_said, boundary_yaml
 from remit.orchestrate.boundary_values import ALL, said_cap, said_duration, said_rate_line
@@ -54,6 +64,7 @@ def checked(boundary: Boundary, tools: Sequence[ToolDefinition] = (), graph: Gra
         len(boundary.conditions),
         tuple(_reported(tool, manifest) for tool in tools),
         tuple(dict.fromkeys(name for name in named if name not in names)) if tools else (),
+        _tier(manifest) if tools or graph is not None else None,
     )
 
 
@@ -62,6 +73,16 @@ def described(boundary: Boundary) -> BoundaryShown:
     lines = tuple(BoundaryLine(*line) for line in _lines(boundary))
     version, said = boundary_version(boundary), boundary_said(boundary)
     return BoundaryShown(boundary.name, version, boundary.mode, lines, said, boundary_yaml(boundary))
+
+
+def _tier(manifest: Manifest) -> TierReport:
+    tier = tier_of(manifest.graph, manifest.tools, manifest.boundary)
+    found = TierReport(manifest.graph.name, int(tier), TIERS[tier].title, manifest.boundary.tier_max)
+    try:
+        check_tier(manifest)
+    except RequestRejected as error:
+        return replace(found, code=str(error.code), objection=error.message)
+    return found
 
 
 def _reported(tool: ToolDefinition, manifest: Manifest) -> ToolReport:
@@ -82,11 +103,19 @@ def _stance(tool: ToolDefinition, manifest: Manifest) -> tuple[Stance, str]:
         if (verdict := STANDING[check](tool, manifest)) is not ALLOWED:
             return Stance.REFUSES, verdict.reason
     boundary, rates = manifest.boundary, rates_of(tool, manifest.boundary)
-    asks = [why for why in (needs_a_person(tool, boundary), _untouched(tool, manifest)) if why]
+    asks = [
+        why for why in (needs_a_person(tool, boundary), _doubled(tool, boundary), _untouched(tool, manifest)) if why
+    ]
     if asks:
         return Stance.ASKS, "; ".join(asks)
     why = _free(tool, boundary)
     return Stance.PASSES, f"{why}; {', '.join(said_rate_line(rate) for rate in rates)}" if rates else why
+
+
+def _doubled(tool: ToolDefinition, boundary: Boundary) -> str:
+    """That one yes is not enough, where another reason to ask was named first."""
+    is_doubled = tool.category in boundary.four_eyes and tool.effect.is_mutating
+    return "two people must approve" if is_doubled and tool.effect in boundary.approval_effects else ""
 
 
 def _untouched(tool: ToolDefinition, manifest: Manifest) -> str:

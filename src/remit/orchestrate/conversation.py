@@ -23,19 +23,22 @@ Fetch = Callable[[Text], Awaitable[str]]
 class Conversation:
     """Grows with the run's context; texts that live in Blobs stay references until an executor needs them."""
 
-    __slots__ = ("_ephemeral", "_seen", "_whole", "messages", "terms")
+    __slots__ = ("_compressions", "_ephemeral", "_seen", "_whole", "messages", "terms")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         # What every request of the run has in common, kept here by whoever asks the model.
         self.terms: ModelRequest | None = None
         self._seen = 0
+        self._compressions = 0
         self._ephemeral: Text = ""
         # So many messages, from the first on, hold no reference.
         self._whole = 0
 
     def catch_up(self, state: RunState) -> list[Message]:
         """The messages of the run's context, those that are new rendered now. The list is the caller's to read."""
+        if state.compressions != self._compressions:
+            self._begin_anew(state)
         context, messages = state.context, self.messages
         for entry in context[self._seen :]:
             # Every other entry is a message already, and a call costs more than the look.
@@ -59,6 +62,12 @@ class Conversation:
             self._whole = end
         shown = count + bool(self._ephemeral)
         return tuple(messages) if shown == len(messages) else tuple(messages[:shown])
+
+    def _begin_anew(self, state: RunState) -> None:
+        """Forget what was rendered before earlier results were shortened."""
+        self.messages.clear()
+        self._seen, self._whole, self._ephemeral = 0, 0, ""
+        self._compressions = state.compressions
 
     def _place(self, state: RunState) -> None:
         """Put evidence that was found since before the last message of the request, instead of any found before."""

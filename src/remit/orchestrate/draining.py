@@ -10,7 +10,7 @@ Rule 4: whatever goes wrong with one item is told, and the others go on.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -22,6 +22,7 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.queue import OK, Delivery, Receipt, ReceiptKind, is_ok
 from remit.core.record import JsonObject, Record
 from remit.core.signals import Signal, UserSignal
+from remit.observe.logs import run_fields
 from remit.observe.packets import Approval
 from remit.observe.queues import QueueItem, What
 from remit.orchestrate.ports import Clock
@@ -94,7 +95,7 @@ class Drain:
         self._clock = clock
         self._pause = pause
 
-    async def once(self) -> AsyncIterator[Delivery]:
+    async def once(self) -> AsyncGenerator[Delivery, None]:
         """Deliver what was not delivered yet, the gravest first; what an answer decides is told to its run at once."""
         receipts = await self._system.store.receipts.kept(ReceiptKind.DELIVERED)
         done = {one.item for one in receipts if one.by == self._place}
@@ -102,7 +103,7 @@ class Drain:
             if item.id not in done:
                 yield await self._deliver(item)
 
-    async def follow(self) -> AsyncIterator[Delivery]:
+    async def follow(self) -> AsyncGenerator[Delivery, None]:
         """Deliver for as long as somebody listens; after a delivery that failed, the next look is a longer while away."""
         while True:
             has_failed = False
@@ -165,7 +166,7 @@ class Drain:
                 raise RemitError(WEBHOOK_ANSWER_INVALID, message)
             await self._system.signal(_signal(item, decision, version, self._clock.now_ms()))
         except RemitError as error:
-            _log.warning("an answer of a webhook decided nothing: %s", error.code)
+            _log.warning("an answer of a webhook decided nothing: %s", error.code, extra=run_fields(item.run_id))
             return Delivery(item.id, delivery.status, str(error.code), error.message)
         return Delivery(item.id, delivery.status, decision=decision.kind.value, by=decision.by)
 

@@ -46,6 +46,7 @@ from remit.inference.specs import engine_spec
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState
+from remit.kernel.tier import check_tier
 from remit.observe.execution import response_of
 from remit.observe.export import Export
 from remit.orchestrate.archive import Archive
@@ -395,7 +396,9 @@ class System:
             router=terms.router,
             session=session,
             plan=None if plan is None else plan.trace,
+            filters=tuple(kit.filters),
         )
+        check_tier(manifest)
         return await self._foreseer.foreseen(manifest)
 
 

@@ -8,7 +8,7 @@ Rule 5: the bound on the tokens of a text is its length in bytes and a fixed ove
 Rule 6: whatever a model, a tool or a person says, the arrival made of it can be written and read back.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from remit.core import arrivals
 from remit.core.arrivals import Arrival, ProposedCall, RunStarted
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.codec import NO_HASH, decode_turn, encode_turn
+from remit.core.codec import NO_HASH, decode_turn, encode_turn, read_json
 from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool, StartChild
 from remit.core.envelope import REQUEST_MALFORMED
 from remit.core.events import KERNEL_VERSION, Turn
@@ -25,7 +25,7 @@ from remit.core.goal import JUDGE_MARK
 from remit.core.inference import CALL_HINT_BYTES_MAX
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
-from remit.core.record import JsonObject, Text, replace, size_bytes
+from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject, Text, replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
@@ -46,6 +46,8 @@ from remit.orchestrate.texts import (
     stored,
     stored_bytes,
 )
+from remit.orchestrate.tracing import Tracer
+from remit.tool.vault import SECRET_EXPOSED
 from remit.validate.rules import SemanticCheck
 from remit.validate.semantic import verdict_of
 
@@ -58,6 +60,11 @@ CALLS_MAX = 128
 PROBLEMS_MAX = 10
 # Ten minutes: whoever wants to be left alone for longer has told a run that it should come another day.
 RETRY_AFTER_MS_MAX = 600_000
+
+# Of a call whose arguments are too long for a turn, arguments of this length are kept where conditions look at them.
+ABRIDGED_BYTES_MAX = 256
+# Facts are stated near the surface of a result.
+CRITICAL_DEPTH_MAX = 16
 
 # A whole, in millionths.
 _PPM = 1_000_000
@@ -90,6 +97,8 @@ class Facts:
 
     def __init__(self) -> None:
         self._checks = Checks()
+        # The gate that follows the run whose report is being completed, where that is traced.
+        self._tracer: Tracer | None = None
         self._complete: dict[type[Any], Callable[[RunState, Any, Kept], Arrival]] = {
             **dict.fromkeys(SPOKEN, _spoken),
             arrivals.ModelFailed: _model_failed,
@@ -100,13 +109,16 @@ class Facts:
             reports.ToolAccounted: self._accounted,
             reports.ChildSaid: _child,
             reports.CodeProposed: self._code_proposed,
+            reports.FilterSaid: self._filtered,
             reports.ContextSaid: _context,
             reports.PersonApproved: self._approved,
             reports.PersonSaid: _said,
         }
 
-    def complete(self, state: RunState, report: Report, kept: Kept) -> Arrival:
+    def complete(self, state: RunState, report: Report, kept: Kept, tracer: Tracer | None = None) -> Arrival:
         """The arrival in a report; texts too long to be written into a turn are added to `kept`.
+
+        The tracer of a traced run has followed it up to its latest turn; it judges the calls that the report brings.
 
         An arrival that carries facts of its own is taken as it stands: only an executor or a test makes one.
         """
@@ -115,6 +127,7 @@ class Facts:
             return report  # type: ignore[return-value]  # the table holds every report that is no arrival
         if state.manifest is None:
             raise IllegalArrival(ArrivalFault.NOT_STARTED, f"{type(report).__name__} for a run that has no turn yet")
+        self._tracer = tracer
         try:
             return complete(state, report, kept)
         except (TypeError, AttributeError, ValueError) as error:
@@ -166,8 +179,11 @@ class Facts:
             if repairs:
                 raw, repairs = stored(said, kept), tuple([note(repair) for repair in repairs])
         calls: tuple[ProposedCall, ...] = ()
+        is_judged_now = self._tracer is not None and not pinned(state).filters
         for call in proposed:
             judged, call_bound = self._proposed(state, call, kept, len(calls))
+            if is_judged_now:
+                judged = self._traced(state, judged, call.arguments, len(calls))
             calls += (judged,)
             bound += call_bound
         model = result.model
@@ -203,20 +219,54 @@ class Facts:
         call_id = name(call.id) or f"call-{place}"
         # The result of the call, whatever it will be, repeats its name and its id.
         bound = 2 * len((tool_name + call_id).encode()) + MESSAGE_TOKENS_OVERHEAD
+        arguments = call.arguments if self._tracer is None else self._tracer.resolved(call.arguments)
         try:
-            canonical = canonical_json(call.arguments)
+            canonical = canonical_json(arguments)
         except NotCanonical as error:
             return _unfit(call_id, tool_name, "canonical", str(error)), bound
         if canonical[0] != _OBJECT:
             return _unfit(call_id, tool_name, "type", "the arguments are no JSON object"), bound
         digest = sha256(canonical).digest()
-        violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, call.arguments)
+        violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, arguments)
         text = stored_bytes(canonical, digest, kept)
-        return ProposedCall(call_id, tool_name, text, digest, violations), bound + len(canonical)
+        proposed = ProposedCall(call_id, tool_name, text, digest, violations)
+        if type(text) is not str and tool is not None and _is_looked_into(state, tool):
+            proposed = replace(proposed, abridged=_abridged(arguments))
+        if arguments is not call.arguments:
+            said = canonical_json(call.arguments)
+            proposed = replace(proposed, said=stored_bytes(said, sha256(said).digest(), kept))
+        return proposed, bound + len(canonical)
+
+    def _traced(self, state: RunState, call: ProposedCall, arguments: Any, place: int) -> ProposedCall:
+        """A call with what the gate of provenance finds about it."""
+        assert self._tracer is not None, "only the calls of a traced run come here"
+        return self._tracer.judged(call, arguments, seq=state.seq + 1, place=place)
 
     def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
         call, _ = self._proposed(state, report.call, kept)
+        if self._tracer is not None and not pinned(state).filters:
+            call = self._traced(state, call, report.call.arguments, 0)
         return arrivals.CodeReturned(report.command_id, calls=(call,))
+
+    def _filtered(self, state: RunState, report: reports.FilterSaid, kept: Kept) -> Arrival:
+        """What a filter made of the proposed calls: it may change and turn away, and neither add nor rename."""
+        sifted = {each.call.id: each for each in report.calls}
+        is_last = state.filtered + 1 == len(pinned(state).filters)
+        calls: tuple[ProposedCall, ...] = ()
+        for before in state.proposed:
+            each = sifted.get(before.call_id)
+            if each is None or before.filtered:
+                reason = before.filtered or "a filter left it out"
+                calls += (replace(before, filtered=reason),)
+                continue
+            changed = ToolCall(before.call_id, before.tool, each.call.arguments)
+            call, _ = self._proposed(state, changed, kept, len(calls))
+            if each.reason:
+                call = replace(call, filtered=note(each.reason))
+            elif is_last and self._tracer is not None:
+                call = self._traced(state, call, each.call.arguments, len(calls))
+            calls += (call,)
+        return arrivals.CodeReturned(report.command_id, calls=calls, is_filtered=True)
 
     def _held_to_shape(self, state: RunState, said: str) -> Mended:
         """What the node asked for comes first; where it asked for nothing of its own, the request's contract holds."""
@@ -258,6 +308,7 @@ class Facts:
             _figure(report.duration_ms),
             self._output_violations(pinned(state), content.decode()) if is_stopping else (),
             whole,
+            _critical(state, content),
         )
 
     def _result_violations(self, state: RunState, command: Command | None, content: bytes) -> tuple[Violation, ...]:
@@ -296,7 +347,7 @@ class Facts:
             modified, _ = self._proposed(state, ToolCall(held.call_id, held.tool, report.arguments), kept)
         elif report.arguments is not None:
             modified = ProposedCall("", "", "", b"", _NOT_OPEN)
-        return arrivals.ApprovalGiven(report.command_id, by, modified)
+        return arrivals.ApprovalGiven(report.command_id, by, modified, name(report.packet), note(report.reason))
 
 
 def _schema_here(state: RunState) -> JsonObject | None:
@@ -304,8 +355,52 @@ def _schema_here(state: RunState) -> JsonObject | None:
     return schema or pinned(state).request.output.schema
 
 
+def _is_looked_into(state: RunState, tool: ToolDefinition) -> bool:
+    """Whether the kernel looks into the arguments of a tool's calls: for conditions, or to ask what they ask."""
+    return bool(pinned(state).boundary.conditions) or tool.asks_under is not None
+
+
+def _abridged(arguments: JsonObject) -> str:
+    """The short arguments of a call, in canonical form: as many as stand in a turn."""
+    short: JsonObject = {}
+    size = 0
+    for key, value in arguments.items():
+        written = canonical_json(value)
+        if len(written) <= ABRIDGED_BYTES_MAX and size + len(key) + len(written) <= TEXT_INLINE_BYTES_MAX:
+            size += len(key) + len(written)
+            short[key] = value
+    return canonical_json(short).decode()
+
+
+def _critical(state: RunState, content: bytes) -> tuple[tuple[str, str], ...]:
+    """What a result says of the facts that the goal calls critical, wherever in it they stand."""
+    goal = pinned(state).goal
+    if goal is None or not goal.critical:
+        return ()
+    try:
+        found = read_json(content)
+    except ValueError:
+        return ()  # A text states no field.
+    return tuple(sorted({(field, value) for field, value in _stated(found, goal.critical)}))
+
+
+def _stated(value: Any, names: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, str]]:
+    if depth > CRITICAL_DEPTH_MAX:
+        return
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key in names and not isinstance(inner, dict | list):
+                yield key, note(canonical_json(inner).decode())
+            else:
+                yield from _stated(inner, names, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _stated(inner, names, depth + 1)
+
+
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
-    return _failed(report.command_id, ErrorCode(report.code), report.error, report.duration_ms)
+    failed = _failed(report.command_id, ErrorCode(report.code), report.error, report.duration_ms)
+    return replace(failed, exposed=True) if report.error.startswith(SECRET_EXPOSED) else failed
 
 
 def _failed(command_id: str, code: ErrorCode, error: str, duration_ms: int) -> arrivals.ToolFailed:

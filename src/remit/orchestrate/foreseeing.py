@@ -24,8 +24,8 @@ from remit.orchestrate.ports import Catalogue, Journal
 RUNS_MAX = 50
 # Reading and folding takes some twenty microseconds a turn, so that beginning a run never waits longer than a blink.
 TURNS_MAX = 2_000
-# So often what was found is used again; a success more or less among fifty changes little.
-REUSED_MAX = 10
+# So many runs are begun with what was found; a success more or less among fifty changes little.
+USES_MAX = 10
 # Kinds of runs that a process begins in turn; what is remembered of one takes some ten kilobytes.
 KINDS_MAX = 64
 
@@ -36,12 +36,14 @@ _NONSENSE = (RemitError, AssertionError, LookupError, ValueError, TypeError, Att
 class _Kind:
     """What is remembered of runs that are alike."""
 
-    __slots__ = ("courses", "foresight", "reuses_left")
+    __slots__ = ("courses", "foresight", "learning", "uses_left")
 
     def __init__(self) -> None:
         self.courses: dict[str, Course] = {}
         self.foresight: Foresight | None = None
-        self.reuses_left = 0
+        self.uses_left = 0
+        # Of many that begin at once, one learns and the others wait for it.
+        self.learning = asyncio.Lock()
 
 
 class Foreseer:
@@ -62,19 +64,22 @@ class Foreseer:
 
     async def _foresight(self, likeness: str) -> Foresight | None:
         kind = self._kinds.get(likeness)
-        if kind is not None and kind.reuses_left > 0:
-            self._kinds.move_to_end(likeness)
-            kind.reuses_left -= 1
-            return kind.foresight
-        entries = await self._catalogue.alike(likeness, limit=RUNS_MAX)
-        if len(entries) < RUNS_MIN:
-            return None
         if kind is None:
-            kind = self._remembered(likeness)
+            if len(await self._catalogue.alike(likeness, limit=RUNS_MIN)) < RUNS_MIN:
+                return None
+            kind = self._kinds.get(likeness) or self._remembered(likeness)
+        self._kinds.move_to_end(likeness)
+        async with kind.learning:
+            if kind.uses_left == 0:
+                await self._learn(likeness, kind)
+            kind.uses_left -= 1
+        return kind.foresight
+
+    async def _learn(self, likeness: str, kind: _Kind) -> None:
+        entries = await self._catalogue.alike(likeness, limit=RUNS_MAX)
         kind.courses = {entry.run_id: await self._course(kind, entry) for entry in _affordable(kind, entries)}
         kind.foresight = foresight_of(kind.courses.values())
-        kind.reuses_left = REUSED_MAX
-        return kind.foresight
+        kind.uses_left = USES_MAX
 
     def _remembered(self, likeness: str) -> _Kind:
         kind = self._kinds[likeness] = _Kind()

@@ -9,7 +9,6 @@ Rule 4: an approval covers the held bytes once and counts as the call being made
 Rule 5: where a result was lost, nobody knows what the model has read: no effect passes without a person any more.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,7 @@ from remit.core.arrivals import (
     ToolReturned,
 )
 from remit.core.codec import NO_HASH
-from remit.core.commands import AskHuman, CallTool
+from remit.core.commands import AskHuman
 from remit.core.contract import SystemRequest
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import Ending, ErrorCode, Refusal, RequestRejected
@@ -45,6 +44,7 @@ from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.guard_boundary import GuardTerms
 from remit.orchestrate.guard_tools import Toolset
+from remit.orchestrate.guard_waiting import Waiting
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.reports import CodeProposed
 from remit.provenance.calls import Scope
@@ -113,6 +113,7 @@ class GuardedRun:
         self._facts = facts
         self._state = RunState()
         self._held: dict[str, _Held] = {}
+        self._waiting = Waiting()
         self._rejected: dict[CallKey, str] = {}
         self._count = 0
         self.is_lost = False
@@ -147,11 +148,12 @@ class GuardedRun:
 
     def observe(self, call_id: str | None, tool: str, content: Any, evidence: bytes) -> None:
         """Take in a result: the gate indexes it, and the calls it answers are settled."""
-        for command in self._answered(call_id, tool):
+        for command in self._waiting.answered(call_id, tool):
             tally = Tally(self._state, _AT_MS, command.id)
             verifier = self._state.tools[tool].verifier
             settle_call(tally, command, Rung.COMMITTED, verifier=verifier, evidence=evidence)
             self._fold(ToolReturned(command.id, "", evidence), tally.decisions)
+            self._waiting.drop(command)
         self._gate.observe(call_id, tool, content)
 
     def approve(self, call_id: str, by: str, scope: Scope) -> None:
@@ -270,16 +272,6 @@ class GuardedRun:
         assert isinstance(question, AskHuman)
         return question
 
-    def _answered(self, call_id: str | None, tool: str) -> list[CallTool]:
-        """The calls that a result settles: the first of this id, or without one all of the tool that wait for theirs."""
-        waiting = [command for command in self._open_calls() if command.tool == tool]
-        if call_id is None:
-            return waiting
-        return [command for command in waiting if command.call_id == call_id][:1]
-
-    def _open_calls(self) -> Iterator[CallTool]:
-        return (command for command in self._state.open.values() if isinstance(command, CallTool))
-
     def _resolved(self, arguments: Any) -> Any:
         if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
             return arguments
@@ -288,15 +280,16 @@ class GuardedRun:
 
     def _next_id(self) -> str:
         """A name for a call that has none, and that no call has which waits for something."""
-        taken = {command.call_id for command in self._open_calls()} | self._held.keys()
         while True:
             self._count += 1
-            if (name := f"call-{self._count}") not in taken:
+            name = f"call-{self._count}"
+            if name not in self._waiting and name not in self._held:
                 return name
 
     def _fold(self, arrival: Arrival, decisions: list[Any]) -> None:
         state = self._state
         apply(state, Turn(state.seq + 1, _AT_MS, NO_HASH, KERNEL_VERSION, arrival, tuple(decisions)), NO_HASH)
+        self._waiting.add(decisions)
 
 
 def _key(call: ProposedCall) -> CallKey:

@@ -5,12 +5,11 @@ Rule 1: a kit holds what cannot be written down: engines, functions, handlers. L
 Rule 2: terms are data and are pinned in the manifest.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from remit.core.boundary import Boundary
-from remit.core.profiles import STANDARD
 from remit.core.budget import Budget
 from remit.core.events import Turn
 from remit.core.goal import Goal
@@ -20,7 +19,9 @@ from remit.core.lifecycle import AgentRole
 from remit.core.manifest import Source
 from remit.core.messages import Message
 from remit.core.plan import ExecutionPlan, PlanPolicy
+from remit.core.profiles import STANDARD
 from remit.core.recovery import Recovery
+from remit.core.tools import ToolCall
 from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState
 from remit.orchestrate.patterns.redundant import Redundancy
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
 # Named code of the user. A validator gets a text and says what is wrong with it (several texts), gives a value (one text)
 # or is content (None); a step of a plan gets a Step; a voter is a strategy.
 Code = Any
+
+
+# Looks at a proposed call before it is judged: None lets it pass as it is, a ToolCall has other arguments, and a text
+# says why it is not to be made.
+ToolCallFilter = Callable[[ToolCall], ToolCall | str | Awaitable[ToolCall | str | None] | None]
 
 
 class ContextProvider(Protocol):
@@ -67,6 +73,8 @@ class Kit:
     # For mode plan: what each type of step does, and who makes a plan of a request that brings none.
     handlers: "Mapping[str, Handler]" = field(default_factory=dict)
     planner: Planner | None = None
+    # By name, in the order in which they look at proposed calls.
+    filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
     # The files of its code and handlers, which the manifest names so that another process makes the same kit again.
     sources: tuple[Source, ...] = ()
 

@@ -43,6 +43,7 @@ def missing_parts(manifest: Manifest, kit: Kit) -> tuple[str, ...]:
 def _missing_in(manifest: Manifest, kit: Kit) -> Iterator[str]:
     first = manifest.models[0].name if manifest.models else ""
     yield from _missing_below(manifest.graph, first, kit)
+    yield from (f"filter {name!r}" for name in manifest.filters if name not in kit.filters)
     if any(_offers_all(node) for node in manifest.graph.nodes):
         yield from (f"tool {tool!r}" for tool in _offered(manifest) if tool not in kit.tools)
 

@@ -68,6 +68,8 @@ def child_manifest(
         session=None,
         forked_from=None,
         replica=replica,
+        # What its parent needed says nothing of a part of it.
+        foresight=None,
     )
 
 

@@ -18,17 +18,29 @@ from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHea
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
+from remit.orchestrate.tracing import Tracer
 
 
 class Live:
     """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
 
-    __slots__ = ("conversation", "on_recovered", "on_turn", "recovered_seq", "run_id", "snapshot_seq", "state")
+    __slots__ = (
+        "conversation",
+        "on_recovered",
+        "on_turn",
+        "recovered_seq",
+        "run_id",
+        "snapshot_seq",
+        "state",
+        "tracer",
+    )
 
     def __init__(self, run_id: str, state: RunState) -> None:
         self.run_id = run_id
         self.state = state
         self.conversation = Conversation()
+        # The gate that follows a traced run; made again from the journal whenever it is not there.
+        self.tracer: Tracer | None = None
         # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
         self.snapshot_seq = -1
         # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.

@@ -28,6 +28,7 @@ from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs
 from remit.orchestrate.retold import report_behind, with_words_of
 from remit.orchestrate.texts import Kept
+from remit.orchestrate.tracing import Tracer, traced
 
 # Enough of both sides to see what differs.
 SHOWN_CHARS_MAX = 400
@@ -139,6 +140,7 @@ class _Auditor:
         self._state = RunState()
         self._facts = Facts()
         self._blob_of = blob_of
+        self._tracer: Tracer | None = None
         self._copied_seq = -1
         self.same = 0
         self.other_version: list[int] = []
@@ -152,19 +154,25 @@ class _Auditor:
             turn = decode_turn(stored)
         except InvariantBroken as error:
             raise _Different("bytes", error.message, "a turn that can be read") from error
+        is_judged = False
         if turn.kernel != KERNEL_VERSION:
             self.other_version.append(seq)
         else:
-            self._compare(seq, turn, stored)
+            is_judged = self._compare(seq, turn, stored)
         try:
             apply(self._state, turn, hash_turn(stored))
         except _NONSENSE as error:
             raise _Different("fold", type(error).__name__, "a turn that follows from those before it") from error
+        if self._tracer is not None:
+            (self._tracer.follow if is_judged else self._tracer.retrace)(turn, self._read_if_kept)
+        elif seq == 0 and self._state.is_traced:
+            self._tracer = traced(pinned(self._state), (turn,), self._read_if_kept)
         if seq == 0 and (origin := pinned(self._state).forked_from) is not None:
             self._copied_seq = origin.seq
             self.copied.append(seq)
 
-    def _compare(self, seq: int, turn: Turn, stored: bytes) -> None:
+    def _compare(self, seq: int, turn: Turn, stored: bytes) -> bool:
+        """Compare one turn; whether its calls were judged again on the way."""
         is_redacted = False
         try:
             arrival = self._completed_again(seq, turn.arrival)
@@ -181,6 +189,7 @@ class _Auditor:
         if not is_spelt_alike:
             self.other_version.append(seq)
         self.same += is_spelt_alike and not is_redacted
+        return not is_redacted
 
     def _decide_again(self, turn: Turn, arrival: Arrival, stored: bytes) -> bool:
         """Whether the turn comes out as the very bytes; if it only reads the same, another version wrote them."""
@@ -201,7 +210,8 @@ class _Auditor:
         if self._state.manifest is None:
             raise _Different("arrival", type(arrival).__name__, "RunStarted")
         try:
-            completed = self._facts.complete(self._state, report_behind(arrival, self._read), kept)
+            report = report_behind(arrival, self._read)
+            completed = self._facts.complete(self._state, report, kept, self._tracer)
         except _NONSENSE as error:
             raise _Different("arrival", arrival, error) from error
         again = with_words_of(arrival, completed)
@@ -220,6 +230,13 @@ class _Auditor:
             return self._facts.started(manifest, kept)
         except _NONSENSE as error:
             raise _Different("arrival", "RunStarted", error) from error
+
+    def _read_if_kept(self, text: Text) -> str | None:
+        """A text in full, or None when it is gone."""
+        try:
+            return self._read(text)
+        except _Gone:
+            return None
 
     def _read(self, text: Text) -> str:
         """A text in full."""

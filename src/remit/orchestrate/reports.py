@@ -78,6 +78,20 @@ class CodeProposed(Record):
     call: ToolCall
 
 
+class SiftedCall(Record):
+    """A proposed call as a filter left it; with a reason it is not to be made."""
+
+    call: ToolCall
+    reason: str = ""
+
+
+class FilterSaid(Record):
+    """A filter of the user has looked at the proposed calls."""
+
+    command_id: str
+    calls: tuple[SiftedCall, ...]
+
+
 class ContextSaid(Record):
     """Evidence was found; the relevance of its best piece in millionths, -1 where nobody says."""
 
@@ -106,6 +120,7 @@ class PersonSaid(Record):
 
 Report: TypeAlias = (
     ModelSaid
+    | FilterSaid
     | ToolSaid
     | ToolBroke
     | ToolAccounted

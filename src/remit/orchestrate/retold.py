@@ -70,6 +70,12 @@ def _result(arrival: arrivals.ToolReturned, read: Read) -> Report:
 
 
 def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
+    if arrival.is_filtered:
+        calls = (ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
+        sifted = zip(calls, arrival.calls, strict=True)
+        return reports.FilterSaid(
+            arrival.command_id, tuple(reports.SiftedCall(call, was.filtered) for call, was in sifted)
+        )
     if arrival.calls:
         call = arrival.calls[0]
         return reports.CodeProposed(arrival.command_id, ToolCall(call.call_id, call.tool, _arguments(call, read)))
@@ -79,7 +85,11 @@ def _code(arrival: arrivals.CodeReturned, read: Read) -> Report:
 def _approval(arrival: arrivals.ApprovalGiven, read: Read) -> Report:
     modified = arrival.modified
     return reports.PersonApproved(
-        arrival.command_id, arrival.by, None if modified is None else _arguments(modified, read)
+        arrival.command_id,
+        arrival.by,
+        None if modified is None else _arguments(modified, read),
+        arrival.packet,
+        arrival.reason,
     )
 
 
@@ -118,7 +128,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
 
 def _arguments(call: ProposedCall, read: Read) -> JsonObject:
     """The arguments of a proposed call as they were before they were written in canonical form."""
-    text = read(call.arguments)
+    text = read(call.said or call.arguments)
     if not text:
         # They could not be written. Something else that cannot be leads to the same facts, but for the reason.
         is_no_object = all(violation.keyword != _NOT_CANONICAL for violation in call.violations)

@@ -6,10 +6,10 @@ Rule 3: a report that cannot be judged makes no turn; only the newest state of t
 Rule 4: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from remit.core.arrivals import RunStarted, TimerFired
-from remit.core.codec import encode_turn, hash_turn
+from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.commands import COMMANDS, SetTimer
 from remit.core.events import Decision, Turn
 from remit.core.failure import IllegalArrival
@@ -23,9 +23,11 @@ from remit.observe.history import Linked, linked
 from remit.orchestrate.durability import barrier_of, listing_of
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
+from remit.orchestrate.replay import kept_texts
 from remit.orchestrate.reports import Report
 from remit.orchestrate.snapshots import restore
 from remit.orchestrate.texts import Kept
+from remit.orchestrate.tracing import Read, Tracer, traced
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
@@ -107,15 +109,16 @@ class Runner:
         while conflicts < CONFLICTS_MAX:
             seq = state.seq
             kept: Kept = []
+            tracer = await self._tracer(live) if state.is_traced else None
             try:
-                arrival = self.facts.complete(state, report, kept)
-                at_ms = self.clock.now_ms()
-                if at_ms < state.at_ms:
-                    at_ms = state.at_ms
+                arrival = self.facts.complete(state, report, kept, tracer)
+                now_ms = self.clock.now_ms()
+                at_ms = max(state.at_ms, now_ms)
                 if type(arrival) is TimerFired:
                     at_ms = max(at_ms, _due_at_ms(state, arrival))
                 turn = take_turn(state, arrival, at_ms)
             except IllegalArrival:
+                live.tracer = None
                 await self.catch_up(live)
                 if state.seq == seq:
                     raise
@@ -129,11 +132,14 @@ class Runner:
                 listing = listing_of(arrival.manifest, at_ms) if type(arrival) is RunStarted else None
                 await self.journal.append(live.run_id, data, after=seq, barrier=barrier, listing=listing)
             except AppendConflict:
+                live.tracer = None
                 await self.catch_up(live)
                 conflicts += 1
                 continue
             if state.seq == seq:
                 apply(state, turn, hash_turn(data))
+                if tracer is not None:
+                    tracer.follow(turn, _reader(dict(kept)))
             if live.on_turn is not None:
                 live.on_turn(turn)
             for decision in turn.decisions:
@@ -142,6 +148,16 @@ class Runner:
             return turn
         raise AppendConflict(live.run_id, state.seq - 1, state.seq)
 
+    async def _tracer(self, live: Live) -> Tracer:
+        """The gate that follows a traced run, up to its latest turn."""
+        state = live.state
+        assert state.manifest is not None, "only a run that has started is traced"
+        if live.tracer is None or live.tracer.seq != state.seq:
+            data = (await self.journal.read(live.run_id))[: state.seq + 1]
+            texts = await kept_texts(self.blobs, data)
+            live.tracer = traced(state.manifest, map(decode_turn, data), _reader(texts))
+        return live.tracer
+
     async def text(self, text: Text) -> str:
         """A text of a run in full, wherever it lives."""
         return text if isinstance(text, str) else (await self.blobs.get(text.digest)).decode()
@@ -149,6 +165,18 @@ class Runner:
     async def _keep(self, kept: Kept) -> None:
         for digest, data in kept:
             await self.blobs.put(digest, data)
+
+
+def _reader(texts: Mapping[bytes, bytes]) -> Read:
+    """Gives texts in full, from those at hand."""
+
+    def read(text: Text) -> str | None:
+        if isinstance(text, str):
+            return text
+        data = texts.get(text.digest)
+        return None if data is None else data.decode()
+
+    return read
 
 
 def _fold(live: Live, steps: Iterable[Linked]) -> None:

@@ -133,6 +133,9 @@ def check_shapes(grammar: str, graph: Graph) -> None:
 def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask | None]:
     """The request as the node asks it, and what the node asks for."""
     graph = state.graph
+    if state.is_wrapping:
+        # Last words are words: there is nothing left to call a tool with.
+        request = replace(request, tools=(), tool_choice=ToolChoice())
     ask = None if graph is None else graph.nodes[state.node].ask
     if graph is None or ask is None:
         return request, None

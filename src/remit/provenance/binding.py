@@ -12,7 +12,6 @@ from typing import Any
 
 from remit.core.authority import reaches
 from remit.provenance.declarations import Declaration
-from remit.provenance.derived import derived_from
 from remit.provenance.evidence import Evidence
 from remit.provenance.kinds import (
     ANY,
@@ -33,7 +32,7 @@ from remit.provenance.labels import Origin, key_of
 from remit.provenance.leaves import Leaf, kind_of
 from remit.provenance.moments import is_said
 from remit.provenance.verdicts import Argument, Objection
-from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem
+from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem, word_stems
 
 # From this length on, a bare number of the words is no count and may be an identifier without being called one.
 IDENTIFIER_DIGITS_MIN = 5
@@ -59,7 +58,7 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
         if _is_known_otherwise(leaf, kind, evidence, declaration):
             return _objection(leaf, kind, Objection.KIND_MISMATCH, evidence)
         return Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
-    if (declaration.name, kind, key_of(leaf.value)) in evidence.approved:
+    if evidence.approved and (declaration.name, kind, key_of(leaf.value)) in evidence.approved:
         return Argument(leaf.path, leaf.value, "approval", kind=kind)
     origins = evidence.index.origins_of(leaf.value)
     found = _by_origins(leaf, kind, origins, evidence, declaration, "field")
@@ -70,9 +69,12 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
 
 def _is_known_otherwise(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaration) -> bool:
     """Whether results know a name of the words as another kind alone: a channel that is to be a user."""
-    if not isinstance(leaf.value, str) or kind in (ANY, LABEL, TEXT) or not is_target(kind):
+    if not isinstance(leaf.value, str) or kind in (ANY, LABEL, TEXT):
         return False
-    known = [one.kind for one in evidence.index.origins_of(leaf.value) if is_target(one.kind)]
+    origins = evidence.index.origins_of(leaf.value)
+    if not origins or not is_target(kind):
+        return False
+    known = [one.kind for one in origins if is_target(one.kind)]
     fits = (satisfies(kind, one, argument=leaf.argument, tool=declaration.name) for one in known)
     return bool(known) and not any(fits)
 
@@ -86,16 +88,17 @@ def _objection(leaf: Leaf, kind: str, code: Objection, evidence: Evidence, candi
 
 def _is_left_alone(leaf: Leaf) -> bool:
     """Whether the value says no more than leaving the argument out would."""
-    default = leaf.schema.get("default")
-    for told in (default, leaf.schema.get("const")):
-        if told is not None and type(told) is type(leaf.value) and told == leaf.value:
-            return True
-    return not leaf.is_required and default is None and (leaf.value is None or leaf.value in ("", [], {}, ()))
+    value, default, const = leaf.value, leaf.schema.get("default"), leaf.schema.get("const")
+    if default is not None and type(default) is type(value) and default == value:
+        return True
+    if const is not None and type(const) is type(value) and const == value:
+        return True
+    return not leaf.is_required and default is None and (value is None or value in ("", [], {}, ()))
 
 
 def _members(value: Any, kind: str) -> list[str]:
     """The members of a text that lists addresses, as mail programs take them."""
-    if base_of(kind) in ("who", "email") and isinstance(value, str) and ("," in value or ";" in value):
+    if isinstance(value, str) and ("," in value or ";" in value) and base_of(kind) in ("who", "email"):
         return [member for member in _MEMBER.split(value.strip()) if member]
     return []
 
@@ -127,7 +130,8 @@ def _text_said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[in
     value, words = leaf.value, evidence.words
     if _is_choice(leaf) and (span := _choice_said(value, evidence)) is not None:
         return span
-    if base_of(kind) in MOMENTS or (kind == ANY and (DATE.fullmatch(value) or _TIME.fullmatch(value))):
+    base = base_of(kind)
+    if base in MOMENTS or (kind == ANY and value[:1].isdecimal() and (DATE.fullmatch(value) or _TIME.fullmatch(value))):
         said = is_said(value, words.moments, today=evidence.today, years=evidence.years)
         return (words.moments.spans or ((0, 0),))[0] if said else words.span_of(value)
     if value.isdecimal():
@@ -137,12 +141,13 @@ def _text_said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[in
         return words.number_said(number, kind, leaf.argument) if kind == ANY else None
     if (shape := shape_of(kind)) is not None and not shape.fullmatch(value):
         return None
-    if shape is None and kind not in (ANY, LABEL, TEXT) and (EMAIL.fullmatch(value) or "://" in value):
+    is_open = kind in (ANY, LABEL, TEXT)
+    if shape is None and not is_open and ("://" in value or ("@" in value and EMAIL.fullmatch(value))):
         return None  # An address is no id, and a link no channel.
     span = words.span_of(value)
-    if span is None or shape is not None or kind in (ANY, LABEL, TEXT) or base_of(kind) == "path":
+    if span is None or shape is not None or is_open or base == "path":
         return span
-    hints = {stem(word) for word in (*name_words(tool), *name_words(kind), *name_words(leaf.argument))}
+    hints = word_stems(tool) | word_stems(kind) | word_stems(leaf.argument)
     return span if words.is_name(value, hints) else None
 
 
@@ -184,34 +189,32 @@ def _choice_said(value: str, evidence: Evidence) -> tuple[int, int] | None:
     """The schema's own choices are trusted spellings, so their words are matched in any case and form."""
     if FUNCTION_WORDS.intersection(name_words(value)):
         return None
-    stems = {stem(word) for word in name_words(value)}
+    stems = word_stems(value)
     return _first_place(stems, evidence) if stems and stems <= evidence.words.stems else None
 
 
-def _first_place(stems: frozenset[str] | set[str], evidence: Evidence) -> tuple[int, int] | None:
-    for token in evidence.words.tokens if stems & evidence.words.stems else ():
-        if stem(token.text) in stems:
-            return token.start, token.end
-    return None
+def _first_place(stems: frozenset[str], evidence: Evidence) -> tuple[int, int] | None:
+    first = evidence.words.first
+    return min((first[one] for one in stems if one in first), default=None)
 
 
 def _by_origins(
     leaf: Leaf, kind: str, origins: list[Origin], evidence: Evidence, declaration: Declaration, by: str
 ) -> Argument:
     """A trusted field, if its kind is right and its record was picked; the objection says which of the two fails."""
-    fitting = [
-        origin for origin in origins if satisfies(kind, origin.kind, argument=leaf.argument, tool=declaration.name)
-    ]
-    for origin in fitting:
-        pick = evidence.picked(origin, leaf.argument, declaration.name)
+    tool, fitting = declaration.name, None
+    for origin in origins:
+        if not satisfies(kind, origin.kind, argument=leaf.argument, tool=tool):
+            continue
+        fitting = fitting or origin
+        pick = evidence.picked(origin, leaf.argument, tool)
         if pick is not None:
             seen = evidence.index.seen_in(leaf.value)
             also = () if seen is None else (seen,)
             return Argument(leaf.path, leaf.value, f"{by}:{pick.reason}", origin=origin, also_seen=also, kind=kind)
-    if fitting:
-        candidates = len(evidence.group_of(fitting[0]).records)
-        found = _objection(leaf, kind, Objection.RECORD_AMBIGUOUS, evidence, candidates)
-        return Argument(found.path, found.value, origin=fitting[0], candidates=candidates, code=found.code, kind=kind)
+    if fitting is not None:
+        candidates, code = len(evidence.group_of(fitting).records), Objection.RECORD_AMBIGUOUS
+        return Argument(leaf.path, leaf.value, origin=fitting, candidates=candidates, code=code, kind=kind)
     return _objection(leaf, kind, Objection.KIND_MISMATCH if origins else Objection.PROVENANCE_UNBOUND, evidence)
 
 
@@ -221,7 +224,7 @@ def _by_option(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declarati
     is_amount = base_of(kind) in NUMBERS or (kind == ANY and isinstance(value, (int, float)))
     number = number_of(value) if is_amount else None
     if number is not None and reaches(authority.derive, declaration.stakes):
-        operation = derived_from(number, evidence.words, evidence.sums, evidence.operands)
+        operation = evidence.figures.operation_for(number)
         if operation:
             return Argument(leaf.path, value, f"derived:{operation}", kind=kind)
     is_sole = isinstance(value, str) and value in evidence.sole and shape_of(kind) is not None

@@ -13,10 +13,9 @@ from remit.core.record import Record, replace
 from remit.core.tools import Effect
 from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
-from remit.provenance.planning import is_reading_asked
 from remit.provenance.repeating import Uses
 from remit.provenance.verdicts import Argument
-from remit.provenance.vocabulary import name_words, stem
+from remit.provenance.vocabulary import word_stems
 
 # Calls whose results never came. A run that has more of them open has lost its results; the oldest are forgotten.
 OPEN_CALLS_MAX = 1_000
@@ -64,7 +63,10 @@ class Ledger:
 
     def uses_of(self, tool: str) -> Uses:
         """How often a tool was let through so far."""
-        return self.uses.setdefault(tool, Uses())
+        found = self.uses.get(tool)
+        if found is None:
+            found = self.uses[tool] = Uses()
+        return found
 
     def let_through(self, call: Call) -> None:
         """Note that a call may happen, and await its result."""
@@ -104,6 +106,14 @@ class Ledger:
         if self.tripped == call.call_id:
             self.tripped = ""
 
+    def take_back(self, call_id: str, *, is_counted: bool) -> None:
+        """Forget a call that was let through or held and will not be made; `is_counted` says that it counts as used."""
+        call = self.open.pop(call_id, None) or self.waiting.pop(call_id, None)
+        if self.tripped == call_id:
+            self.tripped = ""
+        if call is not None and is_counted:
+            self.uses_of(call.tool).take_back(call.targets)
+
     def spend_approval(self, call: Call) -> str:
         """Who approved these bytes, if somebody did and it was not used yet."""
         return self.approvals.pop(call.digest, "")
@@ -141,18 +151,11 @@ def lookup_of(
     targets: tuple[str, ...] = (),
 ) -> Call:
     """The call with what its arguments rest on, which decides what its result may select."""
-    words = evidence.words
-    unbound = [
-        one
-        for one in arguments
-        if (one.code is not None and not _is_made_of_words(one, evidence))
-        or (one.bound_by == "words" and isinstance(one.value, str) and evidence.says_nothing(one.value))
-    ]
-    given = tuple(one.path for one in arguments if one.bound_by != "default")
-    by_words = {one.path.partition("[")[0] for one in arguments if one.bound_by == "words"}
+    by_words = [one for one in arguments if one.bound_by == "words"]
+    unbound = [one.value for one in arguments if one.code is not None and not _is_made_of_words(one, evidence)]
+    unbound += [one.value for one in by_words if isinstance(one.value, str) and evidence.says_nothing(one.value)]
+    given = tuple([one.path for one in arguments if one.bound_by != "default"])
     chosen = not unbound
-    said = (str(one.value) for one in arguments if one.bound_by == "words")
-    hints = {stem(word) for word in name_words(declaration.name)}
     return Call(
         call.call_id,
         call.tool,
@@ -160,11 +163,20 @@ def lookup_of(
         targets=targets,
         arguments=given,
         chosen=chosen,
-        ranged=all(isinstance(one.value, int) and not isinstance(one.value, bool) for one in unbound),
-        located=bool(declaration.locator_args) and set(declaration.locator_args) <= by_words,
+        ranged=chosen or all(isinstance(one, int) and not isinstance(one, bool) for one in unbound),
+        located=bool(declaration.locator_args)
+        and set(declaration.locator_args) <= {one.path.partition("[")[0] for one in by_words},
         asked=_is_asked(declaration, evidence, chosen and bool(given)),
-        names=tuple(value for value in said if words.is_name(value, hints)),
+        names=_names_in(by_words, declaration, evidence),
     )
+
+
+def _names_in(by_words: list[Argument], declaration: Declaration, evidence: Evidence) -> tuple[str, ...]:
+    """What a call was given that the words use as a name."""
+    if not by_words:
+        return ()
+    words, hints = evidence.words, word_stems(declaration.name)
+    return tuple([value for value in [str(one.value) for one in by_words] if words.is_name(value, hints)])
 
 
 def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
@@ -175,8 +187,10 @@ def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
         return False
     parts = argument.value.lower().split()
     known = evidence.words.lower
-    return all(part in known for part in parts) and not evidence.says_nothing(argument.value)
+    return known.issuperset(parts) and not evidence.says_nothing(argument.value)
 
 
 def _is_asked(declaration: Declaration, evidence: Evidence, is_named: bool) -> bool:  # noqa: FBT001
-    return declaration.effect is not Effect.READ or is_named or is_reading_asked(declaration, evidence.words)
+    if is_named or declaration.effect is not Effect.READ:
+        return True
+    return not evidence.words.stems.isdisjoint(evidence.tool_words.about[declaration.name])

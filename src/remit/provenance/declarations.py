@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from remit.core.authority import Stakes
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
 from remit.core.tools import Effect, ToolCategory
 from remit.core.trust import Reads, Repeat
-from remit.core.authority import Stakes
 
 DECLARATION_INVALID = "DECLARATION_INVALID"
 

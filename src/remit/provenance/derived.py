@@ -22,20 +22,45 @@ _CENT = Decimal("0.01")
 _NUMBER_MAX = Decimal(10) ** 20
 
 
-def derived_from(number: Decimal, words: Words, sums: Iterable[Decimal], operands: Iterable[Decimal]) -> str:
-    """The operation that yields this number, if the words ask for it; else nothing."""
-    said, spoken = words.lower, _spoken(words)
-    if SUMS & said and any(_same(number, total) for total in (*sums, sum(spoken, Decimal(0)))):
-        return "sum"
-    known = list(dict.fromkeys((*spoken, *operands)))
-    if len(known) > OPERANDS_MAX:
+class Figures:
+    """The numbers of one run that others may be derived from. A sum is looked up, however many there are."""
+
+    def __init__(self, words: Words) -> None:
+        """Begin with the numbers of the words."""
+        self._sums: set[Decimal] = set()
+        self.operands: list[Decimal] = []
+        self.read(words)
+
+    def read(self, words: Words) -> None:
+        """Take in the words anew; what was picked by the old ones is picked again."""
+        self.operands = []
+        self._said = words.lower
+        self._spoken = _spoken(words)
+        self._spoken_sum = sum(self._spoken, Decimal(0))
+        self._shares = [Decimal(key) for key, uses in words.numbers.items() if any(use.percent for use in uses)]
+
+    def add(self, observation: Observation) -> None:
+        """Take in the sums of a result."""
+        for total in sums_of(observation):
+            self._sums.add(total)
+            if abs(total) < _NUMBER_MAX:
+                self._sums.add(total.quantize(_CENT))
+
+    def operation_for(self, number: Decimal) -> str:
+        """The operation that yields this number, if the words ask for it; else nothing."""
+        said = self._said
+        if not SUMS.isdisjoint(said) and (number in self._sums or _same(number, self._spoken_sum)):
+            return "sum"
+        known = list(dict.fromkeys((*self._spoken, *self.operands)))
+        if len(known) > OPERANDS_MAX:
+            return ""
+        differs = not DIFFERENCES.isdisjoint(said)
+        if differs and any(_same(number, a - b) for a, b in permutations(known, 2) if a >= b):
+            return "difference"
+        shares = self._shares
+        if (shares or not PERCENTS.isdisjoint(said)) and any(_same(number, part) for part in _parts(shares, known)):
+            return "percent"
         return ""
-    if DIFFERENCES & said and any(_same(number, a - b) for a, b in permutations(known, 2) if a >= b):
-        return "difference"
-    shares = [Decimal(key) for key, uses in words.numbers.items() if any(use.percent for use in uses)]
-    if (PERCENTS & said or shares) and any(_same(number, part) for part in _parts(shares, known)):
-        return "percent"
-    return ""
 
 
 def sums_of(observation: Observation) -> Iterator[Decimal]:

@@ -5,42 +5,42 @@ Rule 2: picks are computed when a result arrives, so that a decision is a few lo
 Rule 3: the day of a run comes from a trusted date that a lookup without arguments returned alone.
 """
 
-from decimal import Decimal
 from itertools import islice
 
+from remit.core.authority import Authority
 from remit.core.record import replace
 from remit.core.tools import Effect
-from remit.core.authority import Authority
 from remit.core.trust import Reads
 from remit.provenance.declarations import Declaration
-from remit.provenance.derived import OPERANDS_MAX, operands_of, sums_of
+from remit.provenance.derived import OPERANDS_MAX, Figures, operands_of
 from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
 from remit.provenance.labels import Group, Index, Observation, Origin
-from remit.provenance.planning import Plan, plan_of
+from remit.provenance.planning import Plan, plan_with
 from remit.provenance.selection import Order, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
-from remit.provenance.vocabulary import FUNCTION_WORDS, SUPERLATIVES, name_words, stem
+from remit.provenance.tool_words import ToolWords
+from remit.provenance.vocabulary import FUNCTION_WORDS, stem
 from remit.provenance.words import Words, words_of
 
 
 class Evidence:
     """What is known in one run."""
 
-    def __init__(self, prompts: list[str], tools: dict[str, Declaration], authority: Authority) -> None:
+    def __init__(
+        self, prompts: list[str], tools: dict[str, Declaration], tool_words: ToolWords, authority: Authority
+    ) -> None:
         self.prompts = list(prompts)
         self.tools = tools
+        self.tool_words = tool_words
         self.authority = authority
         self.index = Index()
         self.today = ""
         self.years: set[int] = set()
         self.sole: set[str] = set()
         self.approved: set[tuple[str, str, str]] = set()
-        self.words: Words = _read(self.prompts, tools)
+        self.words: Words = _read(self.prompts, tool_words)
         self.orders: tuple[Order, ...] = orders_in(self.words)
-        # What tools are called by names no thing of the user's.
-        self._called = frozenset(stem(word) for name in tools for word in name_words(name)) | SUPERLATIVES
-        self.plan: Plan = plan_of(self.words, tools)
-        self.sums: list[Decimal] = []
-        self.operands: list[Decimal] = []
+        self.plan: Plan = plan_with(self.words, tool_words)
+        self.figures = Figures(self.words)
         # What was read without being asked for, and who could have read all of it anyway; None: nobody is known to.
         self.holds_back = False
         self.labels: tuple[str, ...] = ()
@@ -50,10 +50,10 @@ class Evidence:
     def hear(self, prompt: str) -> None:
         """Take in a further message of the user; what earlier results mean is picked anew."""
         self.prompts.append(prompt)
-        self.words = _read(self.prompts, self.tools)
+        self.words = _read(self.prompts, self.tool_words)
         self.orders = orders_in(self.words)
-        self.plan = plan_of(self.words, self.tools)
-        self.operands = []
+        self.plan = plan_with(self.words, self.tool_words)
+        self.figures.read(self.words)
         for number in range(len(self.index.observations)):
             self._pick(number)
 
@@ -61,7 +61,7 @@ class Evidence:
         """Take in a result and give its number."""
         number = self.index.add(observation)
         self._pick(number)
-        self.sums += sums_of(observation)
+        self.figures.add(observation)
         self._tell_time(observation)
         self._hold_back(observation)
         if observation.untrusted and "untrusted" not in self.labels:
@@ -73,11 +73,14 @@ class Evidence:
 
     def says_nothing(self, text: str) -> bool:
         """Whether a text is made of verbs of the orders, of superlatives and of what tools are called by alone."""
-        words = self.words
-        return text not in words.names and all(
-            part in words.orders or part.lower() in FUNCTION_WORDS or {stem(part), part.lower()} & self._called
-            for part in text.split()
-        )
+        words, called = self.words, self.tool_words.called
+        if text in words.names:
+            return False
+        for part in text.split():
+            lowered = part.lower()
+            if not (part in words.orders or lowered in FUNCTION_WORDS or lowered in called or stem(part) in called):
+                return False
+        return True
 
     def _pick(self, number: int) -> None:
         observation = self.index.observations[number]
@@ -85,8 +88,9 @@ class Evidence:
             picks = picks_of(observation, name, self.words, self.orders)
             self._picks[number, name] = picks
             # One more than are ever used is enough to know that there are too many.
-            if len(self.operands) <= OPERANDS_MAX:
-                self.operands += islice(operands_of(self.words, number, name, group, picks), OPERANDS_MAX + 1)
+            operands = self.figures.operands
+            if len(operands) <= OPERANDS_MAX:
+                operands += islice(operands_of(self.words, number, name, group, picks), OPERANDS_MAX + 1)
 
     def _hold_back(self, observation: Observation) -> None:
         declaration = self.tools.get(observation.tool)
@@ -131,11 +135,10 @@ class Evidence:
         return Pick("each") if covered else None
 
 
-def _read(prompts: list[str], tools: dict[str, Declaration]) -> Words:
+def _read(prompts: list[str], tools: ToolWords) -> Words:
     """The words, of which a quotation that is introduced as payload (`subject "June"`) names nothing."""
     words = words_of(prompts)
-    introduced = {name.lower() for tool in tools.values() for name in tool.payload_args} | {"saying"}
-    spoken = {name for name in words.names if words.word_before_quote(name) in introduced}
+    spoken = {name for name in words.names if words.word_before_quote(name) in tools.introducing}
     return replace(words, names=words.names - spoken) if spoken else words
 
 

@@ -12,22 +12,23 @@ Rule 5: a result counts as trusted structure only when its call was let through;
 from hashlib import sha256
 from typing import Any
 
+from remit.core.authority import Authority, PlanSource, authority_json, reaches
 from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.tools import Effect
-from remit.core.authority import Authority, PlanSource, authority_json, reaches
 from remit.provenance.binding import bind, close_set
 from remit.provenance.calls import Call, Ledger, Scope, lookup_of
-from remit.provenance.declarations import Declaration, declarations_of, segments_of
+from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
 from remit.provenance.handles import resolve
 from remit.provenance.labels import Observation, key_of
-from remit.provenance.leaves import LEAVES_MAX, Leaf, Leaves
+from remit.provenance.leaves import LEAVES_MAX, Leaf
 from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.planning import Asked
-from remit.provenance.records import groups_of, read_content, references_of, values_at
+from remit.provenance.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.repeating import objection_to, targets_of
+from remit.provenance.toolbox import Tool, Toolbox, toolbox_of
 from remit.provenance.verdicts import FIXES, Argument, Decision, Objection, PlanShown, Verdict, shown_value
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
@@ -37,7 +38,13 @@ GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
 
 # The order in which objections speak: what the call is, what it says, what it carries, whether it was asked for.
-_FIRST = (Objection.UNDECLARED, Objection.KIND_MISMATCH, Objection.PROVENANCE_UNBOUND, Objection.RECORD_AMBIGUOUS)
+_BY_WEIGHT = (
+    Objection.UNDECLARED,
+    Objection.KIND_MISMATCH,
+    Objection.PROVENANCE_UNBOUND,
+    Objection.RECORD_AMBIGUOUS,
+    Objection.PAYLOAD_REFERENCE,
+)
 
 
 class Gate:
@@ -46,14 +53,15 @@ class Gate:
     def __init__(
         self, prompts: list[str], tools: list[JsonObject], authority: Authority, plan: dict[str, int] | None = None
     ) -> None:
+        toolbox = _opened(tools)
         self.tools_json = tools
-        self.tools: dict[str, Declaration] = declarations_of(tools)
+        self.tools: dict[str, Declaration] = toolbox.declarations
         self.authority = authority
         self.model_plan = dict(plan or {})
-        self.evidence = Evidence(prompts, self.tools, authority)
+        self.evidence = Evidence(prompts, self.tools, toolbox.words, authority)
         self.ledger = Ledger()
-        self.rules = _rules_hash(tools, authority)
-        self._leaves = {name: Leaves(declaration) for name, declaration in self.tools.items()}
+        self.rules = _rules_hash(toolbox, authority)
+        self._tools = toolbox.tools
 
     def hear(self, prompt: str) -> None:
         """Take in a further message that the user wrote."""
@@ -62,10 +70,10 @@ class Gate:
     def judge(self, call_id: str | None, tool: str, arguments: Any) -> Verdict:
         """Decide on one proposed call."""
         call_id = self.ledger.name_call(call_id)
-        declaration = self.tools.get(tool)
-        if declaration is None:
+        known = self._tools.get(tool)
+        if known is None:
             return self._refused(call_id, tool, f"tool {shown_value(tool)!r} is not declared")
-        if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
+        if not isinstance(arguments, dict) or any(not isinstance(name, str) for name in arguments):
             return self._refused(call_id, tool, "arguments must be a JSON object")
         try:
             resolved, handles = resolve(arguments, self.evidence.index)
@@ -76,17 +84,17 @@ class Gate:
         held = self.ledger.held(call_id)
         if held is not None and held.digest != digest:
             return self._refused(call_id, tool, f"call {call_id!r} names another call that is held; use an id once")
-        leaves = self._leaves[tool].of(resolved)
-        verdict = self._ruled(call, declaration, leaves, handles)
+        verdict = self._ruled(call, known, known.leaves.of(resolved), handles)
         return replace(verdict, arguments=resolved) if handles else verdict
 
     def observe(self, call_id: str | None, tool: str, content: Any) -> int:
         """Take in the result of a call and give its number, which handles name: `$obs0`."""
-        declaration = self.tools.get(tool)
+        known = self._tools.get(tool)
         call = self.ledger.returned(call_id, tool)
-        if declaration is None or call is None:
+        if known is None or call is None:
             return self._observe_text(call_id or "", tool, content)
-        groups, texts = groups_of(content, declaration, self.authority.infer_fields)
+        parsed = read_content(content)
+        groups, texts = groups_along(known.layout, parsed, self.authority.infer_fields)
         observation = Observation(
             call.call_id,
             tool,
@@ -98,7 +106,7 @@ class Gate:
             located=call.located,
             untrusted=bool(texts),
             arguments=call.arguments,
-            readers=_readers(declaration, content),
+            readers=readers_of(known.declaration, parsed),
             names=call.names,
         )
         return self.evidence.add(observation)
@@ -118,51 +126,47 @@ class Gate:
         if scope is Scope.VALUE:
             self.evidence.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
 
-    def _ruled(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
-        control = [leaf for leaf in leaves if not leaf.is_payload]
-        payload = [leaf for leaf in leaves if leaf.is_payload]
-        if not declaration.is_checked:
+    def _ruled(self, call: Call, tool: Tool, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
+        evidence, declaration = self.evidence, tool.declaration
+        if not tool.is_checked:
             return self._looked_up(call, declaration, leaves, handles)
-        arguments = tuple(bind(leaf, self.evidence, declaration, handles.get(leaf.path)) for leaf in control)
+        control = [bind(leaf, evidence, declaration, handles.get(leaf.path)) for leaf in leaves if not leaf.is_payload]
+        payload = [leaf for leaf in leaves if leaf.is_payload]
         if reaches(self.authority.closed_set, declaration.stakes) and self._is_own(payload):
-            arguments = tuple(close_set(argument, self.evidence) for argument in arguments)
-        arguments += tuple(check_payload(leaf, self.evidence, declaration) for leaf in payload)
-        targets = targets_of(arguments[: len(control)])
-        call = lookup_of(call, declaration, arguments, self.evidence, targets=targets)
+            control = [close_set(argument, evidence) for argument in control]
+        arguments = (*control, *[check_payload(leaf, evidence, declaration) for leaf in payload])
+        call = lookup_of(call, declaration, arguments, evidence, targets=targets_of(control))
         by = self.ledger.spend_approval(call)
         if by:
-            return self._let_through(call, declaration, arguments, approved_by=by)
-        code = self._objection(declaration, arguments, payload, len(leaves))
+            return self._let_through(call, tool, arguments, approved_by=by)
+        code = self._objection(tool, arguments, len(control))
         if call.digest in self.ledger.rejected:
             verdict = self._verdict(call, Decision.REFUSE, code or Objection.NOT_ASKED, arguments)
             return replace(verdict, reasons=("a person said no to exactly this call",))
         if code is None and self.ledger.tripped:
             code = Objection.TRIPPED
         if code is None:
-            return self._let_through(call, declaration, arguments)
+            return self._let_through(call, tool, arguments)
         unbound = tuple((one.kind, key_of(one.value)) for one in arguments if one.code and _is_scalar(one.value))
         self.ledger.hold(replace(call, unbound=unbound), trips=self.authority.tripwire)
         return self._verdict(call, Decision.ASK, code, arguments)
 
-    def _objection(
-        self, declaration: Declaration, arguments: tuple[Argument, ...], payload: list[Leaf], count: int
-    ) -> Objection | None:
-        """The first objection to a call, in the order in which they weigh."""
-        if count > LEAVES_MAX:
+    def _objection(self, tool: Tool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
+        """The first objection to a call, in the order in which they weigh; so many arguments are no payload."""
+        if len(arguments) > LEAVES_MAX:
             return Objection.UNDECLARED
-        codes = {argument.code for argument in arguments}
-        for code in (*_FIRST, Objection.PAYLOAD_REFERENCE):
-            if code in codes:
-                return code
-        if declaration.leaves and is_private_flow(arguments, payload, self.evidence):
+        if codes := [argument.code for argument in arguments if argument.code is not None]:
+            return min(codes, key=_BY_WEIGHT.index)
+        if tool.may_leave and is_private_flow(arguments, arguments[control:], self.evidence):
             return Objection.PRIVATE_FLOW
-        if not declaration.effect.is_mutating:
+        if not tool.is_mutating:
             return None
+        declaration = tool.declaration
         asked = self._asked(declaration)
         if not asked.count:
             return Objection.NOT_ASKED
-        control = arguments[: len(arguments) - len(payload)]
-        return objection_to(control, declaration, self.ledger.uses_of(declaration.name), asked, self.evidence.words)
+        uses = self.ledger.uses_of(declaration.name)
+        return objection_to(arguments[:control], declaration, uses, asked, self.evidence.words)
 
     def _asked(self, declaration: Declaration) -> Asked:
         """What the plan asks of a tool; without a plan every tool is asked for once."""
@@ -181,18 +185,18 @@ class Gate:
         if declaration.effect is Effect.NONE and not leaves:
             arguments: tuple[Argument, ...] = ()
         else:
-            known = [replace(leaf, is_known=True) for leaf in leaves[:LEAVES_MAX]]
-            arguments = tuple(bind(leaf, self.evidence, declaration, handles.get(leaf.path)) for leaf in known)
+            known = [leaf if leaf.is_known else replace(leaf, is_known=True) for leaf in leaves[:LEAVES_MAX]]
+            arguments = tuple([bind(leaf, self.evidence, declaration, handles.get(leaf.path)) for leaf in known])
         call = lookup_of(call, declaration, arguments, self.evidence)
         self.ledger.let_through(call)
         return self._verdict(call, Decision.ALLOW, None, arguments)
 
     def _let_through(
-        self, call: Call, declaration: Declaration, arguments: tuple[Argument, ...], *, approved_by: str = ""
+        self, call: Call, tool: Tool, arguments: tuple[Argument, ...], *, approved_by: str = ""
     ) -> Verdict:
         verdict = self._verdict(call, Decision.ALLOW, None, arguments)
         self.ledger.let_through(call)
-        if declaration.effect.is_mutating:
+        if tool.is_mutating:
             self.ledger.uses_of(call.tool).add(call.targets)
         return replace(verdict, approved_by=approved_by) if approved_by else verdict
 
@@ -200,7 +204,6 @@ class Gate:
         self, call: Call, decision: Decision, code: Objection | None, arguments: tuple[Argument, ...]
     ) -> Verdict:
         asked = self.evidence.plan.of(call.tool)
-        tokens = self.evidence.words.tokens
         return Verdict(
             call_id=call.call_id,
             tool=call.tool,
@@ -208,11 +211,7 @@ class Gate:
             code=code,
             reasons=_reasons(code, arguments),
             args=arguments,
-            plan=PlanShown(
-                asked.count,
-                self.ledger.uses_of(call.tool).calls,
-                tuple(tokens[place].text for place in asked.places),
-            ),
+            plan=PlanShown(asked.count, self.ledger.uses_of(call.tool).calls, asked.words),
             labels=self.evidence.labels,
             rules=self.rules,
             digest=call.digest,
@@ -261,23 +260,17 @@ def _prompts(prompt: Any) -> list[str]:
     ]
 
 
-def _rules_hash(tools: list[JsonObject], authority: Authority) -> str:
+def _opened(tools: list[JsonObject]) -> Toolbox:
     try:
-        return sha256(canonical_json([RULES_VERSION, authority_json(authority), tools])).hexdigest()
+        return toolbox_of(tools)
     except NotCanonical as error:
         raise RequestRejected(GATE_INVALID, f"the tools have no canonical form: {str(error)[:200]}") from None
 
 
-def _readers(declaration: Declaration, content: Any) -> tuple[str, ...] | None:
-    """Who may read every record of a result, where the tool declares who may read one."""
-    if not declaration.readers:
-        return None
-    segments = segments_of(declaration.readers)
-    parsed = read_content(content)
-    holders = parsed if segments[:1] == ("[]",) and isinstance(parsed, list) else [parsed]
-    steps = segments[1:] if segments[:1] == ("[]",) else segments
-    sets = [{value for value in values_at(one, steps) if isinstance(value, str)} for one in holders]
-    return tuple(sorted(set.intersection(*sets))) if sets else ()
+def _rules_hash(toolbox: Toolbox, authority: Authority) -> str:
+    """The hash of the canonical form of rules, options and tools, as one list."""
+    options = canonical_json(authority_json(authority))
+    return sha256(b"[%d,%b,%b]" % (RULES_VERSION, options, toolbox.canonical)).hexdigest()
 
 
 def _reasons(code: Objection | None, arguments: tuple[Argument, ...]) -> tuple[str, ...]:

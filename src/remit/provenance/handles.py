@@ -6,7 +6,7 @@ Rule 3: a handle proves where a value is from and not that its record was rightl
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from remit.core.record import JsonObject
@@ -14,6 +14,7 @@ from remit.provenance.kinds import supplies
 from remit.provenance.labels import Index, Origin
 
 _HANDLE = re.compile(r"\$obs(\d{1,6})\.(?:([^\s.\[\]]+(?:\.[^\s.\[\]]+)*)\.)?records\[(\d{1,6})\](?:\.(\S{1,200}))?")
+_MARK = "$obs"
 _DEPTH_MAX = 32
 
 
@@ -28,13 +29,29 @@ def as_handle(origin: Origin) -> str:
 def resolve(arguments: JsonObject, index: Index) -> tuple[JsonObject, Mapping[str, Origin]]:
     """The arguments with every handle replaced, and the origins of what was put in, by the path of each leaf."""
     used: dict[str, Origin] = {}
+    if not index.observations or not _may_name(arguments.values(), 0):
+        return arguments, used
     resolved = {name: _replace(value, str(name), index, used, 0) for name, value in arguments.items()}
     return (resolved, used) if used else (arguments, used)
 
 
+def _may_name(values: Iterable[Any], depth: int) -> bool:
+    """Whether something in these values looks like a handle; most calls have none, and are not copied."""
+    for value in values:
+        if isinstance(value, str):
+            found = value.startswith(_MARK)
+        elif depth < _DEPTH_MAX and isinstance(value, (dict, list, tuple)):
+            found = _may_name(value.values() if isinstance(value, dict) else value, depth + 1)
+        else:
+            continue
+        if found:
+            return True
+    return False
+
+
 def _replace(value: Any, path: str, index: Index, used: dict[str, Origin], depth: int) -> Any:
     if isinstance(value, str):
-        return _looked_up(value, path, index, used) if value.startswith("$obs") else value
+        return _looked_up(value, path, index, used) if value.startswith(_MARK) else value
     if depth >= _DEPTH_MAX:
         return value
     if isinstance(value, dict):

@@ -26,6 +26,8 @@ MOMENTS = frozenset({"date", "time", "datetime", "date-time", "timestamp", "mome
 # Kinds of things. All other supplying kinds tell who somebody is or where they can be reached.
 THINGS = frozenset({"id", "path", "enum", "bool", "boolean"}) | NUMBERS | MOMENTS
 
+_MEASURES = frozenset({"bool", "boolean", "enum"}) | NUMBERS | MOMENTS
+
 # No identifier that systems hand out is longer; what is longer is text.
 VALUE_CHARS_MAX = 256
 
@@ -35,6 +37,9 @@ IBAN = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{8,30}")
 DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
 # A name of more words is a sentence.
 NAME_WORDS_MAX = 6
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER_SIGNS = frozenset("+-0123456789")
+_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\u2028\u2029]+")
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff]")
 
@@ -56,8 +61,7 @@ def is_identity(kind: str) -> bool:
 
 def is_target(kind: str) -> bool:
     """Whether an argument of this kind says on whom or on what an effect falls, rather than how much or when."""
-    base = base_of(kind)
-    return base not in NUMBERS and base not in MOMENTS and base not in ("bool", "boolean", "enum")
+    return base_of(kind) not in _MEASURES
 
 
 def satisfies(wanted: str, offered: str, *, argument: str = "", tool: str = "") -> bool:
@@ -99,7 +103,7 @@ def looks_like(kind: str, value: Any) -> bool:
     if not text or len(text) > VALUE_CHARS_MAX:
         return False
     if base in MOMENTS:
-        return DATE.fullmatch(text) is not None or re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text) is not None
+        return DATE.fullmatch(text) is not None or _TIME.fullmatch(text) is not None
     if base == "id":
         return _BLANK.search(text) is None
     if (shape := shape_of(kind)) is not None:
@@ -121,7 +125,7 @@ def number_of(value: Any) -> Decimal | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     text = value if isinstance(value, str) else repr(value)
-    if len(text) > 40 or not re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?", text, re.ASCII):
+    if text[:1] not in _NUMBER_SIGNS or len(text) > 40 or not _NUMBER.fullmatch(text):
         return None
     try:
         return Decimal(text)

@@ -8,6 +8,7 @@ Rule 2: an observation is plain JSON values; the index is made from observations
 Rule 3: the origins of a value are bounded; the first and the latest are kept.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from remit.core.record import JsonObject, Record
@@ -70,23 +71,25 @@ class Index:
         number = len(self.observations)
         self.observations.append(observation)
         for group_name, group in observation.groups.items():
+            trusted = {field for field, kind in group.kinds.items() if supplies(kind)}
             for place, record in enumerate(group.records):
                 for field, value in record.items():
-                    kind = group.kinds[field]
-                    for single in value if isinstance(value, list) else (value,):
-                        self._note(single, Origin(number, group_name, place, field, kind))
+                    values = value if isinstance(value, list) else (value,)
+                    if field in trusted:
+                        self._note(values, Origin(number, group_name, place, field, group.kinds[field]))
+                        continue
+                    for single in values:
+                        self.seen.setdefault(key_of(single), number)
         for _, reference in observation.references:
             self.seen.setdefault(reference, number)
         return number
 
-    def _note(self, value: Any, origin: Origin) -> None:
-        if not supplies(origin.kind):
-            self.seen.setdefault(key_of(value), origin.observation)
-            return
-        known = self.origins.setdefault(key_of(value), [])
-        if len(known) == ORIGINS_MAX:
-            del known[ORIGINS_MAX // 2]  # The first and the latest are kept.
-        known.append(origin)
+    def _note(self, values: Iterable[Any], origin: Origin) -> None:
+        for value in values:
+            known = self.origins.setdefault(key_of(value), [])
+            if len(known) == ORIGINS_MAX:
+                del known[ORIGINS_MAX // 2]  # The first and the latest are kept.
+            known.append(origin)
 
     def origins_of(self, value: Any) -> list[Origin]:
         """The trusted places that supplied a value, earliest first."""

@@ -5,7 +5,6 @@ Rule 2: an argument is payload only when it is declared so and not declared cont
 Rule 3: an argument that the schema lacks is reported; a tool without any schema knows none of its arguments.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 from remit.core.record import JsonObject, Record
@@ -32,6 +31,40 @@ class Leaf(Record):
     is_key: bool = False
 
 
+class _Place:
+    """What is known of one place in the arguments, whatever its value: found once, for all calls of the tool."""
+
+    __slots__ = ("argument", "each", "is_known", "is_payload", "is_required", "kind", "named", "pattern", "schema")
+
+    def __init__(
+        self,
+        pattern: str,
+        argument: str,
+        kind: str,
+        schema: Any,
+        *,
+        is_payload: bool,
+        is_required: bool,
+        is_known: bool,
+    ) -> None:
+        self.pattern = pattern
+        self.argument = argument
+        self.kind = kind
+        self.schema: JsonObject = schema if isinstance(schema, dict) else {}
+        self.is_payload = is_payload
+        self.is_required = is_required
+        self.is_known = is_known
+        # The place of each element, and those of the keys that the schema names.
+        self.each: _Place | None = None
+        self.named: dict[str, _Place] = {}
+
+    def leaf(self, path: str, value: Any) -> Leaf:
+        """The leaf that a value is at this place."""
+        return Leaf(
+            path, self.argument, value, self.kind, self.schema, self.is_payload, self.is_required, self.is_known
+        )
+
+
 class Leaves:
     """Cuts the arguments of one tool's calls into leaves. Made once per tool."""
 
@@ -44,60 +77,76 @@ class Leaves:
         self._required = frozenset(name for name in names if isinstance(name, str))
         self._kinds = dict(declaration.control_args)
         self._payload = frozenset(declaration.payload_args) - self._kinds.keys()
+        self._places = {name: self._root(name) for name in self._properties}
 
     def of(self, arguments: JsonObject) -> tuple[Leaf, ...]:
         """All leaves of these arguments, at most one more than LEAVES_MAX."""
         found: list[Leaf] = []
         for name, value in arguments.items():
-            schema = self._properties.get(name)
-            known = isinstance(schema, dict) or schema is True or not self._properties
-            root = Leaf(
-                path=name,
-                argument=name,
-                value=value,
-                kind=self._kinds.get(name, ANY),
-                schema=schema if isinstance(schema, dict) else {},
-                is_payload=name in self._payload,
-                is_required=name in self._required,
-                is_known=known,
-            )
-            for leaf in self._cut(root, name, 0):
-                found.append(leaf)
-                if len(found) > LEAVES_MAX:
-                    return tuple(found)
+            place = self._places.get(name) or self._root(name)
+            if isinstance(value, str):
+                found.append(place.leaf(name, value))
+            else:
+                self._cut(place, name, value, 0, found)
+            if len(found) > LEAVES_MAX:
+                return tuple(found[: LEAVES_MAX + 1])
         return tuple(found)
 
-    def _cut(self, leaf: Leaf, pattern: str, depth: int) -> Iterator[Leaf]:
-        if depth > DEPTH_MAX or not isinstance(leaf.value, (dict, list, tuple)) or not leaf.value:
-            yield leaf
-        elif isinstance(leaf.value, dict):
-            yield from self._cut_object(leaf, pattern, depth)
+    def _root(self, name: str) -> _Place:
+        schema = self._properties.get(name)
+        return _Place(
+            name,
+            name,
+            self._kinds.get(name, ANY),
+            schema,
+            is_payload=name in self._payload,
+            is_required=name in self._required,
+            is_known=isinstance(schema, dict) or schema is True or not self._properties,
+        )
+
+    def _cut(self, place: _Place, path: str, value: Any, depth: int, found: list[Leaf]) -> None:
+        if not isinstance(value, (dict, list, tuple)) or not value or depth > DEPTH_MAX:
+            found.append(place.leaf(path, value))
+        elif isinstance(value, dict):
+            self._cut_object(place, path, value, depth, found)
         else:
-            items = leaf.schema.get("items")
-            for place, value in enumerate(leaf.value):
-                inner = self._inner(leaf, f"{leaf.path}[{place}]", f"{pattern}[]", value, items)
-                yield from self._cut(inner, f"{pattern}[]", depth + 1)
+            each = place.each
+            if each is None:
+                each = place.each = self._inner(place, f"{place.pattern}[]", place.schema.get("items"))
+            for number, single in enumerate(value):
+                self._cut(each, f"{path}[{number}]", single, depth + 1, found)
+                if len(found) > LEAVES_MAX:
+                    return
 
-    def _cut_object(self, leaf: Leaf, pattern: str, depth: int) -> Iterator[Leaf]:
-        properties = leaf.schema.get("properties")
-        for key, value in leaf.value.items():
-            path, below = f"{leaf.path}.{key}", f"{pattern}.{key}"
-            is_named = isinstance(properties, dict) and key in properties
-            if not is_named:
-                is_known = leaf.is_known and not isinstance(properties, dict)
-                yield Leaf(path, leaf.argument, key, is_payload=leaf.is_payload, is_known=is_known, is_key=True)
-            schema = properties.get(key) if is_named and isinstance(properties, dict) else None
-            yield from self._cut(self._inner(leaf, path, below, value, schema), below, depth + 1)
+    def _cut_object(self, place: _Place, path: str, value: JsonObject, depth: int, found: list[Leaf]) -> None:
+        properties = place.schema.get("properties")
+        for key, inner in value.items():
+            below = place.named.get(key)
+            if below is None:
+                below = self._below(place, key, found, f"{path}.{key}", properties)
+            self._cut(below, f"{path}.{key}", inner, depth + 1, found)
+            if len(found) > LEAVES_MAX:
+                return
 
-    def _inner(self, outer: Leaf, path: str, pattern: str, value: Any, schema: Any) -> Leaf:
-        name = path.rpartition(".")[2].partition("[")[0]
-        return Leaf(
-            path=path,
-            argument=name,
-            value=value,
-            kind=self._kinds.get(pattern, outer.kind),
-            schema=schema if isinstance(schema, dict) else {},
+    def _below(self, place: _Place, key: str, found: list[Leaf], path: str, properties: Any) -> _Place:
+        """The place under a key. One that the schema names is kept; any other key is a value of its own."""
+        is_named = isinstance(properties, dict) and key in properties
+        below = self._inner(place, f"{place.pattern}.{key}", properties[key] if is_named else None)
+        if is_named:
+            place.named[key] = below
+        else:
+            is_known = place.is_known and not isinstance(properties, dict)
+            found.append(Leaf(path, place.argument, key, is_payload=place.is_payload, is_known=is_known, is_key=True))
+        return below
+
+    def _inner(self, outer: _Place, pattern: str, schema: Any) -> _Place:
+        return _Place(
+            pattern,
+            pattern.rpartition(".")[2].partition("[")[0],
+            self._kinds.get(pattern, outer.kind),
+            schema,
             is_payload=(outer.is_payload or pattern in self._payload) and pattern not in self._kinds,
+            is_required=True,
             is_known=outer.is_known,
         )
 

@@ -8,7 +8,7 @@ Rule 4: a form that can be read in two ways (04/05/2024) binds nothing.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 
 from remit.core.record import Record
@@ -127,7 +127,7 @@ def _times(text: str) -> tuple[tuple[int, ...], list[tuple[int, int]]]:
     return tuple(dict.fromkeys(minutes)), spans
 
 
-def is_said(value: str, moments: Moments, *, today: str, years: Iterable[int]) -> bool:
+def is_said(value: str, moments: Moments, *, today: str, years: Collection[int]) -> bool:
     """Whether the words give this date, time or both, counted from a trusted day where they need one."""
     clock = _TIME_VALUE.fullmatch(value)
     if clock:
@@ -149,10 +149,10 @@ def _is_time_said(minute: int, moments: Moments) -> bool:
     return any((start + lasting) % 1440 == minute for start in moments.minutes for lasting in moments.lasting_minutes)
 
 
-def _is_day_said(day: date, moments: Moments, today: str, years: Iterable[int]) -> bool:
+def _is_day_said(day: date, moments: Moments, today: str, years: Collection[int]) -> bool:
     if day.isoformat() in moments.days:
         return True
-    if (day.month, day.day) in moments.yearless and (day.year in moments.years or day.year in set(years)):
+    if (day.month, day.day) in moments.yearless and (day.year in moments.years or day.year in years):
         return True
     clock = day_of(today) if today else None
     if clock is not None and any(_is_relative(day, clock, word) for word in moments.relative):

@@ -15,13 +15,15 @@ from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
 from remit.provenance.kinds import INFERRED, satisfies
 from remit.provenance.leaves import Leaf
-from remit.provenance.references import Reference, is_file_name, opaque_in, references_in
+from remit.provenance.references import is_file_name, is_prose, opaque_in, references_in, skimmed
 from remit.provenance.verdicts import Argument, Objection
 
 # A text of this length is a document; nobody can judge it at a glance, and its references could be anywhere.
 PAYLOAD_CHARS_MAX = 100_000
 # Zero-width, bidirectional and tag characters. The joiner U+200D is left out: it builds emoji.
 _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+# What vouches for payload that carries nothing but the user's own words.
+_HARMLESS = frozenset({"words", "typed"})
 # Browsers take these for the dot of a host.
 _DOTS = re.compile("[\u3002\uff0e\uff61]")
 _DISARMED = re.compile(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
@@ -33,7 +35,7 @@ def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> A
         return Argument(leaf.path, leaf.value, "typed")
     if evidence.words.owns(leaf.value):
         return Argument(leaf.path, leaf.value, "words")
-    if len(leaf.value) > PAYLOAD_CHARS_MAX or _INVISIBLE.search(leaf.value):
+    if len(leaf.value) > PAYLOAD_CHARS_MAX or (not leaf.value.isascii() and _INVISIBLE.search(leaf.value)):
         return Argument(leaf.path, leaf.value, code=Objection.PAYLOAD_REFERENCE)
     for reference in _pointers(leaf.value):
         if not _is_bound(reference, evidence, declaration):
@@ -48,14 +50,14 @@ def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> A
 def _pointers(text: str) -> Iterator[str]:
     """Everything in a text that points somewhere or hides something, as written and as it would be read."""
     folded = text if text.isascii() else _DOTS.sub(".", unicodedata.normalize("NFKC", text))
-    folded = _DISARMED.sub(".", folded)
+    if "[" in folded or "(" in folded or "{" in folded:
+        folded = _DISARMED.sub(".", folded)
     for form in (text,) if folded == text else (text, folded):
-        yield from (_spelling(found) for found in references_in(form) if not is_file_name(found))
-        yield from opaque_in(form)
-
-
-def _spelling(reference: Reference) -> str:
-    return reference.compact
+        if is_prose(form):
+            continue
+        busy = skimmed(form)
+        yield from (found.compact for found in references_in(busy) if not is_file_name(found))
+        yield from opaque_in(busy)
 
 
 def _is_bound(reference: str, evidence: Evidence, declaration: Declaration) -> bool:
@@ -72,11 +74,11 @@ def _is_bound(reference: str, evidence: Evidence, declaration: Declaration) -> b
     return False
 
 
-def is_private_flow(arguments: Iterable[Argument], payload: Iterable[Leaf], evidence: Evidence) -> bool:
+def is_private_flow(arguments: Iterable[Argument], payload: Iterable[Argument], evidence: Evidence) -> bool:
     """Whether words that are not the user's would leave although private data was read that they did not ask for."""
     if not evidence.holds_back:
         return False
-    if all(evidence.words.owns(leaf.value) for leaf in payload if isinstance(leaf.value, str)):
+    if all(argument.bound_by in _HARMLESS for argument in payload):
         return False
     receivers = {str(argument.value) for argument in arguments if argument.kind.startswith(("who", "email"))}
     return not receivers or not receivers <= (evidence.may_know or frozenset())

@@ -1,7 +1,6 @@
 """Planning: which effects the user's words ask for, and how often. Computed before the first result is seen.
 
-Rule 1: a tool is asked for by its own words: what it declares it is asked with, the verb its name begins with, and the
-        verbs its description begins its sentences with.
+Rule 1: a tool is asked for by its own words.
 Rule 2: a word asks when it stands as a verb or as a new thing ("make a transfer"), not as a thing that exists ("the
         transfer"), not in the past, not negated, not quoted and not pasted.
 Rule 3: a verb that no tool knows as its own may still find one: any word of a name or description, but only where
@@ -10,13 +9,13 @@ Rule 4: once, unless all, each, every, both, twice or a number is said of that o
 Rule 5: the plan is a second signal. It makes the gate ask and never makes it allow.
 """
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
 from remit.core.record import Record
 from remit.provenance.atoms import Token
 from remit.provenance.declarations import Declaration
+from remit.provenance.tool_words import ToolWords
 from remit.provenance.vocabulary import (
     ASIDES,
     COUNTS,
@@ -32,8 +31,6 @@ from remit.provenance.vocabulary import (
     STATING,
     TIMES,
     UNIVERSALS,
-    name_stems,
-    name_words,
     stem,
 )
 from remit.provenance.words import Words
@@ -44,12 +41,8 @@ MANY = 1_000_000
 PLANNED_WORDS_MAX = 4_000
 # How many words back a "not" still holds.
 _NEGATED_WORDS_MAX = 3
-# A description that begins with "This tool" or "Use this to" names its verb within a few words.
-_VERB_WORDS_MAX = 3
 # "remind" finds "reminder"; shorter roots begin too many words.
 _ROOT_CHARS_MIN = 5
-_SENTENCE = re.compile(r"[.!?\n]+\s*")
-_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 
 
 class Asked(Record):
@@ -59,6 +52,10 @@ class Asked(Record):
     times: int = 1
     places: tuple[int, ...] = ()
     universals: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+NOT_ASKED = Asked()
 
 
 class Plan(Record):
@@ -68,7 +65,7 @@ class Plan(Record):
 
     def of(self, tool: str) -> Asked:
         """What is asked of a tool; of an unknown one, nothing."""
-        return self.asked.get(tool, Asked())
+        return self.asked.get(tool, NOT_ASKED)
 
     def universals_of(self, tool: str) -> tuple[int, ...]:
         """The places of universal words that are said of a tool's order."""
@@ -77,85 +74,32 @@ class Plan(Record):
 
 def plan_of(words: Words, tools: Mapping[str, Declaration]) -> Plan:
     """The plan that the user's words make, for the tools at hand."""
-    actions = {name: action_stems(declaration) for name, declaration in tools.items()}
-    known = frozenset(action for stems in actions.values() for action in stems)
-    wide = {name: _all_stems(declaration) for name, declaration in tools.items() if declaration.effect.is_mutating}
-    objects = {name: _objects(name, actions[name]) for name in wide}
-    # A word that is a thing in the name of some tool asks only where the sentence puts it as an order.
-    things = frozenset(stem(word) for name in tools for word in name_words(name)[1:])
-    orders = _orders(words, known)
+    return plan_with(words, ToolWords(tools))
+
+
+def plan_with(words: Words, tools: ToolWords) -> Plan:
+    """The same for tools whose words are known."""
+    orders = _orders(words, tools.known)
     sentences = _Sentences(words.tokens[:PLANNED_WORDS_MAX], [place for place, _, _ in orders])
+    # What an order is about is asked of many tools.
+    about = {place: sentences.stems_after(place) for place, found, _ in orders if found in tools.known}
+    loose = [(place, found) for place, found, leads in orders if leads and found not in tools.known]
     asked = {}
-    for name, stems in wide.items():
-        own = tuple(
+    for name, stems in tools.wide.items():
+        own = [
             place
             for place, found, leads in orders
-            if found in actions[name]
-            and (leads or found not in things or sentences.is_after_comma(words, place))
-            and _is_meant(name, found, sentences.stems_after(place), actions, objects)
-        )
-        loose = tuple(place for place, found, leads in orders if leads and found not in known and _begins(found, stems))
-        asked[name] = _count(own + loose, sentences)
+            if found in tools.actions[name]
+            and (leads or found not in tools.things or sentences.is_after_comma(words, place))
+            and tools.is_meant(name, found, about[place])
+        ]
+        asked[name] = _count([*own, *(place for place, found in loose if _begins(found, stems))], sentences)
     return Plan(asked)
-
-
-def _objects(name: str, actions: frozenset[str]) -> frozenset[str]:
-    """The things in a tool's name: its words without its verbs."""
-    return frozenset(stem(word) for word in name_words(name)[1:] if word not in FUNCTION_WORDS) - actions
-
-
-def _is_meant(
-    name: str,
-    action: str,
-    said: frozenset[str],
-    actions: Mapping[str, frozenset[str]],
-    objects: Mapping[str, frozenset[str]],
-) -> bool:
-    """Of the tools that share a verb, those whose thing is said with it; when no thing is said, all.
-
-    A tool in whose name the word is a thing steps back behind one whose name begins with it: `post_x` before `read_post`.
-    """
-    others = [other for other in objects if other != name and action in actions[other]]
-    if objects[name] & said - {action}:
-        return True
-    if any(objects[other] & said - {action} for other in others):
-        return not objects[name]
-    is_thing = action in {stem(word) for word in name_words(name)[1:]}
-    return not is_thing or not any(_verb(other) == action for other in others)
-
-
-def _verb(name: str) -> str:
-    return stem((name_words(name) or ("",))[0])
 
 
 def _begins(found: str, stems: frozenset[str]) -> bool:
     """Whether a verb is one of the words, or the root of one that is long enough to be no accident."""
     return found in stems or (len(found) >= _ROOT_CHARS_MIN and any(known.startswith(found) for known in stems))
-
-
-def action_stems(declaration: Declaration) -> frozenset[str]:
-    """The stems with which a tool may be asked for anywhere in a sentence."""
-    stems = {stem(word) for phrase in declaration.asks for word in _WORD.findall(phrase)}
-    stems |= {stem(word) for word in name_words(declaration.name)[:1]}
-    for sentence in _SENTENCE.split(declaration.description):
-        words = [word.lower() for word in _WORD.findall(sentence)[: 3 * _VERB_WORDS_MAX]]
-        if not words:
-            continue
-        verbs = [word for word in words if word not in FUNCTION_WORDS][:_VERB_WORDS_MAX]
-        stems |= {stem(word) for word in (verbs if words[0] in FUNCTION_WORDS or words[0] == "use" else words[:1])}
-    return frozenset(found for found in stems if found not in FUNCTION_WORDS)
-
-
-def _all_stems(declaration: Declaration) -> frozenset[str]:
-    said = {stem(word) for word in _WORD.findall(declaration.description) if word.lower() not in FUNCTION_WORDS}
-    return frozenset(said) | name_stems(declaration.name) | action_stems(declaration)
-
-
-def is_reading_asked(declaration: Declaration, words: Words) -> bool:
-    """Whether the words speak of what a tool reads: a thing in its name, or a word it declares it is asked with."""
-    things = {stem(word) for word in name_words(declaration.name)[1:]} - FUNCTION_WORDS
-    things |= {stem(word) for phrase in declaration.asks for word in _WORD.findall(phrase)}
-    return bool(things & words.stems)
 
 
 def _orders(words: Words, known: frozenset[str]) -> list[tuple[int, str, bool]]:
@@ -251,10 +195,10 @@ def _says_how_often(word: str) -> bool:
     )
 
 
-def _count(places: tuple[int, ...], sentences: _Sentences) -> Asked:
-    places = tuple(sorted(set(places)))
+def _count(found: list[int], sentences: _Sentences) -> Asked:
+    places = tuple(sorted(set(found)))
     if not places:
-        return Asked()
+        return NOT_ASKED
     count, times, universals = len(places), 1, []
     for place in sentences.amounts:
         if not sentences.governs(places, place):
@@ -271,4 +215,5 @@ def _count(places: tuple[int, ...], sentences: _Sentences) -> Asked:
             times = max(times, TIMES.get(word, number))
         elif number and after.endswith("s"):
             count = max(count, number)
-    return Asked(max(count, times), times, places, tuple(universals))
+    said = tuple([sentences.tokens[place].text for place in places])
+    return Asked(max(count, times), times, places, tuple(universals), said)

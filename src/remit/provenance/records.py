@@ -9,12 +9,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from remit.core.record import JsonObject
 from remit.core.authority import Inference
-from remit.provenance.declarations import ANY_KEY, EACH, Declaration, Field, spelled
+from remit.core.record import JsonObject
+from remit.provenance.declarations import ANY_KEY, EACH, Declaration, Field, segments_of, spelled
 from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
 from remit.provenance.labels import Group
-from remit.provenance.references import references_in
+from remit.provenance.references import is_prose, references_in, skimmed
 from remit.provenance.vocabulary import name_words
 
 # A listing a model can read has fewer records; a run that looks at more should look more closely.
@@ -55,11 +55,15 @@ def _no_constant(name: str) -> Any:
 
 def groups_of(content: Any, declaration: Declaration, inference: Inference) -> tuple[dict[str, Group], list[str]]:
     """The records of a result by group, and the texts that nothing vouches for."""
-    builder = _Builder(declaration, inference)
-    content = read_content(content)
-    if inference is Inference.IDENTITY and not declaration.result:
-        _declare_shape(builder, content)
-    builder.walk(content, (), 0, builder.trie, {})
+    return groups_along(Layout(declaration), read_content(content), inference)
+
+
+def groups_along(layout: "Layout", content: Any, inference: Inference) -> tuple[dict[str, Group], list[str]]:
+    """The same for a JSON value and a tool whose paths are known."""
+    if inference is Inference.IDENTITY and not layout.declaration.result:
+        layout = _shaped(layout.declaration, content)
+    builder = _Builder(layout, inference)
+    builder.walk(content, (), 0, layout.trie, {})
     return builder.groups(), builder.texts
 
 
@@ -68,8 +72,9 @@ def references_of(texts: list[str]) -> tuple[tuple[str, str], ...]:
     found: dict[tuple[str, str], None] = {}
     left = TEXT_CHARS_MAX
     for text in texts:
-        for reference in references_in(text[:left]):
-            found.setdefault((reference.kind, reference.compact))
+        if not is_prose(seen := text[:left]):
+            for reference in references_in(skimmed(seen)):
+                found.setdefault((reference.kind, reference.compact))
         left -= len(text)
         if left <= 0 or len(found) >= REFERENCES_MAX:
             break
@@ -89,27 +94,35 @@ def values_at(content: Any, segments: tuple[str, ...]) -> Iterator[Any]:
             yield from values_at(inner, segments[1:])
 
 
-class _Builder:
-    """Walks one result along the declared paths."""
+def readers_of(declaration: Declaration, content: Any) -> tuple[str, ...] | None:
+    """Who may read every record of a JSON value, where the tool declares who may read one."""
+    if not declaration.readers:
+        return None
+    segments = segments_of(declaration.readers)
+    holders = content if segments[:1] == (EACH,) and isinstance(content, list) else [content]
+    steps = segments[1:] if segments[:1] == (EACH,) else segments
+    sets = [{value for value in values_at(one, steps) if isinstance(value, str)} for one in holders]
+    return tuple(sorted(set.intersection(*sets))) if sets else ()
 
-    def __init__(self, declaration: Declaration, inference: Inference) -> None:
+
+class Layout:
+    """The declared paths of a tool's result. Made once per tool."""
+
+    def __init__(self, declaration: Declaration) -> None:
+        """Lay out the declared fields."""
+        self.declaration = declaration
         self.trie: JsonObject = {}
-        self.texts: list[str] = []
-        self._infers = inference
-        self._tool = declaration.name
-        self._groups: dict[str, tuple[list[JsonObject], dict[str, str]]] = {}
-        self._cut: set[str] = set()
+        self.kinds: dict[str, dict[str, str]] = {}
         for field in declaration.result:
-            self.declare(field)
+            self._declare(field)
 
-    def declare(self, field: Field) -> None:
-        """Add one field to the paths that are walked."""
+    def _declare(self, field: Field) -> None:
         self.open_at(field.segments[: field.group_steps])
         node = self.trie
         for step in field.segments:
             node = node.setdefault(step, {})
         node[_FIELD] = field
-        self._groups[field.group][1][field.name] = field.kind
+        self.kinds[field.group][field.name] = field.kind
 
     def open_at(self, steps: tuple[str, ...]) -> None:
         """Let a record begin wherever these steps lead."""
@@ -117,7 +130,20 @@ class _Builder:
         for step in steps:
             node = node.setdefault(step, {})
         node[KEY] = spelled(steps)
-        self._groups.setdefault(spelled(steps), ([], {}))
+        self.kinds.setdefault(spelled(steps), {})
+
+
+class _Builder:
+    """Walks one result along the declared paths."""
+
+    def __init__(self, layout: Layout, inference: Inference) -> None:
+        self.texts: list[str] = []
+        self._infers = inference
+        self._tool = layout.declaration.name
+        self._groups: dict[str, tuple[list[JsonObject], dict[str, str]]] = {
+            name: ([], dict(kinds)) for name, kinds in layout.kinds.items()
+        }
+        self._cut: set[str] = set()
 
     def groups(self) -> dict[str, Group]:
         """What was found; groups without records are left out."""
@@ -215,10 +241,12 @@ def _identity(key: str, value: Any, tool: str) -> str:
     return "who:email" if looks_like("email", value) else ""
 
 
-def _declare_shape(builder: _Builder, content: Any) -> None:
+def _shaped(declaration: Declaration, content: Any) -> Layout:
     """Without any declared field, the plain shapes of a result give the groups: an object, a list, lists in an object."""
+    layout = Layout(declaration)
     for steps in _shapes(content):
-        builder.open_at(steps)
+        layout.open_at(steps)
+    return layout
 
 
 def _shapes(content: Any) -> Iterator[tuple[str, ...]]:

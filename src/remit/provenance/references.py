@@ -3,6 +3,8 @@
 Rule 1: a reference is found wherever it stands, also inside brackets, quotes and markup, and is taken whole.
 Rule 2: spaces inside account, card and telephone numbers do not count; everything else does.
 Rule 3: a token too long and too mixed to be a word is opaque: it could carry anything.
+Rule 4: prose is told at a glance, and plain words are skipped before anything is looked for: neither can hide what
+        would be found otherwise.
 """
 
 import re
@@ -38,8 +40,39 @@ _PAUSE = re.compile(r"[-/_.:=&?#]")
 _CHANGES_MIN = 4
 _EDGES = _TRAILING + "#-=~+"
 _LONG = re.compile(rf"[^{_STOP},;()\[\]]{{{OPAQUE_CHARS_MIN},}}")
-# What every reference has somewhere: most prose has none of it and is not looked at further.
-_HINT = re.compile(r"@|:\S|\.\w|\d{4}|\+\d|\d[-.]\d")
+# What every text with references has somewhere, and what one of its references has: most prose has neither and is not
+# looked at further. Each begins with a class of signs, so that all other places are passed over without a try.
+_HINT = re.compile(r"[@:.+\d](?:(?<=@)|(?<=:)(?=\S)|(?<=\.)(?=\w)|(?<=\+)(?=\d)|(?<=\d)(?:\d{3}|[-.]\d))")
+_MARK = re.compile(
+    r"[@:.+\dA-Z](?:(?<=@)|(?<=:)(?=\S)|(?<=\.)(?=[^\W\d_])|(?<=\+)(?=\d)|(?<=\d)(?:\d{3}|[-.]\d{1,3}[-.]\d)"
+    r"|(?<=[A-Z])[A-Z]\d\d)"
+)
+# Whole words as prose has them, each with one sign of a sentence at most and a space behind it. Capitals alone may be a
+# group of an account number, and a longer word may be opaque; both are left for those who look closer.
+_PLAIN_WORDS = re.compile(r"(?<!\S)(?:[A-Z]?[a-z]{1,20}[.,;:!?]?(?:[ \n]+|\Z)){1,500}")
+# The bytes by which a text of western languages is told to be prose.
+_CODE_PAGE = "cp1252"
+_LETTER, _DIGIT_SORT, _GAP, _INK = b"a0 x"
+
+
+def _sort(code: int) -> int:
+    """What a byte can be to a reference: a letter, a digit, a gap, or itself.
+
+    What is not ASCII counts as a letter, which can only make a text look less like prose; digits of other scripts have
+    no byte in the code page.
+    """
+    sign = chr(code)
+    if code > 127 or sign.isalpha() or sign == "_":
+        return _LETTER
+    if sign.isdecimal():
+        return _DIGIT_SORT
+    return _GAP if sign.isspace() else code
+
+
+_SORTS = bytes(_sort(code) for code in range(256))
+_RUNS = bytes(_GAP if sort == _GAP else _INK for sort in _SORTS)
+_LONG_RUN = b"x" * OPAQUE_CHARS_MIN
+_DIGITS = re.compile(rb"0(?:[a0-]*0[a0-]*0|[-.]0{1,3}[-.]0)")
 _SEPARATORS = re.compile(r"[ ().-]")
 # Endings of files that are no top-level domain, so that a name with one of them is no link.
 _FILE_NAME = re.compile(
@@ -57,9 +90,30 @@ class Reference(Record):
     end: int
 
 
+def is_prose(text: str) -> bool:
+    """Whether a text surely holds no reference and no opaque token."""
+    try:
+        data = text.encode() if text.isascii() else text.encode(_CODE_PAGE)
+    except UnicodeEncodeError:
+        return False
+    sorts = data.translate(_SORTS)
+    if b"@" in sorts or b"+" in sorts or b".a" in sorts:
+        return False
+    if b":" in sorts and sorts.count(b":") != sorts.count(b": ") + sorts.endswith(b":"):
+        return False
+    if b"0" in sorts and (b"aa00" in sorts or _DIGITS.search(sorts) is not None):
+        return False
+    return _LONG_RUN not in data.translate(_RUNS)
+
+
+def skimmed(text: str) -> str:
+    """A text without its plain words: the same references and opaque tokens stand in it, at other places."""
+    return _PLAIN_WORDS.sub("\n", text)
+
+
 def references_in(text: str) -> Iterator[Reference]:
     """All references of a text, in order."""
-    if _HINT.search(text) is None:
+    if _HINT.search(text) is None or _MARK.search(text) is None:
         return
     for found in _MASTER.finditer(text):
         kind = found.lastgroup or "url"

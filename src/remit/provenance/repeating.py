@@ -5,7 +5,7 @@ Rule 2: a list falls on each of its members; one member that was reached before 
 Rule 3: `once` takes a further target only when the words name it; `target` takes any that is bound; `free` takes all.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from remit.core.trust import Repeat
 from remit.provenance.declarations import Declaration
@@ -34,19 +34,26 @@ class Uses:
         for target in targets:
             self.targets[target] = self.targets.get(target, 0) + 1
 
+    def take_back(self, targets: tuple[str, ...]) -> None:
+        """Count one call less on these targets, because it was not made."""
+        self.calls -= 1
+        for target in targets:
+            self.targets[target] -= 1
 
-def targets_of(arguments: Iterable[Argument]) -> tuple[str, ...]:
+
+def targets_of(arguments: Sequence[Argument]) -> tuple[str, ...]:
     """The keys of all targets of a call; a call without any has one, the empty key."""
-    arguments = tuple(arguments)
     # A call that falls on nobody and nothing is told apart by all that it says.
     aimed = [one for one in arguments if _is_target(one)] or [one for one in arguments if _is_scalar(one)]
     single: list[str] = []
     members: list[str] = []
     for argument in aimed:
-        place = argument.path.partition("[")[0]
-        (members if "[" in argument.path else single).append(f"{place}={key_of(argument.value)}")
+        place, bracket, _ = argument.path.partition("[")
+        (members if bracket else single).append(f"{place}={key_of(argument.value)}")
+    if not members:
+        return ("\n".join(sorted(single)),)
     shared = "\n".join(sorted(single))
-    return tuple(sorted({f"{shared}\n{member}" for member in members})) or (shared,)
+    return tuple(sorted({f"{shared}\n{member}" for member in members}))
 
 
 def _is_target(argument: Argument) -> bool:

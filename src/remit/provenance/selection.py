@@ -43,6 +43,7 @@ from remit.provenance.vocabulary import (
     name_stems,
     name_words,
     stem,
+    word_stems,
 )
 from remit.provenance.words import Words
 
@@ -56,6 +57,8 @@ _PERIODS = frozenset({"week", "month", "year", "night", "day", "weekend", "time"
 _TAIL_WORDS_MAX = 2
 # Shorter labels are parts of too many names.
 _PART_CHARS_MIN = 3
+# Stems that tell nothing about who somebody is to the user.
+_GENERIC = frozenset({"nam", "user", "id", "address"})
 _VAGUE = frozenset({"best", "top"})
 _DEAR = frozenset({"cheapest", "priciest", "expensive", "costly"})
 
@@ -335,8 +338,7 @@ def is_related(
     if not is_identity(origin.kind):
         return True
     key = origin.field.removesuffix("[]").rpartition(".")[2]
-    generic = {stem(part) for part in name_words(origin.kind)} | {"nam", "user", "id", "address"}
-    if (name_stems(key) - generic) & words.stems:
+    if not (name_stems(key) - word_stems(origin.kind) - _GENERIC).isdisjoint(words.stems):
         return True
     if declaration is None or not declaration.directory or declaration.author:
         return False

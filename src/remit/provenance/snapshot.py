@@ -8,9 +8,9 @@ Rule 3: a snapshot of another form is refused by its version.
 
 from typing import Any
 
+from remit.core.authority import authority_json, authority_of
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
-from remit.core.authority import authority_json, authority_of
 from remit.provenance.calls import Call
 from remit.provenance.gate import Gate
 from remit.provenance.labels import Group, Observation

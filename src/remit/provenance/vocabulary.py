@@ -3,9 +3,11 @@
 Rule 1: function words are never a value, never name a record and never ask for a tool.
 Rule 2: a word list may make the gate ask; it makes it allow only where a rule recomputes what the word claims.
 Rule 3: stems join the forms of one word; they are used to find what is asked for, never to match a value.
+Rule 4: stems and words of names are remembered, within limits: the same few tools, fields and words come up again.
 """
 
 import re
+from functools import lru_cache
 
 _PLAIN = """
     a about above across after again against all almost also although always am among an and another any anybody
@@ -109,8 +111,19 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ROOT_CHARS_MIN = 4
 
 
+# The words of some dozens of tools and of a request, several times over.
+_STEMS_KEPT_MAX = 8_192
+_NAMES_KEPT_MAX = 4_096
+# Names and words that people choose are shorter; what is longer is not kept, so that what is kept stays small.
+_KEPT_CHARS_MAX = 80
+
+
 def stem(word: str) -> str:
     """The form that a word shares with its inflections: transfers, transferring and transfer have one."""
+    return _kept_stem(word) if len(word) <= _KEPT_CHARS_MAX else _stem(word)
+
+
+def _stem(word: str) -> str:
     word = word.lower()
     if word.endswith("ation"):
         word = word[:-5] if len(word) - 5 >= _ROOT_CHARS_MIN else word[:-3]
@@ -134,9 +147,32 @@ def stem(word: str) -> str:
 
 def name_words(name: str) -> tuple[str, ...]:
     """The words of an identifier, lower case: `sendMail`, `send_mail` and `send-mail` have the same two."""
-    return tuple(part.lower() for part in _PARTS.findall(name))
+    return _kept_words(name) if len(name) <= _KEPT_CHARS_MAX else _words(name)
+
+
+def _words(name: str) -> tuple[str, ...]:
+    return tuple([part.lower() for part in _PARTS.findall(name)])
+
+
+def word_stems(name: str) -> frozenset[str]:
+    """The stems of all words of an identifier."""
+    return _kept_all_stems(name) if len(name) <= _KEPT_CHARS_MAX else _all_stems(name)
+
+
+def _all_stems(name: str) -> frozenset[str]:
+    return frozenset([stem(word) for word in name_words(name)])
 
 
 def name_stems(name: str) -> frozenset[str]:
     """The stems of the words of an identifier, function words left out."""
-    return frozenset(stem(word) for word in name_words(name) if word not in FUNCTION_WORDS)
+    return _kept_stems(name) if len(name) <= _KEPT_CHARS_MAX else _stems(name)
+
+
+def _stems(name: str) -> frozenset[str]:
+    return frozenset([stem(word) for word in name_words(name) if word not in FUNCTION_WORDS])
+
+
+_kept_stem = lru_cache(maxsize=_STEMS_KEPT_MAX)(_stem)
+_kept_words = lru_cache(maxsize=_NAMES_KEPT_MAX)(_words)
+_kept_all_stems = lru_cache(maxsize=_NAMES_KEPT_MAX)(_all_stems)
+_kept_stems = lru_cache(maxsize=_NAMES_KEPT_MAX)(_stems)

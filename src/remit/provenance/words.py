@@ -8,8 +8,8 @@ Rule 4: function words bind nothing; a bare small number binds no identifier unl
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Set
 from decimal import Decimal
 from itertools import pairwise
 
@@ -39,7 +39,9 @@ _COORDINATED = re.compile(r"[\s,;'\"\u201c\u201d]*(?:(?:and|or|&)\s+(?:the\s+)?[
 _SENTENCE = re.compile(r"[.!?:;\n]")
 _SIGIL = re.compile(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
+_ADDRESSING = PREPOSITIONS | PAIRS
 _SPACE = re.compile(r"\s+")
+_VISIBLE = re.compile(r"\S")
 
 
 class Words(Record):
@@ -57,23 +59,29 @@ class Words(Record):
     stems: frozenset[str]
     lower: frozenset[str]
     orders: frozenset[str] = frozenset()
+    # The own words with one space for each gap; where each token stands; the first that has a stem; where each ends.
+    spaced: str = ""
+    places: dict[str, tuple[int, ...]] = {}
+    first: dict[str, tuple[int, int]] = {}
+    ends: tuple[int, ...] = ()
 
     def span_of(self, value: str) -> tuple[int, int] | None:
         """Where the words say this text as a whole, if they do."""
         found = self.strings.get(value)
         if found is not None or not value:
             return found
-        if _SIGIL.fullmatch(value):
+        if value[0] in "#@" and _SIGIL.fullmatch(value):
             return self.strings.get(value[1:])
-        scheme, _, host = value.partition("://")
-        if scheme in ("https", "http") and host in self.references:
-            return self.strings.get(host)
-        return self.run_of(value)
+        if "://" in value:
+            scheme, _, host = value.partition("://")
+            if scheme in ("https", "http") and host in self.references:
+                return self.strings.get(host)
+        return self.run_of(value) if " " in value else None
 
     def run_of(self, value: str) -> tuple[int, int] | None:
         """Where the value stands as an unbroken run of at least two whole words that cuts no name in two."""
         parts = value.split(" ")
-        if len(parts) < 2 or parts[0].lower() in FUNCTION_WORDS or parts[-1].lower() in FUNCTION_WORDS:
+        if len(parts) == 1 or parts[0].lower() in FUNCTION_WORDS or parts[-1].lower() in FUNCTION_WORDS:
             return None
         start = self.bare.find(value)
         while start >= 0:
@@ -85,12 +93,17 @@ class Words(Record):
 
     def _cuts_name(self, start: int, end: int, parts: list[str]) -> bool:
         """Whether a capitalised neighbour belongs to the same name; the word that opens a sentence need not."""
-        before, after = self.bare[:start].rsplit(None, 1)[-1:], self.bare[end:].split(None, 1)[:1]
-        if parts[-1][:1].isupper() and after and after[0][:1].isupper() and self.bare[end] == " ":
-            return True
-        if not (parts[0][:1].isupper() and before and before[0][:1].isupper() and self.bare[start - 1] == " "):
+        if parts[-1][:1].isupper() and self.bare[end : end + 1] == " ":
+            after = _VISIBLE.search(self.bare, end)
+            if after is not None and after[0].isupper():
+                return True
+        if not parts[0][:1].isupper() or self.bare[start - 1 : start] != " ":
             return False
-        return not any(token.end == start - 1 and token.opens for token in self.tokens)
+        before = self.bare[:start].rsplit(None, 1)[-1:]
+        if not before or not before[0][:1].isupper():
+            return False
+        place = bisect_left(self.ends, start - 1)
+        return not (place < len(self.ends) and self.ends[place] == start - 1 and self.tokens[place].opens)
 
     def number_said(self, number: Decimal, kind: str, argument: str) -> tuple[int, int] | None:
         """Where the words give this number, in the unit that the kind demands; a percentage is no amount."""
@@ -109,26 +122,22 @@ class Words(Record):
                 return said.start, said.end
         return None
 
-    def is_name(self, value: str, hints: Iterable[str] = ()) -> bool:
+    def is_name(self, value: str, hints: Set[str] = frozenset()) -> bool:
         """Whether the words use a text as a name: written as one, or a plain word that is addressed."""
         if value in self.names or value.lstrip("#@") in self.names:
             return True
-        wanted = set(hints)
-        for place, token in enumerate(self.tokens):
-            if token.text == value and self._is_addressed(place, wanted):
-                return True
-        return self.run_of(value) is not None
+        if any(self._is_addressed(place, hints) for place in self.places.get(value, ())):
+            return True
+        return " " in value and self.run_of(value) is not None
 
-    def _is_addressed(self, place: int, hints: set[str]) -> bool:
+    def _is_addressed(self, place: int, hints: Set[str]) -> bool:
         if self.tokens[place].text[:1].isupper():
             return True
         before = self.tokens[place - 1] if place else None
         near = {
             stem(token.text) for token in self.tokens[max(place - 1, 0) : place + 2] if token is not self.tokens[place]
         }
-        return bool(near & hints) or (
-            before is not None and (before.opens or before.text.lower() in PREPOSITIONS | PAIRS)
-        )
+        return bool(near & hints) or (before is not None and (before.opens or before.text.lower() in _ADDRESSING))
 
     def are_coordinated(self, names: list[str]) -> bool:
         """Whether names stand side by side in the words: "Ann, Bob and Carl"."""
@@ -141,7 +150,7 @@ class Words(Record):
         start = self.strings[name][0] if name in self.strings else 0
         if not start or self.own[start - 1] == self.bare[start - 1]:
             return ""
-        place = bisect_right(self.tokens, start, key=lambda token: token.end) - 1
+        place = bisect_right(self.ends, start) - 1
         return self.tokens[place].text.lower() if place >= 0 else ""
 
     def addresses(self, value: str) -> bool:
@@ -154,7 +163,7 @@ class Words(Record):
         return False
 
     def _turns_to(self, start: int) -> bool:
-        place = bisect_right(self.tokens, start, key=lambda token: token.end) - 1
+        place = bisect_right(self.ends, start) - 1
         if (
             place < 0
             or self.tokens[place].end >= start + 1
@@ -194,10 +203,13 @@ class Words(Record):
 
     def owns(self, text: str) -> bool:
         """Whether a text is wholly the user's: empty, or an unbroken run of what they wrote, quotations included."""
-        text = _SPACE.sub(" ", text).strip()
+        head = text.split(None, 2)
+        if len(head) > 2 and f"{head[0]} {head[1]}" not in self.spaced:
+            return False  # Most prose is known by its first two words.
+        text = " ".join(text.split())
         if not text or text in self.strings:
             return True
-        spaced = _SPACE.sub(" ", self.own)
+        spaced = self.spaced
         start = spaced.find(text)
         while start >= 0:
             if _is_whole(spaced, start, start + len(text)):
@@ -248,4 +260,15 @@ def words_of(prompts: Iterable[str]) -> Words:
         stems=frozenset(stem(part) for word in lowered for part in (word, *word.split("-"))),
         orders=frozenset(tokens[place].text for place in ordered) - elsewhere - names,
         lower=frozenset(part for word in lowered for part in (word, *word.split("-"))),
+        spaced=_SPACE.sub(" ", own),
+        places=_places_of(tokens),
+        ends=tuple([token.end for token in tokens]),
+        first={stem(token.text): (token.start, token.end) for token in reversed(tokens)},
     )
+
+
+def _places_of(tokens: tuple[Token, ...]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    for place, token in enumerate(tokens):
+        found.setdefault(token.text, []).append(place)
+    return {text: tuple(places) for text, places in found.items()}

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, overload
 
+from remit.core.authority import Stakes
 from remit.core.manifest import Source
 from remit.core.record import replace
 from remit.core.tools import (
@@ -21,6 +22,7 @@ from remit.core.tools import (
     check_definition,
     tool_version,
 )
+from remit.core.trust import Reads, Repeat, Trust
 from remit.tool.docstrings import summary_of
 from remit.tool.signature import Signature, invalid, read_signature
 from remit.tool.sourcing import source_of
@@ -114,6 +116,21 @@ def tool(
     available: Available | None = ...,
     may_stop_loop: bool = ...,
     control_args: Mapping[str, str] | Iterable[tuple[str, str]] = ...,
+    payload_args: Iterable[str] = ...,
+    result: Mapping[str, str] | Iterable[tuple[str, str]] = ...,
+    author: str = ...,
+    directory: bool = ...,
+    locator_args: Iterable[str] = ...,
+    asks: Iterable[str] = ...,
+    repeat: Repeat | str = ...,
+    reads: Reads | str = ...,
+    readers: str = ...,
+    stakes: Stakes | str | None = ...,
+    blast_radius: str = ...,
+    rollback: str = ...,
+    alternative: str = ...,
+    fallback: str = ...,
+    rate: tuple[int, int] | None = ...,
     secrets: Mapping[str, str] | Iterable[tuple[str, str]] = ...,
     name: str | None = ...,
     description: str | None = ...,
@@ -139,6 +156,21 @@ def tool(
     available: Available | None = None,
     may_stop_loop: bool = False,
     control_args: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    payload_args: Iterable[str] = (),
+    result: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    author: str = "",
+    directory: bool = False,
+    locator_args: Iterable[str] = (),
+    asks: Iterable[str] = (),
+    repeat: Repeat | str = Repeat.ONCE,
+    reads: Reads | str = Reads.PRIVATE,
+    readers: str = "",
+    stakes: Stakes | str | None = None,
+    blast_radius: str = "",
+    rollback: str = "",
+    alternative: str = "",
+    fallback: str = "",
+    rate: tuple[int, int] | None = None,
     secrets: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     name: str | None = None,
     description: str | None = None,
@@ -153,12 +185,28 @@ def tool(
         untrusted_output=untrusted_output,
         reconcilable=reconcile is not None,
         may_stop_loop=may_stop_loop,
-        permissions=(permissions,) if isinstance(permissions, str) else tuple(permissions),
+        permissions=_names(permissions),
         timeout_ms=timeout_ms,
         cost_microusd=cost_microusd,
         verifier=SCHEMA_VERIFIER if verify is None else getattr(verify, "__name__", type(verify).__name__),
         control_args=_pairs(control_args),
         secrets=filled,
+        blast_radius=blast_radius,
+        rollback=rollback,
+        alternative=alternative,
+        fallback=fallback,
+        rate_max=0 if rate is None else rate[0],
+        rate_per_ms=0 if rate is None else rate[1],
+    )
+    trusting = partial(
+        Trust,
+        payload_args=_names(payload_args),
+        fields=_pairs(result),
+        author=author,
+        directory=directory,
+        locator_args=_names(locator_args),
+        asks=_names(asks),
+        readers=readers,
     )
 
     def declare(function: Function) -> Tool:
@@ -172,6 +220,11 @@ def tool(
             result=signature.result,
             effect=_chosen(called, "effect", effect, Effect),
             category=None if category is None else _chosen(called, "category", category, ToolCategory),
+            trust=trusting(
+                repeat=_chosen(called, "repeat", repeat, Repeat),
+                reads=_chosen(called, "reads", reads, Reads),
+                stakes=None if stakes is None else _chosen(called, "stakes", stakes, Stakes),
+            ),
         )
         return _declared(function, definition, signature, (available, verify, reconcile), isolate=isolate)
 
@@ -194,6 +247,10 @@ def _declared(
 
 def _pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple(given.items() if isinstance(given, Mapping) else given)
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _chosen(name: str, option: str, value: str, choices: type[_Choice]) -> _Choice:

@@ -17,8 +17,11 @@ def test_approvals_show_exactly_what_would_run(desk: Desk) -> None:
     assert (asked["run_id"], asked["tool"], asked["effect"]) == (run_id, "write", "write")
     assert asked["arguments"] == {"text": "hello"}
     assert asked["releases"] == [["side_effects", 1]]
-    said = desk.say("approvals")
-    assert said.out.startswith(f'{asked["id"]}  write {{"text": "hello"}}\n')
+    assert (asked["queue"], asked["severity"], len(asked["packet"])) == ("operator", "high", 64)
+    lines = desk.say("approvals").out.splitlines()
+    assert lines[0] == f"{asked['id']}  write wants to be called"
+    assert lines[1] == '     text = "hello"'
+    assert f"     answer with: remit approve {asked['id']}  or: remit reject {asked['id']}" in lines
 
 
 def test_nobody_is_asked_anything_when_no_run_waits(desk: Desk) -> None:
@@ -109,6 +112,103 @@ def test_a_run_that_asks_several_things_must_be_answered_by_packet(desk: Desk) -
     assert desk.say("approve", asked[0]).code == 3
     assert desk.say("approve", asked[1]).code == 0
     assert sorted(desk.notes) == ["one", "two"]
+
+
+def held_together(desk: Desk) -> str:
+    """A run that wants to write two notes at once; gives its id."""
+    both = {"tool_calls": [{"name": "write", "arguments": {"text": text}} for text in ("one", "two")]}
+    said = desk.say("run", "Write", "--engine", desk.script(both, "Written."), "--tools", desk.tools(), "--json")
+    return str(said.values["run_id"])
+
+
+def test_calls_that_were_held_together_are_one_packet_and_answered_as_one(desk: Desk) -> None:
+    run_id = held_together(desk)
+    shown = desk.say("approvals").out
+    assert shown.startswith(f"{run_id}/1.2+  2 calls were held together; packet ")
+    said = desk.say("approve", "last+", "--reason", "both are fine")
+    assert (said.code, said.out, sorted(desk.notes)) == (0, "Written.\n", ["one", "two"])
+    assert said.err.count("[x] ") == 2
+
+
+def test_only_what_is_ticked_is_approved_and_the_rest_is_refused(desk: Desk) -> None:
+    run_id = held_together(desk)
+    first, second = (row["id"] for row in desk.say("approvals", "--json").rows)
+    said = desk.say("approve", f"{run_id}/1.2+", "--only", second.rpartition("/")[2])
+    assert desk.notes == ["two"]
+    assert f"[ ] {first}  write" in said.err
+    assert f"[x] {second}  write" in said.err
+    (refused,) = [
+        row["arrival"]
+        for row in desk.say("trace", run_id, "--json").rows
+        if row["arrival"]["type"] == "ApprovalRefused"
+    ]
+    assert refused["reason"] == "it is not among the calls that were approved"
+
+
+def test_a_packet_of_several_calls_is_rejected_as_one(desk: Desk) -> None:
+    held_together(desk)
+    assert desk.say("reject", "last+", "--reason", "no").code != 3
+    assert desk.notes == []
+
+
+def test_what_is_left_of_a_packet_is_still_named_by_its_first_call(desk: Desk) -> None:
+    run_id = held_together(desk)
+    first = desk.say("approvals", "--json").rows[0]["id"]
+    assert desk.say("reject", first).code == 3
+    assert len(desk.say("approvals", f"{first}+", "--json").rows) == 1
+    assert desk.say("approve", f"{run_id}/1.2+").code == 0
+    assert desk.notes == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "exit_code"),
+    [
+        (("last/1.2", "--only", "1.2"), "USAGE", 2),
+        (("last+", "--text", "yes"), "USAGE", 2),
+        (("last+", "--arguments", "{}"), "USAGE", 2),
+        (("last+", "--only", "9.9"), "PACKET_UNKNOWN", 1),
+        (("last+", "--packet", "0" * 16), "PACKET_CHANGED", 1),
+        (("last/1.2", "--packet", "0" * 16), "PACKET_CHANGED", 1),
+        (("last/9.9+",), "PACKET_UNKNOWN", 1),
+        (("last/1.2", "--arguments", "{"), "ARGUMENTS_UNREADABLE", 2),
+        (("last/1.2", "--arguments", "[1]"), "ARGUMENTS_UNREADABLE", 2),
+        (("last/1.2", "--arguments", "{}", "--args", "x.json"), "USAGE", 2),
+    ],
+)
+def test_an_answer_that_does_not_fit_its_packet_is_refused_and_decides_nothing(
+    desk: Desk, words: tuple[str, ...], code: str, exit_code: int
+) -> None:
+    held_together(desk)
+    said = desk.say("approve", *words, "--json")
+    assert (said.code, said.error) == (exit_code, code)
+    assert len(desk.say("approvals", "--json").rows) == 2
+    assert desk.notes == []
+
+
+def test_a_packet_is_approved_by_enough_of_the_version_that_was_looked_at(desk: Desk) -> None:
+    desk.waiting()
+    (asked,) = desk.say("approvals", "--json").rows
+    assert desk.say("reject", asked["id"], "--packet", "f" * 64, "--json").error == "PACKET_CHANGED"
+    assert desk.say("approve", asked["id"], "--packet", asked["packet"][:16]).code == 0
+    assert desk.notes == ["hello"]
+
+
+def test_other_arguments_are_shown_as_what_they_change(desk: Desk) -> None:
+    desk.waiting()
+    said = desk.say("approve", "last", "--arguments", '{"text": "goodbye"}')
+    assert (said.code, desk.notes) == (0, ["goodbye"])
+    assert '     text: "hello" -> "goodbye"\n' in said.err
+
+
+def test_one_question_is_shown_in_full_and_a_list_points_to_it(desk: Desk) -> None:
+    script = desk.script(calls("write", text="long " * 400), "Written.")
+    desk.say("run", "Write", "--engine", script, "--tools", desk.tools())
+    (asked,) = desk.say("approvals", "--json").rows
+    listed = desk.say("approvals").out
+    assert f"2002 characters; all of them: remit approvals {asked['id']}" in listed
+    assert "long " * 300 not in listed
+    assert "long " * 400 in desk.say("approvals", asked["id"]).out
+    assert desk.say("approvals", "nobody/1.1", "--json").error == "RUN_NOT_FOUND"
 
 
 @pytest.mark.parametrize(

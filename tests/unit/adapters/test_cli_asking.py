@@ -2,12 +2,12 @@
 
 import pytest
 
-from remit.adapters.cli.asking import EFFECTS, PROMPTS, Edit, Reply, Unclear, ask, meaning_of, packet_lines
+from remit.adapters.cli.asking import PROMPTS, Edit, Reply, Unclear, ask, meaning_of
 from remit.core.commands import AskPurpose
 from remit.core.failure import Ending
+from remit.core.record import replace
 from remit.core.signals import Signal
-from remit.core.tools import Effect
-from remit.orchestrate.executors.human import Approval
+from remit.observe.packets import Approval
 
 REACHES = [AskPurpose]
 HELD = Approval(
@@ -43,30 +43,26 @@ def decided(*answers: str, asked: Approval = HELD) -> Reply | None:
     return ask(Typist(*answers), asked, lambda text: None)
 
 
-def test_everything_that_will_run_is_shown_before_anybody_answers() -> None:
-    shown = "\n".join("".join(text for text, _ in line) for line in packet_lines(HELD))
-    assert "write wants to be called" in shown
-    assert 'text = "hello"' in shown
-    assert 'deep = {"a": [1, "\\u202e"]}' in shown
-    assert f"effect: write, it {EFFECTS[Effect.WRITE]}" in shown
-    assert "why: because" in shown
-    assert "a yes allows: 1 of side_effects beyond its cap" in shown
-    assert "as r/3.2" in shown
-
-
-def test_a_question_in_words_is_shown_as_it_was_asked() -> None:
-    asked = Approval("r/1.1", "r", AskPurpose.QUESTION, Ending.MISSING_INFO, 0, question="Which one?")
-    assert [line[1][0] for line in packet_lines(asked)] == ["Which one?"]
-
-
-def test_a_call_in_doubt_is_said_to_be_one() -> None:
-    asked = Approval("r/1.1", "r", AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, 0, tool="write", about="0.1")
-    assert "nobody knows whether it happened" in next(packet_lines(asked))[2][0]
-
-
-def test_every_purpose_has_a_prompt_and_every_effect_its_words() -> None:
+def test_every_purpose_has_a_prompt() -> None:
     assert set(PROMPTS) == set(AskPurpose)
-    assert set(EFFECTS) == set(Effect)
+
+
+def test_an_answer_carries_the_version_of_what_was_shown() -> None:
+    shown = replace(HELD, packet="v" * 64)
+    assert decided("y", asked=shown) == Reply(Signal.APPROVE, {"packet": "v" * 64})
+    assert decided("n too much", asked=shown) == Reply(Signal.REJECT, {"reason": "too much", "packet": "v" * 64})
+    assert decided("l", asked=shown) is None
+
+
+def test_what_edited_arguments_change_is_told_before_they_are_sent() -> None:
+    told: list[str] = []
+    ask(Typist("e", '{"text": "bye"}'), HELD, told.append)
+    assert [line.strip() for line in told] == ['text: "hello" -> "bye"', 'deep: {"a": [1, "\\u202e"]} -> (not there)']
+
+
+def test_more_budget_is_allowed_or_not_and_has_no_arguments_to_edit() -> None:
+    assert meaning_of(AskPurpose.RELEASE, "y") == YES
+    assert isinstance(meaning_of(AskPurpose.RELEASE, "e"), Unclear)
 
 
 @pytest.mark.parametrize(

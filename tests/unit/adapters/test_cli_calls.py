@@ -18,6 +18,7 @@ from remit.core.failure import Ending, ErrorCode
 from remit.core.record import BlobRef
 from remit.core.rulings import (
     Answer,
+    ApprovalCounted,
     CheckFailed,
     NodeEntered,
     OutcomeDoubted,
@@ -115,3 +116,14 @@ def test_a_model_that_is_asked_again_and_an_answer_that_fails_are_told() -> None
 def test_long_texts_are_cut_and_those_kept_elsewhere_named_by_their_size() -> None:
     assert short("x" * 50, 10) == "x" * 9 + "…"
     assert short(BlobRef(b"", 4096), 10) == "<4096 bytes>"
+
+
+def test_one_of_two_approvals_and_a_question_that_is_passed_on_are_told() -> None:
+    teller = CallTeller()
+    said(teller, NOTHING, CALL)
+    assert said(teller, NOTHING, ApprovalCounted("1.2", f"ann{HOSTILE}")) == [
+        "  ?? look approved by ann\\x1b[2J\\u202e\\u200b; somebody else must, too"
+    ]
+    assert said(teller, NOTHING, QuestionSettled("1.2", Answer.ESCALATED)) == [
+        "  ?? look nobody answered in time; the next queue is asked"
+    ]

@@ -149,4 +149,4 @@ def at(quota: int, spent: int, reserved: int) -> QuotaStanding:
 def test_something_is_never_nothing_and_a_bar_is_full_only_where_nothing_is_left(
     standing: QuotaStanding, bar: str, ink: Ink
 ) -> None:
-    assert (_bar(standing, 10, "#+."), _ink(standing)) == (bar, ink)
+    assert (_bar(standing, 10, ("#", "+", ".")), _ink(standing)) == (bar, ink)

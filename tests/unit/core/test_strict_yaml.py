@@ -7,7 +7,7 @@ import yaml
 
 from remit.core import strict_yaml
 from remit.core.failure import RequestRejected
-from remit.core.strict_yaml import YAML_BYTES_MAX, YAML_DEPTH_MAX, YamlFault, parse_yaml, read_yaml
+from remit.core.strict_yaml import YAML_BYTES_MAX, YAML_DEPTH_MAX, YamlFault, parse_yaml, read_yaml, write_yaml
 
 
 @pytest.fixture(params=["in C", "in Python"], autouse=True)
@@ -116,3 +116,20 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(RequestRejected) as caught:
         read_yaml(tmp_path)
     assert caught.value.code == YamlFault.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"b": 1, "a": [1, 2.5, True, None, "x"]},
+        {"lines": "a\nb\r\nc\x85d\u2028e", "words": ["off", "1", "", " ", "ü", "\x1b[0m", "\U0001f600"]},
+        {"deep": [{"a": [[1], []]}, {}]},
+    ],
+)
+def test_what_is_written_reads_back_as_the_same_value(value: object) -> None:
+    assert parse_yaml(write_yaml(value), "again").value == value
+
+
+def test_a_value_that_occurs_twice_is_written_twice() -> None:
+    twice = ["a"]
+    assert write_yaml({"b": twice, "a": twice}) == "b: [a]\na: [a]\n"

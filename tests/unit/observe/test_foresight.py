@@ -276,7 +276,7 @@ def test_a_run_that_was_stopped_early_says_of_what_and_what_that_saved() -> None
     turns = (*TWO_LOOKS.turns[:-1], replace(turn, decisions=(ruling, *turn.decisions)))
     stopped = stopped_in(turns)
     assert stopped == Stopped("tool_calls", 1, 2, (("output_tokens", 812), ("tool_calls", 1)))
-    told = "1 tool_calls were left and at least 2 needed, which saved 812 output_tokens and 1 tool_calls"
+    told = "1 tool_calls were left and at least 2 needed, which saved at most 812 output_tokens and 1 tool_calls"
     assert said_stopped(stopped) == told
     assert f", was stopped early, since {told}, and ended as" in sentence(explain(TWO_LOOKS.state, turns))
     assert said_stopped(replace(stopped, saved=())) == "1 tool_calls were left and at least 2 needed"

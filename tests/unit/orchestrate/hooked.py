@@ -21,7 +21,7 @@ def thanks(values: JsonObject) -> tuple[int, bytes]:
     return 200, b"thank you"
 
 
-def deciding(decision: str, **more: Any) -> Answering:
+def deciding(decision: object, **more: Any) -> Answering:
     """Decides what it is sent, about the packet that it is sent."""
 
     def answer(values: JsonObject) -> tuple[int, bytes]:
@@ -59,7 +59,7 @@ def hooked(answer: Answering = thanks) -> Iterator[Hook]:
             self.end_headers()
             self.wfile.write(said)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        def log_message(self, format: str, *args: Any) -> None:  # type: ignore[explicit-override]  # noqa: A002
             """Nobody reads a log here."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

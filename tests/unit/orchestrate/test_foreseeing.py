@@ -10,6 +10,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget, Dimension
+from remit.core.commands import StartChild
 from remit.core.contract import SystemRequest
 from remit.core.foresight import RUNS_MIN, Foresight
 from remit.core.manifest import Manifest
@@ -22,9 +23,12 @@ from remit.observe.foresight import likeness_of
 from remit.observe.history import states
 from remit.orchestrate import foreseeing
 from remit.orchestrate.facade import Store, System
-from remit.orchestrate.foreseeing import KINDS_MAX, REUSED_MAX, RUNS_MAX, Foreseer
+from remit.orchestrate.foreseeing import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
+from remit.orchestrate.offspring import child_manifest
+from remit.orchestrate.patterns.chat import chat_graph
 from remit.tool.declare import tool
+from tests.unit.kernel import builders as built
 from tests.unit.orchestrate.house import STORES, calls, in_memory, request, scripted, store_of, systems
 
 CALLS = int(Dimension.TOOL_CALLS)
@@ -165,14 +169,28 @@ def test_what_was_found_is_used_again_and_each_run_is_read_once() -> None:
             (run_id, *_) = await succeed(system, RUNS_MIN)
             looking, counted = foreseer(system.store)
             manifest = await manifest_of(system, run_id)
-            found = [(await looking.foreseen(manifest)).foresight for _ in range(REUSED_MAX + 1)]
+            found = [(await looking.foreseen(manifest)).foresight for _ in range(USES_MAX)]
             assert all(one is found[0] for one in found)
-            assert (counted.asked, len(counted.read_ids)) == (1, RUNS_MIN)
+            # Once whether there are enough of them, once for all of them.
+            assert (counted.asked, len(counted.read_ids)) == (2, RUNS_MIN)
             await succeed(system, 2)
             later = (await looking.foreseen(manifest)).foresight
             assert later is not None
             assert later.runs == RUNS_MIN + 2
-            assert (counted.asked, len(counted.read_ids)) == (2, RUNS_MIN + 2)
+            assert (counted.asked, len(counted.read_ids)) == (3, RUNS_MIN + 2)
+
+    asyncio.run(play())
+
+
+def test_of_many_runs_that_begin_at_once_one_learns_for_all() -> None:
+    async def play() -> None:
+        async with in_memory() as system:
+            (run_id, *_) = await succeed(system, RUNS_MIN)
+            looking, counted = foreseer(system.store)
+            manifest = await manifest_of(system, run_id)
+            found = await asyncio.gather(*(looking.foreseen(manifest) for _ in range(USES_MAX)))
+            assert all(one.foresight is not None for one in found)
+            assert len(counted.read_ids) == RUNS_MIN
 
     asyncio.run(play())
 
@@ -203,7 +221,7 @@ def test_no_more_turns_are_read_than_a_beginning_may_wait_for(monkeypatch: pytes
             manifest = await manifest_of(system, run_id)
             assert await looking.foreseen(manifest) is manifest
             assert len(counted.read_ids) == RUNS_MIN - 1
-            later = [await looking.foreseen(manifest) for _ in range(REUSED_MAX + 1)]
+            later = [await looking.foreseen(manifest) for _ in range(USES_MAX)]
             # What was read is known by then, and the rest can be read too.
             assert isinstance(later[-1].foresight, Foresight)
             assert len(counted.read_ids) == RUNS_MIN
@@ -266,3 +284,9 @@ def test_tenants_do_not_learn_from_each_other() -> None:
             assert (await manifest_of(system, response.run_id)).foresight is None
 
     asyncio.run(play())
+
+
+def test_a_child_is_not_foreseen_by_what_runs_like_its_parent_needed() -> None:
+    parent = replace(built.manifest_of(), foresight=Foresight(RUNS_MIN, ()))
+    order = StartChild("1.1", "run.1.1", "look", (), 1, 0, ())
+    assert child_manifest(parent, order, chat_graph()).foresight is None

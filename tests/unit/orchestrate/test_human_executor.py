@@ -1,17 +1,31 @@
 """People: what they are shown, and which question their answer belongs to."""
 
+import asyncio
+from collections.abc import Callable
+
 import pytest
 
+from remit.backend.memory.store import MemoryStore
 from remit.core import arrivals
 from remit.core.arrivals import Happened
-from remit.core.commands import AskPurpose
-from remit.core.failure import Ending, RequestRejected
+from remit.core.boundary import Boundary
+from remit.core.budget import Dimension
+from remit.core.commands import AskHuman, AskPurpose
+from remit.core.escalation import Severity
+from remit.core.failure import ArrivalFault, Ending, IllegalArrival, RequestRejected
 from remit.core.graph import Node, NodeKind
+from remit.core.record import replace
 from remit.core.signals import PACKET_UNKNOWN, Signal
-from remit.orchestrate.executors.human import answer_to, approvals_in
-from remit.orchestrate.reports import PersonApproved, PersonSaid
+from remit.core.tools import ToolCategory
+from remit.kernel.state import RunState
+from remit.orchestrate.executors.human import REFUSABLE, HumanExecutor, answer_to, approvals_in
+from remit.orchestrate.ports import Live
+from remit.orchestrate.queues import Queues
+from remit.orchestrate.reports import PersonApproved, PersonSaid, Report
+from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.orchestrate.house import signal
+from tests.unit.orchestrate.stage import HandClock
 
 
 def test_a_held_call_is_shown_with_what_will_run_and_what_it_is_bound_to() -> None:
@@ -78,6 +92,84 @@ def test_a_yes_to_a_held_call_approves_it_with_or_without_other_arguments() -> N
     run.proposes(wants("write"))
     report = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id="run/1.2", arguments={"n": 2}))
     assert report == PersonApproved("1.2", "ada", {"n": 2})
+    (shown,) = approvals_in(run.state)
+    named = signal(Signal.APPROVE, "run", packet_id="run/1.2", packet=shown.packet, reason="fine")
+    assert answer_to(run.state, named) == PersonApproved("1.2", "ada", None, shown.packet, "fine")
+
+
+@pytest.mark.parametrize("kind", [Signal.APPROVE, Signal.REJECT])
+def test_an_answer_to_another_version_of_a_packet_is_refused(kind: Signal) -> None:
+    run = Run()
+    run.proposes(wants("write"))
+    with pytest.raises(IllegalArrival) as refused:
+        answer_to(run.state, signal(kind, "run", packet_id="run/1.2", packet="0" * 64))
+    assert refused.value.fault is ArrivalFault.PACKET_CHANGED
+    asking = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Which city?"))))
+    with pytest.raises(IllegalArrival):
+        answer_to(asking.state, signal(kind, "run", packet_id=asking.question().id, packet="0" * 64, text="Rome"))
+
+
+def test_a_question_says_to_whom_it_goes_since_when_and_who_has_approved_it() -> None:
+    tools = tuple(replace(tool, category=ToolCategory.FILE_SYSTEM) for tool in TOOLS)
+    run = Run(manifest_of(boundary=Boundary(name="test", four_eyes=(ToolCategory.FILE_SYSTEM,)), tools=tools))
+    run.proposes(wants("write", 1), wants("write", 2, call_id="other"))
+    first, second = approvals_in(run.state, run.turns)
+    assert (first.queue, first.severity, first.asked_at_ms) == ("operator", Severity.HIGH, run.turns[1].at_ms)
+    assert second.group == first.id
+    assert (first.approvals_needed, first.approved_by) == (2, ())
+    run.take(arrivals.ApprovalGiven("1.2", "ann"))
+    first, _ = approvals_in(run.state, run.turns)
+    assert first.approved_by == ("ann",)
+    assert approvals_in(run.state)[0].asked_at_ms == 0
+
+
+def test_a_release_of_budget_is_shown_with_what_it_releases() -> None:
+    run = Run()
+    run.proposes(wants("write"))
+    question = run.question()
+    released = replace(question, packet=None, purpose=AskPurpose.RELEASE, releases=((int(Dimension.TOOL_CALLS), 5),))
+    run.state.open[question.id] = released
+    (shown,) = approvals_in(run.state)
+    assert (shown.releases, shown.packet, shown.tool) == ((("tool_calls", 5),), "", "")
+    report = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id=shown.id))
+    assert report == PersonApproved("1.2", "ada")
+    assert {AskPurpose.APPROVAL, AskPurpose.RELEASE} == REFUSABLE
+
+
+class Full(Queues):
+    """Queues without room, which remember whom they turned away."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore(), HandClock())
+        self.during: Callable[[], None] = lambda: None
+
+    async def refusal_of(self, state: RunState, question: AskHuman) -> str:  # type: ignore[explicit-override]
+        """There is never room."""
+        self.during()
+        return "full"
+
+
+def admitted(live: Live, question: AskHuman, queues: Queues) -> Report | None:
+    """What the executor reports of a question."""
+    return asyncio.run(HumanExecutor(queues).admit(live, question))
+
+
+def test_what_finds_no_room_is_refused_in_the_name_of_its_queue() -> None:
+    run = Run()
+    run.proposes(wants("write"))
+    live, question, queues = Live("run", run.state), run.question(), Full()
+    assert admitted(live, question, queues) == arrivals.ApprovalRefused("1.2", "queue:operator", "full")
+    for purpose in (AskPurpose.QUESTION, AskPurpose.OUTCOME):
+        assert admitted(live, replace(question, purpose=purpose), queues) is None
+    assert admitted(live, replace(question, id="9.9"), queues) is None
+
+
+def test_a_question_that_is_answered_while_its_queue_is_counted_is_not_refused() -> None:
+    run = Run()
+    run.proposes(wants("write"))
+    question, queues = run.question(), Full()
+    queues.during = run.state.open.clear
+    assert admitted(Live("run", run.state), question, queues) is None
 
 
 def test_a_packet_of_another_run_is_refused() -> None:

@@ -72,7 +72,7 @@ async def quoted(
         await system._post.close()
 
 
-def per_day(tenant: str = "acme", **caps: int) -> Quota:
+def per_day(tenant: str = "acme", /, **caps: int) -> Quota:
     return Quota(tenant, Period.DAY, Budget(**caps))
 
 
@@ -103,6 +103,7 @@ def asking(*replies: JsonObject) -> Kit:
     return scripted(calls("keep", text="x"), *replies or (says(3),), tools=[keep])
 
 
+@pytest.mark.req("4.10")
 @THE_STORES
 def test_the_caps_of_a_run_are_what_boundary_request_and_quota_leave(kind: str, tmp_path: Path) -> None:
     async def scene() -> None:
@@ -125,6 +126,7 @@ def test_the_caps_of_a_run_are_what_boundary_request_and_quota_leave(kind: str, 
     asyncio.run(scene())
 
 
+@pytest.mark.req("4.10")
 @THE_STORES
 def test_a_tenant_with_nothing_left_is_refused_at_the_door(kind: str, tmp_path: Path) -> None:
     async def scene() -> None:
@@ -428,7 +430,7 @@ def test_a_run_that_could_do_nothing_is_not_begun(
 ) -> None:
     async def scene() -> None:
         store = MemoryStore()
-        async with quoted(store, per_day(**quota)) as system:
+        async with quoted(store, per_day("acme", **quota)) as system:
             with pytest.raises(RequestRejected, match="QUOTA_EXHAUSTED") as refused:
                 await system.submit(asked, kit)
             assert refused.value.details["dimension"] == dimension
@@ -442,7 +444,7 @@ def test_a_run_that_could_do_nothing_is_not_begun(
 )
 def test_a_run_begins_without_what_it_may_never_need(caps: dict[str, int]) -> None:
     async def scene() -> None:
-        async with quoted(MemoryStore(), per_day(**caps)) as system:
+        async with quoted(MemoryStore(), per_day("acme", **caps)) as system:
             assert (await system.run(of(), scripted(says(1)))).terminal_code is Ending.SUCCESS
 
     asyncio.run(scene())

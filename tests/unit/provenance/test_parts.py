@@ -9,8 +9,9 @@ from remit.provenance.declarations import declaration_of
 from remit.provenance.handles import as_handle, resolve
 from remit.provenance.labels import Group, Index, Observation, Origin
 from remit.provenance.leaves import DEPTH_MAX, Leaves, kind_of
-from remit.provenance.planning import MANY, Asked, action_stems, plan_of
+from remit.provenance.planning import MANY, Asked, plan_of
 from remit.provenance.repeating import Uses, objection_to, targets_of
+from remit.provenance.tool_words import action_stems
 from remit.provenance.verdicts import Argument, Objection
 from remit.provenance.words import words_of
 

@@ -15,17 +15,20 @@ from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.painting import Ink, Line, print_lines, wrapped
 from remit.adapters.cli.terminal import Terminal
 from remit.core.boundary import BoundaryMode, boundary_version
-from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference, Stance, ToolReport
-from remit.core.codec import plain
-from remit.core.failure import EXIT_FAILED, EXIT_OK
+from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference, Stance, TierReport, ToolReport
+from remit.core.failure import EXIT_FAILED, EXIT_OK, RequestRejected
+from remit.core.record import JsonObject
+from remit.observe.plain import plain
 
 BoundaryName: TypeAlias = Annotated[
     str, Parameter(name="BOUNDARY", help="The name of a boundary, or a YAML or JSON file with one.")
 ]
 
 _STANCE_INKS = {Stance.REFUSES: Ink.BAD, Stance.ASKS: Ink.WAITS, Stance.PASSES: Ink.GOOD}
-# How wide the names of dimensions, keys and tools are set before what is said of them.
+# The words for what happens to a tool, and a space.
 _STANCE_CELLS = 9
+# A long condition and why it is there; --json and --yaml have all of it.
+_SAID_CHARS_MAX = 600
 _INDENT = 4
 
 
@@ -46,7 +49,7 @@ def check(
     """Check a boundary: is it fine, and what does it do to which tools.
 
     For each tool it says whether its calls are refused, asked about or pass, and why, and what the tool leaves
-    undeclared. The exit code is 1 when the boundary cannot be used.
+    undeclared. The exit code is 1 when the boundary cannot be used, or the graph has too high a tier.
     """
     from remit.assemble import graph_in, tools_at
     from remit.orchestrate.facade import boundary_at, check_boundary
@@ -56,10 +59,14 @@ def check(
         definitions = tools_at(tools or ()).definitions
         drawn = None if graph is None else graph_in(graph)
     found = check_boundary(boundary, definitions, drawn)
+    too_high = _too_high(found.tier) if drawn is not None else None
     if terminal.is_json:
-        terminal.values(plain(found))
-    else:
-        print_lines(terminal, wrapped(terminal, _checked_lines(found), _INDENT))
+        error = {} if too_high is None else {"error": {"code": too_high.code, "message": too_high.message}}
+        terminal.values({**_checked_values(found), **error})
+        return EXIT_OK if too_high is None else EXIT_FAILED
+    print_lines(terminal, wrapped(terminal, _checked_lines(found), _INDENT))
+    if too_high is not None:
+        raise too_high
     return EXIT_OK
 
 
@@ -110,21 +117,44 @@ def diff(
     elif found:
         print_lines(terminal, wrapped(terminal, _difference_lines(found), _INDENT))
     else:
-        terminal.line(f"{before.name} and {after.name} are the same: version {boundary_version(after)}")
+        terminal.line(f"{_said(before.name)} and {_said(after.name)} are the same: version {boundary_version(after)}")
     return EXIT_FAILED if found else EXIT_OK
 
 
+def _too_high(tier: TierReport | None) -> RequestRejected | None:
+    """Why the graph may not run within the boundary."""
+    return RequestRejected(tier.code, tier.objection) if tier is not None and tier.objection else None
+
+
+def _checked_values(found: BoundaryChecked) -> JsonObject:
+    return {
+        "name": found.name,
+        "version": found.version,
+        "mode": found.mode,
+        "conditions": found.conditions,
+        "tools": [{key: getattr(tool, key) for key in ToolReport.__struct_fields__} for tool in found.tools],
+        "missing": found.missing,
+        "tier": None
+        if found.tier is None
+        else {key: getattr(found.tier, key) for key in ("graph", "tier", "title", "tier_max")},
+    }
+
+
 def _checked_lines(found: BoundaryChecked) -> Iterator[Line]:
-    head = f"boundary {found.name} is fine"
-    yield ((head, Ink.GOOD), (f": mode {found.mode}, version {found.version}", Ink.PLAIN))
+    yield (
+        (f"boundary {_said(found.name)} is fine", Ink.GOOD),
+        (f": mode {found.mode}, version {found.version}", Ink.PLAIN),
+    )
     if found.mode is BoundaryMode.AUDIT:
         yield (("mode audit: what is refused or asked below is only recorded, and passes", Ink.WAITS),)
     if found.conditions:
-        yield (
-            (f"{found.conditions} conditions look at every call besides; `remit boundary show` lists them", Ink.FAINT),
-        )
+        looks = f"{found.conditions} conditions look at every call besides; `remit boundary show` lists them"
+        yield ((looks, Ink.FAINT),)
     for name in found.missing:
-        yield ((f"it names tool {name}, which is not among these", Ink.WAITS),)
+        yield ((f"it names tool {_said(name)}, which is not among these", Ink.WAITS),)
+    if (tier := found.tier) is not None:
+        says = f"graph {_said(tier.graph)} has tier {tier.tier} ({tier.title}), tier_max={tier.tier_max}"
+        yield ((f"{says}: too high" if tier.objection else says, Ink.BAD if tier.objection else Ink.PLAIN),)
     yield from _tool_lines(found.tools)
 
 
@@ -132,7 +162,8 @@ def _tool_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
     width = max((len(tool.tool) for tool in tools), default=0) + 2
     for tool in tools:
         ink = _STANCE_INKS[tool.stance]
-        yield ((f"{tool.stance:<{_STANCE_CELLS}}", ink), (f"{tool.tool:<{width}}", Ink.BOLD), (tool.why, Ink.PLAIN))
+        head = (f"{tool.stance:<{_STANCE_CELLS}}", ink), (f"{tool.tool:<{width}}", Ink.BOLD)
+        yield (*head, (_said(tool.why), Ink.PLAIN))
     for tool in tools:
         if said := _undeclared(tool):
             yield (("at worst ", Ink.WAITS), (f"{tool.tool:<{width}}", Ink.BOLD), (said, Ink.PLAIN))
@@ -142,34 +173,36 @@ def _undeclared(tool: ToolReport) -> str:
     said = [", ".join(tool.at_worst)] if tool.at_worst else []
     if tool.gaps:
         said.append(f"its category demands {', '.join(tool.gaps)}")
-    return "; ".join(said) and f"{'; '.join(said)} (risk {tool.risk})"
+    return f"{'; '.join(said)} (risk {tool.risk})" if said else ""
 
 
 def _shown_lines(shown: BoundaryShown) -> Iterator[Line]:
-    yield ((f"boundary {shown.name}", Ink.BOLD), (f", mode {shown.mode}, version {shown.version}", Ink.PLAIN))
-    width = max(len(line.key) for line in shown.lines) + 2
+    yield ((f"boundary {_said(shown.name)}", Ink.BOLD), (f", mode {shown.mode}, version {shown.version}", Ink.PLAIN))
+    width = max(len(_said(line.key)) for line in shown.lines) + 2
     dimension = ""
     for line in shown.lines:
         if line.dimension != dimension:
             dimension = line.dimension
             yield ((dimension, Ink.NAME),)
-        yield ((f"  {line.key:<{width}}", Ink.FAINT), (line.says, Ink.PLAIN))
+        yield ((f"  {_said(line.key):<{width}}", Ink.FAINT), (_said(line.says), Ink.PLAIN))
 
 
 def _difference_lines(found: Sequence[Difference]) -> Iterator[Line]:
     width = max(len(one.key) for one in found) + 2
     for one in found:
         pieces = [(f"{one.key:<{width}}", Ink.BOLD)]
-        for word, said, ink in (
-            ("more", one.more, Ink.BAD),
-            ("less", one.less, Ink.GOOD),
-            ("other", one.other, Ink.PLAIN),
-        ):
+        sides = (("more", one.more, Ink.BAD), ("less", one.less, Ink.GOOD), ("other", one.other, Ink.PLAIN))
+        for word, said, ink in sides:
             if said:
                 gap = "  " if len(pieces) > 1 else ""
-                pieces.append((f"{gap}{word}: {', '.join(said)}", ink))
+                pieces.append((f"{gap}{word}: {_said(', '.join(said))}", ink))
         yield pieces
 
 
-def _difference_values(one: Difference) -> dict[str, object]:
+def _difference_values(one: Difference) -> JsonObject:
     return {"key": one.key, "more": one.more, "less": one.less, "other": one.other}
+
+
+def _said(text: str) -> str:
+    """A text of a file on one line, and no longer than anybody reads."""
+    return plain(text, _SAID_CHARS_MAX)

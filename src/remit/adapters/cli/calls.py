@@ -13,7 +13,15 @@ from remit.core.commands import AskHuman, CallTool, StartChild
 from remit.core.events import Decision, Turn
 from remit.core.failure import ANSWERED
 from remit.core.record import BlobRef, Text
-from remit.core.rulings import Answer, CheckFailed, OutcomeDoubted, QuestionSettled, RetryPlanned, ToolCallRefused
+from remit.core.rulings import (
+    Answer,
+    ApprovalCounted,
+    CheckFailed,
+    OutcomeDoubted,
+    QuestionSettled,
+    RetryPlanned,
+    ToolCallRefused,
+)
 from remit.observe.plain import plain
 
 # Enough to recognise a call, and little enough to stay beside its name.
@@ -77,6 +85,11 @@ class CallTeller:
             case QuestionSettled(command_id=command_id, answer=answer, by=by) if answer in _NOES:
                 who = f"{answer.value} by {plain(by, NAME_CHARS_MAX)}" if by else answer.value
                 yield self._line(REFUSED, command_id, who, Ink.BAD, 0)
+            case QuestionSettled(command_id=command_id, answer=Answer.ESCALATED):
+                yield self._line(HELD, command_id, "nobody answered in time; the next queue is asked", Ink.WAITS, 0)
+            case ApprovalCounted(command_id=command_id, by=by):
+                who = f"approved by {plain(by, NAME_CHARS_MAX)}; somebody else must, too"
+                yield self._line(HELD, command_id, who, Ink.WAITS, 0)
             case OutcomeDoubted(command_id=command_id, reason=reason):
                 yield self._line(HELD, command_id, f"in doubt: {plain(reason, REASON_CHARS_MAX)}", Ink.WAITS, 0)
             case RetryPlanned(attempt=attempt, code=code):

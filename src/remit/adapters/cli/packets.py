@@ -9,7 +9,7 @@ Rule 3: text of models, tools and people is data: it is written as JSON, or esca
 
 from collections.abc import Iterator, Sequence
 
-from remit.adapters.cli.amounts import duration
+from remit.adapters.cli.amounts import duration, money
 from remit.adapters.cli.painting import Ink, Line
 from remit.adapters.cli.responses import LINE_CHARS_MAX, moment
 from remit.adapters.cli.terminal import json_line
@@ -44,7 +44,7 @@ WAYS_TO_ANSWER = {
 }
 _INDENT = "     "
 _WITHIN = f"{_INDENT}  "
-_MS_SUFFIX = "_ms"
+_MS_SUFFIX, _MONEY_SUFFIX = "_ms", "_microusd"
 
 
 def asked_lines(packet: Sequence[Approval], *, value_chars_max: int = VALUE_CHARS_MAX) -> Iterator[Line]:
@@ -56,12 +56,17 @@ def asked_lines(packet: Sequence[Approval], *, value_chars_max: int = VALUE_CHAR
         )
     for asked in packet:
         yield from packet_lines(asked, value_chars_max=value_chars_max)
-        yield ((f"{_INDENT}{WAYS_TO_ANSWER[asked.purpose].format(id=asked.id)}", Ink.FAINT),)
+        yield ((f"{_INDENT}{way_to_answer(asked)}", Ink.FAINT),)
     if len(packet) > 1:
         group = group_of(packet[0])
         only = packet[0].id.rpartition("/")[2]
         yield ((f"{_INDENT}all of them: remit approve {group}  or: remit reject {group}", Ink.FAINT),)
         yield ((f"{_INDENT}some, and no to the rest: remit approve {group} --only {only}", Ink.FAINT),)
+
+
+def way_to_answer(asked: Approval) -> str:
+    """What to type in order to answer."""
+    return WAYS_TO_ANSWER[asked.purpose].format(id=asked.id)
 
 
 def ticked_lines(packet: Sequence[Approval], ticked: Sequence[Approval]) -> Iterator[Line]:
@@ -168,11 +173,16 @@ def _people(asked: Approval) -> Iterator[Line]:
 
 
 def _left(left: Sequence[tuple[str, int]]) -> str:
-    shown = [
-        f"{name.removesuffix(_MS_SUFFIX)} {duration(amount)}" if name.endswith(_MS_SUFFIX) else f"{name} {amount}"
-        for name, amount in sorted(left, key=lambda one: one[1])[:LEFT_MAX]
-    ]
+    shown = [_amount(*one) for one in sorted(left, key=lambda one: one[1])[:LEFT_MAX]]
     return ", ".join(shown) + ("" if len(left) <= LEFT_MAX else ", …")
+
+
+def _amount(name: str, amount: int) -> str:
+    if name.endswith(_MS_SUFFIX):
+        return f"{name.removesuffix(_MS_SUFFIX)} {duration(amount)}"
+    if name.endswith(_MONEY_SUFFIX):
+        return f"{name.removesuffix(_MONEY_SUFFIX)} {money(amount)}"
+    return f"{name} {amount}"
 
 
 def change_lines(asked: Approval, arguments: JsonObject) -> Iterator[Line]:

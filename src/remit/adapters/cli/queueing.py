@@ -33,15 +33,18 @@ def queues(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show what waits for people: every queue at a glance, or what one of them holds."""
+    from remit.adapters.cli.inputs import as_usage
     from remit.adapters.cli.looping import in_loop
+    from remit.core.queue import check_name
+
+    if name:
+        with as_usage():
+            check_name(name)
 
     async def look() -> int:
         from remit.assemble import opened_to_read
-        from remit.core.queue import check_name
         from remit.observe.queues import overview
 
-        if name:
-            check_name(name)
         async with opened_to_read(common.settings()) as system:
             items, limits = await system.queues.items(name), system.queues.limits
         if name:

@@ -29,7 +29,7 @@ _GAP = "  "
 # A bar of fewer characters tells nothing; more of them tell no more.
 _BAR_CHARS_MIN, _BAR_CHARS_MAX = 8, 20
 # Used, reserved, left.
-_MARKS, _MARKS_ASCII = "█▒░", "#+."
+_MARKS, _MARKS_ASCII = ("█", "▒", "░"), ("#", "+", ".")
 # From here on a quota is nearly gone.
 _NEARLY = 0.8
 
@@ -90,7 +90,7 @@ def _numbers(at: QuotaStanding) -> tuple[str, str, str, str]:
     return f"{at.quota:,}", f"{at.spent:,}", f"{at.reserved:,}", f"{at.left:,}"
 
 
-def _bar(at: QuotaStanding, chars: int, marks: str) -> str:
+def _bar(at: QuotaStanding, chars: int, marks: tuple[str, str, str]) -> str:
     """What is used and what is reserved of a quota; something is never nothing, and all is only where nothing is left."""
     used, reserved, left = marks
     ends = [_filled(amount, at, chars) for amount in (at.spent, at.spent + at.reserved)]

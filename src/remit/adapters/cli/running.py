@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 
 ModeName: TypeAlias = Literal["chat", "structured", "plan", "redundant"]
 RouterName: TypeAlias = Literal["auto", "embedding", "none"]
+Seconds: TypeAlias = Annotated[
+    float | None,
+    Parameter(help="Seconds of work the run may take, 120 unless boundary or budget say; 0 leaves it to them."),
+]
+NoForesee: TypeAlias = Annotated[
+    bool, Parameter(help="Let the run spend its budget, although it may be foreseen that it cannot finish.")
+]
 
 # The engine that needs nothing but this machine.
 LOCAL = "local"
@@ -79,13 +86,8 @@ def run(
         Parameter(help="Who shortlists the tools for the model; `auto` unless said, `none` offers all."),
     ] = None,
     session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
-    timeout: Annotated[
-        float | None,
-        Parameter(help="Seconds of work the run may take, 120 unless boundary or budget say; 0 leaves it to them."),
-    ] = None,
-    no_foresee: Annotated[
-        bool, Parameter(help="Let the run spend its budget, although it may be foreseen that it cannot finish.")
-    ] = False,
+    timeout: Seconds = None,
+    no_foresee: NoForesee = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     pattern: PatternOptions = NO_OPTIONS,
     common: Common = COMMON,

@@ -15,10 +15,10 @@ from remit.adapters.cli.conversation import Conversation
 from remit.adapters.cli.keyboard import Keyboard
 from remit.adapters.cli.looping import Interrupted, heeding
 from remit.adapters.cli.narrating import tell
-from remit.adapters.cli.packets import packet_lines, place_lines
+from remit.adapters.cli.packets import packet_lines, place_lines, way_to_answer
 from remit.adapters.cli.painting import Ink
 from remit.adapters.cli.progress import compact
-from remit.adapters.cli.responses import give, question_lines
+from remit.adapters.cli.responses import give
 from remit.adapters.cli.terminal import Terminal
 from remit.core.budget import FIELDS, Dimension
 from remit.core.contract import SystemResponse
@@ -144,8 +144,9 @@ class Sitting:
     def _show(self, response: SystemResponse) -> None:
         if response.waiting_for is not None:
             self.terminal.remark(f"run {response.run_id} waits; /resume asks again, and from elsewhere:")
-            for line in self.run(question_lines(self.conversation.system, response.run_id)):
-                self.terminal.remark(line)
+            for asked in self.run(self.conversation.system.archive.approvals(response.run_id)):
+                # What is asked was just shown in full.
+                self.terminal.remark(f"    {way_to_answer(asked)}")
             return
         self.run(give(self.terminal, self.conversation.system, response, said=self.conversation.narrator.shown))
         if response.terminal_code is Ending.USER_CANCEL:

@@ -3,9 +3,10 @@
 Rule 1: a reservation is checked and written in the transaction of the run's first turn, and what the run came to in that
         of the turn that ends it. SQLite puts processes in order, so together they never reserve more than there is.
 Rule 2: a run stays in the period in which it was first counted.
-Rule 3: the table is an index: whatever it says of a run that is there can be folded from its turns again. A run that was
+Rule 3: a sum for each hour is kept with the rows, by triggers of the table itself, so the two never disagree.
+Rule 4: the table is an index: whatever it says of a run that is there can be folded from its turns again. A run that was
         deleted leaves its rows, which name nothing but its number; they are all that is left of what it cost.
-Rule 4: a run that is deleted while it is open counts as having spent all it might, since nobody will ever know.
+Rule 5: a run that is deleted while it is open counts as having spent all it might, since nobody will ever know.
 """
 
 import sqlite3
@@ -14,19 +15,19 @@ from functools import partial
 
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.writer import Outcome, Writer
-from remit.core.quota import Charge, Committed, Limit, Reservation, has_room, left_of
+from remit.core.quota import HOUR_MS, Charge, Committed, Limit, Reservation, has_room, left_of
 from remit.core.storage import QuotaConflict
 
-# Ended, then open.
+# Ended, then open. The hours of a period are summed, not its runs, of which there may be many more.
 _COMMITTED = (
     "SELECT coalesce(sum(amount) FILTER (WHERE NOT is_open), 0), coalesce(sum(amount) FILTER (WHERE is_open), 0)"
-    " FROM charges WHERE tenant_id = ? AND dimension = ? AND at_ms >= ? AND at_ms < ?"
+    " FROM charged_hours WHERE tenant_id = ? AND dimension = ? AND hour_no >= ? AND hour_no < ?"
 )
 _HAS_BEGUN = "SELECT 1 FROM runs WHERE run_id = ?"
 _RUN = "SELECT run_no, ending FROM runs WHERE run_id = ?"
 _COUNTED_AT = "SELECT at_ms FROM charges WHERE run_no = ? LIMIT 1"
 _CLEAR = "DELETE FROM charges WHERE run_no = ?"
-_WRITE = "INSERT INTO charges (tenant_id, dimension, at_ms, run_no, is_open, amount) VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE = "INSERT INTO charges (run_no, dimension, tenant_id, at_ms, is_open, amount) VALUES (?, ?, ?, ?, ?, ?)"
 _CLOSE = "UPDATE charges SET is_open = 0 WHERE run_no = ? AND is_open"
 _FORGET = "DELETE FROM charges WHERE run_no IN (SELECT run_no FROM runs)"
 
@@ -38,7 +39,7 @@ _UNCOUNTED = (
 )
 _TENANTS = (
     "SELECT tenant_id FROM runs WHERE started_at_ms IS NOT NULL AND parent_id = ''"
-    " UNION SELECT tenant_id FROM charges ORDER BY tenant_id"
+    " UNION SELECT tenant_id FROM charged_hours ORDER BY tenant_id"
 )
 
 
@@ -55,7 +56,7 @@ def check_room(cursor: sqlite3.Cursor, run_id: str, tenant_id: str, reservation:
 
 def reserve(cursor: sqlite3.Cursor, run_no: int | None, tenant_id: str, reservation: Reservation) -> None:
     """Count a run that begins with all it may spend."""
-    cursor.executemany(_WRITE, [(tenant_id, d, reservation.at_ms, run_no, 1, n) for d, n in reservation.amounts])
+    cursor.executemany(_WRITE, [(run_no, d, tenant_id, reservation.at_ms, 1, n) for d, n in reservation.amounts])
 
 
 def settle(cursor: sqlite3.Cursor, charge: Charge) -> None:
@@ -72,12 +73,12 @@ def close_deleted(connection: sqlite3.Connection, run_no: int) -> None:
 def _replace(cursor: sqlite3.Cursor, run_no: int, charge: Charge) -> None:
     (at_ms,) = cursor.execute(_COUNTED_AT, (run_no,)).fetchone() or (charge.at_ms,)
     cursor.execute(_CLEAR, (run_no,))
-    rows = [(charge.tenant_id, d, at_ms, run_no, int(charge.is_open), amount) for d, amount in charge.amounts]
+    rows = [(run_no, d, charge.tenant_id, at_ms, int(charge.is_open), amount) for d, amount in charge.amounts]
     cursor.executemany(_WRITE, rows)
 
 
 def _asked(tenant_id: str, limit: Limit) -> tuple[str, int, int, int]:
-    return tenant_id, limit.dimension, limit.from_ms, limit.until_ms
+    return tenant_id, limit.dimension, limit.from_ms // HOUR_MS, limit.until_ms // HOUR_MS
 
 
 class SQLiteLedger:

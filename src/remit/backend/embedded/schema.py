@@ -93,21 +93,41 @@ _SNAPSHOTS = (
     """,
 )
 
-# What runs count for their tenants: an index of their turns, but for the rows of runs that were deleted. Sums of one
-# dimension over one period are what is asked, so that is the order of the rows.
+# What runs count for their tenants: an index of their turns, but for the rows of runs that were deleted. What is asked are
+# sums over periods, all of which consist of whole hours, so the sums of each hour follow the rows by themselves.
+_ADD = (
+    " INSERT INTO charged_hours VALUES (new.tenant_id, new.dimension, new.at_ms / 3600000, new.is_open, new.amount)"
+    " ON CONFLICT DO UPDATE SET amount = amount + excluded.amount;"
+)
+_SUBTRACT = (
+    " UPDATE charged_hours SET amount = amount - old.amount WHERE tenant_id = old.tenant_id"
+    " AND dimension = old.dimension AND hour_no = old.at_ms / 3600000 AND is_open = old.is_open;"
+)
 _CHARGES = (
     """
     CREATE TABLE charges (
-        tenant_id TEXT NOT NULL,
-        dimension INTEGER NOT NULL,
-        at_ms INTEGER NOT NULL,
         run_no INTEGER NOT NULL,
+        dimension INTEGER NOT NULL,
+        tenant_id TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
         is_open INTEGER NOT NULL,
         amount INTEGER NOT NULL,
-        PRIMARY KEY (tenant_id, dimension, at_ms, run_no)
+        PRIMARY KEY (run_no, dimension)
     ) WITHOUT ROWID
     """,
-    "CREATE INDEX charges_of_runs ON charges (run_no)",
+    """
+    CREATE TABLE charged_hours (
+        tenant_id TEXT NOT NULL,
+        dimension INTEGER NOT NULL,
+        hour_no INTEGER NOT NULL,
+        is_open INTEGER NOT NULL,
+        amount INTEGER NOT NULL,
+        PRIMARY KEY (tenant_id, dimension, hour_no, is_open)
+    ) WITHOUT ROWID
+    """,
+    f"CREATE TRIGGER charge_added AFTER INSERT ON charges BEGIN{_ADD} END",
+    f"CREATE TRIGGER charge_removed AFTER DELETE ON charges BEGIN{_SUBTRACT} END",
+    f"CREATE TRIGGER charge_changed AFTER UPDATE ON charges BEGIN{_SUBTRACT}{_ADD} END",
 )
 
 # What was done about the items of queues: their own truth, and none about a run.

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from remit.core.arrivals import CodeFailed, CodeReturned, Election
+from remit.core.codec import arguments_in
 from remit.core.commands import CallCode
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.graph import Ballot, NodeKind
@@ -18,15 +19,16 @@ from remit.core.plan import Step
 from remit.core.record import Text
 from remit.core.tools import ToolCall
 from remit.core.values import ValueKind
+from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import standing_at
 from remit.kernel.voting import answers_of, in_order
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.handlers import HandlerUnusable
-from remit.orchestrate.kit import Kit
+from remit.orchestrate.kit import Kit, ToolCallFilter
 from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.redundant import VOTE_MARK
 from remit.orchestrate.ports import Live
-from remit.orchestrate.reports import CodeProposed, Report
+from remit.orchestrate.reports import CodeProposed, FilterSaid, Report, SiftedCall
 from remit.orchestrate.step_values import NoStepValue, converted, query_in, written
 from remit.orchestrate.user_code import called
 from remit.orchestrate.voting import STRATEGIES, NoConsensus, elect, settled
@@ -70,6 +72,9 @@ class CodeExecutor:
         if command.name.startswith(VOTE_MARK) and (ballot := standing_at(live.state).ballot) is not None:
             strategy = self._kit_of(live.run_id).code.get(command.name) or _builtin(command.name)
             return None if strategy is None else self._vote(live, command, ballot, strategy)
+        if command.name.startswith(FILTER_MARK):
+            look = self._kit_of(live.run_id).filters.get(command.name.removeprefix(FILTER_MARK))
+            return None if look is None else self._sift(live, command, look)
         if command.name.startswith(CALL_MARK) and command.kind:
             return self._propose(command)
         code = self._kit_of(live.run_id).code.get(command.name)
@@ -79,6 +84,25 @@ class CodeExecutor:
 
     async def _judge(self, command: CallCode, code: Callable[..., Any]) -> Report:
         return _returned(command, await called(code, await self._text(command.input)))
+
+    async def _sift(self, live: Live, command: CallCode, look: ToolCallFilter) -> Report:
+        """Show a filter every call that none before it turned away."""
+        sifted: list[SiftedCall] = []
+        for proposed in live.state.proposed:
+            # Arguments that could not be written are refused by themselves; no filter is shown them.
+            if proposed.filtered or not proposed.arguments:
+                sifted.append(SiftedCall(ToolCall(proposed.call_id, proposed.tool, {}), proposed.filtered))
+                continue
+            arguments = arguments_in(await self._text(proposed.said or proposed.arguments))
+            call = ToolCall(proposed.call_id, proposed.tool, arguments)
+            said = await called(look, call)
+            if said is None or isinstance(said, ToolCall):
+                sifted.append(SiftedCall(said or call))
+            elif isinstance(said, str) and said:
+                sifted.append(SiftedCall(call, said))
+            else:
+                raise HandlerUnusable(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")
+        return FilterSaid(command.id, tuple(sifted))
 
     async def _propose(self, command: CallCode) -> Report:
         arguments = converted(command.kind, await self._text(command.input), ValueKind.OBJECT)

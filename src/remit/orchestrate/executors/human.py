@@ -16,7 +16,6 @@ from remit.core.commands import AskHuman, AskPurpose, packet_version
 from remit.core.events import Turn
 from remit.core.failure import ArrivalFault, IllegalArrival
 from remit.core.record import replace
-from remit.core.rulings import ApprovalCounted
 from remit.core.signals import Signal, UserSignal, packet_id, packet_named
 from remit.kernel.state import RunState, questions
 from remit.observe.packets import Approval
@@ -48,22 +47,11 @@ class HumanExecutor:
 
 
 def approvals_in(state: RunState, turns: Sequence[Turn] = ()) -> list[Approval]:
-    """What a run asks people, oldest first; its turns say since when, and who of several has approved already."""
-    approvers = _approvers(turns)
-    return [_approval(state, question, turns, approvers.get(question.id, ())) for question in questions(state)]
+    """What a run asks people, oldest first; its turns say since when."""
+    return [_approval(state, question, turns) for question in questions(state)]
 
 
-def _approvers(turns: Sequence[Turn]) -> dict[str, tuple[str, ...]]:
-    """Who has approved a question that needs others, too."""
-    found: dict[str, tuple[str, ...]] = {}
-    for turn in turns:
-        for decision in turn.decisions:
-            if isinstance(decision, ApprovalCounted):
-                found[decision.command_id] = (*found.get(decision.command_id, ()), decision.by)
-    return found
-
-
-def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn], approvers: tuple[str, ...]) -> Approval:
+def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> Approval:
     to = escalation_asked(question)
     asked = Approval(
         id=packet_id(state.run_id, question.id),
@@ -76,7 +64,7 @@ def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn], approv
         group=packet_id(state.run_id, question.group) if question.group else "",
         tool=question.tool,
         call_id=question.call_id,
-        approved_by=approvers,
+        approved_by=tuple(state.approvals.get(question.id, ())),
         queue=to.queue,
         severity=to.severity,
         trigger=to.trigger.value,

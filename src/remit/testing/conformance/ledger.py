@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from remit.core.budget import Dimension
-from remit.core.quota import NEVER_MS, Charge, Committed, Limit, Period, Reservation
+from remit.core.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
 from remit.core.storage import AppendConflict, Barrier, Listing, QuotaConflict, SessionConflict
 from remit.orchestrate.ports import Journal, Ledger
 
@@ -30,11 +30,11 @@ def limit(amount: int, dimension: int = TOKENS, from_ms: int = 0, until_ms: int 
 async def what_is_reserved_counts(open_ledger: OpenLedger) -> None:
     """A run that begins counts with what it reserves, in each dimension and from its moment on."""
     async with open_ledger() as (journal, ledger):
-        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 3)), limit(100), at_ms=10)
+        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 3)), limit(100), at_ms=2 * HOUR_MS + 10)
         await _expect(ledger, limit(100), Committed(0, 60))
         await _expect(ledger, limit(100, CALLS), Committed(0, 3))
-        await _expect(ledger, limit(100, from_ms=11), Committed())
-        await _expect(ledger, limit(100, until_ms=10), Committed())
+        await _expect(ledger, limit(100, from_ms=3 * HOUR_MS), Committed())
+        await _expect(ledger, limit(100, until_ms=2 * HOUR_MS), Committed())
         await _expect(ledger, limit(100), Committed(), tenant_id="another")
 
 
@@ -78,10 +78,10 @@ async def what_a_run_came_to_takes_the_place_of_its_reservation(open_ledger: Ope
 async def a_run_stays_in_the_period_it_began_in(open_ledger: OpenLedger) -> None:
     """Whenever it ends, what it came to counts where it was reserved."""
     async with open_ledger() as (journal, ledger):
-        await _begin(journal, "run", ((TOKENS, 60),), limit(100), at_ms=10)
-        await _end(journal, "run", 0, ((TOKENS, 25),), at_ms=5_000)
-        await _expect(ledger, limit(100, from_ms=10, until_ms=11), Committed(25, 0))
-        await _expect(ledger, limit(100, from_ms=11), Committed())
+        await _begin(journal, "run", ((TOKENS, 60),), limit(100), at_ms=2 * HOUR_MS + 10)
+        await _end(journal, "run", 0, ((TOKENS, 25),), at_ms=9 * HOUR_MS)
+        await _expect(ledger, limit(100, from_ms=2 * HOUR_MS, until_ms=3 * HOUR_MS), Committed(25, 0))
+        await _expect(ledger, limit(100, from_ms=3 * HOUR_MS), Committed())
 
 
 async def a_run_may_begin_and_end_in_one_turn(open_ledger: OpenLedger) -> None:

@@ -1,0 +1,68 @@
+"""The toolbox: what the gate knows of a list of tools before any run, made once and shared by all runs that bring it.
+
+Rule 1: it depends on the tools alone, and nothing in it changes afterwards.
+Rule 2: lists are told apart by their content. One that JSON cannot hold as it is stays with the run that brought it.
+Rule 3: what is kept is a copy, read back from its bytes, so that nobody can change a list behind the runs that share it.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from remit.core.canonical import canonical_json
+from remit.core.codec import read_json, to_json
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject
+from remit.provenance.declarations import Declaration, declarations_of
+from remit.provenance.leaves import Leaves
+from remit.provenance.records import Layout
+from remit.provenance.tool_words import ToolWords
+
+# Whoever opens many runs has a few lists of tools, each some tens of kilobytes long. What is made of one takes some
+# twenty times its bytes, so a long list is not kept.
+TOOLBOXES_KEPT_MAX = 32
+TOOLBOX_KEPT_BYTES_MAX = 128 * 1024
+
+
+class Tool:
+    """One tool, ready to judge its calls and to read its results."""
+
+    __slots__ = ("declaration", "is_checked", "is_mutating", "layout", "leaves", "may_leave")
+
+    def __init__(self, declaration: Declaration) -> None:
+        """Read off the declaration what every call would ask."""
+        self.declaration = declaration
+        self.is_checked = declaration.is_checked
+        self.is_mutating = declaration.effect.is_mutating
+        self.may_leave = declaration.leaves
+        self.leaves = Leaves(declaration)
+        self.layout = Layout(declaration)
+
+
+class Toolbox:
+    """A list of tools; raises RequestRejected for one that cannot be read, NotCanonical for one that cannot be hashed."""
+
+    __slots__ = ("canonical", "declarations", "tools", "words")
+
+    def __init__(self, tools: list[JsonObject]) -> None:
+        """Read the declarations."""
+        self.declarations = declarations_of(tools)
+        self.words = ToolWords(self.declarations)
+        self.tools = {name: Tool(declaration) for name, declaration in self.declarations.items()}
+        self.canonical = canonical_json(tools)
+
+
+def toolbox_of(tools: list[JsonObject]) -> Toolbox:
+    """The toolbox of a list of tools, the same for lists of the same content."""
+    try:
+        data = to_json(tools).encode()
+        copy, toolbox = _kept(data) if len(data) <= TOOLBOX_KEPT_BYTES_MAX else (None, None)
+    except (TypeError, ValueError, RecursionError, RequestRejected):
+        return Toolbox(tools)
+    # JSON has one form for what Python has two for, such as a list and a tuple.
+    return toolbox if toolbox is not None and copy == tools else Toolbox(tools)
+
+
+@lru_cache(maxsize=TOOLBOXES_KEPT_MAX)
+def _kept(data: bytes) -> tuple[Any, Toolbox]:
+    copy = read_json(data)
+    return copy, Toolbox(copy)
