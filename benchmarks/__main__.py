@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from benchmarks.authorization import authorization_lines, authorization_values, measure_authorization
 from benchmarks.constrain import constrain_in_rounds, constrain_lines
 from benchmarks.local import local_lines, local_values, measure_local
 from benchmarks.measure import FULL
@@ -17,14 +18,15 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
     report, votes, constrained = measure(FULL), votes_in_rounds(FULL), constrain_in_rounds(FULL)
-    local = measure_local()
+    authorized, local = measure_authorization(), measure_local()
     if options.json:
         voted = [figure_values(figure) for figure in votes]
         shaped = [figure_values(figure) for figure in constrained]
-        values = {**as_values(report), "votes": voted, "structured": shaped, "local": local_values(local)}
-        print(json.dumps(values))
+        more = {"votes": voted, "structured": shaped, "authorization": authorization_values(authorized)}
+        print(json.dumps({**as_values(report), **more, "local": local_values(local)}))
     else:
-        parts = (*constrain_lines(constrained), "", *vote_lines(votes), "", *local_lines(local))
+        shown = (*constrain_lines(constrained), "", *vote_lines(votes), "", *authorization_lines(authorized))
+        parts = (*shown, "", *local_lines(local))
         print(as_text(report), "", *parts, sep="\n")
 
 

@@ -132,8 +132,11 @@ def _gate_trial(name: str, gate: Gate, tool: str, arguments: JsonObject, expecte
 
 
 def _varied(arguments: JsonObject) -> JsonObject:
-    """A call that was never made before, where it has words of its own."""
-    return {**arguments, "subject": f"Report {next(_NAMES)}"} if "subject" in arguments else arguments
+    """A call that was never made before, where it has words of its own. A long number would be looked at more closely."""
+    if "subject" not in arguments:
+        return arguments
+    word = "".join(chr(ord("a") + int(digit)) for digit in str(next(_NAMES)))
+    return {**arguments, "subject": f"The report, part {word}"}
 
 
 def guard_trials(results: int) -> list[Trial]:

@@ -284,7 +284,7 @@ def system_on(
         kit = await kit_again(state, engines)
         return kit if watcher is None else watched(kit, watcher)
 
-    system = System(
+    return System(
         store,
         clock=WallClock(),
         find_kit=find_kit,
@@ -292,14 +292,8 @@ def system_on(
         signer=signer,
         quotas=quotas,
         queues=queues,
+        secrets=secrets,
     )
-    _entrust(system, secrets)
-    return system
-
-
-def _entrust(system: System, secrets: Vault) -> None:
-    # One who performs calls fills secrets in, and both look for them in what comes back.
-    system._tools.vault = system._hub.dispatch.vault = secrets  # noqa: SLF001  # its parts are wired here
 
 
 def system_in_memory(secrets: Mapping[str, Given] = NOTHING) -> System:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from remit.core.failure import ErrorCode
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.manifest import Source
 from remit.core.record import JsonObject, replace
-from remit.core.strict_yaml import Document, Place, block_in, list_in
+from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, spelled
 from remit.core.tools import ToolDefinition, check_definition, tool_version
 from remit.core.trust import Trust
 from remit.tool.declare import Tool
@@ -43,6 +43,13 @@ class Outcome(NamedTuple):
     fails: ErrorCode | None = None
 
 
+class Call(NamedTuple):
+    """A call that was made: the tool, and what its function was given; None for whatever it was given."""
+
+    tool: str
+    arguments: JsonObject | None
+
+
 @dataclass(frozen=True)
 class ScriptedTool:
     """What a tool declares, and what its calls come to, one after the other; the last repeats."""
@@ -53,8 +60,13 @@ class ScriptedTool:
 
 
 def tools_in(document: Document, value: Any, place: Place) -> tuple[ScriptedTool, ...]:
-    """The tools of a file."""
-    return tuple(_tool(document, one, (*place, at)) for at, one in enumerate(list_in(document, value, place)))
+    """The tools of a file, each with a name of its own."""
+    found = tuple(_tool(document, one, (*place, at)) for at, one in enumerate(list_in(document, value, place)))
+    names = [one.definition.name for one in found]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            document.reject(YamlFault.VALUE_INVALID, f"two tools are called {name!r}; rename one", (*place, at))
+    return found
 
 
 def _tool(document: Document, value: Any, place: Place) -> ScriptedTool:
@@ -65,7 +77,10 @@ def _tool(document: Document, value: Any, place: Place) -> ScriptedTool:
     definition = record_in(document, {**declared, "parameters": parameters}, ToolDefinition, place)
     trust = record_in(document, block.get("trust", {}), Trust, (*place, "trust"))
     definition = replace(definition, trust=trust)
-    check_definition(definition)
+    try:
+        check_definition(definition)
+    except RequestRejected as error:
+        document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)}: {error.message}", place)
     delay_ms = number_at(document, block, "delay_ms", place)
     versioned = replace(definition, version=tool_version(definition))
     return ScriptedTool(versioned, _outcomes(document, block, place), delay_ms)
@@ -113,7 +128,7 @@ def _failure(document: Document, value: Any, place: Place) -> Outcome:
     return Outcome(fails=ErrorCode(names_at(document, value, list(FAILURES), place)[0]))
 
 
-def real_tool(scripted: ScriptedTool, note: Callable[[str], None]) -> Tool:
+def real_tool(scripted: ScriptedTool, note: Callable[[Call], None]) -> Tool:
     """The tool that a file describes; every call of its function is noted."""
     definition, begun = scripted.definition, 0
 
@@ -129,7 +144,7 @@ def real_tool(scripted: ScriptedTool, note: Callable[[str], None]) -> Tool:
 
     async def function(**arguments: Any) -> str:
         nonlocal begun
-        note(definition.name)
+        note(Call(definition.name, arguments))
         comes_to = outcome()
         begun += 1
         late_ms = definition.timeout_ms if comes_to.fails is ErrorCode.TOOL_TIMEOUT else 0

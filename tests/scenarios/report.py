@@ -5,6 +5,7 @@ Rule 2: each place has its files; a place that no file shows is named, never lef
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from textwrap import wrap
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +27,8 @@ from tests.scenarios.stage import RUN, Played
 COLUMNS = 110
 # A sentence quotes so much of what somebody said.
 QUOTE_CHARS_MAX = 160
+# A reason is read in full, unless somebody wrote a page into it.
+REASON_CHARS_MAX = 500
 _MINUTE_MS, _HOUR_MS = 60_000, 3_600_000
 
 
@@ -43,7 +46,7 @@ def story_lines(played: Played, complaints: Sequence[str]) -> list[str]:
 def happened(played: Played) -> list[str]:
     """What happened, one sentence after the other."""
     if played.turned_away is not None:
-        return [_sentence(f"The request was turned away: {plain(played.turned_away.message, QUOTE_CHARS_MAX)}")]
+        return [_sentence(f"The request was turned away{_because(played.turned_away.message)}")]
     sentences: list[str] = []
     for run_id, turns in played.runs.items():
         before = "" if run_id == RUN else "In a run beneath it: "
@@ -53,10 +56,17 @@ def happened(played: Played) -> list[str]:
             if told and later != late:
                 late, told[0] = later, f"{later}: {told[0]}"
             sentences += [f"{before}{one}" for one in told]
+    sentences = _counted(sentences)
     response = played.response
     if response is not None and response.waiting_for is not None:
         sentences.append(f"It now waits, as {response.waiting_for.ending}.")
     return sentences
+
+
+def _counted(sentences: Iterable[str]) -> list[str]:
+    """The sentences, one that is said several times in a row only once."""
+    counted = ((sentence, sum(1 for _ in same)) for sentence, same in groupby(sentences))
+    return [sentence if times == 1 else f"{sentence} ({times} times)" for sentence, times in counted]
 
 
 def _told(turn: Turn) -> list[str]:
@@ -82,7 +92,7 @@ def _quoted(text: Text) -> str:
 
 
 def _because(reason: str) -> str:
-    return f": {plain(reason, QUOTE_CHARS_MAX)}" if reason else ""
+    return f": {plain(reason, REASON_CHARS_MAX)}" if reason else ""
 
 
 def _call(call: ProposedCall) -> str:
@@ -95,7 +105,9 @@ def _call(call: ProposedCall) -> str:
 
 
 def _value(value: Any) -> str:
-    return " and ".join(map(_value, value)) if isinstance(value, list) else _quoted(str(value))
+    if isinstance(value, list):
+        return " and ".join(map(_value, value))
+    return _quoted(value) if isinstance(value, str) else plain(str(value), QUOTE_CHARS_MAX)
 
 
 def _started(one: arrivals.RunStarted) -> str:
@@ -124,6 +136,11 @@ def _to(escalation: Escalation | None) -> str:
     return f" (queue {plain(escalation.queue)}, severity {escalation.severity}, by {escalation.route})"
 
 
+def _approved(one: arrivals.ApprovalGiven) -> str:
+    """What a person changed; a plain yes is told when it has been judged."""
+    return "" if one.modified is None else f"{plain(one.by)} changed the call to {_call(one.modified)}"
+
+
 def _settled(one: rulings.QuestionSettled) -> str:
     released = f", which released {_amounts(one.releases)}" if one.releases else ""
     said = {
@@ -148,9 +165,8 @@ def _called(one: commands.CallTool) -> str:
 
 
 def _outcome(one: rulings.CallSettled) -> str:
-    if one.rung is Rung.COMMITTED:
-        return "Its result was verified and counts as done"
-    return f"It came to nothing that counts ({one.code or one.rung})"
+    """What is wrong with an outcome; one that was verified counts, and its result was told."""
+    return "" if one.rung is Rung.COMMITTED else f"It came to nothing that counts ({one.code or one.rung})"
 
 
 def _ended(one: rulings.RunEnded) -> str:
@@ -166,6 +182,7 @@ _TELLS: Mapping[type, Callable[[Any], str]] = MappingProxyType(
         arrivals.ToolReturned: lambda one: f"The tool returned {_quoted(one.content)}",
         arrivals.ToolFailed: lambda one: f"The tool failed: {one.code}",
         arrivals.CancelRequested: lambda one: f"{plain(one.by)} cancelled the run",
+        arrivals.ApprovalGiven: _approved,
         arrivals.QuestionAnswered: lambda one: f"{plain(one.by)} answered {_quoted(one.text)}",
         arrivals.OutcomeJudged: lambda one: f"{plain(one.by)} said whether it happened: {one.happened}",
         commands.CallTool: _called,

@@ -10,42 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from remit.core.boundary import Boundary
-from remit.core.budget import Budget
-from remit.core.contract import Mode
 from remit.core.escalation import Severity, Trigger
-from remit.core.failure import Ending, EscalationRoute, RequestRejected
-from remit.core.goal import Goal
-from remit.core.profiles import PROFILES, boundary_named
+from remit.core.failure import Ending, EscalationRoute
+from remit.core.profiles import PROFILES
 from remit.core.record import JsonObject
 from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, parse_yaml, spelled, text_of
 from remit.core.tools import ToolCategory
-from remit.orchestrate.boundary_file import boundary_of
 from tests.scenarios import places
+from tests.scenarios.given import Given, call_at, given_in
 from tests.scenarios.places import BoundaryDimension, Control, PlaceKind, cell
-from tests.scenarios.props import ScriptedTool, tools_in
-from tests.scenarios.reading import names_at, number_at, pattern_at, record_in, text_at
+from tests.scenarios.props import Call
+from tests.scenarios.reading import names_at, pattern_at, text_at
 
 # Six levels lead to the arguments of a call or to the schema of a result; four more are what people write in them.
 DEPTH_MAX = 10
-UNBOUNDED = -1
 
 _KEYS = ("title", "shows", "story", "given", "when", "then")
 _SHOWS = ("code", "row", "control", "category", "profile", "dimension")
-_GIVEN = (
-    "boundary",
-    "budget",
-    "goal",
-    "tools",
-    "user",
-    "asked_by",
-    "model",
-    "mode",
-    "replicas",
-    "rounds",
-    "schema",
-    "knows",
-)
 _THEN = ("ends", "waits", "turned_away", "escalates", "calls_made", "refused", "asked", "says", "error")
 _ACTS: dict[str, tuple[str, ...]] = {
     "approve": ("by", "tool", "arguments", "reason", "turned_away"),
@@ -55,26 +36,6 @@ _ACTS: dict[str, tuple[str, ...]] = {
     "silence": (),
 }
 _NEEDS_WORDS = {"answer": ("by", "text"), "approve": ("by",), "reject": ("by",), "cancel": ("by",)}
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a run is started with."""
-
-    boundary: Boundary
-    budget: Budget
-    goal: Goal | None
-    tools: tuple[ScriptedTool, ...]
-    user: str
-    asked_by: str
-    model: tuple[JsonObject, ...]
-    mode: Mode
-    replicas: int
-    # How often the model may call tools; 0 is as often as a chat usually may, UNBOUNDED without any bound.
-    rounds: int
-    schema: JsonObject | None
-    # How much of the question the evidence answers to, in millionths; None where nothing is looked for.
-    knows: tuple[str, int] | None
 
 
 @dataclass(frozen=True)
@@ -108,7 +69,7 @@ class Then:
     waits: Ending | None
     turned_away: str
     escalates: dict[str, str]
-    calls_made: tuple[str, ...]
+    calls_made: tuple[Call, ...]
     refused: tuple[Said, ...]
     asked: tuple[Said, ...] | None
     says: str
@@ -145,7 +106,7 @@ def scenario_of(text: str, source_name: str, *, name: str = "") -> Scenario:
         title=text_at(document, root, "title", ()),
         story=" ".join(text_at(document, root, "story", ()).split()),
         shows=_shows(document, root["shows"]),
-        given=_given(document, root["given"]),
+        given=given_in(document, root["given"]),
         when=tuple(
             _act(document, act, ("when", at))
             for at, act in enumerate(list_in(document, root.get("when", []), ("when",)))
@@ -173,73 +134,6 @@ def _shows(document: Document, value: Any) -> tuple[places.Place, ...]:
     if not found:
         document.reject(YamlFault.VALUE_INVALID, f"shows is empty; name one of {', '.join(_SHOWS)}", ("shows",))
     return tuple(found)
-
-
-def _given(document: Document, value: Any) -> Given:
-    block = block_in(document, value, _GIVEN, ("given",))
-    for key in ("boundary", "user", "model"):
-        if key not in block:
-            document.reject(YamlFault.VALUE_INVALID, f"given.{key} is missing", ("given",))
-    return Given(
-        boundary=_boundary(document, block["boundary"]),
-        budget=record_in(document, block.get("budget", {}), Budget, ("given", "budget")),
-        goal=record_in(document, block["goal"], Goal, ("given", "goal")) if "goal" in block else None,
-        tools=tools_in(document, block.get("tools", []), ("given", "tools")),
-        user=text_at(document, block, "user", ("given",)),
-        asked_by=text_at(document, block, "asked_by", ("given",)),
-        model=_replies(document, block["model"]),
-        mode=Mode(names_at(document, block.get("mode", Mode.CHAT.value), list(Mode), ("given", "mode"))[0]),
-        replicas=number_at(document, block, "replicas", ("given",)),
-        rounds=_rounds(document, block),
-        schema=block_in(document, block["schema"], (), ("given", "schema")) if "schema" in block else None,
-        knows=_knows(document, block["knows"]) if "knows" in block else None,
-    )
-
-
-def _rounds(document: Document, block: JsonObject) -> int:
-    return UNBOUNDED if block.get("rounds") == "unbounded" else number_at(document, block, "rounds", ("given",))
-
-
-def _knows(document: Document, value: Any) -> tuple[str, int]:
-    place = ("given", "knows")
-    block = block_in(document, value, ("text", "relevance_ppm"), place)
-    return text_at(document, block, "text", place), number_at(document, block, "relevance_ppm", place)
-
-
-def _boundary(document: Document, value: Any) -> Boundary:
-    """A boundary by its name, or written out with the keys of a boundary file."""
-    try:
-        return boundary_of(value) if isinstance(value, dict) else boundary_named(value)
-    except RequestRejected as error:
-        document.reject(YamlFault.VALUE_INVALID, f"given.boundary: {error.message}", ("given", "boundary"))
-
-
-def _replies(document: Document, value: Any) -> tuple[JsonObject, ...]:
-    """What the model says, in the shape that the scripted engine takes."""
-    place: Place = ("given", "model")
-    keys = ("calls", "text", "error", "usage", "delay_ms", "reasoning", "when", "replica")
-    replies: list[JsonObject] = []
-    for at, said in enumerate(list_in(document, value, place)):
-        block = block_in(document, said, keys, (*place, at))
-        reply = {key: block[key] for key in block if key != "calls"}
-        calls = [
-            _call(document, call, (*place, at, "calls", number))
-            for number, call in enumerate(list_in(document, block.get("calls", []), (*place, at, "calls")))
-        ]
-        replies.append({**reply, "tool_calls": calls} if calls else reply)
-    if not replies:
-        document.reject(YamlFault.VALUE_INVALID, "given.model is empty; say what the model answers", place)
-    return tuple(replies)
-
-
-def _call(document: Document, value: Any, place: Place) -> JsonObject:
-    """One call, written as TOOL: {ARGUMENT: VALUE}."""
-    block = block_in(document, value, (), place)
-    if len(block) != 1:
-        message = f"{spelled(place)} must be one tool with its arguments, such as {{refund: {{amount: 5}}}}"
-        document.reject(YamlFault.VALUE_INVALID, message, place)
-    ((tool, arguments),) = block.items()
-    return {"name": tool, "arguments": block_in(document, arguments or {}, (), (*place, tool))}
 
 
 def _act(document: Document, value: Any, place: Place) -> Act:
@@ -273,12 +167,23 @@ def _then(document: Document, value: Any) -> Then:
         waits=Ending(codes["waits"]) if "waits" in codes else None,
         turned_away=text_at(document, block, "turned_away", place),
         escalates=_escalation(document, block.get("escalates", {})),
-        calls_made=tuple(str(name) for name in list_in(document, block["calls_made"], (*place, "calls_made"))),
+        calls_made=tuple(
+            _made(document, call, (*place, "calls_made", at))
+            for at, call in enumerate(list_in(document, block["calls_made"], (*place, "calls_made")))
+        ),
         refused=_said(document, block.get("refused", []), (*place, "refused")),
         asked=_said(document, block["asked"], (*place, "asked")) if "asked" in block else None,
         says=pattern_at(document, block, "says", place),
         error=text_at(document, block, "error", place),
     )
+
+
+def _made(document: Document, value: Any, place: Place) -> Call:
+    """A call that was made: the tool, or TOOL: {ARGUMENT: VALUE}."""
+    if isinstance(value, str):
+        return Call(value, None)
+    call = call_at(document, value, place)
+    return Call(call["name"], call["arguments"])
 
 
 def _escalation(document: Document, value: Any) -> dict[str, str]:

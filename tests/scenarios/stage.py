@@ -32,9 +32,10 @@ from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.patterns.redundant import Redundancy
 from remit.tool.registry import Registry
+from tests.scenarios.given import UNBOUNDED, Given
 from tests.scenarios.hours import Hours, in_no_time
-from tests.scenarios.props import real_tool
-from tests.scenarios.scenario import UNBOUNDED, Act, Given, Scenario
+from tests.scenarios.props import Call, real_tool
+from tests.scenarios.scenario import Act, Scenario
 
 RUN = "run"
 # What a mid-sized model costs today, so that money is a dimension that counts.
@@ -57,8 +58,8 @@ class Played:
     response: SystemResponse | None = None
     # Why no run was begun at all.
     turned_away: RequestRejected | None = None
-    # The tools whose functions ran, in that order.
-    executed: list[str] = field(default_factory=list)
+    # The calls whose functions ran, in that order.
+    executed: list[Call] = field(default_factory=list)
     # What people wanted to do when nobody waited for it.
     unwanted: list[str] = field(default_factory=list)
 

@@ -1,11 +1,13 @@
 """A scenario file that could be misread is refused, with its name, its line, the key and what would be right."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from remit.core.failure import RequestRejected
 from tests.scenarios.hours import START_MS, Hours, in_no_time
+from tests.scenarios.props import Call
 from tests.scenarios.scenario import read_scenario, scenario_of
 
 GOOD = """\
@@ -30,7 +32,11 @@ then:
 
 def test_a_file_that_says_everything_is_read() -> None:
     scenario = scenario_of(GOOD, "a.yaml")
-    assert (scenario.title, scenario.given.user, scenario.then.calls_made) == ("A title", "Hello", ("look",))
+    assert (scenario.title, scenario.given.user, scenario.then.calls_made) == (
+        "A title",
+        "Hello",
+        (Call("look", None),),
+    )
     assert scenario.given.model[0] == {"tool_calls": [{"name": "look", "arguments": {"page": 1}}]}
     assert scenario.given.tools[0].definition.parameters["required"] == ["page"]
 
@@ -53,6 +59,9 @@ def test_a_file_that_says_everything_is_read() -> None:
         ("  user: Hello", "  user: Hello\n  goal: {statement: x, criteria: [{nam: y}]}", "unknown key 'nam'"),
         ("effect: read", "effekt: read", "given.tools[0] has the unknown key 'effekt'; did you mean 'effect'?"),
         ("effect: read", "effect: reads", "given.tools[0]: Invalid enum value 'reads'"),
+        ("effect: read", "effect: read, destructive: true", "given.tools[0]: tool 'look': destructive, yet its effect"),
+        ("  user: Hello", "    - {name: look}\n  user: Hello", "a.yaml:8: two tools are called 'look'; rename one"),
+        ("text: Done", "error: TIRED", "given.model: the script: replies[1].error is 'TIRED'; use one of INFERENCE_"),
         ("page: integer", "page: int", "given.tools[0].parameters.page is 'int'; use one of string, integer"),
         ("returns: text", "fails: BADLY", "given.tools[0].fails is 'BADLY'; use one of TOOL_UNAVAILABLE"),
         ("returns: text", "returns: [{fails: BADLY}]", "given.tools[0].returns[0].fails is 'BADLY'"),
@@ -65,6 +74,7 @@ def test_a_file_that_says_everything_is_read() -> None:
         ("  ends: SUCCESS\n", "", "then says how it comes out: one of ends, waits, turned_away"),
         ("  ends: SUCCESS", "  ends: SUCCESS\n  waits: TIMEOUT", "then says how it comes out"),
         ("  ends: SUCCESS", "  ends: WELL", "then.ends is 'WELL'; use one of"),
+        ("calls_made: [look]", "calls_made: [{look: 5}]", "then.calls_made[0].look must be a mapping, not 5"),
         ("  calls_made: [look]\n", "", "then.calls_made is missing; [] says that nothing was done"),
         ("  ends: SUCCESS", '  ends: SUCCESS\n  says: "("', "which is no regular expression"),
         ("  ends: SUCCESS", "  ends: SUCCESS\n  escalates: {severity: dire}", "then.escalates.severity is 'dire'"),
@@ -93,16 +103,12 @@ def test_a_file_is_named_in_full_where_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_hours_pass_without_anybody_waiting_for_them() -> None:
-    import asyncio
-
     hours = Hours()
     in_no_time(asyncio.sleep(7200), hours)
     assert hours.now_ms() - START_MS == 7_200_000
 
 
 def test_a_wait_for_nothing_is_an_error_and_no_hang() -> None:
-    import asyncio
-
     async def forever() -> None:
         await asyncio.get_running_loop().create_future()
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.scenarios.__main__ import main
 from tests.scenarios.places import PLACES, Place, PlaceKind
+from tests.scenarios.props import Call
 from tests.scenarios.report import coverage_lines, happened, story_lines
 from tests.scenarios.runner import FOLDER, complaints, missing, named, scenario_at, scenario_files, verdict
 from tests.scenarios.scenario import Act, Said, Scenario
@@ -53,8 +54,15 @@ def test_a_file_cannot_claim_what_it_does_not_reach(place: Place) -> None:
         ({"ends": "TIMEOUT"}, "ends TIMEOUT, and it ends SUCCESS"),
         ({"turned_away": "GRAPH_REFUSED"}, "turned away: expected 'GRAPH_REFUSED', was ''"),
         ({"error": "TOOL_TIMEOUT"}, "expected the error TOOL_TIMEOUT, and it is None"),
-        ({"calls_made": ()}, "calls_made: expected [], executed were ['refund']"),
-        ({"calls_made": ("refund", "refund")}, "executed were ['refund']"),
+        ({"calls_made": ()}, "calls_made: expected none, executed were refund {'order': '42', 'amount': 40}"),
+        (
+            {"calls_made": (Call("refund", None), Call("refund", None))},
+            "expected refund, refund, executed were refund {",
+        ),
+        (
+            {"calls_made": (Call("refund", {"order": "42", "amount": 9}),)},
+            "expected refund {'order': '42', 'amount': 9}",
+        ),
         ({"escalates": {"queue": "sre"}}, "escalates: expected {'queue': 'sre'}, handed on were"),
         ({"refused": (Said("refund", "UNSAFE"),)}, "refused: expected refund UNSAFE (), was nothing"),
         ({"asked": ()}, "asked: expected nothing, was refund CONFIRM_REQUIRED"),
@@ -100,11 +108,17 @@ def test_the_same_scenario_is_played_the_same_way_twice() -> None:
 def test_the_report_tells_a_story_in_plain_sentences() -> None:
     told = "\n".join(happened(play(HELD)))
     assert 'Customer-7 asked, under the boundary customer_support: "Refund 40 euros for order 42."' in told
-    assert 'The model proposed refund (amount "40", order "42").' in told
+    assert 'The model proposed refund (amount 40, order "42").' in told
     assert "(queue procurement, severity high, by human_approval), as CONFIRM_REQUIRED" in told
     assert "Ada approved it" in told
     assert "The tool refund was called, as ada had approved." in told
     assert "The run ended as SUCCESS." in told
+
+
+def test_the_report_tells_what_a_person_changed() -> None:
+    changed = scenario_at(FOLDER / "profiles/incident_sre/tools.yaml")
+    told = "\n".join(happened(play(changed)))
+    assert 'The operator changed the call to move_traffic (percent 20, region "west").' in told
 
 
 def test_the_report_says_what_was_not_so() -> None:

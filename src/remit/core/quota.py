@@ -28,7 +28,6 @@ NEVER_MS = (1 << 63) - 1
 # Every period consists of whole hours.
 HOUR_MS = 3_600_000
 
-_DAY_MS = 24 * HOUR_MS
 _SHOWN_CHARS_MAX = 80
 
 
@@ -39,6 +38,10 @@ class Period(StrEnum):
     DAY = "day"
     MONTH = "month"
     TOTAL = "total"
+
+
+# A month is as long as the calendar says, and what lasts for ever has no length.
+_LENGTHS_MS = {Period.HOUR: HOUR_MS, Period.DAY: 24 * HOUR_MS}
 
 
 class Quota(Record):
@@ -104,8 +107,7 @@ def period_start_ms(period: Period, at_ms: int) -> int:
     if period is Period.MONTH:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)
         return _ms(datetime(moment.year, moment.month, 1, tzinfo=UTC))
-    length_ms = HOUR_MS if period is Period.HOUR else _DAY_MS
-    return at_ms - at_ms % length_ms
+    return at_ms - at_ms % _LENGTHS_MS[period]
 
 
 def period_end_ms(period: Period, at_ms: int) -> int:
@@ -116,7 +118,7 @@ def period_end_ms(period: Period, at_ms: int) -> int:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)
         next_month = moment.month % 12 + 1
         return _ms(datetime(moment.year + (next_month == 1), next_month, 1, tzinfo=UTC))
-    return period_start_ms(period, at_ms) + (HOUR_MS if period is Period.HOUR else _DAY_MS)
+    return period_start_ms(period, at_ms) + _LENGTHS_MS[period]
 
 
 def limits_of(quotas: Iterable[Quota], at_ms: int) -> tuple[Limit, ...]:

@@ -13,10 +13,13 @@ from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.record import Record
-from remit.core.rulings import NodeEntered, Rung
+from remit.core.rulings import NodeEntered, RunEnded, Rung
 from remit.core.signals import packet_id
-from remit.core.tools import MUTATING
+from remit.core.tier import TIERS
+from remit.core.tools import MUTATING, ToolDefinition
+from remit.kernel.policy import needs_a_person
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
+from remit.kernel.tier import tier_of
 from remit.observe.execution import selected_tools
 from remit.observe.foresight import Need, Stopped, needs_of, stopped_in
 from remit.observe.patterns import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
@@ -32,6 +35,10 @@ class Allowed(Record):
     permissions: tuple[str, ...]
     approval_effects: tuple[str, ...]
     approval_tools: tuple[str, ...]
+    # The tier of autonomy that the graph has, and the highest that the boundary allows.
+    tier: int
+    tier_title: str
+    tier_max: int
 
 
 class Called(Record):
@@ -147,16 +154,26 @@ def _allowed(state: RunState) -> Allowed:
     boundary = manifest.boundary
     permitted = set(boundary.permissions)
     tools = tuple(name for name in selected_tools(state) if permitted.issuperset(state.tools[name].permissions))
-    # Nothing is traced yet, so whatever could change something is a person's to allow, whether the boundary says so or not.
-    asked_about = MUTATING.union(boundary.approval_effects)
+    tier = tier_of(manifest.graph, manifest.tools, boundary)
     return Allowed(
         boundary=boundary.name,
         boundary_version=manifest.versions.boundary,
         tools=tools,
         permissions=boundary.permissions,
         approval_effects=tuple(effect.value for effect in boundary.approval_effects),
-        approval_tools=tuple(name for name in tools if state.tools[name].effect in asked_about),
+        approval_tools=tuple(name for name in tools if _is_asked_about(state, state.tools[name])),
+        tier=tier.value,
+        tier_title=TIERS[tier].title,
+        tier_max=boundary.tier_max,
     )
+
+
+def _is_asked_about(state: RunState, tool: ToolDefinition) -> bool:
+    """Whether every call of a tool is a person's to allow: untraced, every change is."""
+    manifest = pinned(state)
+    is_frozen = not manifest.caps[Dimension.SIDE_EFFECTS]
+    is_untraced_change = tool.effect in MUTATING and (is_frozen or not state.is_traced)
+    return is_untraced_change or bool(needs_a_person(tool, manifest.boundary))
 
 
 def _calls(state: RunState) -> tuple[Called, ...]:
@@ -221,7 +238,7 @@ def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold],
             reason=_reason(state, state.ending, steps, vote),
             by=_cancelled_by(turns) if state.ending is Ending.USER_CANCEL else "",
             node=node,
-            receives=row.receives,
+            receives=_receiver(turns) or row.receives,
         )
     asked = tuple(_question(state.run_id, question) for question in questions(state))
     if (code := waiting_for(state)) is not None:
@@ -235,6 +252,15 @@ def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold],
             children=tuple(command.run_id for command in held if isinstance(command, StartChild)),
         )
     return Standing("paused" if state.paused else "open", node=node)
+
+
+def _receiver(turns: Sequence[Turn]) -> str:
+    """Whom the ending hands authority to, and how grave it is; empty where it hands nothing on."""
+    ended = (decision for turn in turns for decision in turn.decisions if isinstance(decision, RunEnded))
+    escalation = next((ruling.escalation for ruling in ended), None)
+    if escalation is None:
+        return ""
+    return f"the queue {escalation.queue} ({escalation.trigger.replace('_', ' ')}, severity {escalation.severity})"
 
 
 # Why a run ended, where its ending says everything there is to say.

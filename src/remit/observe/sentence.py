@@ -38,13 +38,11 @@ def sentence(explained: Explanation) -> str:
 
 
 def _said_allowed(allowed: Allowed) -> str:
-    under = f"under the boundary {_name(allowed.boundary)}"
-    if not allowed.tools:
-        return f"was allowed to call no tool {under}"
-    said = f"was allowed to call {_names(allowed.tools)} {under}"
-    if not allowed.approval_tools:
-        return said
-    return f"{said} ({_names(allowed.approval_tools)} only with a person's approval)"
+    said = f"was allowed to call {_names(allowed.tools) if allowed.tools else 'no tool'}"
+    notes = [f"tier {allowed.tier} of at most {allowed.tier_max}, {allowed.tier_title}"]
+    if allowed.approval_tools:
+        notes.append(f"{_names(allowed.approval_tools)} only with a person's approval")
+    return f"{said} under the boundary {_name(allowed.boundary)} ({'; '.join(notes)})"
 
 
 def _said_path(path: tuple[str, ...]) -> str:

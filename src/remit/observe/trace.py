@@ -11,6 +11,7 @@ from remit.core.arrivals import Election, ProposedCall, RunStarted
 from remit.core.budget import FIELDS
 from remit.core.codec import read_json, turn_to_json
 from remit.core.commands import COMMANDS, Packet
+from remit.core.escalation import Escalation
 from remit.core.events import Turn
 from remit.core.record import BlobRef, JsonObject, Text
 from remit.core.rulings import NodeEntered
@@ -142,6 +143,8 @@ def _value(value: object) -> str:
         return f"{plain(value.tool, LINE_CHARS_MAX)}{_value(value.arguments)}"
     if isinstance(value, Packet):
         return f"{_value(value.call)} because {plain('; '.join(value.reasons), LINE_CHARS_MAX)}"
+    if isinstance(value, Escalation):
+        return plain(f"{value.trigger} to {value.queue} ({value.severity})", LINE_CHARS_MAX)
     if isinstance(value, Election):
         settled = "" if value.is_settled else " so far"
         return f"answer {value.winner + 1} with {value.votes} votes ({percent(value.confidence_ppm)}){settled}"

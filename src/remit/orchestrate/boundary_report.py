@@ -24,11 +24,10 @@ from remit.core.graph import Graph
 from remit.core.inference import ModelInfo
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
-from remit.core.record import JsonObject, replace
+from remit.core.record import replace
 from remit.core.tier import TIERS
 from remit.core.tool_policy import gaps_of, risk_of
 from remit.core.tools import Effect, ToolDefinition
-from remit.core.trust import Reads, Repeat
 from remit.kernel.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
 from remit.kernel.policy import needs_a_person, rates_of
 from remit.kernel.tier import check_tier, tier_of
@@ -36,6 +35,7 @@ from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.boundary_file import boundary_said, boundary_yaml
 from remit.orchestrate.boundary_values import ALL, said_cap, said_duration, said_rate_line
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.tracing import declared
 from remit.provenance.declarations import declaration_of, worst_of
 
 _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
@@ -87,13 +87,12 @@ def _tier(manifest: Manifest) -> TierReport:
 
 def _reported(tool: ToolDefinition, manifest: Manifest) -> ToolReport:
     stance, why = _stance(tool, manifest)
-    said = _declared(tool)
     return ToolReport(
         tool.name,
         stance,
         why,
         risk_of(tool).value,
-        worst_of(declaration_of(said), said),
+        _at_worst(tool),
         tuple(gap.value for gap in gaps_of(tool)),
     )
 
@@ -137,23 +136,14 @@ def _free(tool: ToolDefinition, boundary: Boundary) -> str:
     return "it changes nothing" if tool.effect is Effect.NONE else "it only reads"
 
 
-def _declared(tool: ToolDefinition) -> JsonObject:
-    """What a tool says, as the gate reads it; what stands at its worst counts as not said."""
-    trust = tool.trust
-    said: JsonObject = {
-        "control_args": dict(tool.control_args) or None,
-        "payload_args": list(trust.payload_args) or None,
-        "result": dict(trust.fields) or None,
-        "asks": list(trust.asks) or None,
-        "repeat": None if trust.repeat is Repeat.ONCE else trust.repeat.value,
-        "reads": None if trust.reads is Reads.PRIVATE else trust.reads.value,
-        "stakes": None if trust.stakes is None else trust.stakes.value,
-        "category": None if tool.category is None else tool.category.value,
-    }
-    # Whoever says anything of a tool has thought of its effect; of one that says nothing, external is the worst.
-    is_silent = tool.effect is Effect.EXTERNAL and not any(said.values())
-    head = {"name": tool.name, "network": tool.network, "destructive": tool.destructive}
-    return {**head, **said, "effect": None if is_silent else tool.effect.value}
+def _at_worst(tool: ToolDefinition) -> tuple[str, ...]:
+    """What a tool does not tell the gate; what it says and equals the worst counts as not said."""
+    said, silence = declared(tool), declared(ToolDefinition(tool.name, tool.description, tool.parameters))
+    spoken = {key: value for key, value in said.items() if value != silence.get(key)}
+    if spoken:
+        # Whoever says anything of a tool has thought of its effect.
+        spoken["effect"] = said["effect"]
+    return worst_of(declaration_of(said), spoken)
 
 
 def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:

@@ -74,6 +74,7 @@ from remit.orchestrate.sessions import Session, check_entries, last_run, linked,
 from remit.orchestrate.shaping import check_shapes
 from remit.orchestrate.step_values import read
 from remit.rerank.router import check_routing
+from remit.tool.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
     from remit.orchestrate.constraining import Constrainer
@@ -150,6 +151,7 @@ class System:
         signer: Callable[[], Signer] | None = None,
         quotas: Iterable[Quota] = (),
         queues: Iterable[QueueLimits] = (),
+        secrets: Vault = NO_SECRETS,
     ) -> None:
         self.store = store
         self.archive = Archive(store, signer)
@@ -158,7 +160,8 @@ class System:
         self._new_id = new_id
         self._foreseer = Foreseer(store.catalogue, store.journal)
         executors: dict[type, object] = {}
-        dispatch = InProcessDispatch(executors, clock)  # type: ignore[arg-type]  # filled below, one row per command
+        # One who performs calls fills secrets in, and both look for them in what comes back.
+        dispatch = InProcessDispatch(executors, clock, secrets)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
             journal=self.quotas.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
         )
@@ -167,7 +170,7 @@ class System:
         self._post = Post(self._hub, store.inbox, store.catalogue)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         kit_of, text = self._hub.kit_of, self._runner.text
-        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late)
+        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets)
         executors |= {
             CallModel: ModelExecutor(kit_of, text),
             CallTool: tools.call,

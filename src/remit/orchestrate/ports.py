@@ -127,9 +127,6 @@ class Ledger(Protocol):
     async def count(self, charges: Sequence[Charge]) -> None:
         """Count these runs so, in place of how they were counted; one that stands otherwise by now is left out."""
 
-    async def forget(self) -> None:
-        """Forget how the runs are counted that are there, before all of them are counted anew."""
-
     async def tenants(self) -> Sequence[str]:
         """Every tenant that has runs here, or had."""
 

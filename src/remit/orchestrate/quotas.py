@@ -48,6 +48,8 @@ from remit.orchestrate.ports import Catalogue, Clock, Journal, Ledger
 CONFLICTS_MAX = 32
 # Runs that are folded before what they count is written: few enough that whoever stops here has lost little.
 _COUNTED_AT_ONCE = 100
+# Of so many tenants it is remembered that their runs are counted; looking again finds nothing and takes a moment.
+_TENANTS_MAX = 10_000
 
 _ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
 _Begun = TypeVar("_Begun")
@@ -113,9 +115,13 @@ class Quotas:
         return sorted(found | set(self._named))
 
     async def rebuild(self) -> int:
-        """Count every run anew from its turns, quota or not; gives how many. What deleted runs left is kept."""
-        await self._shelf.ledger.forget()
-        return sum([await self._count(tenant_id, 0) for tenant_id in await self._shelf.ledger.tenants()])
+        """Count every run anew from its turns, quota or not; gives how many. What deleted runs left stays counted.
+
+        Each run is counted anew by itself, so that meanwhile nobody finds more room than there is.
+        """
+        roots = [entry.run_id for entry in await self._shelf.catalogue.entries() if not entry.listing.parent_id]
+        await self._count(roots)
+        return len(roots)
 
     async def reserving(self, listing: Listing, first: Manifest) -> Listing:
         """How a run is listed that begins: with what it reserves, where its tenant has a quota."""
@@ -158,19 +164,19 @@ class Quotas:
         """What holds for a tenant now, and what counts against it."""
         at_ms = self._clock.now_ms()
         if quotas and tenant_id not in self._counted:
-            await self._count(tenant_id, min(period_start_ms(quota.period, at_ms) for quota in quotas))
+            from_ms = min(period_start_ms(quota.period, at_ms) for quota in quotas)
+            await self._count(await self._shelf.ledger.uncounted(tenant_id, from_ms))
+            if len(self._counted) >= _TENANTS_MAX:
+                self._counted.clear()
             self._counted.add(tenant_id)
         limits = limits_of(quotas, at_ms)
         return limits, await self._shelf.ledger.committed(tenant_id, limits)
 
-    async def _count(self, tenant_id: str, from_ms: int) -> int:
-        """Count the runs of a tenant that are not counted as they stand; gives how many."""
-        ledger = self._shelf.ledger
-        run_ids = await ledger.uncounted(tenant_id, from_ms)
+    async def _count(self, run_ids: Sequence[str]) -> None:
+        """Count these runs as their turns tell, in place of how they were counted."""
         for start in range(0, len(run_ids), _COUNTED_AT_ONCE):
             some = [await self._charge_of(run_id) for run_id in run_ids[start : start + _COUNTED_AT_ONCE]]
-            await ledger.count([charge for charge in some if charge is not None])
-        return len(run_ids)
+            await self._shelf.ledger.count([charge for charge in some if charge is not None])
 
     async def _charge_of(self, run_id: str) -> Charge | None:
         turns = await self._shelf.journal.read(run_id)

@@ -29,7 +29,7 @@ from remit.provenance.kinds import (
     shape_of,
 )
 from remit.provenance.labels import Origin, key_of
-from remit.provenance.leaves import Leaf, kind_of
+from remit.provenance.leaves import Leaf
 from remit.provenance.moments import is_said
 from remit.provenance.verdicts import Argument, Objection
 from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem, word_stems
@@ -42,7 +42,7 @@ _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
 def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origin | None = None) -> Argument:
     """What vouches for one control value; an argument without `code` is bound."""
-    kind = kind_of(leaf)
+    kind = leaf.kind
     if not leaf.is_known:
         return _objection(leaf, kind, Objection.UNDECLARED, evidence)
     if handle is not None:
@@ -115,22 +115,22 @@ def _by_members(leaf: Leaf, kind: str, members: list[str], evidence: Evidence, d
 
 def _said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
     """Where the user's words give the value."""
-    value, words = leaf.value, evidence.words
+    value = leaf.value
     if isinstance(value, bool) or value is None:
         return _switch_said(leaf, kind, evidence) if value is True else None
-    if base_of(kind) in NUMBERS or (isinstance(value, float) and kind == ANY):
+    base = base_of(kind)
+    if base in NUMBERS or (isinstance(value, float) and kind == ANY):
         number = number_of(value)
-        return None if number is None else words.number_said(number, kind, leaf.argument)
-    if isinstance(value, int):
-        return _integer_said(leaf, kind, evidence, tool)
-    return _text_said(leaf, kind, evidence, tool) if isinstance(value, str) else None
+        return None if number is None else evidence.words.number_said(number, kind, leaf.argument)
+    if isinstance(value, str):
+        return _text_said(leaf, kind, base, evidence, tool)
+    return _integer_said(leaf, kind, evidence, tool) if isinstance(value, int) else None
 
 
-def _text_said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+def _text_said(leaf: Leaf, kind: str, base: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
     value, words = leaf.value, evidence.words
     if _is_choice(leaf) and (span := _choice_said(value, evidence)) is not None:
         return span
-    base = base_of(kind)
     if base in MOMENTS or (kind == ANY and value[:1].isdecimal() and (DATE.fullmatch(value) or _TIME.fullmatch(value))):
         said = is_said(value, words.moments, today=evidence.today, years=evidence.years)
         return (words.moments.spans or ((0, 0),))[0] if said else words.span_of(value)
@@ -203,8 +203,12 @@ def _by_origins(
 ) -> Argument:
     """A trusted field, if its kind is right and its record was picked; the objection says which of the two fails."""
     tool, fitting = declaration.name, None
+    # A value that many records have is mostly of the same kind in all of them.
+    fits: dict[str, bool] = {}
     for origin in origins:
-        if not satisfies(kind, origin.kind, argument=leaf.argument, tool=tool):
+        if (is_fit := fits.get(origin.kind)) is None:
+            is_fit = fits[origin.kind] = satisfies(kind, origin.kind, argument=leaf.argument, tool=tool)
+        if not is_fit:
             continue
         fitting = fitting or origin
         pick = evidence.picked(origin, leaf.argument, tool)

@@ -73,7 +73,7 @@ class Gate:
         known = self._tools.get(tool)
         if known is None:
             return self._refused(call_id, tool, f"tool {shown_value(tool)!r} is not declared")
-        if not isinstance(arguments, dict) or any(not isinstance(name, str) for name in arguments):
+        if not _is_object(arguments):
             return self._refused(call_id, tool, "arguments must be a JSON object")
         try:
             resolved, handles = resolve(arguments, self.evidence.index)
@@ -278,6 +278,10 @@ def _reasons(code: Objection | None, arguments: tuple[Argument, ...]) -> tuple[s
         return ()
     about = [f"{one.code.value}: {one.path}={shown_value(one.value)!r}" for one in arguments if one.code is not None]
     return tuple(about) or (code.value,)
+
+
+def _is_object(arguments: Any) -> bool:
+    return isinstance(arguments, dict) and all(isinstance(name, str) for name in arguments)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -18,7 +18,7 @@ _FORMATS = {"email": "email", "uri": "url", "url": "url", "date": "date", "date-
 
 
 class Leaf(Record):
-    """One value of a call."""
+    """One value of a call; its kind is the declared one, or what the schema's format tells."""
 
     path: str
     argument: str
@@ -34,7 +34,18 @@ class Leaf(Record):
 class _Place:
     """What is known of one place in the arguments, whatever its value: found once, for all calls of the tool."""
 
-    __slots__ = ("argument", "each", "is_known", "is_payload", "is_required", "kind", "named", "pattern", "schema")
+    __slots__ = (
+        "argument",
+        "each",
+        "is_known",
+        "is_payload",
+        "is_required",
+        "kind",
+        "named",
+        "pattern",
+        "schema",
+        "told",
+    )
 
     def __init__(
         self,
@@ -50,6 +61,8 @@ class _Place:
         self.pattern = pattern
         self.argument = argument
         self.kind = kind
+        # What a value here is of; what stands inside of it inherits what was declared, not what a format tells.
+        self.told = told_kind(kind, schema)
         self.schema: JsonObject = schema if isinstance(schema, dict) else {}
         self.is_payload = is_payload
         self.is_required = is_required
@@ -61,7 +74,7 @@ class _Place:
     def leaf(self, path: str, value: Any) -> Leaf:
         """The leaf that a value is at this place."""
         return Leaf(
-            path, self.argument, value, self.kind, self.schema, self.is_payload, self.is_required, self.is_known
+            path, self.argument, value, self.told, self.schema, self.is_payload, self.is_required, self.is_known
         )
 
 
@@ -151,9 +164,9 @@ class Leaves:
         )
 
 
-def kind_of(leaf: Leaf) -> str:
+def told_kind(kind: str, schema: Any) -> str:
     """The declared kind, or the one that the schema's format tells."""
-    if leaf.kind and leaf.kind != "any":
-        return leaf.kind
-    told = leaf.schema.get("format")
+    if kind and kind != "any":
+        return kind
+    told = schema.get("format") if isinstance(schema, dict) else None
     return _FORMATS.get(told, ANY) if isinstance(told, str) else ANY

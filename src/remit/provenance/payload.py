@@ -31,33 +31,36 @@ _DISARMED = re.compile(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
 
 def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> Argument:
     """What vouches for one payload value: the user's own words, or that it points nowhere it should not."""
-    if not isinstance(leaf.value, str):
-        return Argument(leaf.path, leaf.value, "typed")
-    if evidence.words.owns(leaf.value):
-        return Argument(leaf.path, leaf.value, "words")
-    if len(leaf.value) > PAYLOAD_CHARS_MAX or (not leaf.value.isascii() and _INVISIBLE.search(leaf.value)):
-        return Argument(leaf.path, leaf.value, code=Objection.PAYLOAD_REFERENCE)
-    for reference in _pointers(leaf.value):
-        if not _is_bound(reference, evidence, declaration):
-            seen = evidence.index.seen_in(reference)
-            also = () if seen is None else (seen,)
-            return Argument(
-                f"{leaf.path}~{reference[:80]}", reference, also_seen=also, code=Objection.PAYLOAD_REFERENCE
-            )
-    return Argument(leaf.path, leaf.value, "prose")
+    path, text = leaf.path, leaf.value
+    if not isinstance(text, str):
+        return Argument(path, text, "typed")
+    if evidence.words.owns(text):
+        return Argument(path, text, "words")
+    if len(text) > PAYLOAD_CHARS_MAX or (not text.isascii() and _INVISIBLE.search(text)):
+        return Argument(path, text, code=Objection.PAYLOAD_REFERENCE)
+    for form in _forms(text):
+        for reference in () if is_prose(form) else _pointers(form):
+            if not _is_bound(reference, evidence, declaration):
+                seen = evidence.index.seen_in(reference)
+                also = () if seen is None else (seen,)
+                shown = f"{path}~{reference[:80]}"
+                return Argument(shown, reference, also_seen=also, code=Objection.PAYLOAD_REFERENCE)
+    return Argument(path, text, "prose")
 
 
-def _pointers(text: str) -> Iterator[str]:
-    """Everything in a text that points somewhere or hides something, as written and as it would be read."""
+def _forms(text: str) -> tuple[str, ...]:
+    """A text as it is written and, where that differs, as it would be read."""
     folded = text if text.isascii() else _DOTS.sub(".", unicodedata.normalize("NFKC", text))
     if "[" in folded or "(" in folded or "{" in folded:
         folded = _DISARMED.sub(".", folded)
-    for form in (text,) if folded == text else (text, folded):
-        if is_prose(form):
-            continue
-        busy = skimmed(form)
-        yield from (found.compact for found in references_in(busy) if not is_file_name(found))
-        yield from opaque_in(busy)
+    return (text,) if folded == text else (text, folded)
+
+
+def _pointers(form: str) -> Iterator[str]:
+    """Everything in a text that points somewhere or hides something."""
+    busy = skimmed(form)
+    yield from (found.compact for found in references_in(busy) if not is_file_name(found))
+    yield from opaque_in(busy)
 
 
 def _is_bound(reference: str, evidence: Evidence, declaration: Declaration) -> bool:

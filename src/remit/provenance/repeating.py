@@ -17,6 +17,7 @@ from remit.provenance.words import Words
 
 # What is longer is what is said, not on whom it falls.
 TARGET_CHARS_MAX = 100
+_UNAIMED = frozenset({"default", "prose", "typed"})
 
 
 class Uses:
@@ -58,11 +59,7 @@ def targets_of(arguments: Sequence[Argument]) -> tuple[str, ...]:
 
 def _is_target(argument: Argument) -> bool:
     value = argument.value
-    if (
-        argument.bound_by in ("default", "prose", "typed")
-        or isinstance(value, (bool, float, dict, list))
-        or value is None
-    ):
+    if argument.bound_by in _UNAIMED or not isinstance(value, (str, int)) or isinstance(value, bool):
         return False
     if argument.kind != ANY:
         return is_target(argument.kind)

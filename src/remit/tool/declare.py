@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar, overload
 
 from remit.core.authority import Stakes
+from remit.core.failure import Ending
 from remit.core.manifest import Source
 from remit.core.record import replace
 from remit.core.tools import (
@@ -131,6 +132,7 @@ def tool(
     alternative: str = ...,
     fallback: str = ...,
     rate: tuple[int, int] | None = ...,
+    asks_under: Ending | None = ...,
     secrets: Mapping[str, str] | Iterable[tuple[str, str]] = ...,
     name: str | None = ...,
     description: str | None = ...,
@@ -171,6 +173,7 @@ def tool(
     alternative: str = "",
     fallback: str = "",
     rate: tuple[int, int] | None = None,
+    asks_under: Ending | None = None,
     secrets: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     name: str | None = None,
     description: str | None = None,
@@ -195,6 +198,7 @@ def tool(
         rollback=rollback,
         alternative=alternative,
         fallback=fallback,
+        asks_under=asks_under,
         rate_max=0 if rate is None else rate[0],
         rate_per_ms=0 if rate is None else rate[1],
     )

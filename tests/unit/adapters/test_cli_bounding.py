@@ -21,6 +21,23 @@ conditions: [{name: late, when: hour > 20, then: refuse}]
 """
 
 
+DECLARED = '''
+from remit.tool.declare import tool
+
+
+@tool(effect="read", reads="public", result={"id": "id:order"})
+def look(place: str) -> dict[str, str]:
+    """Look somewhere."""
+    return {"id": place}
+
+
+@tool(effect="external", category="payment", control_args={"cents": "amount"}, idempotent=True)
+def pay(cents: int, idempotency_key: str) -> int:
+    """Pay."""
+    return cents
+'''
+
+
 def graph_of_the_guide() -> str:
     found = re.search(r"```yaml\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     assert found is not None
@@ -41,10 +58,19 @@ def test_a_boundary_that_is_fine_is_said_to_be_with_what_it_does_to_tools(desk: 
     assert lines[0].startswith("boundary mine is fine: mode enforce, version ")
     assert "7 conditions look at every call besides" in lines[1]
     assert lines[2] == "it names tool writ, which is not among these"
-    assert lines[3].split(maxsplit=2) == ["passes", "look", "it only reads"]
-    assert lines[4].split(maxsplit=2) == ["refuses", "write", "boundary mine does not allow tool write"]
-    assert lines[5] == "at worst look   result, reads (risk low)"
-    assert lines[6].startswith("at worst write  control_args, payload_args")
+    assert lines[3] == "graph chat has tier 5 (supervised agentic loop), tier_max=6"
+    assert lines[4].split(maxsplit=2) == ["passes", "look", "it only reads"]
+    assert lines[5].split(maxsplit=2) == ["refuses", "write", "boundary mine does not allow tool write"]
+    assert lines[6] == "at worst look   result, reads (risk low)"
+    assert lines[7].startswith("at worst write  control_args, payload_args")
+
+
+def test_what_a_tool_and_its_category_leave_open_is_told_and_nothing_of_one_that_declares_all(desk: Desk) -> None:
+    tools = desk.file("tools.py", DECLARED)
+    lines = desk.say("boundary", "check", "standard", "--tools", tools).out.splitlines()
+    assert [line for line in lines if line.startswith("at worst")] == [
+        "at worst pay   payload_args, asks, repeat; its category demands permissions, rollback (risk high)"
+    ]
 
 
 def test_programs_get_all_of_it(desk: Desk, mine: Path) -> None:

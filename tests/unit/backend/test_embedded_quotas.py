@@ -73,14 +73,17 @@ def test_what_is_collected_stays_counted_too(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
-def test_forgetting_before_a_rebuild_keeps_what_deleted_runs_left(tmp_path: Path) -> None:
+def test_rows_that_are_lost_are_named_by_their_runs_and_the_sums_follow(tmp_path: Path) -> None:
     async def scene() -> None:
         async with opened(tmp_path) as store:
             for run_id in ("gone", "kept"):
                 await begin(store, run_id)
                 await end(store, run_id, 12)
             await store.retention.delete("gone")
-            await store.ledger.forget()
+            assert await committed(store) == Committed(24, 0)
+            with closing(sqlite3.connect(tmp_path / "remit.db")) as connection, connection:
+                connection.execute("DELETE FROM charges WHERE run_no IN (SELECT run_no FROM runs)")
+            # What the deleted run left is all that there is of it, and stays.
             assert await committed(store) == Committed(12, 0)
             assert list(await store.ledger.uncounted("acme", 0)) == ["kept"]
 

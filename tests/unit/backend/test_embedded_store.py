@@ -244,9 +244,13 @@ def test_a_database_of_another_program_is_not_touched(tmp_path: Path) -> None:
 def test_a_damaged_page_is_said_to_be_damaged(tmp_path: Path) -> None:
     fill(tmp_path)
     path = tmp_path / "remit.db"
+    # The pages that say which tables there are stay whole, so that the store can be opened.
+    connection = sqlite3.connect(path)
+    roots = connection.execute("SELECT rootpage FROM sqlite_schema WHERE tbl_name IN ('runs', 'turns')").fetchall()
+    connection.close()
     data = bytearray(path.read_bytes())
-    for page in range(1, len(data) // 4096):
-        data[page * 4096 : page * 4096 + 512] = b"\xff" * 512
+    for (page,) in roots:
+        data[(page - 1) * 4096 : (page - 1) * 4096 + 512] = b"\xff" * 512
     path.write_bytes(data)
 
     async def scene() -> None:

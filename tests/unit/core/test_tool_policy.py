@@ -6,6 +6,7 @@ from remit.core.record import replace
 from remit.core.tool_policy import (
     ASKING_CATEGORIES,
     POLICY,
+    Asking,
     Demand,
     Risk,
     StateWrite,
@@ -17,11 +18,11 @@ from remit.core.tool_policy import (
 from remit.core.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.trust import Trust
 
-REACHES = [Demand, Risk, StateWrite, ToolCategory]
+REACHES = [Asking, Demand, Risk, StateWrite, ToolCategory]
 
 # Of each category: the risk of reading and of changing as the doctrine has them; whether changes ask a person always,
 # never, or only where they destroy something; and what they write.
-NEVER, ALWAYS, DESTROYING = "never", "always", "destroying"
+NEVER, ALWAYS, DESTROYING = Asking.NEVER, Asking.FOR_CHANGES, Asking.FOR_DESTRUCTION
 ROWS = {
     ToolCategory.READ_ONLY_LOOKUP: ({Risk.NONE, Risk.LOW}, Risk.HIGH, ALWAYS, StateWrite.OTHER),
     ToolCategory.RETRIEVAL: ({Risk.NONE}, Risk.HIGH, ALWAYS, StateWrite.OTHER),
@@ -59,9 +60,9 @@ def test_the_risk_of_a_call_is_that_of_its_row(category: ToolCategory) -> None:
 @pytest.mark.parametrize("category", list(ToolCategory))
 def test_a_change_asks_a_person_where_the_table_says_so(category: ToolCategory) -> None:
     asks = ROWS[category][2]
-    assert asks_by_category(tool(category)) is (asks == ALWAYS)
-    assert asks_by_category(tool(category, destructive=True)) is (asks != NEVER)
-    assert (category in ASKING_CATEGORIES) is (asks != NEVER)
+    assert asks_by_category(tool(category)) is (asks is ALWAYS)
+    assert asks_by_category(tool(category, destructive=True)) is (asks is not NEVER)
+    assert (category in ASKING_CATEGORIES) is (asks is not NEVER)
 
 
 @pytest.mark.parametrize("effect", [Effect.NONE, Effect.READ])

@@ -39,10 +39,10 @@ DEMO = explained(demo_world().finish(demo_manifest()))
 @pytest.mark.req("4.43")
 def test_a_run_is_answered_for_in_one_sentence() -> None:
     assert sentence(DEMO) == (
-        "The agent was allowed to call lookup_order and refund under the boundary customer_support (refund only with a "
-        "person's approval), chose the path prepare > think > act > think > act > think > check > done, called "
+        "The agent was allowed to call lookup_order and refund under the boundary customer_support (tier 5 of at most 6, "
+        "supervised agentic loop; refund only with a person's approval), chose the path prepare > think > act > think > act > think > check > done, called "
         "lookup_order once and refund once (drop_tables was refused once: TOOL_NOT_FOUND), spent 24 of 200000 "
-        "input_tokens, 12 of 30000 output_tokens, 2 of 30 tool_calls, 1 of 10 external_api_calls, 3146 of 300000 "
+        "input_tokens, 12 of 30000 output_tokens, 2 of 30 tool_calls, 1 of 10 external_api_calls, 3114 of 300000 "
         "wall_clock_ms, 12 of 2000000 inference_cost_microusd, 485 of 100000 context_tokens, 1 of 1 side_effects, 7 of 15 "
         "steps and 1 of 20 human_reviews, updated its state from 2 verified observations (lookup_order and refund), and "
         "ended as SUCCESS because it answered, every check passed and no effect was left uncommitted."

@@ -11,6 +11,7 @@ from remit.core.boundary import Boundary, BoundaryMode, DecisionRight, Exhaustio
 from remit.core.budget import FIELDS
 from remit.core.escalation import TRIGGERS
 from remit.core.profiles import GUARDED, KNOWN, PROFILES, STANDARD
+from remit.core.tier import TIERS
 from remit.core.tool_policy import StateWrite
 from remit.kernel.conditions import CONDITION_NAMES
 from remit.orchestrate.boundary_file import parse_boundary, read_boundary
@@ -109,6 +110,11 @@ def test_the_guide_names_every_choice(kind: type[StrEnum]) -> None:
 
 def test_the_guide_names_every_trigger_and_who_receives_it() -> None:
     assert rows((code(trigger), row.severity, code(row.queue)) for trigger, row in TRIGGERS.items()) in GUIDE
+
+
+def test_the_guide_names_every_tier() -> None:
+    lines = [(f"{tier.value}", row.title, row.control, row.path, row.use) for tier, row in TIERS.items()]
+    assert rows(lines) in GUIDE
 
 
 def test_every_boundary_in_the_guide_can_be_used() -> None:

@@ -1,8 +1,9 @@
 """Quotas at work: caps within what a tenant has left, reserved with the first turn and settled with the last."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -275,6 +276,15 @@ async def play_many(system: System) -> None:
 FAILS = scripted(calls("look", at="it"), {"error": "INFERENCE_CONTEXT_EXCEEDED"}, tools=[look])
 
 
+def forget(store: Store, home: Path) -> None:
+    """Lose all that the index knows."""
+    if isinstance(store, MemoryStore):
+        store.ledger._charges.clear()
+        return
+    with closing(sqlite3.connect(home / "remit.db")) as connection, connection:
+        connection.execute("DELETE FROM charges")
+
+
 @THE_STORES
 def test_the_index_is_rebuilt_from_the_journals_to_the_same_figures(kind: str, tmp_path: Path) -> None:
     async def scene() -> None:
@@ -285,7 +295,7 @@ def test_the_index_is_rebuilt_from_the_journals_to_the_same_figures(kind: str, t
             await play_many(system)
             before = [await system.quotas.standings(tenant) for tenant in ("acme", "zoe")]
             assert any(at.reserved for at in before[1])
-            await store.ledger.forget()
+            forget(store, tmp_path)
             assert all(at.left == at.quota for at in await system.quotas.standings("acme"))
             # Five runs without a parent; a child is none of them.
             assert await system.quotas.rebuild() == 5
@@ -383,6 +393,18 @@ def test_a_fork_whose_origin_is_gone_reserves_all_of_its_caps() -> None:
             listing = await system.quotas.reserving(Listing(NOON, tenant_id="acme"), lost)
             assert listing.reserves is not None
             assert dict(listing.reserves.amounts)[TOKENS] == manifest.caps[TOKENS]
+
+    asyncio.run(scene())
+
+
+def test_of_very_many_tenants_it_is_looked_again_whether_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remit.orchestrate.quotas._TENANTS_MAX", 1)
+
+    async def scene() -> None:
+        async with quoted(MemoryStore(), per_day("*", output_tokens=100)) as system:
+            for tenant in ("acme", "zoe", "acme"):
+                await system.run(of(tenant), scripted(says(12)))
+            assert (await tokens(system), await tokens(system, "zoe")) == ((24, 0, 76), (12, 0, 88))
 
     asyncio.run(scene())
 

@@ -8,7 +8,7 @@ from remit.core.trust import Repeat
 from remit.provenance.declarations import declaration_of
 from remit.provenance.handles import as_handle, resolve
 from remit.provenance.labels import Group, Index, Observation, Origin
-from remit.provenance.leaves import DEPTH_MAX, Leaves, kind_of
+from remit.provenance.leaves import DEPTH_MAX, Leaves
 from remit.provenance.planning import MANY, Asked, plan_of
 from remit.provenance.repeating import Uses, objection_to, targets_of
 from remit.provenance.tool_words import action_stems
@@ -37,7 +37,7 @@ def test_every_value_inside_an_argument_is_a_leaf_of_its_own() -> None:
         {"legs": [{"day": "2024-01-01", "seat": "4A", "bonus": 1}], "open": {"k": {"v": 1}}, "more": 1}
     )
     found = {(leaf.path, leaf.is_key): leaf for leaf in leaves}
-    assert kind_of(found["legs[0].day", False]) == "date"
+    assert found["legs[0].day", False].kind == "date"
     assert (found["legs[0].seat", False].kind, found["legs[0].seat", False].is_payload) == ("id:seat", False)
     assert not found["legs[0].bonus", True].is_known
     assert found["open.k", True].is_known

@@ -41,16 +41,12 @@ def check(
         Parameter(help="FILE.py, module:NAME or builtin:clock,calculator: what would it do to them? May be repeated."),
     ] = None,
     graph: Annotated[
-        Path | None, Parameter(help="A YAML file with a graph, whose tier is held against tier_max.")
+        Path | None, Parameter(help="A YAML file with a graph; exit 1 when its tier is above tier_max.")
     ] = None,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Check a boundary: is it fine, and what does it do to which tools.
-
-    For each tool it says whether its calls are refused, asked about or pass, and why, and what the tool leaves
-    undeclared. The exit code is 1 when the boundary cannot be used, or the graph has too high a tier.
-    """
+    """Check a boundary: is it fine, and what does it do to which tools."""
     from remit.assemble import graph_in, tools_at
     from remit.orchestrate.facade import boundary_at, check_boundary
 
@@ -101,10 +97,7 @@ def diff(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Say what boundary B allows more than A, and what less.
-
-    The exit code is 0 when they are the same, 1 when they differ, and 2 when one of them cannot be read.
-    """
+    """Say what B allows more than A, and what less; exit 0 when the same, 1 when not."""
     from remit.orchestrate.facade import compare_boundaries
 
     before, after = boundary_named(first), boundary_named(second)

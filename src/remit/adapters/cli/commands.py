@@ -106,7 +106,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "boundary diff",
             "bounding:diff",
-            "Say what boundary B allows more than A, and what less.",
+            "Say what B allows more than A, and what less; exit 0 when the same, 1 when not.",
         ),
     ),
     "Graphs": (
@@ -132,7 +132,7 @@ def overview() -> str:
     """What `remit --help` prints."""
     lines = [f"Usage: {PROGRAM} COMMAND [OPTIONS]", "", "Agents that stay within their remit.", ""]
     for name, group in GROUPS.items():
-        lines += [f"{name}:", *(f"  {entry.words:<16}{entry.line}" for entry in group), ""]
+        lines += [f"{name}:", *(f"  {entry.words:<15}{entry.line}" for entry in group), ""]
     lines += ["Options of every command:", *(f"  {option:<22}{line}" for option, line in OPTIONS), ""]
     lines += [
         "Exit codes: 0 success, 1 error, 2 wrong usage, 3 waits for a person,",

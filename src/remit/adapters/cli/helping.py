@@ -5,7 +5,6 @@ Rule 2: it is printed as it stands, in any terminal, and loads nothing that pain
 """
 
 from collections.abc import Iterator, Sequence
-from inspect import cleandoc
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ def command_help(app: "App", words: Sequence[str], program: str) -> str:
     places = [argument for argument in taken if argument.index is not None]
     options = [argument for argument in taken if argument.index is None]
     usage = " ".join(argument.name if argument.required else f"[{argument.name}]" for argument in places)
-    lines = [f"Usage: {name} {usage} [OPTIONS]".replace("  ", " "), "", cleandoc(command.help), ""]
+    lines = [f"Usage: {name} {usage} [OPTIONS]".replace("  ", " "), "", command.help, ""]
     if places:
         lines += ["Arguments:", *_listed(places), ""]
     lines += ["Options:", *_listed(options)]
@@ -48,7 +47,7 @@ def _commands(group: "App") -> Iterator[str]:
     """The commands behind a word, each with its line."""
     for word in group:
         if not word.startswith("-"):
-            yield f"{_INDENT}{word:<10}{group[word].help.partition(chr(10))[0]}"
+            yield f"{_INDENT}{word:<10}{group[word].help}"
 
 
 def _listed(arguments: Sequence["Argument"]) -> Iterator[str]:

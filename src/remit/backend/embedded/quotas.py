@@ -2,7 +2,7 @@
 
 Rule 1: a reservation is checked and written in the transaction of the run's first turn, and what the run came to in that
         of the turn that ends it. SQLite puts processes in order, so together they never reserve more than there is.
-Rule 2: a run stays in the period in which it was first counted.
+Rule 2: what a run came to counts in the period in which it reserved.
 Rule 3: a sum for each hour is kept with the rows, by triggers of the table itself, so the two never disagree.
 Rule 4: the table is an index: whatever it says of a run that is there can be folded from its turns again. A run that was
         deleted leaves its rows, which name nothing but its number; they are all that is left of what it cost.
@@ -29,7 +29,6 @@ _COUNTED_AT = "SELECT at_ms FROM charges WHERE run_no = ? LIMIT 1"
 _CLEAR = "DELETE FROM charges WHERE run_no = ?"
 _WRITE = "INSERT INTO charges (run_no, dimension, tenant_id, at_ms, is_open, amount) VALUES (?, ?, ?, ?, ?, ?)"
 _CLOSE = "UPDATE charges SET is_open = 0 WHERE run_no = ? AND is_open"
-_FORGET = "DELETE FROM charges WHERE run_no IN (SELECT run_no FROM runs)"
 
 _UNCOUNTED = (
     "SELECT run_id FROM runs WHERE tenant_id = ? AND started_at_ms >= ? AND parent_id = ''"
@@ -62,7 +61,8 @@ def reserve(cursor: sqlite3.Cursor, run_no: int | None, tenant_id: str, reservat
 def settle(cursor: sqlite3.Cursor, charge: Charge) -> None:
     """Count a run with what it came to, in place of how it was counted."""
     run_no, _ = cursor.execute(_RUN, (charge.run_id,)).fetchone()
-    _replace(cursor, run_no, charge)
+    (at_ms,) = cursor.execute(_COUNTED_AT, (run_no,)).fetchone() or (charge.at_ms,)
+    _replace(cursor, run_no, charge, at_ms)
 
 
 def close_deleted(connection: sqlite3.Connection, run_no: int) -> None:
@@ -70,8 +70,7 @@ def close_deleted(connection: sqlite3.Connection, run_no: int) -> None:
     connection.execute(_CLOSE, (run_no,))
 
 
-def _replace(cursor: sqlite3.Cursor, run_no: int, charge: Charge) -> None:
-    (at_ms,) = cursor.execute(_COUNTED_AT, (run_no,)).fetchone() or (charge.at_ms,)
+def _replace(cursor: sqlite3.Cursor, run_no: int, charge: Charge, at_ms: int) -> None:
     cursor.execute(_CLEAR, (run_no,))
     rows = [(run_no, d, charge.tenant_id, at_ms, int(charge.is_open), amount) for d, amount in charge.amounts]
     cursor.executemany(_WRITE, rows)
@@ -100,10 +99,6 @@ class SQLiteLedger:
         """Count these runs so; one that stands otherwise by now is left out."""
         await self._writer.submit(partial(_count, charges))
 
-    async def forget(self) -> None:
-        """Forget how the runs are counted that are there."""
-        await self._writer.submit(_forget)
-
     async def tenants(self) -> Sequence[str]:
         """Every tenant that has runs here, or had."""
         return [tenant_id for (tenant_id,) in self._reader.rows(_TENANTS)]
@@ -113,10 +108,5 @@ def _count(charges: Sequence[Charge], cursor: sqlite3.Cursor) -> Outcome:
     for charge in charges:
         found = cursor.execute(_RUN, (charge.run_id,)).fetchone()
         if found is not None and (found[1] == "") is charge.is_open:
-            _replace(cursor, found[0], charge)
-    return None, None
-
-
-def _forget(cursor: sqlite3.Cursor) -> Outcome:
-    cursor.execute(_FORGET)
+            _replace(cursor, found[0], charge, charge.at_ms)
     return None, None

@@ -132,21 +132,12 @@ _CHARGES = (
 
 # What was done about the items of queues: their own truth, and none about a run.
 _RECEIPTS = (
-    """
-    CREATE TABLE receipts (
-        kind TEXT NOT NULL,
-        item TEXT NOT NULL,
-        run_id TEXT NOT NULL,
-        by TEXT NOT NULL,
-        place TEXT NOT NULL,
-        at_ms INTEGER NOT NULL,
-        PRIMARY KEY (kind, item, place)
-    ) WITHOUT ROWID
-    """,
+    "CREATE TABLE receipts (kind TEXT NOT NULL, item TEXT NOT NULL, run_id TEXT NOT NULL, by TEXT NOT NULL,"
+    " place TEXT NOT NULL, at_ms INTEGER NOT NULL, PRIMARY KEY (kind, item, place)) WITHOUT ROWID",
     "CREATE INDEX receipts_of_runs ON receipts (run_id)",
 )
 
-# Which runs are like each other; of those, only the ones that succeeded are ever looked for.
+# By what runs are alike, so that what earlier ones spent can be found without folding any.
 _LIKENESS = (
     "ALTER TABLE runs ADD COLUMN likeness TEXT NOT NULL DEFAULT ''",
     "CREATE INDEX alike ON runs (likeness, run_no) WHERE ending = 'SUCCESS' AND likeness <> ''",

@@ -23,7 +23,7 @@ class MemoryLedger:
                 raise QuotaConflict(tenant_id, limit, wanted, left_of(limit, committed))
 
     def keep(self, charge: Charge) -> None:
-        """Count a run so, in the period in which it was first counted."""
+        """Count a run so, in the period in which it reserved."""
         before = self._charges.get(charge.run_id, charge)
         self._charges[charge.run_id] = replace(charge, at_ms=before.at_ms)
 
@@ -42,11 +42,7 @@ class MemoryLedger:
         for charge in charges:
             entry = self._entries.get(charge.run_id)
             if entry is not None and (entry.ending == "") is charge.is_open:
-                self.keep(charge)
-
-    async def forget(self) -> None:
-        """Forget how the runs are counted; none is ever deleted here."""
-        self._charges.clear()
+                self._charges[charge.run_id] = charge
 
     async def tenants(self) -> Sequence[str]:
         """Every tenant that has runs here."""

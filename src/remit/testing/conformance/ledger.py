@@ -144,16 +144,15 @@ async def runs_are_counted_as_they_stand_or_not_at_all(open_ledger: OpenLedger) 
         await _expect(ledger, limit(100), Committed(9, 0))
 
 
-async def what_was_forgotten_can_be_counted_again(open_ledger: OpenLedger) -> None:
-    """Forgetting leaves the runs, each named as not counted."""
+async def a_run_that_is_counted_again_counts_once(open_ledger: OpenLedger) -> None:
+    """Nothing of how it was counted is left, neither an amount nor its moment."""
     async with open_ledger() as (journal, ledger):
-        await _begin(journal, "run", ((TOKENS, 60),), limit(100))
-        await ledger.forget()
-        await _expect(ledger, limit(100), Committed())
-        assert list(await ledger.uncounted("tenant", 0)) == ["run"], "a forgotten run is not named"
-        assert list(await journal.read("run")) == [b"turn"], "forgetting what runs count took a turn along"
-        await ledger.count([Charge("run", "tenant", 1, ((TOKENS, 60),), is_open=True)])
-        await _expect(ledger, limit(100), Committed(0, 60))
+        await _begin(journal, "run", ((TOKENS, 60), (CALLS, 3)), limit(100))
+        await ledger.count([Charge("run", "tenant", 2 * HOUR_MS, ((TOKENS, 50),), is_open=True)])
+        await _expect(ledger, limit(100), Committed(0, 50))
+        await _expect(ledger, limit(100, CALLS), Committed())
+        await _expect(ledger, limit(100, until_ms=2 * HOUR_MS), Committed())
+        assert list(await journal.read("run")) == [b"turn"], "counting a run changed its turns"
 
 
 LEDGER_CHECKS: Sequence[LedgerCheck] = (
@@ -167,7 +166,7 @@ LEDGER_CHECKS: Sequence[LedgerCheck] = (
     a_turn_that_loses_changes_nothing,
     runs_that_are_not_counted_as_they_stand_are_named,
     runs_are_counted_as_they_stand_or_not_at_all,
-    what_was_forgotten_can_be_counted_again,
+    a_run_that_is_counted_again_counts_once,
 )
 
 

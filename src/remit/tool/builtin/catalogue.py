@@ -95,6 +95,12 @@ def _calculator(value: str) -> tuple[Tool, ...]:
     return (calculator_tool(),)
 
 
+def _people(value: str) -> tuple[Tool, ...]:
+    from remit.tool.builtin.people import people_tools
+
+    return people_tools()
+
+
 def _files(value: str) -> tuple[Tool, ...]:
     from remit.tool.builtin.files import file_tools
 
@@ -194,6 +200,7 @@ def _invalid(value: str, problem: str) -> RequestRejected:
 OFFERS: Mapping[str, Offer] = {
     "clock": Offer(_clock, _nothing, "clock"),
     "calculator": Offer(_calculator, _nothing, "calculator"),
+    "people": Offer(_people, _nothing, "people"),
     "files": Offer(_files, _root, "files=FOLDER"),
     "read_files": Offer(_read_files, _root, "read_files=FOLDER"),
     "sqlite_query": Offer(_sqlite, _database, "sqlite_query=FILE"),

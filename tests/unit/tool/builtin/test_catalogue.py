@@ -79,6 +79,7 @@ def test_every_offer_is_usable_and_every_category_is_chosen(here: Path) -> None:
         ToolCategory.FILE_SYSTEM,
         ToolCategory.DATABASE,
         ToolCategory.LIVE_API,
+        ToolCategory.REVIEW_QUEUE,
     }
     assert [one.name for one in tools if one.definition.network] == ["http_get"]
 
