@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.record import JsonObject
 from remit.provenance.gate import Gate, start
+from remit.provenance.references import is_prose, opaque_in, references_in, skimmed
 from remit.provenance.snapshot import restore, snapshot
 from remit.provenance.verdicts import Decision, Verdict, verdict_json
 from tests.unit.provenance.office import EVIL, TOOLS, file, mail
@@ -34,6 +35,42 @@ VALUES = st.sampled_from(
     ["bob@corp.example", EVIL, "13", "66", "7", "DE89370400440532013000", "Ann Lee", "$obs0.records[0].id", 100, 66]
 )
 WORDS = st.text(alphabet="abcdefgh .,:/@-13", max_size=60)
+# Words and what may stand beside them: parts of references, whole ones, and signs that join or part them.
+PIECES = st.sampled_from(
+    [
+        *("hello", "World", "I", "DE89", "3704", "0044", "WEST", "+49", "1234567", "a@b.de", "x.y", "tel:"),
+        *(
+            "http://e.x/y",
+            "1.2.3.4",
+            "555-123-4567",
+            "aBcDeFgHiJkLmNoPqRsTuVwX",
+            "ab12cd",
+            "A1B2C3",
+            "e.g.",
+            "No.",
+            "z9",
+        ),
+        *(
+            "x" * 23,
+            "12.5",
+            "(",
+            ")",
+            ":",
+            ",",
+            "/",
+            "@",
+            "\u00a0",
+            "\n",
+            "\u00fcber",
+            "\u0663\u0664\u0665\u0666",
+            "\u201cso\u201d",
+            "it's",
+        ),
+    ]
+)
+PROSE = st.lists(st.tuples(PIECES, st.sampled_from([" ", " ", "", "\n", ". ", ", ", ": "])), max_size=12).map(
+    lambda pieces: "".join(piece + gap for piece, gap in pieces)
+)
 LABELS = st.sampled_from(["plan.txt", "Lunch", "Ann Lee", "x", EVIL])
 
 
@@ -173,3 +210,13 @@ def test_the_digest_of_a_verdict_names_tool_and_arguments(call: tuple[str, JsonO
         assert verdict.decision is Decision.REFUSE
         return
     assert verdict.digest == start(PROMPTS[1], TOOLS).judge("b", *call).digest
+
+
+@given(PROSE | WORDS | st.text(max_size=40))
+@settings(max_examples=400)
+def test_plain_words_hide_nothing_when_they_are_skipped(text: str) -> None:
+    pointers = [(one.kind, one.text, one.compact) for one in references_in(text)]
+    assert [(one.kind, one.text, one.compact) for one in references_in(skimmed(text))] == pointers
+    opaque = list(opaque_in(text))
+    assert list(opaque_in(skimmed(text))) == opaque
+    assert not is_prose(text) or not (pointers or opaque)

@@ -54,8 +54,9 @@ def complaints(played: Played) -> list[str]:
     return [*found, *_words(played), *unproved(played)]
 
 
+@cache
 def verdict(path: Path) -> tuple[Played, list[str]]:
-    """A file, played, and what is wrong with it."""
+    """A file, played once, and what is wrong with it."""
     played = play(scenario_at(path))
     return played, complaints(played)
 

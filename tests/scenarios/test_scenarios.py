@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from remit.core.boundary import Boundary
+from remit.core.commands import AskHuman
+from remit.core.profiles import PROFILES
+from remit.core.rulings import ToolCallRefused
 from tests.scenarios.__main__ import main
 from tests.scenarios.places import PLACES, Place, PlaceKind
 from tests.scenarios.props import Call
@@ -15,6 +19,8 @@ from tests.scenarios.scenario import Act, Said, Scenario
 from tests.scenarios.stage import play
 
 ROWS = {PlaceKind.CODE: 17, PlaceKind.ROW: 11, PlaceKind.CONTROL: 7, PlaceKind.CATEGORY: 10, PlaceKind.CELL: 30}
+# Whatever it would stop, the condition on exposed secrets has stopped before.
+SHADOWED = {"research_assistant": ["source_policy_conflict"]}
 PLAIN = scenario_at(FOLDER / "codes/success.yaml")
 HELD = scenario_at(FOLDER / "profiles/customer_support/tools.yaml")
 
@@ -33,6 +39,20 @@ def test_the_tables_have_as_many_rows_as_the_doctrine() -> None:
 @pytest.mark.req("4.2", "4.4", "4.28", "4.34", "4.36", "4.37")
 def test_every_row_of_every_table_is_shown_by_a_file() -> None:
     assert missing(scenario_at(path) for path in scenario_files()) == []
+
+
+@pytest.mark.req("4.5")
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_every_condition_of_a_profile_decides_in_a_scenario(profile: Boundary) -> None:
+    played = [verdict(path)[0] for path in scenario_files()]
+    reasons = [one.reason for play in played for one in play.decisions(ToolCallRefused)]
+    reasons += [
+        reason for play in played for one in play.decisions(AskHuman) if one.packet for reason in one.packet.reasons
+    ]
+    undecided = [
+        one.name for one in profile.conditions if not any(f"condition {one.name}:" in reason for reason in reasons)
+    ]
+    assert undecided == SHADOWED.get(profile.name, [])
 
 
 def test_a_place_that_no_file_shows_is_missing() -> None:

@@ -119,9 +119,15 @@ class Boundary(Record):
     on_silence: tuple[str, ...] = ()
 
 
+_DEFAULTS = dict(zip(Boundary.__struct_fields__, Boundary.__struct_defaults__, strict=True))
+
+
 def boundary_version(boundary: Boundary) -> str:
-    """The content hash under which the manifest pins a boundary."""
-    return content_version(boundary)
+    """The content hash under which the manifest pins a boundary: of what it says, however that was put together."""
+    said = {name: getattr(boundary, name) for name in Boundary.__struct_fields__}
+    # What equals its default is written as the default itself, which records leave out by identity.
+    silent = {name: default for name, default in _DEFAULTS.items() if said[name] == default}
+    return content_version(replace(boundary, **silent))
 
 
 def narrow(parent: Boundary, *, tools: tuple[str, ...] | None, budget: Budget) -> Boundary:

@@ -62,7 +62,7 @@ def ask(
 def ask_the_next(tally: Tally, question: AskHuman) -> bool:
     """Pass a question on that nobody answered, to the next queue that the boundary names; whether there is one."""
     queues = tally.manifest.boundary.on_silence
-    if question.silences >= len(queues) or not _fits_again(tally, question):
+    if not has_next(tally, question):
         return False
     assert question.escalation is not None, "every question names who is asked"
     settle_question(tally, question, Answer.ESCALATED)
@@ -84,9 +84,10 @@ def ask_anew(tally: Tally, question: AskHuman, packet: Packet) -> None:
     _put(tally, replace(question, id=tally.next_id(), packet=packet, reserved=(), group=""))
 
 
-def _fits_again(tally: Tally, question: AskHuman) -> bool:
-    """Whether asking once more fits the budget, beside what the first asking cost."""
-    return lacking(tally, question.reserved or REVIEW) is None
+def has_next(tally: Tally, question: AskHuman) -> bool:
+    """Whether there is somebody left to ask, and asking once more fits the budget beside what the first asking cost."""
+    is_left = question.silences < len(tally.manifest.boundary.on_silence)
+    return is_left and lacking(tally, question.reserved or REVIEW) is None
 
 
 def _put(tally: Tally, question: AskHuman) -> None:

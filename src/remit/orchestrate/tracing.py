@@ -36,6 +36,8 @@ _AUDIT, _SILENCE = "audit", "silence"
 # As many values of a call as a person looks at; the rest of a long list is judged and not shown.
 ORIGINS_SHOWN_MAX = 40
 
+# The id that a model gave a call, its tool, and the hash of its arguments.
+CallName = tuple[str, str, bytes]
 # A text in full; None when it is not kept any more.
 Read = Callable[[Text], str | None]
 
@@ -81,9 +83,11 @@ class Tracer:
         self._gate: Gate = start(messages, [declared(tool) for tool in manifest.tools], manifest.boundary.authority)
         self._filters = len(manifest.filters)
         self._seen = 0
-        # The gate's name of a call: by the id the model gave it last, and by the command that ordered it.
-        self._proposed: dict[str, str] = {}
+        # The gate's name of a call: by the id the model gave it, its tool and its bytes, since models repeat their ids;
+        # and by the command that ordered it.
+        self._proposed: dict[CallName, str] = {}
         self._ordered: dict[str, tuple[str, str]] = {}
+        self._asked: dict[str, str] = {}
         self._let: set[str] = set()
 
     def resolved(self, arguments: Any) -> Any:
@@ -98,7 +102,7 @@ class Tracer:
             return call
         name = f"{seq}/{place}"
         verdict = self._gate.judge(name, call.tool, arguments)
-        self._proposed[call.call_id] = name
+        self._proposed[call.call_id, call.tool, call.arguments_hash] = name
         if verdict.decision is Decision.ALLOW:
             self._let.add(name)
         if not self._gate.tools[call.tool].is_checked:
@@ -167,7 +171,7 @@ class Tracer:
         return ()
 
     def _note_ordered(self, command: CallTool) -> None:
-        name = self._proposed.get(command.call_id)
+        name = self._proposed.get((command.call_id, command.tool, command.arguments_hash))
         if name is None:
             return
         self._ordered[command.id] = (name, command.tool)
@@ -178,9 +182,11 @@ class Tracer:
     def _note_asked(self, question: AskHuman) -> None:
         if question.packet is None or question.packet.about:
             return
-        name = self._proposed.get(question.packet.call.call_id)
+        call = question.packet.call
+        name = self._proposed.get((call.call_id, call.tool, call.arguments_hash))
         if name is None:
             return
+        self._asked[question.id] = name
         ledger = self._gate.ledger
         if ledger.held(name) is None and (made := ledger.open.pop(name, None)) is not None:
             # The gate would have let it pass, and somebody else objects.
@@ -188,7 +194,7 @@ class Tracer:
             ledger.hold(made, trips=self._gate.authority.tripwire and is_checked)
 
     def _note_refused(self, refusal: ToolCallRefused) -> None:
-        name = self._proposed.get(refusal.call_id)
+        name = self._proposed.get((refusal.call_id, refusal.tool, refusal.arguments_hash))
         if name is None:
             return
         ledger = self._gate.ledger
@@ -202,14 +208,14 @@ class Tracer:
         """A person gave other arguments: what is called is theirs and counts; what was held was never made."""
         if not any(isinstance(decision, CallTool) for decision in turn.decisions):
             return
-        held, text = self._proposed.get(call.call_id), read(call.arguments)
+        held, text = self._asked.pop(question_id, None), read(call.arguments)
         if held is not None:
             self._gate.ledger.take_back(held, is_counted=held in self._let and self._is_mutating(call.tool))
         if text is None:
             self._is_lost = True
             return
         name = f"{turn.seq}/{question_id}"
-        self._proposed[call.call_id] = name
+        self._proposed[call.call_id, call.tool, call.arguments_hash] = name
         if self._gate.judge(name, call.tool, arguments_in(text)).decision is Decision.ALLOW:
             self._let.add(name)
 

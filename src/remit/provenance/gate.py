@@ -9,7 +9,9 @@ Rule 4: an approval covers exactly the bytes that were held, once. A refusal by 
 Rule 5: a result counts as trusted structure only when its call was let through; any other result is text.
 """
 
+from collections.abc import Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from remit.core.authority import Authority, PlanSource, authority_json, reaches
@@ -21,8 +23,8 @@ from remit.provenance.binding import bind, close_set
 from remit.provenance.calls import Call, Ledger, Scope, lookup_of
 from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
-from remit.provenance.handles import resolve
-from remit.provenance.labels import Observation, key_of
+from remit.provenance.handles import HANDLE_SIGN, resolve
+from remit.provenance.labels import Observation, Origin, key_of
 from remit.provenance.leaves import LEAVES_MAX, Leaf
 from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.planning import Asked
@@ -37,6 +39,7 @@ RULES_VERSION = 1
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
 
+_NO_HANDLES: Mapping[str, Origin] = MappingProxyType({})
 # The order in which objections speak: what the call is, what it says, what it carries, whether it was asked for.
 _BY_WEIGHT = (
     Objection.UNDECLARED,
@@ -76,8 +79,7 @@ class Gate:
         if not _is_object(arguments):
             return self._refused(call_id, tool, "arguments must be a JSON object")
         try:
-            resolved, handles = resolve(arguments, self.evidence.index)
-            digest = sha256(canonical_json([tool, resolved])).hexdigest()
+            resolved, handles, digest = self._pinned(tool, arguments)
         except (NotCanonical, RecursionError) as error:
             return self._refused(call_id, tool, f"arguments cannot be pinned: {str(error)[:200]}")
         call = Call(call_id, tool, digest)
@@ -125,6 +127,14 @@ class Gate:
         self.ledger.approve(call, by)
         if scope is Scope.VALUE:
             self.evidence.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
+
+    def _pinned(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, Mapping[str, Origin], str]:
+        """The arguments with their handles replaced, the origins of these, and the hash of the call as it will be made."""
+        data, handles = canonical_json([tool, arguments]), _NO_HANDLES
+        if HANDLE_SIGN in data:
+            arguments, handles = resolve(arguments, self.evidence.index)
+            data = canonical_json([tool, arguments])
+        return arguments, handles, sha256(data).hexdigest()
 
     def _ruled(self, call: Call, tool: Tool, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
         evidence, declaration = self.evidence, tool.declaration

@@ -15,6 +15,8 @@ from remit.provenance.labels import Index, Origin
 
 _HANDLE = re.compile(r"\$obs(\d{1,6})\.(?:([^\s.\[\]]+(?:\.[^\s.\[\]]+)*)\.)?records\[(\d{1,6})\](?:\.(\S{1,200}))?")
 _MARK = "$obs"
+# What stands in the JSON of every call that has a handle.
+HANDLE_SIGN = b'"$obs'
 _DEPTH_MAX = 32
 
 

@@ -13,7 +13,8 @@ from remit.core.inference import ModelResult
 from remit.core.manifest import Source
 from remit.core.messages import Message
 from remit.core.record import Record, replace
-from remit.core.tools import ToolResult
+from remit.core.tools import ToolCall, ToolResult
+from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned
 from remit.observe.execution import usage_of
 from remit.orchestrate import reports
@@ -21,6 +22,7 @@ from remit.orchestrate.fork import fork
 from remit.orchestrate.offspring import spent_by
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
+from remit.testing.authority_scenarios import sifted
 from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code
 from remit.testing.script import Breaks, Model, Reply, Stops, Tool
 
@@ -190,11 +192,24 @@ class Hands:
 
     async def _call_code(self, run_id: str, command: commands.CallCode) -> None:
         world = self._world
-        if is_of_a_pattern(command):
+        if command.name.startswith(FILTER_MARK):
+            self._report(run_id, self._filtered(run_id, command))
+        elif is_of_a_pattern(command):
             trouble = world.faults.tool_failure / 2
             self._report(run_id, said_by_code(self._state(run_id), command, world.text, world.chance, trouble))
         else:
             self._report(run_id, self._validated(command))
+
+    def _filtered(self, run_id: str, command: commands.CallCode) -> Report:
+        calls: list[reports.SiftedCall] = []
+        for call in self._state(run_id).proposed:
+            held = read_json(self._world.text(call.said or call.arguments) or "{}")
+            try:
+                arguments, reason = sifted(command.name.removeprefix(FILTER_MARK), call.tool, held)
+            except RuntimeError as error:
+                return arrivals.CodeFailed(command.id, str(error))
+            calls.append(reports.SiftedCall(ToolCall(call.call_id, call.tool, arguments), reason))
+        return reports.FilterSaid(command.id, tuple(calls))
 
     def _validated(self, command: commands.CallCode) -> Report:
         try:
@@ -229,15 +244,27 @@ class Hands:
             call = self._state(run_id).open.get(command.packet.about)
             happened = isinstance(call, commands.CallTool) and call.key in self.effects
             return arrivals.OutcomeJudged(command.id, "ada", Happened.YES if happened else Happened.NO)
+        by = self._who(command)
         if reply is Reply.REJECT:
             return arrivals.ApprovalRefused(command.id, "ada", "not today")
-        if command.purpose is AskPurpose.QUESTION and reply is Reply.MODIFY:
+        if command.purpose is AskPurpose.QUESTION and (reply is Reply.MODIFY or command.call_id):
             return reports.PersonSaid("ada", "forty-two", command.id)
         if reply is Reply.MODIFY and command.packet is not None:
             held = read_json(self._world.text(command.packet.call.arguments))
             arguments = {**held, "n": self._world.chance.randrange(3)}
-            return reports.PersonApproved(command.id, "ada", arguments)
-        return reports.PersonApproved(command.id, "ada")
+            return reports.PersonApproved(command.id, by, arguments)
+        if command.packet is not None and command.packet.approvals_needed > 1:
+            # Whoever comes second is somebody else, or the same one once more.
+            other = reports.PersonApproved(command.id, self._who(command))
+            self._world.later(
+                lambda: self._world.deliver(run_id, other), after_ms=self._world.chance.randrange(150_000)
+            )
+        return reports.PersonApproved(command.id, by)
+
+    def _who(self, command: commands.AskHuman) -> str:
+        """Who answers: one person, unless several must."""
+        is_for_several = command.packet is not None and command.packet.approvals_needed > 1
+        return self._world.chance.choice(("ada", "bob")) if is_for_several else "ada"
 
     async def _set_timer(self, run_id: str, command: commands.SetTimer) -> None:
         wait_ms = max(0, command.due_at_ms - self._world.now_ms())

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 
 from remit.core import arrivals, commands, rulings
 from remit.core.arrivals import Happened
+from remit.core.boundary import BoundaryMode
+from remit.core.budget import Dimension
 from remit.core.codec import read_json
 from remit.core.commands import AskHuman, CallTool
-from remit.core.failure import Ending, ErrorCode
+from remit.core.events import Turn
+from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.goal import NEEDS_OBSERVATION
 from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
-from remit.core.tools import MUTATING
+from remit.core.tools import MUTATING, ToolCategory
 from remit.kernel import words
 from remit.kernel.state import pinned
 from remit.testing.books import commands_of, effect_of, held_by, is_effect, tools_of
@@ -59,7 +62,8 @@ def no_mutating_command_without_its_approval(world: SimulatedWorld, run: Simulat
             yield f"turn {turn.seq} orders {command.tool} as if it changed nothing"
         arrival = turn.arrival
         if not isinstance(arrival, arrivals.ApprovalGiven):
-            yield f"turn {turn.seq} orders {command.tool} without an approval"
+            if not _may_act_unattended(run, turn, command):
+                yield f"turn {turn.seq} orders {command.tool} without an approval"
             continue
         packet = asked[arrival.command_id].packet
         approved = arrival.modified or (packet.call if packet is not None else None)
@@ -67,6 +71,64 @@ def no_mutating_command_without_its_approval(world: SimulatedWorld, run: Simulat
             yield f"turn {turn.seq} orders {command.tool} with arguments nobody approved"
         elif packet.call.tool != command.tool or packet.tool_version != command.version:
             yield f"turn {turn.seq} orders another tool than was approved"
+
+
+def _may_act_unattended(run: SimulatedRun, turn: Turn, command: CallTool) -> bool:
+    """Whether a changing call needs nobody: its values are bound and its boundary demands no one, or that only audits."""
+    manifest = pinned(run.state)
+    boundary, tool = manifest.boundary, tools_of(run)[command.tool]
+    if boundary.mode is BoundaryMode.AUDIT:
+        return any(isinstance(d, rulings.CallNoted) and d.call_id == command.call_id for d in turn.decisions) or (
+            _is_bound(run, turn, command)
+        )
+    is_demanded = (
+        tool.effect in boundary.approval_effects
+        or tool.category in boundary.four_eyes
+        or (tool.category in boundary.approval_categories and tool.category is not ToolCategory.FILE_SYSTEM)
+        or manifest.caps[Dimension.SIDE_EFFECTS] == 0
+    )
+    return _is_bound(run, turn, command) and not is_demanded
+
+
+def _is_bound(run: SimulatedRun, turn: Turn, command: CallTool) -> bool:
+    """Whether the latest proposal of these bytes, by this turn, was found bound by the gate."""
+    found = arrivals.Provenance.UNTRACED
+    for earlier in run.turns[: turn.seq + 1]:
+        proposing = isinstance(earlier.arrival, arrivals.ModelAnswered | arrivals.CodeReturned)
+        for call in earlier.arrival.calls if proposing else ():  # type: ignore[union-attr]  # both kinds have calls
+            same = (command.call_id, command.arguments_hash)
+            if (call.call_id, call.arguments_hash) == same and _is_tool_or_twin(run, call.tool, command.tool):
+                found = call.provenance
+    return found is arrivals.Provenance.BOUND
+
+
+def _is_tool_or_twin(run: SimulatedRun, proposed: str, ordered: str) -> bool:
+    """Whether the ordered tool is the one that was proposed, or its declared equivalent."""
+    tool = tools_of(run).get(proposed)
+    return proposed == ordered or (tool is not None and tool.fallback == ordered)
+
+
+def four_eyes_are_two_people(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """A call that several people must approve is ordered when so many different people have."""
+    asked = {command.id: command for _, command in commands_of(run) if isinstance(command, AskHuman)}
+    approved: dict[str, set[str]] = {}
+    for turn in run.turns:
+        arrival = turn.arrival
+        if not isinstance(arrival, arrivals.ApprovalGiven):
+            continue
+        approved.setdefault(arrival.command_id, set()).add(arrival.by)
+        packet = asked[arrival.command_id].packet
+        is_ordered = any(isinstance(decision, CallTool) for decision in turn.decisions)
+        if packet is not None and is_ordered and len(approved[arrival.command_id]) < packet.approvals_needed:
+            yield f"turn {turn.seq} orders {packet.call.tool} with {len(approved[arrival.command_id])} approvals"
+
+
+def nothing_unsafe_goes_on(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """A run in which a condition stopped a call is over in that turn, and no call of it is ordered there."""
+    for turn in run.turns:
+        unsafe = [d for d in turn.decisions if isinstance(d, rulings.ToolCallRefused) and d.code == Refusal.UNSAFE]
+        if unsafe and not any(isinstance(decision, rulings.RunEnded) for decision in turn.decisions):
+            yield f"turn {turn.seq} refuses {unsafe[0].tool} as unsafe and the run goes on"
 
 
 def an_approval_is_used_once(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
@@ -193,6 +255,8 @@ def calls_are_told_as_they_came(world: SimulatedWorld, run: SimulatedRun) -> Ite
                 if c.id == turn.arrival.command_id and isinstance(c, commands.ReconcileTool)
             )
             said[about] = turn.arrival.content
+        if isinstance(turn.arrival, arrivals.QuestionAnswered):
+            said[turn.arrival.command_id] = turn.arrival.text
         if isinstance(turn.arrival, arrivals.ChildEnded):
             said[turn.arrival.command_id] = turn.arrival.text
         if isinstance(turn.arrival, arrivals.ChildLost):

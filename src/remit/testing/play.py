@@ -8,11 +8,11 @@ Everything printed is escaped: what a model or a tool says is data, also in a te
 import sys
 from collections.abc import Sequence
 
-from remit.core.profiles import PROFILES
 from remit.core.contract import SystemRequest
 from remit.core.inference import ModelInfo, Price
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
+from remit.core.profiles import PROFILES
 from remit.core.tools import Effect, ToolDefinition
 from remit.observe.execution import response_of
 from remit.observe.plain import plain

@@ -16,6 +16,7 @@ from remit.core.record import JsonObject, replace
 from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.testing.authority_scenarios import asking_service, governed, governing
 from remit.testing.faults import WEATHER, Faults
 from remit.testing.pattern_scenarios import fickle, plan_request, random_plan, random_vote, vote_request
 from remit.testing.script import Breaks, Reply, Stops, Tool
@@ -52,6 +53,8 @@ TOOLS: tuple[ToolDefinition, ...] = (
 )
 # Every third world plays a vote or a plan; the others are one conversation each.
 PATTERN_EVERY = 3
+# Every fourth of them has a boundary that uses everything a boundary can say.
+GOVERNED_EVERY = 4
 MODEL = ModelInfo("scripted", 100_000, Price(1_000_000, 2_000_000))
 
 _HOSTILE_TEXTS = (
@@ -72,11 +75,16 @@ _CODES = (
 
 def tools() -> dict[str, Tool]:
     """Simulated services behind the tools: they all succeed and say so, and two want to end the loop; one of them may."""
-    return {tool.name: _ends if tool.name in ("finish", "put") else _works for tool in TOOLS}
+    named = {tool.name: _ends if tool.name in ("finish", "put") else _works for tool in TOOLS}
+    return {**named, "twin": _differs, "ask": asking_service}
 
 
 def _works(arguments: JsonObject) -> str:
     return '{"ok": true}'
+
+
+def _differs(arguments: JsonObject) -> str:
+    return '{"ok": false}'
 
 
 def _ends(arguments: JsonObject) -> Stops:
@@ -106,15 +114,18 @@ def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
     """A world with one random run in it, played to its end. Without faults of its own it gets those of some weather."""
     chance = Random(f"scenario {seed}")
     is_pattern = seed % PATTERN_EVERY == PATTERN_EVERY - 1
+    is_governed = not is_pattern and seed % GOVERNED_EVERY == 0
+    model = governing(hostile_model) if is_governed else hostile_model
     world = SimulatedWorld(
-        model=fickle(hostile_model) if is_pattern else hostile_model,
+        model=fickle(hostile_model) if is_pattern else model,
         tools=tools(),
         person=random_person,
         validators={"polite": lambda text: [] if "owned" not in text else ["this is not polite"], "broken": _broken},
         faults=chance.choice(WEATHER) if faults is None else faults,
         seed=seed,
     )
-    world.finish((random_pattern if is_pattern else random_manifest)(chance, f"run{seed}"))
+    manifest = (random_pattern if is_pattern else random_manifest)(chance, f"run{seed}")
+    world.finish(governed(manifest, seed) if is_governed else manifest)
     return world
 
 

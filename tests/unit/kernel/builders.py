@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remit.core import arrivals
-from remit.core.arrivals import Arrival, Happened, ProposedCall, RunStarted
+from remit.core.arrivals import Arrival, Happened, ProposedCall, Provenance, RunStarted
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget, Charges, Dimension
 from remit.core.canonical import canonical_json
@@ -55,6 +55,7 @@ def manifest_of(
     model: ModelInfo = MODEL,
     goal: Goal | None = None,
     retrieves_context: bool = False,
+    filters: tuple[str, ...] = (),
 ) -> Manifest:
     """A chat with every tool of the scenarios, unless said otherwise."""
     return make_manifest(
@@ -67,6 +68,7 @@ def manifest_of(
         tools=tools,
         goal=goal,
         retrieves_context=retrieves_context,
+        filters=filters,
     )
 
 
@@ -74,6 +76,11 @@ def wants(tool: str, n: int = 1, *, call_id: str = "call", violations: tuple[Vio
     """A proposed call as facts complete it."""
     arguments = canonical_json({"n": n})
     return ProposedCall(call_id, tool, arguments.decode(), sha256(arguments).digest(), violations)
+
+
+def bound(call: ProposedCall) -> ProposedCall:
+    """The same call after the gate found every value of it bound."""
+    return replace(call, provenance=Provenance.BOUND)
 
 
 def in_line(*nodes: Node, edges: tuple[Edge, ...] = (), exits: tuple[tuple[str, str], ...] = EXITS) -> Graph:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from remit.core.record import JsonObject
 from remit.core.authority import Authority
+from remit.core.record import JsonObject
 from remit.provenance.gate import Gate, start
 from remit.provenance.verdicts import Verdict
 

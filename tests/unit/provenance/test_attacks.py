@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.record import JsonObject
 from remit.core.authority import Authority
+from remit.core.record import JsonObject
 from remit.provenance.gate import start
 from remit.provenance.verdicts import Decision, Objection
 from tests.unit.provenance.office import DELETE, EVIL, LIST_FILES, PAY, SEND, TOOLS, file, looked_up, mail, opened, sent

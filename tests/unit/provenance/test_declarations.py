@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from remit.core.authority import Stakes
 from remit.core.failure import RequestRejected
 from remit.core.tools import Effect
-from remit.core.authority import Stakes
 from remit.core.trust import Reads, Repeat
 from remit.provenance.declarations import (
     DECLARATION_INVALID,

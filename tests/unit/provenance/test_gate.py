@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.failure import RequestRejected
 from remit.core.authority import Authority
+from remit.core.failure import RequestRejected
 from remit.provenance.calls import OPEN_CALLS_MAX, Scope
 from remit.provenance.gate import CALL_NOT_HELD, GATE_INVALID, start
 from remit.provenance.snapshot import SNAPSHOT_INVALID, restore, snapshot

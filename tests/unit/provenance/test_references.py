@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.provenance.references import is_file_name, opaque_in, references_in
+from remit.provenance.references import is_file_name, is_prose, opaque_in, references_in, skimmed
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,31 @@ def test_a_token_that_no_person_writes_is_opaque(token: str) -> None:
 )
 def test_long_words_and_paths_are_not_opaque(token: str) -> None:
     assert list(opaque_in(token)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hi Mark,\n\nall is well: nothing is left to do; revenue rose by 12.5 percent.",
+        "The 3rd of 12, \u201cso\u201d it\u2019s said \u2013 d\u00e9j\u00e0 vu",
+        "",
+    ],
+)
+def test_prose_is_told_at_a_glance(text: str) -> None:
+    assert is_prose(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("write to a@b.example", "see evil.example", "at 10:30", "dial +1", "AB12 ABCD EFGH", "in 1999", "1.2.3"),
+        "x" * 24,
+        "\u0663\u0664\u0665\u0666 \u0663\u0664\u0665\u0666 \u0663\u0664\u0665\u0666",
+    ],
+)
+def test_what_may_hold_a_reference_is_looked_at_closely(text: str) -> None:
+    assert not is_prose(text)
+
+
+def test_plain_words_are_skipped_and_what_may_belong_to_a_number_is_not() -> None:
+    assert skimmed("please pay GB29 NWBK 6016 1331 9268 19 today, thanks") == "\nGB29 NWBK 6016 1331 9268 19 \n"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from remit.core.record import JsonObject
 from remit.core.authority import Authority, Inference, PlanSource, Reach
+from remit.core.record import JsonObject
 from tests.unit.provenance.office import SEND, SHARE, TOOLS, declared, file, looked_up, mail, opened, parameters, sent
 
 Step = tuple[str, JsonObject, Any]

@@ -132,8 +132,17 @@ _CHARGES = (
 
 # What was done about the items of queues: their own truth, and none about a run.
 _RECEIPTS = (
-    "CREATE TABLE receipts (kind TEXT NOT NULL, item TEXT NOT NULL, run_id TEXT NOT NULL, by TEXT NOT NULL,"
-    " place TEXT NOT NULL, at_ms INTEGER NOT NULL, PRIMARY KEY (kind, item, place)) WITHOUT ROWID",
+    """
+    CREATE TABLE receipts (
+        kind TEXT NOT NULL,
+        item TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        by TEXT NOT NULL,
+        place TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        PRIMARY KEY (kind, item, place)
+    ) WITHOUT ROWID
+    """,
     "CREATE INDEX receipts_of_runs ON receipts (run_id)",
 )
 

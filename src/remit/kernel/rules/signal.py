@@ -101,4 +101,7 @@ def on_sources_accepted(tally: Tally, arrival: SourcesAccepted) -> None:
     for question in list(questions(tally.state)):
         packet = question.packet
         if question.purpose is AskPurpose.APPROVAL and packet is not None and packet.call.tool in digests:
+            if tally.paused:
+                message = f"question {question.id} is about code that changes; resume the run first, then accept it"
+                raise IllegalArrival(ArrivalFault.PAUSED, message)
             ask_anew(tally, question, replace(packet, source=digests[packet.call.tool]))

@@ -2,6 +2,7 @@
 
 from remit.core.arrivals import TimerFired
 from remit.core.commands import AskHuman, SetTimer, TimerPurpose
+from remit.kernel.asking import has_next
 from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
 from remit.kernel.rules.human import on_expired
 from remit.kernel.spend import settle
@@ -21,10 +22,13 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
     if timer.purpose is TimerPurpose.APPROVAL:
         question = tally.state.open[timer.about]
         assert isinstance(question, AskHuman)
-        if tally.at_ms >= timer.due_at_ms:
+        is_due = tally.at_ms >= timer.due_at_ms
+        if is_due and not (tally.paused and has_next(tally, question)):
             return on_expired(tally, question)
-        # A clock that was set back lets a timer fire too soon; whoever is asked keeps the time they were promised.
-        tally.order(SetTimer(tally.next_id(), timer.due_at_ms, TimerPurpose.APPROVAL, question.id))
+        # A clock that was set back lets a timer fire too soon; whoever is asked keeps the time they were promised. And a
+        # paused run asks nobody: the next one is asked when it goes on, a wait later.
+        due_at_ms = tally.at_ms + tally.manifest.boundary.approval_wait_ms_max if is_due else timer.due_at_ms
+        tally.order(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.APPROVAL, question.id))
         return None
     if is_past_deadline(tally):
         return stop_for_time(tally)
