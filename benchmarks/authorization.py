@@ -29,7 +29,7 @@ from remit.kernel.authorize import CHECKS, authorize
 from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.guarding import Guard
 from remit.provenance.gate import Gate, start
-from remit.provenance.verdicts import Decision
+from remit.provenance.verdicts import Decision, Verdict
 
 # A flat cost shows between these; a run with more results is none that a person reads.
 RESULTS = (10, 100, 1_000)
@@ -113,22 +113,25 @@ def look_up(results: int, judge: Callable[..., object], observe: Callable[..., o
 
 
 def _gate_trial(name: str, gate: Gate, tool: str, arguments: JsonObject, expected: Decision) -> Trial:
-    judged: list[tuple[str, Decision]] = []
-
-    def judge() -> None:
-        call_id = f"c{next(_NAMES)}"
-        judged.append((call_id, gate.judge(call_id, tool, _varied(arguments)).decision))
+    proposed = [_varied(arguments)]
+    judged: list[Verdict] = []
 
     def settle() -> None:
-        call_id, decision = judged.pop()
-        assert decision is expected, f"{name}: {decision}"
-        if decision is Decision.ASK:
-            gate.answer(call_id, False, "the owner")  # noqa: FBT003  # the gate's own signature
+        verdict = judged.pop()
+        assert verdict.decision is expected, f"{name}: {verdict}"
+        if verdict.decision is Decision.ASK:
+            gate.answer(verdict.call_id, False, "the owner")  # noqa: FBT003  # the gate's own signature
         else:
-            gate.observe(call_id, tool, "done")
+            gate.observe(verdict.call_id, tool, "done")
+        proposed[0] = _varied(arguments)
 
-    floor = "hashing the canonical call"
-    return Trial(name, floor, judge, lambda: sha256(canonical_json([tool, _varied(arguments)])).hexdigest(), settle)
+    return Trial(
+        name,
+        "hashing the canonical call",
+        lambda: judged.append(gate.judge(None, tool, proposed[0])),
+        lambda: sha256(canonical_json([tool, proposed[0]])).hexdigest(),
+        settle,
+    )
 
 
 def _varied(arguments: JsonObject) -> JsonObject:

@@ -20,7 +20,7 @@ from tests.scenarios.stage import play
 
 ROWS = {PlaceKind.CODE: 17, PlaceKind.ROW: 11, PlaceKind.CONTROL: 7, PlaceKind.CATEGORY: 10, PlaceKind.CELL: 30}
 # Whatever it would stop, the condition on exposed secrets has stopped before.
-SHADOWED = {"research_assistant": ["source_policy_conflict"]}
+SHADOWED: dict[str, list[str]] = {}
 PLAIN = scenario_at(FOLDER / "codes/success.yaml")
 HELD = scenario_at(FOLDER / "profiles/customer_support/tools.yaml")
 

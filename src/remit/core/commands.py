@@ -144,6 +144,7 @@ class AskHuman(Record, tag=True):
     # The call of a tool that asks a person: the answer is its result.
     call_id: str = ""
     tool: str = ""
+    arguments_hash: bytes = b""
 
 
 class SetTimer(Record, tag=True):

@@ -112,10 +112,10 @@ class Escalation(Record):
 
 
 def trigger_of_call(tool: ToolDefinition) -> Trigger:
-    """Why a person is asked about a call of this tool."""
+    """Why a person is asked about a call of this tool. One that only reads is asked about for what it may reveal."""
     if tool.category is ToolCategory.PAYMENT:
         return Trigger.FINANCIAL_COMMITMENT
-    if tool.category is ToolCategory.EMAIL_CALENDAR:
+    if tool.category is ToolCategory.EMAIL_CALENDAR or not tool.effect.is_mutating:
         return Trigger.EXTERNAL_COMMUNICATION
     return Trigger.HIGH_IMPACT_MUTATION
 

@@ -89,13 +89,13 @@ RESEARCH_ASSISTANT = Boundary(
     tier_max=6,
     conditions=(
         _UNAUTHORIZED,
-        _SECRET_EXPOSED,
         Condition(
             "source_policy_conflict",
             'effect == "read" && network && "secret" in labels',
             _STOP,
             "a source outside was to be asked after secret data was read",
         ),
+        _SECRET_EXPOSED,
         Condition("paid_lookup", 'effect == "read" && cost_microusd > 0', _ASK, "a paid look-up outside"),
     ),
     exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS)),
@@ -134,6 +134,7 @@ CUSTOMER_SUPPORT = Boundary(
     authority=Authority(),
     reads_max=Reads.PRIVATE,
     writes=(StateWrite.RECORDS, StateWrite.MESSAGES, StateWrite.MONEY, StateWrite.OTHER),
+    decisions=(DecisionRight.CHOOSE_TOOLS, DecisionRight.ASK_PEOPLE),
     tier_max=6,
     conditions=(
         _UNAUTHORIZED,
@@ -226,7 +227,7 @@ INCIDENT_SRE = Boundary(
         ),
     ),
     queues=((Trigger.HIGH_IMPACT_MUTATION, "sre"),),
-    on_silence=("sre",),
+    on_silence=("operator",),
 )
 
 STANDARD = Boundary()

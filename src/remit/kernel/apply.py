@@ -82,16 +82,26 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
 
 
 def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
-    """By tool: under which names the moments of its calls are kept, and how many of them."""
-    found = {tool.name: rates_of(tool, manifest.boundary) for tool in manifest.tools}
-    return {tool: tuple([(rate.tool, rate.times_max) for rate in rates]) for tool, rates in found.items() if rates}
+    """By tool: under which names the moments of its calls are kept, each once, and as many as the largest rate needs."""
+    rated: dict[str, tuple[tuple[str, int], ...]] = {}
+    for tool in manifest.tools:
+        kept: dict[str, int] = {}
+        for rate in rates_of(tool, manifest.boundary):
+            kept[rate.tool] = max(rate.times_max, kept.get(rate.tool, 0))
+        if kept:
+            rated[tool.name] = tuple(kept.items())
+    return rated
 
 
 def is_traced(manifest: Manifest) -> bool:
-    """Whether calls pass the gate: the boundary says so, and a tool changes something or reads over the network."""
+    """Whether calls pass the gate: the boundary says so, and a tool changes something or reads over the network.
+
+    Where conditions look at what was read so far, every tool counts.
+    """
     if manifest.boundary.authority is None:
         return False
-    return any(tool.effect.is_mutating or tool.network for tool in manifest.tools)
+    is_looked_at = any("labels" in condition.when for condition in manifest.boundary.conditions)
+    return any(is_looked_at or tool.effect.is_mutating or tool.network for tool in manifest.tools)
 
 
 def _become(state: RunState, other: RunState) -> None:

@@ -14,6 +14,7 @@ from remit.core.failure import Ending
 from remit.core.record import replace
 from remit.core.rulings import Answer, QuestionSettled
 from remit.kernel.spend import lacking
+from remit.kernel.state import questions
 from remit.kernel.tally import Tally
 
 REVIEW = ((int(Dimension.HUMAN_REVIEWS), 1),)
@@ -37,7 +38,7 @@ def ask(
     Questions of one group are one review: the first of them, which is a group of itself, pays for all.
     """
     command_id = tally.next_id()
-    asked_by = ("", "") if call is None else (call.call_id, call.tool)
+    asked_by = ("", "", b"") if call is None else (call.call_id, call.tool, call.arguments_hash)
     # The call of a tool that asks is charged like any other call, beside the review.
     reserved = REVIEW if call is None else charges_of((*REVIEW, *tally.state.tool_charges[call.tool]))
     asked = AskHuman(
@@ -65,13 +66,15 @@ def ask_the_next(tally: Tally, question: AskHuman) -> bool:
     if not has_next(tally, question):
         return False
     assert question.escalation is not None, "every question names who is asked"
+    group, reserved = _group_of(tally, question), _price_of_asking_again(tally, question)
     settle_question(tally, question, Answer.ESCALATED)
     passed_on = replace(
         question,
         id=tally.next_id(),
         expires_at_ms=tally.at_ms + tally.manifest.boundary.approval_wait_ms_max,
-        reserved=question.reserved or REVIEW,
+        reserved=reserved,
         escalation=replace(question.escalation, queue=queues[question.silences]),
+        group=group,
         silences=question.silences + 1,
     )
     _put(tally, passed_on)
@@ -87,7 +90,20 @@ def ask_anew(tally: Tally, question: AskHuman, packet: Packet) -> None:
 def has_next(tally: Tally, question: AskHuman) -> bool:
     """Whether there is somebody left to ask, and asking once more fits the budget beside what the first asking cost."""
     is_left = question.silences < len(tally.manifest.boundary.on_silence)
-    return is_left and lacking(tally, question.reserved or REVIEW) is None
+    return is_left and lacking(tally, _price_of_asking_again(tally, question)) is None
+
+
+def _group_of(tally: Tally, question: AskHuman) -> str:
+    """The group of a question that was asked together with others; those that are passed on stay together."""
+    is_first = any(other.group == question.id for other in questions(tally.state))
+    return question.id if is_first else question.group
+
+
+def _price_of_asking_again(tally: Tally, question: AskHuman) -> Charges:
+    """One review, unless one of its group was passed on to the same people and has paid; a call is charged once."""
+    group, silences = _group_of(tally, question), question.silences + 1
+    is_paid = any((other.group, other.silences) == (group, silences) for other in questions(tally.state))
+    return () if group and is_paid else REVIEW
 
 
 def _put(tally: Tally, question: AskHuman) -> None:

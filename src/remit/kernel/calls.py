@@ -7,7 +7,7 @@ Rule 2: every proposed effect is a claim until its observation is committed.
 import msgspec
 
 from remit.core.arrivals import ProposedCall
-from remit.core.budget import Dimension
+from remit.core.budget import Charges, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet
 from remit.core.escalation import Trigger, trigger_of_call
 from remit.core.failure import Ending, ErrorCode, Refusal
@@ -33,6 +33,7 @@ _SHOWN = frozenset(
         (Dimension.TOOL_CALLS, Dimension.EXTERNAL_API_CALLS, Dimension.INFERENCE_COST_MICROUSD, Dimension.SIDE_EFFECTS),
     )
 )
+_SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 # Four eyes belong to two people.
 _PAIR = 2
 # The gate's word for a value that more than one record could have supplied.
@@ -47,12 +48,12 @@ _decode = msgspec.json.Decoder().decode
 def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on."""
     tool = tally.state.tools[call.tool]
+    if tool.asks_under is not None:
+        _ask_for_the_model(tally, call, tool.asks_under)
+        return
     tally.repeats += ((call.tool, call.arguments_hash),)
     if tool.delegates:
         start_delegate(tally, call)
-        return
-    if tool.asks_under is not None:
-        _ask_for_the_model(tally, call, tool)
         return
     mutating = tool.effect in MUTATING
     if mutating:
@@ -77,15 +78,15 @@ def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> No
     )
 
 
-def _ask_for_the_model(tally: Tally, call: ProposedCall, tool: ToolDefinition) -> None:
+def _ask_for_the_model(tally: Tally, call: ProposedCall, ending: Ending) -> None:
     """Ask a person what the model wants to know. The answer will be the result of the call, and is charged like one."""
-    assert tool.asks_under is not None, "only a tool that asks comes here"
     if lacking(tally, REVIEW) is not None:
         reason = f"nobody may be asked any more: human_reviews_max={tally.state.caps[Dimension.HUMAN_REVIEWS]} is spent"
         refuse_call(tally, call, Refusal.BUDGET_EXHAUSTED, reason)
         return
+    tally.repeats += ((call.tool, call.arguments_hash),)
     question, options = question_in(call)
-    ask(tally, AskPurpose.QUESTION, tool.asks_under, question=question, options=options, call=call)
+    ask(tally, AskPurpose.QUESTION, ending, question=question, options=options, call=call)
 
 
 def hold_call(tally: Tally, call: ProposedCall) -> str:
@@ -116,12 +117,18 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
     )
     is_ambiguous = call.objection == RECORD_AMBIGUOUS
     ending = Ending.AMBIGUOUS_INTENT if is_ambiguous else Ending.CONFIRM_REQUIRED
-    trigger = Trigger.AMBIGUOUS_GOAL if is_ambiguous else trigger_of_call(tool)
+    trigger = Trigger.AMBIGUOUS_GOAL if is_ambiguous else _trigger(tool, packet.releases)
     question_id = ask(tally, AskPurpose.APPROVAL, ending, packet=packet, trigger=trigger, group=tally.group)
     tally.group = tally.group or question_id
     if tool.effect.is_mutating:
         tally.claim(call.tool, call.arguments_hash, Ending.CONFIRM_REQUIRED)
     return ""
+
+
+def _trigger(tool: ToolDefinition, releases: Charges) -> Trigger:
+    """Why a person is asked: for what the call does, or, where it does nothing, for what it would cost."""
+    is_for_budget = any(dimension != _SIDE_EFFECTS for dimension, _ in releases)
+    return Trigger.BUDGET_LIMIT if is_for_budget and not tool.effect.is_mutating else trigger_of_call(tool)
 
 
 def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> None:

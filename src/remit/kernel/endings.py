@@ -18,7 +18,7 @@ from remit.core.commands import (
     SetTimer,
     StartChild,
 )
-from remit.core.escalation import TRIGGER_OF, escalation_of
+from remit.core.escalation import TRIGGER_OF, Trigger, escalation_of, trigger_of_call
 from remit.core.failure import REFUSALS, Ending, ErrorCode, Refusal
 from remit.core.graph import EndingClass, Node, NodeOutcome
 from remit.core.rulings import (
@@ -30,9 +30,13 @@ from remit.core.rulings import (
     QuestionSettled,
     RunEnded,
     Rung,
+    ToolCallRefused,
 )
 from remit.kernel.grounding import has_changed_anything, unproven_effects
 from remit.kernel.tally import Tally
+
+# One denial may be a slip; from the second on somebody should look.
+DENIALS_NOTED = 2
 
 CLASS_OF: Mapping[Ending, EndingClass] = MappingProxyType(
     {
@@ -94,9 +98,20 @@ def enter_terminal(tally: Tally, node: Node) -> None:
         ending = Ending.PARTIAL_SUCCESS
         tally.message = f"not done: {', '.join(sorted(unproven))}"
     _close(tally)
-    trigger = TRIGGER_OF.get(ending)
+    trigger = _trigger_of(tally, ending)
     escalation = None if trigger is None else escalation_of(trigger, tally.manifest.boundary.queues)
     tally.rule(RunEnded(ending, tally.error, tally.message, escalation))
+
+
+def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
+    """What an ending hands on: a confirmation that never came is about its call, and one denial is no pattern yet."""
+    if ending is Ending.CONFIRM_REQUIRED:
+        tools = [tool for (tool, _), code in {**tally.state.uncommitted, **tally.uncommitted}.items() if code]
+        return trigger_of_call(tally.state.tools[tools[0]]) if tools else TRIGGER_OF[ending]
+    if ending is Ending.PERMISSION_DENIED:
+        now = sum(isinstance(ruling, ToolCallRefused) for ruling in tally.decisions)
+        return TRIGGER_OF[ending] if tally.state.denials + now >= DENIALS_NOTED else None
+    return TRIGGER_OF.get(ending)
 
 
 def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:

@@ -12,15 +12,16 @@ from types import MappingProxyType
 
 from remit.core.boundary import Boundary, Exhaustion
 from remit.core.budget import FIELDS, Dimension
-from remit.core.commands import AskPurpose
+from remit.core.commands import AskPurpose, CallTool
 from remit.core.escalation import Trigger
 from remit.core.failure import Ending, RequestRejected
 from remit.core.messages import Message, Role
+from remit.core.record import size_bytes
 from remit.core.rulings import ContextCompressed, ModelDowngraded, WrapUpBegun
 from remit.kernel.asking import REVIEW, ask
 from remit.kernel.spend import exhausted, lacking
 from remit.kernel.tally import Tally
-from remit.kernel.words import WRAP_UP, shortened_bound, tokens_bound, whole_bound
+from remit.kernel.words import SHORTENED_BYTES_MAX, WRAP_UP, shortened_bound, tokens_bound, whole_bound
 
 EXHAUSTION_INVALID = "EXHAUSTION_INVALID"
 
@@ -88,14 +89,16 @@ def relieve(tally: Tally, dimension: Dimension, wanted: int, again: Again) -> st
     if policy is _ASK and lacking(tally, REVIEW) is None:
         _ask_for_more(tally, dimension, wanted)
         return None
-    if policy is _WRAP_UP and begin_wrap_up(tally, dimension):
+    # What would fit but for what is kept back has come to what that is kept for.
+    is_kept = is_kept_back(tally.manifest.boundary) and wanted <= tally.left[dimension]
+    if (policy is _WRAP_UP or is_kept) and begin_wrap_up(tally, dimension):
         return again()
     return exhausted(tally, dimension, wanted)
 
 
 def is_under_pressure(tally: Tally, input_tokens: int) -> bool:
     """Whether the context fills so much of what it may that it should be compressed now."""
-    cap = tally.state.caps[Dimension.CONTEXT_TOKENS]
+    cap = tally.left[Dimension.CONTEXT_TOKENS]
     if input_tokens * PRESSURE_DENOMINATOR <= cap * PRESSURE_NUMERATOR:
         return False
     return policy_of(tally.manifest.boundary, Dimension.CONTEXT_TOKENS) is _COMPRESS
@@ -108,13 +111,14 @@ def compress(tally: Tally) -> bool:
     tally.is_compressed = True
     results = [place for place, entry in enumerate(tally.state.context) if _is_result(entry)]
     places, saved = [], 0
-    for place in results[:-RESULTS_KEPT]:
+    # A result that has just come is not in the context yet, and is the latest of them.
+    is_arriving = isinstance(tally.state.open.get(tally.answering), CallTool)
+    for place in results[: len(results) - RESULTS_KEPT + is_arriving]:
         entry = tally.state.context[place]
         assert isinstance(entry, Message)
-        gain = whole_bound(entry.content) - shortened_bound(entry.content)
-        if gain > 0:
+        if size_bytes(entry.content) > SHORTENED_BYTES_MAX:
             places.append(place)
-            saved += gain
+            saved += whole_bound(entry.content) - shortened_bound(entry.content)
     if not places:
         return False
     tally.context_tokens -= saved
@@ -137,9 +141,7 @@ def _downgrade(tally: Tally, dimension: Dimension) -> bool:
 
 def _ask_for_more(tally: Tally, dimension: Dimension, wanted: int) -> None:
     """Ask a person for half of what the run was given, or for what the next call lacks, whichever is more."""
-    is_gauge = dimension is Dimension.CONTEXT_TOKENS
-    left = tally.state.caps[dimension] if is_gauge else tally.left[dimension]
-    amount = max(wanted - left, tally.manifest.caps[dimension] // 2, 1)
+    amount = max(wanted - tally.left[dimension], tally.manifest.caps[dimension] // 2, 1)
     name = FIELDS[dimension]
     question = f"{name} is spent: {tally.state.caps[dimension]} were given. Release {amount} more?"
     ask(

@@ -352,7 +352,7 @@ def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) ->
     if command.tool in state.rated:
         _keep_moment(state, command.tool)
     if state.tools[command.tool].fallback:
-        state.provenances[command.id] = _provenance_of(state, command.call_id)
+        state.provenances[command.id] = _provenance_of(state, command)
     _open(state, command)
 
 
@@ -364,8 +364,10 @@ def _keep_moment(state: RunState, tool: str) -> None:
         del moments[:-kept]
 
 
-def _provenance_of(state: RunState, call_id: str) -> Provenance:
-    found = (call.provenance for call in state.proposed if call.call_id == call_id)
+def _provenance_of(state: RunState, command: commands.CallTool) -> Provenance:
+    """What the gate found about exactly this call; of another under the same id it says nothing."""
+    is_like = (command.call_id, command.tool, command.arguments_hash)
+    found = (c.provenance for c in state.proposed if (c.call_id, c.tool, c.arguments_hash) == is_like)
     return next(found, Provenance.UNTRACED)
 
 
@@ -383,18 +385,29 @@ def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
 def _trace_question(state: RunState, command: AskHuman) -> None:
     """A call of a tool that asks a person is traced under its question, and under the next one when nobody answered."""
     if command.silences:
-        *_, before = (key for key, trace in state.calls.items() if trace.call_id == command.call_id)
+        before = next(key for key, trace in state.calls.items() if _is_unanswered(state, key, trace, command))
         state.calls[command.id] = state.calls.pop(before)
         return
-    call = next(call for call in state.proposed if call.call_id == command.call_id)
-    key = (call.tool, call.arguments_hash)
+    key = (command.tool, command.arguments_hash)
+    # Other arguments than were proposed are a person's, who stands in the arrival; they are not repeated here.
+    arguments = (call.arguments for call in state.proposed if call.arguments_hash == command.arguments_hash)
     state.repeats[key] = state.repeats.get(key, 0) + 1
     state.last_tool = command.tool
     if command.tool in state.rated:
         _keep_moment(state, command.tool)
     state.calls[command.id] = CallTrace(
-        command.call_id, command.tool, call.arguments_hash, _ATTEMPTED, arguments=call.arguments
+        command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=next(arguments, "")
     )
+
+
+def _is_unanswered(state: RunState, key: str, trace: CallTrace, command: AskHuman) -> bool:
+    """Whether a trace is of the question that is passed on: providers repeat their call ids, so more than that must fit."""
+    is_same = (trace.call_id, trace.tool, trace.arguments_hash) == (
+        command.call_id,
+        command.tool,
+        command.arguments_hash,
+    )
+    return is_same and trace.rung is _ATTEMPTED and not trace.code and key not in state.open
 
 
 def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival) -> None:

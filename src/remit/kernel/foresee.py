@@ -10,6 +10,7 @@ from collections import deque
 
 from remit.core.boundary import Exhaustion
 from remit.core.budget import FIELDS, Charges, Dimension
+from remit.core.commands import AskHuman, CallTool, Command, StartChild
 from remit.core.failure import Ending
 from remit.core.foresight import needed_after
 from remit.core.graph import EndingClass, NodeKind
@@ -110,10 +111,17 @@ def _required(tally: Tally) -> dict[int, int]:
     goal, state = tally.manifest.goal, tally.state
     for action in goal.required_actions if goal is not None else ():
         under_way = sum(name == action.tool for name, _ in tally.repeats)
-        under_way += sum(getattr(command, "tool", "") == action.tool for command in state.open.values())
+        under_way += sum(
+            _is_call_of(command, action.tool) for command in state.open.values() if command.id != tally.answering
+        )
         times = action.times_min - times_committed(tally, action.tool) - under_way
         for dimension, amount in state.tool_charges.get(action.tool, ()) if times > 0 else ():
             # Of what a person may lift call by call, having none is no reason to stop.
             if tally.manifest.caps[dimension]:
                 needed[dimension] = needed.get(dimension, 0) + times * amount
     return needed
+
+
+def _is_call_of(command: Command, tool: str) -> bool:
+    """Whether a command is a call of this tool, to itself, to a child or to a person; a question about one is none."""
+    return isinstance(command, CallTool | StartChild | AskHuman) and command.tool == tool

@@ -129,10 +129,10 @@ def _is_open_to(manifest: Manifest, tool: ToolDefinition) -> bool:
 
 def needs_a_person(tool: ToolDefinition, boundary: Boundary) -> str:
     """Why the boundary leaves calls of a tool to a person, whatever their arguments; empty when it does not."""
-    if tool.effect in boundary.approval_effects:
-        return f"boundary {boundary.name} demands approval of {tool.effect} effects"
     if tool.category in boundary.four_eyes and tool.effect in MUTATING:
         return f"boundary {boundary.name} wants two people to approve what {tool.category} tools do"
+    if tool.effect in boundary.approval_effects:
+        return f"boundary {boundary.name} demands approval of {tool.effect} effects"
     if tool.category in boundary.approval_categories and asks_by_category(tool):
         return f"what {tool.category} tools do is for a person to approve"
     if READS_RANK[tool.trust.reads] > READS_RANK[boundary.reads_max] and tool.effect not in MUTATING:

@@ -1,7 +1,8 @@
 """Which tier of autonomy a graph has, computed from its nodes, its edges and the tools that its models may choose.
 
 Rule 1: a loop is where a model is asked again after tools that it chose; a loop through a repair alone is none.
-Rule 2: a loop is supervised when no tool of it can change anything without a person; open when nothing in it is bounded.
+Rule 2: a loop is supervised when no tool of it can change anything without a person; open when nothing in it is bounded,
+        or when its model may have runs start runs at will.
 Rule 3: a graph within a graph counts: the tier of a whole is the highest of its parts.
 """
 
@@ -17,6 +18,8 @@ from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.policy import needs_a_person
 
 TIER_EXCEEDED = "TIER_EXCEEDED"
+# The doctrine's limit of nested tasks; beyond it a loop has no bound that a person could follow.
+DEPTH_BOUNDED = 2
 
 _ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
 _CHILDREN = (NodeKind.CHILD, NodeKind.MAP)
@@ -54,9 +57,9 @@ def _own_tier(graph: Graph, tools: tuple[ToolDefinition, ...], boundary: Boundar
     nodes = {node.name: node for node in graph.nodes}
     loop = _loop_of_choice(graph, nodes) if tools else set()
     if loop:
-        is_bounded = any(nodes[name].visits_max for name in loop)
-        return _loop_tier(tools, boundary) if is_bounded else Tier.OPEN_ENDED_LOOP
-    edges = [edge for edge in graph.edges if edge.outcome != NodeOutcome.REPAIRABLE]
+        is_open = not any(nodes[name].visits_max for name in loop) or _may_swarm(tools, boundary)
+        return Tier.OPEN_ENDED_LOOP if is_open else _loop_tier(tools, boundary)
+    edges = [edge for edge in graph.edges if not _is_repair(edge, graph, nodes)]
     if any(edge.condition for edge in edges) or _has_cycle(edges, tools_chosen=bool(tools)):
         return Tier.CONDITIONAL_GRAPH
     if any(node.kind in _FIXED and _does_something(node, bool(tools)) for node in graph.nodes):
@@ -65,9 +68,25 @@ def _own_tier(graph: Graph, tools: tuple[ToolDefinition, ...], boundary: Boundar
     return Tier.PROMPT_CHAIN if asking > 1 else Tier.DIRECT_RESPONSE
 
 
+def _is_repair(edge: Edge, graph: Graph, nodes: dict[str, Node]) -> bool:
+    """Whether only an answer that must be repaired goes this way: the edge says so, or the passed ones have another."""
+    if edge.outcome or edge.condition:
+        return edge.outcome == NodeOutcome.REPAIRABLE
+    if nodes[edge.source].kind is not NodeKind.VALIDATE:
+        return False
+    own = (other for other in graph.edges if other.source == edge.source and not other.condition)
+    return any(other.outcome == NodeOutcome.PASSED for other in own)
+
+
 def _does_something(node: Node, has_tools: bool) -> bool:  # noqa: FBT001
     """Whether a node is more than a place that a run without tools never comes to."""
     return node.kind is not NodeKind.TOOL or has_tools or node.feed is not None
+
+
+def _may_swarm(tools: tuple[ToolDefinition, ...], boundary: Boundary) -> bool:
+    """Whether the model may have runs start runs, deeper than any pattern of the house needs."""
+    depth = boundary.budget.depth
+    return depth is not None and depth > DEPTH_BOUNDED and any(tool.delegates for tool in tools)
 
 
 def _loop_tier(tools: tuple[ToolDefinition, ...], boundary: Boundary) -> Tier:

@@ -28,6 +28,10 @@ def whole_bound(text: Text) -> int:
     return size_bytes(text) + MESSAGE_TOKENS_OVERHEAD
 
 
+# Longer than anything shortened() says, with room for a size of twenty digits: so nothing is shortened twice.
+SHORTENED_BYTES_MAX = 160
+
+
 def shortened(text: Text) -> str:
     """What stands in place of an earlier result once the context was compressed: its size and its digest."""
     digest = text.digest if isinstance(text, BlobRef) else digest_of(text.encode())

@@ -63,7 +63,7 @@ from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
 from remit.orchestrate.patterns.choosing import check_room, graph_for
-from remit.orchestrate.planning import plan_for
+from remit.orchestrate.planning import check_planning, plan_for
 from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Ledger, Locks, Receipts, Snapshots
 from remit.orchestrate.post import Post
 from remit.orchestrate.queues import Queues
@@ -374,6 +374,7 @@ class System:
         entered = check_request(_identified(request))
         plan = None
         if entered.mode is Mode.PLAN and terms.graph is None:
+            check_planning(terms.boundary, has_plan=terms.plan is not None)
             plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
         graph = terms.graph or graph_for(entered, kit, terms, plan)
         check_room(graph, terms)

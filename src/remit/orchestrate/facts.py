@@ -250,12 +250,12 @@ class Facts:
 
     def _filtered(self, state: RunState, report: reports.FilterSaid, kept: Kept) -> Arrival:
         """What a filter made of the proposed calls: it may change and turn away, and neither add nor rename."""
-        sifted = {each.call.id: each for each in report.calls}
+        # By their place: models give several calls one id.
+        sifted = (*report.calls, *(None for _ in state.proposed))
         is_last = state.filtered + 1 == len(pinned(state).filters)
         calls: tuple[ProposedCall, ...] = ()
-        for before in state.proposed:
-            each = sifted.get(before.call_id)
-            if each is None or before.filtered:
+        for before, each in zip(state.proposed, sifted, strict=False):
+            if each is None or each.call.id != before.call_id or before.filtered:
                 reason = before.filtered or "a filter left it out"
                 calls += (replace(before, filtered=reason),)
                 continue

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from remit.core.boundary import Boundary, DecisionRight
 from remit.core.canonical import INTEGER_MAX
 from remit.core.contract import SystemRequest
 from remit.core.failure import RequestRejected
@@ -23,6 +24,7 @@ PLAN_MISSING = "PLAN_MISSING"
 PLANNER_FAILED = "PLANNER_FAILED"
 PLAN_INVALID = "PLAN_INVALID"
 PLAN_POLICY_INVALID = "PLAN_POLICY_INVALID"
+PLANNING_DENIED = "PLANNING_DENIED"
 
 # Under this key of its metadata a request names the plan it wants.
 PLAN_KEY = "plan"
@@ -46,6 +48,17 @@ class Planner(Protocol):
 
     def create_plan(self, request: SystemRequest) -> Any:
         """An ExecutionPlan for the request, or something to await that gives one."""
+
+
+def check_planning(boundary: Boundary, *, has_plan: bool) -> None:
+    """Refuse a run whose plan would have to be made under a boundary that grants nobody the right to make one."""
+    is_granted = boundary.decisions is None or DecisionRight.MAKE_PLANS in boundary.decisions
+    if not has_plan and not is_granted:
+        message = (
+            f"boundary {boundary.name} does not grant the right to {DecisionRight.MAKE_PLANS}; "
+            "give the run a plan, or another boundary"
+        )
+        raise RequestRejected(PLANNING_DENIED, message, {"boundary": boundary.name})
 
 
 class StaticPlanner:

@@ -106,7 +106,7 @@ class Tracer:
         if verdict.decision is Decision.ALLOW:
             self._let.add(name)
         if not self._gate.tools[call.tool].is_checked:
-            return call
+            return replace(call, labels=verdict.labels) if verdict.labels else call
         return replace(call, **self._facts(verdict))
 
     def _facts(self, verdict: Verdict) -> JsonObject:

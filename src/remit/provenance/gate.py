@@ -140,7 +140,11 @@ class Gate:
         evidence, declaration = self.evidence, tool.declaration
         if not tool.is_checked:
             return self._looked_up(call, declaration, leaves, handles)
-        control = [bind(leaf, evidence, declaration, handles.get(leaf.path)) for leaf in leaves if not leaf.is_payload]
+        control = [
+            bind(leaf, evidence, declaration, handles.get(leaf.path) if handles else None)
+            for leaf in leaves
+            if not leaf.is_payload
+        ]
         payload = [leaf for leaf in leaves if leaf.is_payload]
         if reaches(self.authority.closed_set, declaration.stakes) and self._is_own(payload):
             control = [close_set(argument, evidence) for argument in control]

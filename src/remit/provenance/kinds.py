@@ -61,7 +61,7 @@ def is_identity(kind: str) -> bool:
 
 def is_target(kind: str) -> bool:
     """Whether an argument of this kind says on whom or on what an effect falls, rather than how much or when."""
-    return base_of(kind) not in _MEASURES
+    return kind.partition(":")[0] not in _MEASURES
 
 
 def satisfies(wanted: str, offered: str, *, argument: str = "", tool: str = "") -> bool:

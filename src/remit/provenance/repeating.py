@@ -47,14 +47,16 @@ def targets_of(arguments: Sequence[Argument]) -> tuple[str, ...]:
     # A call that falls on nobody and nothing is told apart by all that it says.
     aimed = [one for one in arguments if _is_target(one)] or [one for one in arguments if _is_scalar(one)]
     single: list[str] = []
-    members: list[str] = []
+    members: set[str] = set()
     for argument in aimed:
         place, bracket, _ = argument.path.partition("[")
-        (members if bracket else single).append(f"{place}={key_of(argument.value)}")
-    if not members:
-        return ("\n".join(sorted(single)),)
+        target = f"{place}={key_of(argument.value)}"
+        if bracket:
+            members.add(target)
+        else:
+            single.append(target)
     shared = "\n".join(sorted(single))
-    return tuple(sorted({f"{shared}\n{member}" for member in members}))
+    return tuple([f"{shared}\n{member}" for member in sorted(members)]) if members else (shared,)
 
 
 def _is_target(argument: Argument) -> bool:

@@ -92,14 +92,17 @@ def _may_act_unattended(run: SimulatedRun, turn: Turn, command: CallTool) -> boo
 
 def _is_bound(run: SimulatedRun, turn: Turn, command: CallTool) -> bool:
     """Whether the latest proposal of these bytes, by this turn, was found bound by the gate."""
-    found = arrivals.Provenance.UNTRACED
+    is_bound = False
     for earlier in run.turns[: turn.seq + 1]:
         proposing = isinstance(earlier.arrival, arrivals.ModelAnswered | arrivals.CodeReturned)
-        for call in earlier.arrival.calls if proposing else ():  # type: ignore[union-attr]  # both kinds have calls
-            same = (command.call_id, command.arguments_hash)
-            if (call.call_id, call.arguments_hash) == same and _is_tool_or_twin(run, call.tool, command.tool):
-                found = call.provenance
-    return found is arrivals.Provenance.BOUND
+        same = [
+            call.provenance
+            for call in (earlier.arrival.calls if proposing else ())  # type: ignore[union-attr]  # both have calls
+            if (call.call_id, call.arguments_hash) == (command.call_id, command.arguments_hash)
+            and _is_tool_or_twin(run, call.tool, command.tool)
+        ]
+        is_bound = arrivals.Provenance.BOUND in same if same else is_bound
+    return is_bound
 
 
 def _is_tool_or_twin(run: SimulatedRun, proposed: str, ordered: str) -> bool:

@@ -313,4 +313,4 @@ def test_four_eyes_wait_for_a_second_person() -> None:
     run.approves(by="ada")
     assert run.open(CallTool) == []
     run.approves(by="grace")
-    assert [command.approved_by for command in run.open(CallTool)] == ["grace"]
+    assert [command.approved_by for command in run.open(CallTool)] == ["ada, grace"]

@@ -55,7 +55,8 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     verdict = authorize(call, tally, FIRM_CHECKS)
     settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:
-        order_call(tally, call, approved_by=arrival.by)
+        by = (*tally.state.approvals.get(question.id, ()), arrival.by)
+        order_call(tally, call, approved_by=", ".join(by))
     else:
         refuse_call(tally, call, verdict.code, verdict.reason)
     return joined(tally)

@@ -58,7 +58,8 @@ def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
         wanted = ask.max_tokens or wanted
     if manifest.boundary.exhaustion and is_under_pressure(tally, input_tokens) and compress(tally):
         return enter_model(tally, node, attempt)
-    if input_tokens > state.caps[_CONTEXT]:
+    # Of a gauge nothing is ever spent: what is left of it is its cap, with what was released in this turn.
+    if input_tokens > tally.left[_CONTEXT]:
         return _relieve(tally, node, attempt, Dimension.CONTEXT_TOKENS, input_tokens)
     max_tokens, tokens_left = wanted or OUTPUT_TOKENS_DEFAULT, tally.left[_OUTPUT]
     kept_back: Charges | None = ()

@@ -192,25 +192,25 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     assert isinstance(command, CallTool)
     if command.mutating and arrival.code is ErrorCode.TOOL_TIMEOUT:
         return doubt(tally, command, ErrorCode.TOOL_TIMEOUT)
-    if (instead := _fallback(tally, command, arrival.code)) is not None:
+    if (instead := _fallback(tally, command, arrival)) is not None:
         tally.rule(FallbackChosen(command.id, instead.tool))
         settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
-        order_call(tally, instead, approved_by=command.approved_by)
+        order_call(tally, instead)
         return None
     settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
     tally.say(arrival.tokens_bound)
-    if arrival.exposed and not tally.paused:
+    if arrival.exposed:
         return head_for(tally, Ending.UNSAFE_DETECTION, arrival.code, arrival.error)
     return joined(tally)
 
 
-def _fallback(tally: Tally, command: CallTool, code: ErrorCode) -> ProposedCall | None:
+def _fallback(tally: Tally, command: CallTool, arrival: ToolFailed) -> ProposedCall | None:
     """The same call of an equivalent tool, where this one is unavailable and the other may be called as it is.
 
     What was approved was approved for this tool; where its equivalent needs a person too, none is chosen.
     """
     tool = tally.state.tools[command.tool]
-    if code is not ErrorCode.TOOL_UNAVAILABLE or not tool.fallback or tally.paused:
+    if arrival.code is not ErrorCode.TOOL_UNAVAILABLE or not tool.fallback or tally.paused or arrival.exposed:
         return None
     provenance = tally.state.provenances.get(command.id, Provenance.UNTRACED)
     call = ProposedCall(
