@@ -40,8 +40,18 @@ def open_keywords(file: Source) -> list[str]:
     return [
         file.at(function, f"{function.name} takes **{function.args.kwarg.arg}")
         for function in functions(file.tree)
-        if function.args.kwarg
+        if function.args.kwarg and not _is_typed(function.args.kwarg)
     ]
+
+
+def _is_typed(keywords: ast.arg) -> bool:
+    """Whether the keywords are those of a typed dict: each has a name and a type, and a checker knows them."""
+    annotation = keywords.annotation
+    return (
+        isinstance(annotation, ast.Subscript)
+        and isinstance(annotation.value, ast.Name)
+        and annotation.value.id == "Unpack"
+    )
 
 
 def test_no_file_or_folder_is_a_drawer() -> None:
@@ -98,4 +108,6 @@ def test_a_verb_that_only_begins_alike_passes() -> None:
 
 def test_open_keywords_are_found_but_unpacking_in_a_call_passes() -> None:
     assert open_keywords(source("src/remit/a.py", "def f(a, **kwargs): pass\n")) != []
+    assert open_keywords(source("src/remit/a.py", "def f(a, **options: Any): pass\n")) != []
+    assert open_keywords(source("src/remit/a.py", "def f(a, **options: Unpack[Options]): pass\n")) == []
     assert open_keywords(source("src/remit/a.py", "def f(a, *rest): g(**a)\n")) == []

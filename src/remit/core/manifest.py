@@ -4,6 +4,8 @@ Rule 1: each part that has versions carries the content hash of the one that was
 Rule 2: prices, model windows and tool schemas are snapshots, so judging never asks the world.
 """
 
+from collections.abc import Mapping
+
 from remit.core.boundary import Boundary, boundary_version
 from remit.core.budget import Budget, Caps, assign, negative_caps
 from remit.core.canonical import canonical_hash
@@ -30,6 +32,10 @@ MANIFEST_INVALID = "MANIFEST_INVALID"
 
 # Kinds of nodes that need a model. A plan of code and tools alone needs none.
 _ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
+
+
+# In what a tool equals the one that is called in its place: how it is called, what the call does and who performs it.
+_EQUAL_IN = ("parameters", "effect", "control_args", "delegates", "asks_under")
 
 
 class Versions(Record):
@@ -175,6 +181,23 @@ def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budge
     if len(set(names)) < len(names):
         repeated = sorted({name for name in names if names.count(name) > 1})
         raise RequestRejected(MANIFEST_INVALID, f"tools {', '.join(repeated)} are registered twice; rename one of each")
+    for tool in tools:
+        _check_other_tools(tool, {other.name: other for other in tools})
     for budget in budgets:
         if negative := negative_caps(budget):
             raise RequestRejected(MANIFEST_INVALID, f"caps of {', '.join(negative)} are below 0; 0 forbids")
+
+
+def _check_other_tools(tool: ToolDefinition, tools: Mapping[str, ToolDefinition]) -> None:
+    """Refuse a tool that names another which is not there, or as its equivalent one that is called or acts otherwise."""
+    for role, name in (("alternative", tool.alternative), ("fallback", tool.fallback)):
+        if name and name not in tools:
+            message = f"tool {tool.name} names {name[:80]!r} as its {role}, which is not registered; register it too"
+            raise RequestRejected(MANIFEST_INVALID, message)
+    if not tool.fallback:
+        return
+    other = tools[tool.fallback]
+    for key in _EQUAL_IN:
+        if getattr(tool, key) != getattr(other, key):
+            message = f"tool {tool.name} has {other.name} as its fallback, and their {key} differ; make them equal"
+            raise RequestRejected(MANIFEST_INVALID, message)

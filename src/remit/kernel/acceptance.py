@@ -12,7 +12,7 @@ from remit.core.commands import AskPurpose
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.goal import NEEDS_OBSERVATION, Goal
 from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
-from remit.core.rulings import CheckFailed, GroundingViolated
+from remit.core.rulings import CheckFailed, GroundingViolated, ValidatorHeard, VoteCounted
 from remit.core.schema import code_of
 from remit.core.tools import ToolChoiceMode
 from remit.kernel.asking import REVIEW, ask
@@ -102,13 +102,17 @@ def confidence_ppm_of(tally: Tally) -> int:
 
     An answer for which nothing speaks has no confidence at all.
     """
-    state = tally.state
-    if state.confidence_ppm >= 0:
-        return state.confidence_ppm
-    checks = state.checks_passed + state.checks_failed
-    if checks:
-        return state.checks_passed * _PPM // checks
-    return max(state.relevance_ppm, 0)
+    state, confidence_ppm = tally.state, tally.state.confidence_ppm
+    passed, failed = state.checks_passed, state.checks_failed
+    # What this turn has heard is not in the state yet.
+    for decision in tally.decisions:
+        if isinstance(decision, VoteCounted):
+            confidence_ppm = decision.confidence_ppm
+        elif isinstance(decision, ValidatorHeard):
+            passed, failed = passed + decision.checks_passed, failed + decision.checks_failed
+    if confidence_ppm >= 0:
+        return confidence_ppm
+    return passed * _PPM // (passed + failed) if passed + failed else max(state.relevance_ppm, 0)
 
 
 def refuse_unaccepted(tally: Tally, node: Node) -> str | None:

@@ -57,8 +57,8 @@ def _own_tier(graph: Graph, tools: tuple[ToolDefinition, ...], boundary: Boundar
     nodes = {node.name: node for node in graph.nodes}
     loop = _loop_of_choice(graph, nodes) if tools else set()
     if loop:
-        is_open = not any(nodes[name].visits_max for name in loop) or _may_swarm(tools, boundary)
-        return Tier.OPEN_ENDED_LOOP if is_open else _loop_tier(tools, boundary)
+        is_bounded = any(nodes[name].visits_max for name in loop)
+        return _loop_tier(tools, boundary) if is_bounded else Tier.OPEN_ENDED_LOOP
     edges = [edge for edge in graph.edges if not _is_repair(edge, graph, nodes)]
     if any(edge.condition for edge in edges) or _has_cycle(edges, tools_chosen=bool(tools)):
         return Tier.CONDITIONAL_GRAPH
@@ -90,7 +90,9 @@ def _may_swarm(tools: tuple[ToolDefinition, ...], boundary: Boundary) -> bool:
 
 
 def _loop_tier(tools: tuple[ToolDefinition, ...], boundary: Boundary) -> Tier:
-    """The tier of a bounded loop: supervised when every change is a person's to allow."""
+    """The tier of a bounded loop: supervised when every change is a person's to allow, open when it may swarm."""
+    if _may_swarm(tools, boundary):
+        return Tier.OPEN_ENDED_LOOP
     side_effects = boundary.budget.side_effects
     is_frozen = not (side_effects if side_effects is not None else 0)
     changing = [tool for tool in tools if tool.effect in MUTATING]

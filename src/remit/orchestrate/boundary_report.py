@@ -34,8 +34,8 @@ from remit.kernel.tier import check_tier, tier_of
 from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.boundary_file import boundary_said, boundary_yaml
 from remit.orchestrate.boundary_values import ALL, said_cap, said_duration, said_rate_line
+from remit.orchestrate.gate_facts import declared
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.tracing import declared
 from remit.provenance.declarations import declaration_of, worst_of
 
 _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)

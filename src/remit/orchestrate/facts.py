@@ -8,7 +8,7 @@ Rule 5: the bound on the tokens of a text is its length in bytes and a fixed ove
 Rule 6: whatever a model, a tool or a person says, the arrival made of it can be written and read back.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from remit.core import arrivals
 from remit.core.arrivals import Arrival, ProposedCall, RunStarted
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.codec import NO_HASH, decode_turn, encode_turn, read_json
+from remit.core.codec import NO_HASH, decode_turn, encode_turn
 from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool, StartChild
 from remit.core.envelope import REQUEST_MALFORMED
 from remit.core.events import KERNEL_VERSION, Turn
@@ -25,7 +25,7 @@ from remit.core.goal import JUDGE_MARK
 from remit.core.inference import CALL_HINT_BYTES_MAX
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
-from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject, Text, replace, size_bytes
+from remit.core.record import JsonObject, Text, replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
@@ -33,6 +33,7 @@ from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks, Mended
+from remit.orchestrate.excerpts import abridged, critical_facts, is_looked_into
 from remit.orchestrate.reports import Report, broken
 from remit.orchestrate.texts import (
     NOTE_CHARS_MAX,
@@ -46,7 +47,7 @@ from remit.orchestrate.texts import (
     stored,
     stored_bytes,
 )
-from remit.orchestrate.tracing import Tracer
+from remit.orchestrate.tracing import Tracer, reader_of
 from remit.tool.vault import SECRET_EXPOSED
 from remit.validate.rules import SemanticCheck
 from remit.validate.semantic import verdict_of
@@ -60,11 +61,6 @@ CALLS_MAX = 128
 PROBLEMS_MAX = 10
 # Ten minutes: whoever wants to be left alone for longer has told a run that it should come another day.
 RETRY_AFTER_MS_MAX = 600_000
-
-# Of a call whose arguments are too long for a turn, arguments of this length are kept where conditions look at them.
-ABRIDGED_BYTES_MAX = 256
-# Facts are stated near the surface of a result.
-CRITICAL_DEPTH_MAX = 16
 
 # A whole, in millionths.
 _PPM = 1_000_000
@@ -179,19 +175,16 @@ class Facts:
             if repairs:
                 raw, repairs = stored(said, kept), tuple([note(repair) for repair in repairs])
         calls: tuple[ProposedCall, ...] = ()
-        is_judged_now = self._tracer is not None and not pinned(state).filters
         for call in proposed:
-            judged, call_bound = self._proposed(state, call, kept, len(calls))
-            if is_judged_now:
-                judged = self._traced(state, judged, call.arguments, len(calls))
-            calls += (judged,)
+            completed, call_bound = self._proposed(state, call, kept, len(calls))
+            calls += (completed,)
             bound += call_bound
         model = result.model
         return arrivals.ModelAnswered(
             report.command_id,
             text,
             reasoning,
-            calls,
+            self._traced(state, calls, kept),
             usage,
             bound,
             violations,
@@ -230,29 +223,35 @@ class Facts:
         violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, arguments)
         text = stored_bytes(canonical, digest, kept)
         proposed = ProposedCall(call_id, tool_name, text, digest, violations)
-        if type(text) is not str and tool is not None and _is_looked_into(state, tool):
-            proposed = replace(proposed, abridged=_abridged(arguments))
+        if type(text) is not str and tool is not None and is_looked_into(state, tool):
+            proposed = replace(proposed, abridged=abridged(arguments))
         if arguments is not call.arguments:
             said = canonical_json(call.arguments)
             proposed = replace(proposed, said=stored_bytes(said, sha256(said).digest(), kept))
         return proposed, bound + len(canonical)
 
-    def _traced(self, state: RunState, call: ProposedCall, arguments: Any, place: int) -> ProposedCall:
-        """A call with what the gate of provenance finds about it."""
-        assert self._tracer is not None, "only the calls of a traced run come here"
-        return self._tracer.judged(call, arguments, seq=state.seq + 1, place=place)
+    def _traced(
+        self, state: RunState, calls: tuple[ProposedCall, ...], kept: Kept, *, filters_left: int | None = None
+    ) -> tuple[ProposedCall, ...]:
+        """Calls with what the gate of provenance finds about them, once every filter has looked at them.
+
+        It comes last, when nothing can go wrong any more: the gate counts what it has judged.
+        """
+        tracer = self._tracer
+        left = len(pinned(state).filters) if filters_left is None else filters_left
+        if tracer is None or left:
+            return calls
+        read, seq = reader_of(dict(kept)), state.seq + 1
+        return tuple([tracer.judged(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
 
     def _code_proposed(self, state: RunState, report: reports.CodeProposed, kept: Kept) -> Arrival:
         call, _ = self._proposed(state, report.call, kept)
-        if self._tracer is not None and not pinned(state).filters:
-            call = self._traced(state, call, report.call.arguments, 0)
-        return arrivals.CodeReturned(report.command_id, calls=(call,))
+        return arrivals.CodeReturned(report.command_id, calls=self._traced(state, (call,), kept))
 
     def _filtered(self, state: RunState, report: reports.FilterSaid, kept: Kept) -> Arrival:
         """What a filter made of the proposed calls: it may change and turn away, and neither add nor rename."""
         # By their place: models give several calls one id.
         sifted = (*report.calls, *(None for _ in state.proposed))
-        is_last = state.filtered + 1 == len(pinned(state).filters)
         calls: tuple[ProposedCall, ...] = ()
         for before, each in zip(state.proposed, sifted, strict=False):
             if each is None or each.call.id != before.call_id or before.filtered:
@@ -263,9 +262,9 @@ class Facts:
             call, _ = self._proposed(state, changed, kept, len(calls))
             if each.reason:
                 call = replace(call, filtered=note(each.reason))
-            elif is_last and self._tracer is not None:
-                call = self._traced(state, call, each.call.arguments, len(calls))
             calls += (call,)
+        filters_left = len(pinned(state).filters) - state.filtered - 1
+        calls = self._traced(state, calls, kept, filters_left=filters_left)
         return arrivals.CodeReturned(report.command_id, calls=calls, is_filtered=True)
 
     def _held_to_shape(self, state: RunState, said: str) -> Mended:
@@ -308,7 +307,7 @@ class Facts:
             _figure(report.duration_ms),
             self._output_violations(pinned(state), content.decode()) if is_stopping else (),
             whole,
-            _critical(state, content),
+            critical_facts(state, content),
         )
 
     def _result_violations(self, state: RunState, command: Command | None, content: bytes) -> tuple[Violation, ...]:
@@ -353,49 +352,6 @@ class Facts:
 def _schema_here(state: RunState) -> JsonObject | None:
     schema = None if state.graph is None else state.graph.schemas.get(state.node)
     return schema or pinned(state).request.output.schema
-
-
-def _is_looked_into(state: RunState, tool: ToolDefinition) -> bool:
-    """Whether the kernel looks into the arguments of a tool's calls: for conditions, or to ask what they ask."""
-    return bool(pinned(state).boundary.conditions) or tool.asks_under is not None
-
-
-def _abridged(arguments: JsonObject) -> str:
-    """The short arguments of a call, in canonical form: as many as stand in a turn."""
-    short: JsonObject = {}
-    size = 0
-    for key, value in arguments.items():
-        written = canonical_json(value)
-        if len(written) <= ABRIDGED_BYTES_MAX and size + len(key) + len(written) <= TEXT_INLINE_BYTES_MAX:
-            size += len(key) + len(written)
-            short[key] = value
-    return canonical_json(short).decode()
-
-
-def _critical(state: RunState, content: bytes) -> tuple[tuple[str, str], ...]:
-    """What a result says of the facts that the goal calls critical, wherever in it they stand."""
-    goal = pinned(state).goal
-    if goal is None or not goal.critical:
-        return ()
-    try:
-        found = read_json(content)
-    except ValueError:
-        return ()  # A text states no field.
-    return tuple(sorted({(field, value) for field, value in _stated(found, goal.critical)}))
-
-
-def _stated(value: Any, names: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, str]]:
-    if depth > CRITICAL_DEPTH_MAX:
-        return
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key in names and not isinstance(inner, dict | list):
-                yield key, note(canonical_json(inner).decode())
-            else:
-                yield from _stated(inner, names, depth + 1)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _stated(inner, names, depth + 1)
 
 
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:

@@ -13,7 +13,7 @@ Rule 5: the first turns of a fork were decided for the run it was copied from; t
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
-from remit.core.arrivals import Arrival, RunStarted
+from remit.core.arrivals import ApprovalGiven, Arrival, CodeReturned, ModelAnswered, RunStarted
 from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import InvariantBroken, RemitError
@@ -209,6 +209,8 @@ class _Auditor:
             return self._started_again(arrival, kept)
         if self._state.manifest is None:
             raise _Different("arrival", type(arrival).__name__, "RunStarted")
+        if self._tracer is not None and self._tracer.is_lost and _is_traced(arrival):
+            raise _Gone
         try:
             report = report_behind(arrival, self._read)
             completed = self._facts.complete(self._state, report, kept, self._tracer)
@@ -248,6 +250,13 @@ class _Auditor:
         if digest_of(data) != text.digest:
             raise _Different("text", text.digest.hex(), digest_of(data).hex())
         return data.decode()
+
+
+def _is_traced(arrival: Arrival) -> bool:
+    """Whether facts of an arrival rest on everything that the run has read: what its calls are judged by."""
+    if isinstance(arrival, ApprovalGiven):
+        return arrival.modified is not None
+    return isinstance(arrival, ModelAnswered | CodeReturned) and bool(arrival.calls)
 
 
 def _is_copied_start(arrival: Arrival) -> bool:

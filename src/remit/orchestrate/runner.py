@@ -6,7 +6,7 @@ Rule 3: a report that cannot be judged makes no turn; only the newest state of t
 Rule 4: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from remit.core.arrivals import RunStarted, TimerFired
 from remit.core.codec import decode_turn, encode_turn, hash_turn
@@ -27,7 +27,7 @@ from remit.orchestrate.replay import kept_texts
 from remit.orchestrate.reports import Report
 from remit.orchestrate.snapshots import restore
 from remit.orchestrate.texts import Kept
-from remit.orchestrate.tracing import Read, Tracer, traced
+from remit.orchestrate.tracing import Tracer, reader_of, traced
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
@@ -118,7 +118,6 @@ class Runner:
                     at_ms = max(at_ms, _due_at_ms(state, arrival))
                 turn = take_turn(state, arrival, at_ms)
             except IllegalArrival:
-                live.tracer = None
                 await self.catch_up(live)
                 if state.seq == seq:
                     raise
@@ -132,14 +131,13 @@ class Runner:
                 listing = listing_of(arrival.manifest, at_ms) if type(arrival) is RunStarted else None
                 await self.journal.append(live.run_id, data, after=seq, barrier=barrier, listing=listing)
             except AppendConflict:
-                live.tracer = None
                 await self.catch_up(live)
                 conflicts += 1
                 continue
             if state.seq == seq:
                 apply(state, turn, hash_turn(data))
                 if tracer is not None:
-                    tracer.follow(turn, _reader(dict(kept)))
+                    live.tracer = _followed(tracer, turn, kept)
             if live.on_turn is not None:
                 live.on_turn(turn)
             for decision in turn.decisions:
@@ -152,11 +150,12 @@ class Runner:
         """The gate that follows a traced run, up to its latest turn."""
         state = live.state
         assert state.manifest is not None, "only a run that has started is traced"
-        if live.tracer is None or live.tracer.seq != state.seq:
+        tracer = live.tracer
+        if tracer is None or not tracer.is_at(state.seq):
             data = (await self.journal.read(live.run_id))[: state.seq + 1]
             texts = await kept_texts(self.blobs, data)
-            live.tracer = traced(state.manifest, map(decode_turn, data), _reader(texts))
-        return live.tracer
+            live.tracer = tracer = traced(state.manifest, map(decode_turn, data), reader_of(texts))
+        return tracer
 
     async def text(self, text: Text) -> str:
         """A text of a run in full, wherever it lives."""
@@ -167,16 +166,11 @@ class Runner:
             await self.blobs.put(digest, data)
 
 
-def _reader(texts: Mapping[bytes, bytes]) -> Read:
-    """Gives texts in full, from those at hand."""
-
-    def read(text: Text) -> str | None:
-        if isinstance(text, str):
-            return text
-        data = texts.get(text.digest)
-        return None if data is None else data.decode()
-
-    return read
+def _followed(tracer: Tracer, turn: Turn, kept: Kept) -> Tracer | None:
+    """The tracer after a turn; None when a text of it is not at hand, so that it is made again from all that is kept."""
+    was_lost = tracer.is_lost
+    tracer.follow(turn, reader_of(dict(kept)))
+    return tracer if tracer.is_lost is was_lost else None
 
 
 def _fold(live: Live, steps: Iterable[Linked]) -> None:

@@ -36,6 +36,8 @@ from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, 
 
 # From this length on, a bare number of the words is no count and may be an identifier without being called one.
 IDENTIFIER_DIGITS_MIN = 5
+# How a number begins; with a plus it is that of a telephone.
+_NUMERIC = frozenset("-0123456789")
 _MEMBER = re.compile(r"\s*[,;]\s*")
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
@@ -51,8 +53,7 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
         return Argument(leaf.path, leaf.value, "default", kind=kind)
     if isinstance(leaf.value, (dict, list, tuple)):
         return _objection(leaf, kind, Objection.PROVENANCE_UNBOUND, evidence)
-    members = _members(leaf.value, kind)
-    if len(members) > 1:
+    if len(members := _members(leaf.value, kind)) > 1:
         return _by_members(leaf, kind, members, evidence, declaration)
     if (span := _said(leaf, kind, evidence, declaration.name)) is not None:
         if _is_known_otherwise(leaf, kind, evidence, declaration):
@@ -129,14 +130,14 @@ def _said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, in
 
 def _text_said(leaf: Leaf, kind: str, base: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
     value, words = leaf.value, evidence.words
-    if _is_choice(leaf) and (span := _choice_said(value, evidence)) is not None:
+    if "enum" in leaf.schema and _is_choice(leaf) and (span := _choice_said(value, evidence)) is not None:
         return span
     if base in MOMENTS or (kind == ANY and value[:1].isdecimal() and (DATE.fullmatch(value) or _TIME.fullmatch(value))):
         said = is_said(value, words.moments, today=evidence.today, years=evidence.years)
         return (words.moments.spans or ((0, 0),))[0] if said else words.span_of(value)
     if value.isdecimal():
         return _digits_said(value, leaf, kind, evidence, tool)
-    number = number_of(value) if value[:1] != "+" else None
+    number = number_of(value) if value[:1] in _NUMERIC else None
     if number is not None:
         return words.number_said(number, kind, leaf.argument) if kind == ANY else None
     if (shape := shape_of(kind)) is not None and not shape.fullmatch(value):

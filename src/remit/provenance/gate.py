@@ -39,6 +39,7 @@ RULES_VERSION = 1
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
 
+_PLAIN_NAMES = frozenset({str})
 _NO_HANDLES: Mapping[str, Origin] = MappingProxyType({})
 # The order in which objections speak: what the call is, what it says, what it carries, whether it was asked for.
 _BY_WEIGHT = (
@@ -295,7 +296,9 @@ def _reasons(code: Objection | None, arguments: tuple[Argument, ...]) -> tuple[s
 
 
 def _is_object(arguments: Any) -> bool:
-    return isinstance(arguments, dict) and all(isinstance(name, str) for name in arguments)
+    if not isinstance(arguments, dict):
+        return False
+    return _PLAIN_NAMES.issuperset(map(type, arguments)) or all(isinstance(name, str) for name in arguments)
 
 
 def _is_scalar(value: Any) -> bool:

@@ -127,7 +127,10 @@ class Leaves:
             if each is None:
                 each = place.each = self._inner(place, f"{place.pattern}[]", place.schema.get("items"))
             for number, single in enumerate(value):
-                self._cut(each, f"{path}[{number}]", single, depth + 1, found)
+                if isinstance(single, str):
+                    found.append(each.leaf(f"{path}[{number}]", single))
+                else:
+                    self._cut(each, f"{path}[{number}]", single, depth + 1, found)
                 if len(found) > LEAVES_MAX:
                     return
 

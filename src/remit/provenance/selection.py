@@ -345,7 +345,7 @@ def is_related(
     if pick.reason == "only" and not observation.arguments:
         return bool(SELF & words.lower)
     names = pick.words if pick.reason == "named" else observation.names
-    if not any(words.addresses(name) for name in names):
+    if not any(map(words.addresses, names)):
         return False
     return pick.reason == "named" or (pick.reason == "only" and _answers_to(origin, observation))
 

@@ -13,7 +13,8 @@ from remit.core.arrivals import Happened
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.tool.calling import rendered
-from remit.tool.declare import Tool, Verify, takes
+from remit.tool.declare import Tool, takes
+from remit.tool.declared import Verify
 from remit.tool.outcomes import Reconciled, Stop, ToolFault, described
 from remit.tool.threads import in_thread
 

@@ -1,8 +1,9 @@
 import msgspec
 import pytest
 
-from remit.core.failure import RequestRejected
+from remit.core.failure import Ending, RequestRejected
 from remit.core.tools import (
+    RATE_MAX,
     TOOL_CALL_INVALID,
     TOOL_CHOICE_INVALID,
     TOOL_INVALID,
@@ -71,6 +72,11 @@ def test_there_are_ten_categories() -> None:
         changed(control_args=(("path", "id:file"),)),
         changed(parameters={"type": "object"}),
         changed(delegates=True, lease=(("steps", 3), ("tool_calls", 0))),
+        changed(rate_max=RATE_MAX, rate_per_ms=60_000),
+        changed(alternative="list_files", fallback="read_copy"),
+        changed(effect=Effect.NONE, asks_under=Ending.MISSING_INFO),
+        changed(effect=Effect.NONE, asks_under=Ending.CONFIRM_REQUIRED),
+        changed(secrets=(("token", "files_token"),)),
     ],
 )
 def test_a_sound_definition_passes(definition: ToolDefinition) -> None:
@@ -97,6 +103,18 @@ def test_a_sound_definition_passes(definition: ToolDefinition) -> None:
         ({"lease": (("steps", 3),)}, "has a lease, yet starts no child run"),
         ({"delegates": True, "lease": (("steps", -1),)}, "lease steps=-1 is not a counter"),
         ({"delegates": True, "lease": (("depth", 1),)}, "lease depth=1 is not a counter"),
+        ({"effect": Effect.WRITE, "delegates": True}, "what a child changes is the child's own effect"),
+        ({"rate_max": -1, "rate_per_ms": 1_000}, "rate -1 per 1000 ms is below 0"),
+        ({"rate_max": 1, "rate_per_ms": -1}, "rate 1 per -1 ms is below 0"),
+        ({"rate_max": 1}, "a rate needs both rate_max and rate_per_ms"),
+        ({"rate_per_ms": 1_000}, "a rate needs both rate_max and rate_per_ms"),
+        ({"rate_max": RATE_MAX + 1, "rate_per_ms": 1_000}, "rate_max=1001 exceeds 1000"),
+        ({"alternative": "read_file"}, "names itself as its alternative"),
+        ({"fallback": "read_file"}, "names itself as its fallback"),
+        ({"effect": Effect.NONE, "asks_under": Ending.SUCCESS}, "asks_under=SUCCESS makes no run wait"),
+        ({"asks_under": Ending.MISSING_INFO}, "asks a person, so its effect must be 'none'"),
+        ({"effect": Effect.NONE, "delegates": True, "asks_under": Ending.MISSING_INFO}, "it may not delegate"),
+        ({"secrets": (("path", "files_token"),)}, r"shows the model its secrets \['path'\]"),
         ({"result": {"maximum": 2**60}}, "its content has no canonical form"),
         ({"result": {"default": object()}}, "its content has no canonical form"),
     ],
@@ -149,6 +167,10 @@ def test_a_call_without_id_or_name_is_refused(call: ToolCall, complaint: str) ->
     with pytest.raises(RequestRejected, match=complaint) as caught:
         check_call(call)
     assert caught.value.code == TOOL_CALL_INVALID
+
+
+def test_a_call_with_an_id_and_a_name_passes() -> None:
+    check_call(ToolCall("call_1", "read_file"))
 
 
 def test_a_result_without_call_id_is_refused() -> None:

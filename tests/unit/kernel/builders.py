@@ -17,11 +17,13 @@ from remit.core.commands import AskHuman, CallCode, CallModel, CallTool, SetTime
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
+from remit.core.foresight import Foresight
 from remit.core.goal import Goal
 from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node
 from remit.core.inference import ModelInfo
-from remit.core.manifest import Manifest, make_manifest
+from remit.core.manifest import Manifest, Source, make_manifest
 from remit.core.messages import user_message
+from remit.core.plan import PlanTrace
 from remit.core.record import replace
 from remit.core.rulings import NodeEntered
 from remit.core.schema import Violation
@@ -29,13 +31,35 @@ from remit.core.tools import ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
+from remit.kernel.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
+from remit.kernel.words import whole_bound
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.testing.runs import fold
+from remit.testing.laws_of_effects import an_approval_is_used_once, four_eyes_are_two_people, nothing_unsafe_goes_on
+from remit.testing.laws_of_runs import (
+    a_paused_run_orders_nothing,
+    an_ended_run_holds_nothing,
+    every_call_is_answered,
+    the_tally_agrees_with_the_fold,
+)
+from remit.testing.runs import SimulatedRun, fold
 from remit.testing.scenarios import MODEL, TOOLS
+from remit.testing.script import in_turn
+from remit.testing.world import SimulatedWorld
 
 K = TypeVar("K")
+
+# Laws that need no world around a run.
+LAWS_OF_ONE = (
+    the_tally_agrees_with_the_fold,
+    every_call_is_answered,
+    a_paused_run_orders_nothing,
+    an_ended_run_holds_nothing,
+    an_approval_is_used_once,
+    four_eyes_are_two_people,
+    nothing_unsafe_goes_on,
+)
 
 BEGINS_AT_MS = 1_000_000
 USAGE = TokenUsage(prompt_tokens=8, output_tokens=4)
@@ -56,6 +80,10 @@ def manifest_of(
     goal: Goal | None = None,
     retrieves_context: bool = False,
     filters: tuple[str, ...] = (),
+    others: tuple[ModelInfo, ...] = (),
+    sources: tuple[Source, ...] = (),
+    plan: PlanTrace | None = None,
+    foresight: Foresight | None = None,
 ) -> Manifest:
     """A chat with every tool of the scenarios, unless said otherwise."""
     return make_manifest(
@@ -64,11 +92,14 @@ def manifest_of(
         boundary=boundary,
         budget=budget,
         graph=graph or chat_graph(),
-        models=(model,),
+        models=(model, *others),
         tools=tools,
         goal=goal,
         retrieves_context=retrieves_context,
         filters=filters,
+        sources=sources,
+        plan=plan,
+        foresight=foresight,
     )
 
 
@@ -184,18 +215,20 @@ class Run:
         violations: tuple[Violation, ...] = (),
         refuted: str = "",
         stop_loop: bool = False,
+        critical: tuple[tuple[str, str], ...] = (),
     ) -> Turn:
         """The oldest open call, or the one of this tool, returns."""
         evidence = sha256(content.encode()).digest()
-        return self.take(
-            arrivals.ToolReturned(
-                self._call(tool), content, evidence, 28, violations, refuted, stop_loop, duration_ms=7
-            )
-        )
+        bound = whole_bound(content)
+        returned = arrivals.ToolReturned(self._call(tool), content, evidence, bound, violations, refuted, stop_loop)
+        return self.take(replace(returned, duration_ms=7, critical=critical))
 
-    def fails(self, tool: str = "", code: ErrorCode = ErrorCode.TOOL_EXECUTION_FAILED) -> Turn:
+    def fails(
+        self, tool: str = "", code: ErrorCode = ErrorCode.TOOL_EXECUTION_FAILED, *, exposed: bool = False
+    ) -> Turn:
         """The oldest open call, or the one of this tool, fails."""
-        return self.take(arrivals.ToolFailed(self._call(tool), code, "it broke", b"evidence", 50, duration_ms=9))
+        failed = arrivals.ToolFailed(self._call(tool), code, "it broke", b"evidence", 50, duration_ms=9)
+        return self.take(replace(failed, exposed=exposed))
 
     def loses(self, tool: str = "") -> Turn:
         """A crash leaves a call without an outcome."""
@@ -208,6 +241,10 @@ class Run:
     def rejects(self, reason: str = "") -> Turn:
         """A person says no to the oldest question."""
         return self.take(arrivals.ApprovalRefused(self.question().id, "ada", reason))
+
+    def tells(self, text: str, *, by: str = "ada") -> Turn:
+        """A person answers the oldest question in words."""
+        return self.take(arrivals.QuestionAnswered(self.question().id, by, text, whole_bound(text)))
 
     def judges(self, happened: Happened) -> Turn:
         """A person says what became of a call."""
@@ -241,6 +278,17 @@ class Run:
 def with_deadline(manifest: Manifest, deadline_at_ms: int) -> Manifest:
     """The same manifest under a deadline from above."""
     return replace(manifest, deadline_at_ms=deadline_at_ms)
+
+
+def lawful(run: Run) -> Run:
+    """The run itself, after a look at the laws that every run keeps, and at the state that a snapshot brings back."""
+    told, world = SimulatedRun("run", run.journal), SimulatedWorld(model=in_turn())
+    broken = [f"{law.__name__}: {what}" for law in LAWS_OF_ONE for what in law(world, told)]
+    assert broken == []
+    data = snapshot_of(run.state)
+    assert data is not None
+    assert state_from(data) == run.state
+    return run
 
 
 def plain(record: object) -> Any:

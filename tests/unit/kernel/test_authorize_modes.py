@@ -119,10 +119,7 @@ def test_a_node_may_demand_a_person_for_every_call_but_a_question_to_one() -> No
     run = Run(manifest_of(graph=act(approval=True), tools=(*TOOLS, ASK)))
     run.proposes(wants("look"), wants("ask"))
     asked = run.open(AskHuman)
-    assert [question.tool or question.packet.call.tool for question in asked if question.packet or question.tool] == [
-        "look",
-        "ask",
-    ]
+    assert [question.tool for question in asked] == ["", "ask"]
     assert asked[0].packet is not None
     assert asked[0].packet.reasons == ("node act demands approval of every call",)
     run.approves()
@@ -174,9 +171,7 @@ def test_a_cap_of_zero_forbids_and_is_not_spent() -> None:
 
 
 def test_a_dimension_that_nobody_is_asked_about_is_refused_beside_one_that_is() -> None:
-    asking = Boundary(
-        exhaustion=(("tool_calls", Exhaustion.ASK),), budget=Budget(tool_calls=1, external_api_calls=1)
-    )
+    asking = Boundary(exhaustion=(("tool_calls", Exhaustion.ASK),), budget=Budget(tool_calls=1, external_api_calls=1))
     run = Run(manifest_of(boundary=asking))
     run.proposes(wants("fetch", 1))
     verdict = authorize(wants("fetch", 2), run.tally())
@@ -239,8 +234,7 @@ def test_what_keeps_a_run_whole_is_enforced_while_its_boundary_only_audits() -> 
     broken = wants("look", violations=(Violation("/n", "type", "is not a number"),))
     filtered = replace(wants("look"), filtered="no")
     said = [
-        authorize(call, tally).code
-        for call in (wants("nothing"), broken, filtered, wants("write"), wants("ask_child"))
+        authorize(call, tally).code for call in (wants("nothing"), broken, filtered, wants("write"), wants("ask_child"))
     ]
     assert said == [
         ErrorCode.TOOL_NOT_FOUND,
@@ -263,7 +257,7 @@ def test_a_run_without_side_effects_changes_nothing_even_where_its_boundary_only
 
 
 def test_only_checks_of_the_boundary_are_audited() -> None:
-    assert AUDITED < set(CHECKS)
+    assert set(CHECKS) > AUDITED
     enforced = [check.__name__ for check in CHECKS if check not in AUDITED]
     assert enforced == [
         "is_registered",

@@ -249,7 +249,8 @@ def test_an_alternative_that_the_run_may_not_call_need_not_be_tried() -> None:
     vault = replace(LOOK, permissions=("vault.open",))
     few = SystemRequest((user_message("please"),), tools=("dear",))
     assert least() == Refusal.LEAST_TOOL
-    assert least(tools=(DEAR,)) == ""
+    # Whoever pins a run refuses such a tool; a manifest from elsewhere is judged all the same.
+    assert authorize(wants("dear"), Run(replace(manifest_of(tools=()), tools=(DEAR,))).tally()) is ALLOWED
     assert least(boundary=Boundary(allowed_tools=("dear",))) == ""
     assert least(boundary=Boundary(allowed_tools=("dear", "look"))) == Refusal.LEAST_TOOL
     assert least(request=few) == ""
@@ -263,7 +264,7 @@ def test_an_alternative_that_the_run_may_not_call_need_not_be_tried() -> None:
 
 def asked(tool: ToolDefinition, **parts: object) -> str:
     free = Boundary("b", approval_effects=(), approval_categories=())
-    return needs_a_person(tool, replace(free, **parts))  # type: ignore[arg-type]
+    return needs_a_person(tool, replace(free, **parts))
 
 
 def test_a_boundary_without_demands_asks_nobody() -> None:

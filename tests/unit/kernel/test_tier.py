@@ -10,7 +10,7 @@ from remit.core.profiles import GUARDED, PROFILES, STANDARD
 from remit.core.record import replace
 from remit.core.tier import Tier
 from remit.core.tools import Effect, ToolCategory, ToolDefinition
-from remit.kernel.tier import TIER_EXCEEDED, check_tier, tier_of
+from remit.kernel.tier import DEPTH_BOUNDED, TIER_EXCEEDED, check_tier, tier_of
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.scenarios import PARAMETERS, hasty_graph, review_graph
 from tests.unit.kernel.builders import in_line, manifest_of
@@ -104,7 +104,11 @@ def test_a_loop_of_tools_that_has_none_is_no_loop() -> None:
 
 
 def test_a_tool_node_in_a_cycle_without_a_model_is_no_loop_of_choice() -> None:
-    edges = (Edge("act", "sort", NodeOutcome.SETTLED), Edge("sort", "act", condition="visits < 2"), Edge("sort", "done"))
+    edges = (
+        Edge("act", "sort", NodeOutcome.SETTLED),
+        Edge("sort", "act", condition="visits < 2"),
+        Edge("sort", "done"),
+    )
     graph = in_line(ACT, SORT, edges=edges)
     assert tier_of(graph, READS) is Tier.CONDITIONAL_GRAPH
 
@@ -142,6 +146,17 @@ def test_a_child_without_a_graph_of_its_own_chats_with_the_tools_of_its_run(kind
     assert tier_of(nested(None, kind), CHANGES, FREE) is Tier.BOUNDED_LOOP
     assert tier_of(nested(None, kind), READS, FREE) is Tier.SUPERVISED_LOOP
     assert tier_of(nested(None, kind), ()) is Tier.DIRECT_RESPONSE
+
+
+def test_a_model_that_may_have_runs_start_runs_is_in_an_open_ended_loop() -> None:
+    hire = ToolDefinition("hire", "delegate", PARAMETERS, effect=Effect.NONE, delegates=True)
+    deep = replace(FREE, budget=Budget(side_effects=3, depth=DEPTH_BOUNDED + 1))
+    shallow = replace(FREE, budget=Budget(side_effects=3, depth=DEPTH_BOUNDED))
+    for graph in (looping(), nested(looping()), nested(None)):
+        assert tier_of(graph, (LOOK, hire), deep) is Tier.OPEN_ENDED_LOOP
+        assert tier_of(graph, (LOOK, hire), shallow) is Tier.SUPERVISED_LOOP
+        assert tier_of(graph, (LOOK, hire), FREE) is Tier.SUPERVISED_LOOP
+        assert tier_of(graph, CHANGES, deep) is Tier.BOUNDED_LOOP
 
 
 def test_the_patterns_of_the_house_have_their_tiers() -> None:

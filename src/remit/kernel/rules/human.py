@@ -7,7 +7,14 @@ Rule 3: a rejected or expired call is refused, and the model is told.
 
 import msgspec
 
-from remit.core.arrivals import ApprovalGiven, ApprovalRefused, Happened, OutcomeJudged, QuestionAnswered
+from remit.core.arrivals import (
+    ApprovalGiven,
+    ApprovalRefused,
+    Happened,
+    OutcomeJudged,
+    ProposedCall,
+    QuestionAnswered,
+)
 from remit.core.budget import FIELDS
 from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
@@ -22,7 +29,7 @@ from remit.kernel.endings import head_for
 from remit.kernel.join import joined
 from remit.kernel.spend import exhausted, lacking
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED
+from remit.kernel.verdicts import ALLOWED, Verdict, refuse
 from remit.kernel.words import HAPPENED, NOT_HAPPENED, refusal, refusal_bound, tokens_bound
 
 # The outcome of a released budget, which no edge names: the model is asked after all, where the run stands.
@@ -53,13 +60,29 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
         call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool)
         tally.claim(held.tool, held.arguments_hash, None)
     verdict = authorize(call, tally, FIRM_CHECKS)
+    if verdict is ALLOWED:
+        verdict = _within_packet(tally, call, question.packet)
     settle_question(tally, question, Answer.APPROVED, by=arrival.by, is_released=verdict is ALLOWED)
     if verdict is ALLOWED:
         by = (*tally.state.approvals.get(question.id, ()), arrival.by)
         order_call(tally, call, approved_by=", ".join(by))
-    else:
-        refuse_call(tally, call, verdict.code, verdict.reason)
+        return joined(tally)
+    refuse_call(tally, call, verdict.code, verdict.reason)
+    if verdict.code == Refusal.UNSAFE:
+        return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{call.tool}: {verdict.reason}")
     return joined(tally)
+
+
+def _within_packet(tally: Tally, call: ProposedCall, packet: Packet) -> Verdict:
+    """Whether the call fits the budget with what its packet releases: a yes releases what was shown, and no more."""
+    released = dict(packet.releases)
+    charges = tally.state.tool_charges[call.tool]
+    beyond = lacking(tally, tuple((d, amount - released.get(d, 0)) for d, amount in charges))
+    if beyond is None:
+        return ALLOWED
+    return refuse(
+        Refusal.BUDGET_EXHAUSTED, f"{FIELDS[beyond]} was spent meanwhile, and the approval released none of it"
+    )
 
 
 def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
@@ -81,7 +104,8 @@ def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: App
             f"question {question.id} holds packet {packet_version(packet)[:12]}, not {arrival.packet[:12]}; look again"
         )
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
-    if packet.source != source_of(tally.state, packet.call.tool):
+    # A packet that names no source binds none: nobody wrote one down, or it is of a time when packets had none.
+    if packet.source and packet.source != source_of(tally.state, packet.call.tool):
         message = f"the code of {packet.call.tool} has changed since question {question.id} was asked; reject it"
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
     if arrival.by in tally.state.approvals.get(question.id, ()):
@@ -98,6 +122,9 @@ def _admit_approval(tally: Tally, question: AskHuman, arrival: ApprovalGiven) ->
     """Turn away an approval that cannot count now; the question stays open."""
     if question.packet is not None:
         _admit_packet(tally, question, question.packet, arrival)
+    elif arrival.packet:
+        message = f"question {question.id} holds no packet, so {arrival.packet[:12]} is another's; look again"
+        raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
     if tally.paused:
         message = f"the run is paused, so question {question.id} cannot be approved now; resume the run first"
         raise IllegalArrival(ArrivalFault.PAUSED, message)
@@ -195,12 +222,13 @@ def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
 def on_question_answered(tally: Tally, arrival: QuestionAnswered) -> str | None:
     """Put the answer into the context and go on."""
     question = _question(tally, arrival.command_id, arrival.by, AskPurpose.QUESTION)
+    if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE:
+        # Words may mean either, and a no is never taken for a yes.
+        message = f"question {question.id} asks whether the answer may stand; approve it or reject it"
+        raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
     settle_question(tally, question, Answer.ANSWERED, by=arrival.by)
     tally.say(arrival.tokens_bound)
-    if question.call_id:
-        return joined(tally)
-    is_check = tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE
-    return NodeOutcome.PASSED if is_check else NodeOutcome.ANSWERED
+    return joined(tally) if question.call_id else NodeOutcome.ANSWERED
 
 
 def _question(tally: Tally, command_id: str, by: str, *purposes: AskPurpose) -> AskHuman:

@@ -1,0 +1,63 @@
+"""Excerpts: what the kernel is shown of texts that live in Blobs, because it has to look into them.
+
+Rule 1: only what somebody looks at is taken out, and only as much as stands in a turn.
+Rule 2: an excerpt is a fact like any other: the same text always gives the same one.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from remit.core.canonical import canonical_json
+from remit.core.codec import read_json
+from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
+from remit.core.tools import ToolDefinition
+from remit.kernel.state import RunState, pinned
+from remit.orchestrate.texts import note
+
+# Of a call whose arguments are too long for a turn, arguments of this length are kept where conditions look at them.
+ABRIDGED_BYTES_MAX = 256
+# Facts are stated near the surface of a result.
+CRITICAL_DEPTH_MAX = 16
+
+
+def is_looked_into(state: RunState, tool: ToolDefinition) -> bool:
+    """Whether the kernel looks into the arguments of a tool's calls: for conditions, or to ask what they ask."""
+    return bool(pinned(state).boundary.conditions) or tool.asks_under is not None
+
+
+def abridged(arguments: JsonObject) -> str:
+    """The short arguments of a call, in canonical form: as many as stand in a turn."""
+    short: JsonObject = {}
+    size = 0
+    for key, value in arguments.items():
+        written = canonical_json(value)
+        if len(written) <= ABRIDGED_BYTES_MAX and size + len(key) + len(written) <= TEXT_INLINE_BYTES_MAX:
+            size += len(key) + len(written)
+            short[key] = value
+    return canonical_json(short).decode()
+
+
+def critical_facts(state: RunState, content: bytes) -> tuple[tuple[str, str], ...]:
+    """What a result says of the facts that the goal calls critical, wherever in it they stand."""
+    goal = pinned(state).goal
+    if goal is None or not goal.critical:
+        return ()
+    try:
+        found = read_json(content)
+    except ValueError:
+        return ()  # A text states no field.
+    return tuple(sorted({(field, value) for field, value in _stated(found, goal.critical)}))
+
+
+def _stated(value: Any, names: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, str]]:
+    if depth > CRITICAL_DEPTH_MAX:
+        return
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key in names and not isinstance(inner, dict | list):
+                yield key, note(canonical_json(inner).decode())
+            else:
+                yield from _stated(inner, names, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _stated(inner, names, depth + 1)

@@ -1,0 +1,145 @@
+"""What a tool may declare of itself, by name; what is absent counts as the worst.
+
+Rule 1: every option is a field of ToolDefinition or of its Trust, or is asked of the tool's own companions.
+Rule 2: an option that nobody knows is refused: a declaration that is misspelt would be one that is missing.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias, TypedDict, TypeVar
+
+from remit.core.authority import Stakes
+from remit.core.failure import Ending
+from remit.core.record import JsonObject
+from remit.core.tools import TOOL_TIMEOUT_MS_DEFAULT, Effect, ToolCategory
+from remit.core.trust import Reads, Repeat, Trust
+from remit.tool.signature import invalid
+
+# Asked before a call: may the tool be called now?
+Available: TypeAlias = Callable[[], bool | Awaitable[bool]]
+# Asked after a call, with the arguments and what was returned: None or True is fine, False or a text refutes it.
+Verify: TypeAlias = Callable[[dict[str, Any], Any], Any]
+# Asked about a call nobody knows the outcome of, with its key and perhaps its arguments; see docs/tools.md.
+Reconcile: TypeAlias = Callable[..., Any]
+Pairs: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
+
+SCHEMA_VERIFIER = "schema"
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+class Declared(TypedDict, total=False):
+    """The options of the decorator."""
+
+    name: str | None
+    description: str | None
+    effect: Effect | str
+    category: ToolCategory | str | None
+    network: bool
+    idempotent: bool
+    destructive: bool
+    untrusted_output: bool
+    isolate: bool
+    timeout_ms: int
+    cost_microusd: int
+    permissions: Iterable[str]
+    verify: Verify | None
+    reconcile: Reconcile | None
+    available: Available | None
+    may_stop_loop: bool
+    # Which arguments steer a call and of what kind each is, and which only carry words.
+    control_args: Pairs
+    payload_args: Iterable[str]
+    # Fields of the result that supply values: path and kind.
+    result: Pairs
+    author: str
+    directory: bool
+    locator_args: Iterable[str]
+    asks: Iterable[str]
+    repeat: Repeat | str
+    reads: Reads | str
+    readers: str
+    stakes: Stakes | str | None
+    secrets: Pairs
+    blast_radius: str
+    rollback: str
+    alternative: str
+    fallback: str
+    # So many calls in so many milliseconds.
+    rate: tuple[int, int] | None
+    asks_under: Ending | None
+
+
+# Options that stand in a definition under their own name, as they are.
+_AS_THEY_ARE = (
+    "network",
+    "idempotent",
+    "destructive",
+    "untrusted_output",
+    "cost_microusd",
+    "may_stop_loop",
+    "asks_under",
+)
+_TEXTS = ("blast_radius", "rollback", "alternative", "fallback")
+_OF_TRUST = ("author", "directory", "readers")
+
+
+def check_known(declared: Declared) -> None:
+    """Refuse an option that no tool has."""
+    if unknown := sorted(set(declared) - Declared.__annotations__.keys()):
+        known = ", ".join(sorted(Declared.__annotations__))
+        raise invalid(str(declared.get("name") or "?"), f"declares {unknown[0]!r}, which nobody knows; use {known}")
+
+
+def fields_of(name: str, declared: Declared) -> JsonObject:
+    """The fields of a definition that these options give."""
+    verify, rate = declared.get("verify"), declared.get("rate") or (0, 0)
+    category = declared.get("category")
+    said: Mapping[str, Any] = declared
+    return {
+        **{key: said[key] for key in (*_AS_THEY_ARE, *_TEXTS) if key in said},
+        "effect": chosen(name, "effect", declared.get("effect", Effect.EXTERNAL), Effect),
+        "category": None if category is None else chosen(name, "category", category, ToolCategory),
+        "timeout_ms": declared.get("timeout_ms", TOOL_TIMEOUT_MS_DEFAULT),
+        "reconcilable": declared.get("reconcile") is not None,
+        "permissions": _names(declared.get("permissions", ())),
+        "verifier": SCHEMA_VERIFIER if verify is None else getattr(verify, "__name__", type(verify).__name__),
+        "control_args": pairs(declared.get("control_args", ())),
+        "secrets": pairs(declared.get("secrets", ())),
+        "rate_max": rate[0],
+        "rate_per_ms": rate[1],
+        "trust": _trust(name, declared),
+    }
+
+
+def _trust(name: str, declared: Declared) -> Trust:
+    said: Mapping[str, Any] = declared
+    stakes = declared.get("stakes")
+    return Trust(
+        payload_args=_names(declared.get("payload_args", ())),
+        fields=pairs(declared.get("result", ())),
+        locator_args=_names(declared.get("locator_args", ())),
+        asks=_names(declared.get("asks", ())),
+        repeat=chosen(name, "repeat", declared.get("repeat", Repeat.ONCE), Repeat),
+        reads=chosen(name, "reads", declared.get("reads", Reads.PRIVATE), Reads),
+        stakes=None if stakes is None else chosen(name, "stakes", stakes, Stakes),
+        **{key: said[key] for key in _OF_TRUST if key in said},
+    )
+
+
+def pairs(given: Pairs) -> tuple[tuple[str, str], ...]:
+    """Pairs of names, however they were given."""
+    return tuple(given.items() if isinstance(given, Mapping) else given)
+
+
+def _names(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def chosen(name: str, option: str, value: str, choices: type[_Choice]) -> _Choice:
+    """The member of an enum that an option names."""
+    try:
+        return choices(value)
+    except ValueError:
+        known = ", ".join(choices)
+        raise invalid(name, f"{option}={str(value)[:80]!r} is unknown; use one of {known}") from None
