@@ -63,6 +63,8 @@ FAULT_MEANINGS: Mapping[ArrivalFault, str] = MappingProxyType(
         ArrivalFault.WRONG_PACKET: "the question asks for something else than this answers",
         ArrivalFault.NOT_RETRYABLE: "the run is open or succeeded, or ended in its first turn",
         ArrivalFault.SESSION_FULL: "the session has as many entries as one may have",
+        ArrivalFault.PACKET_CHANGED: "the approval is of another packet than the one that waits; look again",
+        ArrivalFault.ALREADY_APPROVED: "this person has approved the call already, and another one must",
     }
 )
 

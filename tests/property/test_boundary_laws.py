@@ -13,7 +13,7 @@ from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.authority import Authority
 from remit.core.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then, narrow
 from remit.core.budget import Budget
-from remit.core.commands import StartChild
+from remit.core.commands import CallModel, StartChild
 from remit.core.contract import ExecutionHints, SystemRequest
 from remit.core.failure import Refusal
 from remit.core.graph import STANDARD_RULES, Graph, Node, NodeKind
@@ -204,7 +204,8 @@ def test_a_request_only_ever_narrows_what_its_boundary_allows(
 def children_of(parent: Manifest) -> list[Manifest]:
     """The child that a call starts and the one that a node declares, where the kernel starts them at all."""
     calling = Run(parent)
-    calling.proposes(wants("hire"))
+    if calling.open(CallModel):
+        calling.proposes(wants("hire"))
     declaring = Run(replace(parent, graph=in_line(Node("part", NodeKind.CHILD, prompt="do it", visits_max=1))))
     started = [(run, command) for run in (calling, declaring) for command in run.open(StartChild)]
     return [child_manifest(run.tally().manifest, command, chat_graph()) for run, command in started]

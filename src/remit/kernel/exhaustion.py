@@ -71,7 +71,9 @@ def asked_when_spent(boundary: Boundary) -> frozenset[int]:
     """The dimensions of which a person is asked for more once they are spent."""
     if not boundary.exhaustion:
         return frozenset()
-    return frozenset(FIELDS.index(name) for name, policy in boundary.exhaustion if policy is _ASK)
+    # A name that is none is refused when the run starts, which is after this.
+    asking = [name for name, policy in boundary.exhaustion if policy is _ASK and name in FIELDS]
+    return frozenset(map(FIELDS.index, asking))
 
 
 def is_kept_back(boundary: Boundary) -> bool:

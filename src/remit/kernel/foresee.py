@@ -42,8 +42,8 @@ def floors_of(graph: CompiledGraph, manifest: Manifest) -> tuple[Charges, ...] |
         return None
     if manifest.plan is None:
         return ((),) * len(graph.nodes)
-    calls = _least(graph, {index for index, node in enumerate(graph.nodes) if node.kind is NodeKind.TOOL and node.feed})
-    children = _least(graph, {index for index, node in enumerate(graph.nodes) if node.kind is NodeKind.CHILD})
+    calls = _least(graph, [node.kind is NodeKind.TOOL and node.feed is not None for node in graph.nodes])
+    children = _least(graph, [node.kind is NodeKind.CHILD for node in graph.nodes])
     pairs = zip(calls, children, strict=True)
     return tuple(_charges(tool_calls, child_runs) for tool_calls, child_runs in pairs)
 
@@ -53,7 +53,7 @@ def _charges(tool_calls: int, child_runs: int) -> Charges:
     return tuple((dimension, amount) for dimension, amount in amounts if amount)
 
 
-def _least(graph: CompiledGraph, counted: set[int]) -> list[int]:
+def _least(graph: CompiledGraph, counted: list[bool]) -> list[int]:
     """From each node on, itself included: how many of the counted nodes every way to a success passes at least."""
     sources: list[set[int]] = [set() for _ in graph.nodes]
     for index in range(len(graph.nodes)):
@@ -68,11 +68,11 @@ def _least(graph: CompiledGraph, counted: set[int]) -> list[int]:
     while waiting:
         target = waiting.popleft()
         for source in sources[target]:
-            cost = least[target] + (source in counted)
+            cost = least[target] + counted[source]
             if cost < least[source]:
                 least[source] = cost
                 # What costs nothing more comes first, so that every node is settled at its least.
-                (waiting.append if source in counted else waiting.appendleft)(source)
+                (waiting.append if counted[source] else waiting.appendleft)(source)
     return [0 if amount == far else amount for amount in least]
 
 

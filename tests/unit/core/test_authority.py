@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from remit.core.failure import RequestRejected
 from remit.core.authority import (
     AUTHORITY_INVALID,
     Authority,
@@ -16,6 +15,7 @@ from remit.core.authority import (
     authority_of,
     reaches,
 )
+from remit.core.failure import RequestRejected
 
 
 def test_every_default_is_the_safe_one() -> None:
@@ -67,3 +67,9 @@ def test_on_leaves_out_money_rights_deletion_and_what_nobody_declared() -> None:
     assert [stakes for stakes in Stakes if reaches(Reach.ON, stakes)] == [Stakes.NONE]
     assert [stakes for stakes in Stakes if reaches(Reach.ALL, stakes)] == list(Stakes)
     assert not any(reaches(Reach.OFF, stakes) for stakes in Stakes)
+
+
+def test_a_plan_comes_from_the_words_unless_somebody_says_otherwise() -> None:
+    assert Authority().plan is PlanSource.WORDS
+    assert authority_of({"plan": "words"}).plan is PlanSource.WORDS
+    assert authority_of({"plan": False}).plan is PlanSource.OFF

@@ -1,11 +1,14 @@
 """The conversation grows with its run and equals one that is rendered at once."""
 
-from remit.core.arrivals import ContextFound, ModelAnswered
-from remit.core.commands import Retrieve
+from remit.core.arrivals import ContextFound, ModelAnswered, ToolReturned
+from remit.core.boundary import Boundary, Exhaustion
+from remit.core.budget import Budget
+from remit.core.commands import CallTool, Retrieve
 from remit.core.contract import SystemRequest
 from remit.core.messages import Message, Role, assistant_message, system_message, tool_message, user_message
 from remit.core.record import BlobRef, Text
 from remit.core.tools import ToolCall
+from remit.kernel.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation, rendered
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -114,3 +117,69 @@ def test_an_engine_takes_a_conversation_in_full_and_what_was_fetched_stays() -> 
 
 def retrieving() -> Run:
     return Run(manifest_of(request=REQUEST, retrieves_context=True))
+
+
+def compressed(followed: Conversation | None = None) -> Run:
+    """A run whose earlier results were shortened, with evidence, perhaps followed by a conversation all along."""
+    boundary = Boundary(exhaustion=(("context_tokens", Exhaustion.COMPRESS),), budget=Budget(context_tokens=3000))
+    run = Run(manifest_of(request=REQUEST, boundary=boundary, retrieves_context=True))
+    run.take(ContextFound(run.open(Retrieve)[0].id, "evidence", 20))
+    for n in range(6):
+        run.proposes(wants("look", n, call_id=f"call{n}"))
+        run.returns("look", str(n) * 600)
+        if followed is not None:
+            followed.catch_up(run.state)
+    return run
+
+
+def test_a_conversation_that_followed_a_compressed_run_equals_one_that_is_rendered_at_once() -> None:
+    followed = Conversation()
+    run = compressed(followed)
+    assert run.state.compressions > 0
+    assert followed.catch_up(run.state) == shown(run.state)
+
+
+def test_after_a_compression_every_call_has_its_one_result_and_the_words_of_people_are_whole() -> None:
+    messages = shown(compressed().state)
+    assert [message.content for message in messages[:4]] == ["be brief", "first", "evidence", "last"]
+    called = [call.id for message in messages for call in message.tool_calls]
+    told = [message.tool_call_id for message in messages if message.role is Role.TOOL]
+    assert called == told == [f"call{n}" for n in range(6)]
+    results = [str(message.content) for message in messages if message.role is Role.TOOL]
+    assert results[-2:] == ["4" * 600, "5" * 600]
+    assert results[0].startswith("(an earlier result of 600 bytes, kept as sha256:")
+
+
+def test_an_engine_takes_a_compressed_conversation_in_full_from_a_state_that_was_restored() -> None:
+    run = compressed()
+    data = snapshot_of(run.state)
+    assert data is not None
+    restored = state_from(data)
+    assert restored is not None
+
+    async def fetch(text: Text) -> str:
+        assert isinstance(text, str)
+        return text
+
+    count = len(run.state.context)
+    whole = play(Conversation().whole(restored, count, fetch))
+    assert list(whole) == shown(run.state)
+
+
+def test_what_was_fetched_before_a_compression_is_not_shown_after_it() -> None:
+    run, conversation = compressed(), Conversation()
+    kept = BlobRef(b"d" * 32, 900)
+
+    async def fetch(text: Text) -> str:
+        return text if isinstance(text, str) else "whole"
+
+    run.proposes(wants("look", 7, call_id="call7"))
+    run.take(ToolReturned(run.open(CallTool)[0].id, kept, b"evidence", 916))
+    before = play(conversation.whole(run.state, len(run.state.context), fetch))
+    assert before[-1].content == "whole"
+    for n in (8, 9):
+        run.proposes(wants("look", n, call_id=f"call{n}"))
+        run.returns("look", "x" * 600)
+    after = play(conversation.whole(run.state, len(run.state.context), fetch))
+    (told,) = [message.content for message in after if message.tool_call_id == "call7"]
+    assert told == f"(an earlier result of 900 bytes, kept as sha256:{kept.digest.hex()})"

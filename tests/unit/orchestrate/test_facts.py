@@ -27,7 +27,14 @@ from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate import reports
-from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
+from remit.orchestrate.facts import (
+    CALLS_MAX,
+    CRITICAL_DEPTH_MAX,
+    FIGURE_MAX,
+    PROBLEMS_MAX,
+    RETRY_AFTER_MS_MAX,
+    Facts,
+)
 from remit.orchestrate.reports import Report
 from remit.orchestrate.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -623,3 +630,41 @@ def asking() -> Run:
 
 def bound_of(facts: Facts, message: Message) -> int:
     return facts.started(manifest_of(request=SystemRequest((message,))), []).messages_tokens_bound
+
+
+class TestFactsThatMustAgree:
+    def stated(self, facts: Facts, content: str, *critical: str) -> tuple[tuple[str, str], ...]:
+        run = Run(manifest_of(goal=Goal("agree", critical=critical)))
+        run.proposes(wants("look"))
+        said = reports.ToolSaid(run.open(CallTool)[0].id, ToolResult("call", "look", content))
+        arrival = complete(facts, run, said)
+        assert isinstance(arrival, ToolReturned)
+        assert can_be_written(arrival)
+        return arrival.critical
+
+    def test_a_result_states_critical_facts_wherever_in_it_they_stand(self, facts: Facts) -> None:
+        content = '{"ok": true, "rows": [{"price": 3, "name": "a"}, {"price": 4}], "deep": {"date": "today"}}'
+        assert self.stated(facts, content, "price", "date") == (("date", '"today"'), ("price", "3"), ("price", "4"))
+
+    def test_what_is_said_twice_is_stated_once(self, facts: Facts) -> None:
+        assert self.stated(facts, '[{"price": 3}, {"price": 3}]', "price") == (("price", "3"),)
+
+    def test_a_part_is_no_fact_and_is_looked_into(self, facts: Facts) -> None:
+        assert self.stated(facts, '{"price": {"price": 5}}', "price") == (("price", "5"),)
+
+    def test_words_and_other_fields_state_nothing(self, facts: Facts) -> None:
+        assert self.stated(facts, "the price is 3", "price") == ()
+        assert self.stated(facts, '{"cost": 3}', "price") == ()
+        assert self.stated(facts, "3", "price") == ()
+
+    def test_a_goal_that_calls_nothing_critical_asks_nothing(self, facts: Facts) -> None:
+        assert self.stated(facts, '{"price": 3}') == ()
+
+    def test_facts_are_sought_near_the_surface_alone(self, facts: Facts) -> None:
+        near = "[" * CRITICAL_DEPTH_MAX + '{"price": 1}' + "]" * CRITICAL_DEPTH_MAX
+        assert self.stated(facts, near, "price") == (("price", "1"),)
+        assert self.stated(facts, f"[{near}]", "price") == ()
+
+    def test_a_long_value_is_cut_before_it_is_written_down(self, facts: Facts) -> None:
+        ((_, value),) = self.stated(facts, f'{{"price": "{"x" * 9000}"}}', "price")
+        assert len(value) <= NOTE_CHARS_MAX

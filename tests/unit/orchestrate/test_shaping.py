@@ -12,6 +12,10 @@ from remit.constraint.calls import EXAMPLES
 from remit.constraint.gbnf import GRAMMAR_INVALID
 from remit.constraint.matching import TEXT_CHARS_MAX, Fit, read_with
 from remit.constraint.notation import GRAMMAR_UNCHECKABLE, is_gbnf
+from remit.core.arrivals import ModelAnswered
+from remit.core.boundary import Boundary, Exhaustion
+from remit.core.budget import Budget
+from remit.core.commands import CallModel
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind, NodeOutcome, Sees
@@ -518,6 +522,20 @@ def asked(ask: Ask | None, request: ModelRequest = REQUEST) -> ModelRequest:
 
 def test_a_node_that_asks_nothing_changes_nothing() -> None:
     assert asked(None) is REQUEST
+
+
+def test_last_words_are_asked_for_without_any_tool_to_call() -> None:
+    boundary = Boundary(exhaustion=(("output_tokens", Exhaustion.WRAP_UP),), budget=Budget(output_tokens=1000))
+    run = Run(manifest_of(boundary=boundary))
+    demanding = replace(REQUEST, tools=(declared("look"),), tool_choice=ToolChoice(ToolChoiceMode.REQUIRED))
+    assert applied(demanding, run.state)[0].tools == demanding.tools
+    call = run.open(CallModel)[0]
+    usage = TokenUsage(prompt_tokens=8, output_tokens=call.max_tokens)
+    run.take(ModelAnswered(call.id, calls=(wants("look"),), usage=usage, tokens_bound=40))
+    run.returns()
+    assert run.state.is_wrapping
+    changed, _ = applied(demanding, run.state)
+    assert (changed.tools, changed.tool_choice) == ((), ToolChoice())
 
 
 def test_an_instruction_is_shown_last() -> None:
