@@ -229,7 +229,7 @@ async def _played(system: System, stage: Stage, run_id: str) -> Played:
     }
     decisions = [decision for turn in turns for decision in turn.decisions]
     asked = {_number(one.packet.call) for one in decisions if isinstance(one, AskHuman) and one.packet is not None}
-    refused = {one.call_id for one in decisions if isinstance(one, ToolCallRefused)}
+    refused = {one.call_id: one.code for one in decisions if isinstance(one, ToolCallRefused)}
     approved = {one.call_id for one in decisions if isinstance(one, CallTool) and one.approved_by}
     differs = _differences(stage)
     steps = []
@@ -237,7 +237,8 @@ async def _played(system: System, stage: Stage, run_id: str) -> Played:
         move = stage.run.moves[number]
         decision = "ask" if number in asked else "refuse" if call.call_id in refused else "allow"
         assert (decision == "allow") == (number in stage.made and call.call_id not in approved), stage.run.name
-        verdict = {"decision": decision, "code": call.objection, "reasons": list(call.reasons)}
+        code = str(refused[call.call_id]) if decision == "refuse" else call.objection
+        verdict = {"decision": decision, "code": code, "reasons": list(call.reasons)}
         steps.append(Step(move.call.tool, move.call.args, move.injected, decision, verdict, differs.get(number, "")))
     return Played(stage.run, tuple(steps))
 

@@ -2,6 +2,7 @@
 
     python -m tests.authority.runner [--gate real|allow|ask] [--world bank] [--attack neighbour] [--task bk-03] [--all]
     python -m tests.authority.runner --boundary '{"authority": {"plan": "off"}}'
+    python -m tests.authority.runner --runs
 
 Rule 1: a gate is a callable that takes an operation of the guard protocol and returns its answer; nothing else of it is used.
 Rule 2: a leak is an effect that differs from the task's own and was allowed without a question.
@@ -31,6 +32,8 @@ DECISIONS = ("allow", "refuse", "ask")
 SEED = 20_250_614
 # Every kind of every world about a dozen times: ten seconds or so.
 SAMPLE_RUNS = 3_000
+# A real run takes ten times as long; every kind of every world once or twice.
+REAL_SAMPLE_RUNS = 400
 
 
 @dataclass(frozen=True)
@@ -242,6 +245,17 @@ def details(counted: dict[str, Tally]) -> str:
     return "\n".join(lines)
 
 
+def _counted(given: argparse.Namespace, runs: list[Run]) -> dict[str, Tally]:
+    if given.runs:
+        # Whoever plays against a gate alone needs no system.
+        from remit.orchestrate.guard_boundary import terms_of
+        from tests.authority import real_runs
+
+        return real_runs.tally(runs, boundary=terms_of(given.boundary).boundary, task=given.task)
+    gate = {"real": adapter.real_gate, "allow": gates.allow_everything, "ask": gates.ask_everything}[given.gate]()
+    return tally(gate, runs, boundary=given.boundary, task=given.task)
+
+
 def main(arguments: list[str]) -> int:
     """Run the suites against a gate and print what was counted; 1 when something leaked."""
     parser = argparse.ArgumentParser(prog="python -m tests.authority.runner")
@@ -253,16 +267,16 @@ def main(arguments: list[str]) -> int:
         "--boundary", type=json.loads, default=None, help="the boundary of the start operation, as JSON"
     )
     parser.add_argument("--all", action="store_true", help="all runs instead of the sample")
+    parser.add_argument("--runs", action="store_true", help="play them as real runs of a system instead of over a gate")
     given = parser.parse_args(arguments)
-    gate = {"real": adapter.real_gate, "allow": gates.allow_everything, "ask": gates.ask_everything}[given.gate]()
     if given.all or given.attack or given.task or given.world:
         runs = [
             r for w in worlds() if given.world in ("", w.name) for r in attacks(w, kind=given.attack, task=given.task)
         ]
     else:
-        runs = sample(SAMPLE_RUNS, SEED)
+        runs = sample(REAL_SAMPLE_RUNS if given.runs else SAMPLE_RUNS, SEED)
     began = time.monotonic()
-    counted = tally(gate, runs, boundary=given.boundary, task=given.task)
+    counted = _counted(given, runs)
     took = time.monotonic() - began
     sys.stdout.write(f"{details(counted)}\n{report(counted)}\n{len(runs)} attacked runs in {took:.1f} s\n")
     return 1 if any(one.leaks for one in counted.values()) else 0

@@ -54,6 +54,8 @@ def test_the_table_says_whether_the_wish_is_kept(taken: tuple[float, ...], words
 
 def test_what_takes_the_same_at_every_length_has_no_growth() -> None:
     assert (a_series(4.0).exponent, a_series(4.0).ratio) == (0.0, 2.0)
+    growing = Series("gate: a read", "nothing", (10, 1_000), ((4.0,), (8.0,)), ((1.0,), (1.0,)))
+    assert "MISSED" in list(authorization_lines([growing]))[-1]
 
 
 def test_the_figures_become_one_json_value() -> None:

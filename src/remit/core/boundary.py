@@ -97,6 +97,8 @@ class Boundary(Record):
     four_eyes: tuple[ToolCategory, ...] = ()
     rates: tuple[Rate, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    # Over the request itself: where one holds, the run does not begin.
+    intake: tuple[Condition, ...] = ()
     # How far the gate of provenance may go without a person; None traces nothing, and every change asks.
     authority: Authority | None = None
 

@@ -158,6 +158,8 @@ def _hear_usage(state: RunState, usage: TokenUsage) -> None:
 def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
     if arrival.calls:
         state.proposed, state.is_unjudged = arrival.calls, True
+        if not arrival.is_filtered:
+            state.filtered = 0
 
 
 def _hear_context(state: RunState, arrival: arrivals.ContextFound) -> None:

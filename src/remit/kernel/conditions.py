@@ -39,6 +39,16 @@ _decode = msgspec.json.Decoder().decode
 Value = Callable[[ProposedCall, ToolDefinition, Tally], object]
 
 
+def hour_of(at_ms: int) -> int:
+    """The hour of a moment, 0 to 23, in UTC."""
+    return at_ms % _DAY_MS // _HOUR_MS
+
+
+def weekday_of(at_ms: int) -> int:
+    """The day of the week of a moment, 1 for Monday to 7 for Sunday, in UTC."""
+    return (at_ms // _DAY_MS + _FIRST_WEEKDAY) % 7 + 1
+
+
 def _arguments(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> Any:
     text = call.arguments if isinstance(call.arguments, str) else call.abridged
     return _decode(text) if text else {}
@@ -92,11 +102,11 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "tenant": (_S, "for whom, empty when nobody says", lambda call, tool, tally: tally.manifest.request.tenant_id),
         "role": (_S, "the role of the run", lambda call, tool, tally: tally.manifest.role.value),
         "depth": (_I, "how many runs stand above this one", lambda call, tool, tally: tally.manifest.depth),
-        "hour": (_I, "0 to 23, UTC", lambda call, tool, tally: tally.at_ms % _DAY_MS // _HOUR_MS),
+        "hour": (_I, "0 to 23, UTC", lambda call, tool, tally: hour_of(tally.at_ms)),
         "weekday": (
             _I,
             "1 Monday to 7 Sunday, UTC",
-            lambda call, tool, tally: (tally.at_ms // _DAY_MS + _FIRST_WEEKDAY) % 7 + 1,
+            lambda call, tool, tally: weekday_of(tally.at_ms),
         ),
         "at_ms": (_I, "milliseconds since 1970", lambda call, tool, tally: tally.at_ms),
         "denials": (_I, "calls of this run denied so far", lambda call, tool, tally: tally.state.denials),

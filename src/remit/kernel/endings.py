@@ -139,11 +139,12 @@ def _close(tally: Tally) -> None:
     """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
     tally.decisions[:] = [decision for decision in tally.decisions if type(decision) not in COMMANDS]
     for command in tally.state.open.values():
-        if not _has_outcome(tally, command.id):
+        if not has_outcome(tally, command.id):
             _cancel(tally, command)
 
 
-def _has_outcome(tally: Tally, command_id: str) -> bool:
+def has_outcome(tally: Tally, command_id: str) -> bool:
+    """Whether this turn has settled a command; the state holds it open until the turn is applied."""
     settled = CommandSettled | CallSettled | QuestionSettled
     return any(isinstance(decision, settled) and decision.command_id == command_id for decision in tally.decisions)
 

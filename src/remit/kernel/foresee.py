@@ -16,7 +16,7 @@ from remit.core.foresight import needed_after
 from remit.core.graph import EndingClass, NodeKind
 from remit.core.manifest import Manifest
 from remit.core.rulings import StoppedEarly
-from remit.kernel.endings import head_for
+from remit.kernel.endings import has_outcome, head_for
 from remit.kernel.exhaustion import policy_of
 from remit.kernel.graph import CompiledGraph
 from remit.kernel.grounding import times_committed
@@ -111,9 +111,8 @@ def _required(tally: Tally) -> dict[int, int]:
     goal, state = tally.manifest.goal, tally.state
     for action in goal.required_actions if goal is not None else ():
         under_way = sum(name == action.tool for name, _ in tally.repeats)
-        under_way += sum(
-            _is_call_of(command, action.tool) for command in state.open.values() if command.id != tally.answering
-        )
+        calls = [command for command in state.open.values() if _is_call_of(command, action.tool)]
+        under_way += sum(not has_outcome(tally, call.id) for call in calls)
         times = action.times_min - times_committed(tally, action.tool) - under_way
         for dimension, amount in state.tool_charges.get(action.tool, ()) if times > 0 else ():
             # Of what a person may lift call by call, having none is no reason to stop.

@@ -196,5 +196,6 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any, Any], _Found]]] = {
         lambda before, after: _amount(before, after, said_duration),
     ),
     _AUTHORITY: ("authority", _otherwise),
+    "intake": ("intake", _conditions),
     "conditions": ("conditions", _conditions),
 }

@@ -155,6 +155,8 @@ def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:
     yield from (("resource budgets", key, says) for key, says in _budget_lines(boundary))
     yield from (("escalation", key, says) for key, says in _escalation_lines(boundary))
     yield from (("authority", key, says) for key, says in _authority_lines(boundary))
+    for condition in boundary.intake:
+        yield "intake", condition.name, _condition_line(condition)
     for condition in boundary.conditions:
         yield "conditions", condition.name, _condition_line(condition)
 

@@ -30,6 +30,7 @@ from remit.core.tool_policy import StateWrite
 from remit.core.tools import Effect, ToolCategory
 from remit.core.trust import Reads
 from remit.kernel.conditions import parse_condition
+from remit.kernel.intake import parse_intake
 from remit.orchestrate.boundary_values import (
     ALL,
     MESSAGE_CHARS_MAX,
@@ -42,6 +43,7 @@ from remit.orchestrate.boundary_values import (
 # How a file without a gate of provenance says so. YAML reads the bare word as false.
 OFF = "off"
 _CONDITION_KEYS = Condition.__struct_fields__
+_INTAKE_KEYS = tuple(key for key in _CONDITION_KEYS if key != "then")
 
 # Reads a value at its place, given what the boundary has so far; gives what it has from now on.
 _Read: TypeAlias = Callable[[Reader, Any, Place, Any], Any]
@@ -109,9 +111,23 @@ def _authority(reader: Reader, value: Any, place: Place, base: Authority | None)
 
 
 def _conditions(reader: Reader, value: Any, place: Place, base: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    return _merged(reader, value, place, base, _condition)
+
+
+def _intake(reader: Reader, value: Any, place: Place, base: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    return _merged(reader, value, place, base, _intake_condition)
+
+
+def _merged(
+    reader: Reader,
+    value: Any,
+    place: Place,
+    base: tuple[Condition, ...],
+    read_one: Callable[[Reader, Any, Place], Condition],
+) -> tuple[Condition, ...]:
     kept, said = {one.name: one for one in base}, set[str]()
     for at, item in enumerate(reader.items(value, place, CONDITIONS_MAX)):
-        condition = _condition(reader, item, (*place, at))
+        condition = read_one(reader, item, (*place, at))
         if condition.name in said:
             raise reader.refusal((*place, at), f"condition {condition.name!r} is there twice; rename one of them")
         said.add(condition.name)
@@ -124,6 +140,18 @@ def _conditions(reader: Reader, value: Any, place: Place, base: tuple[Condition,
 
 def _condition(reader: Reader, value: Any, place: Place) -> Condition:
     said = reader.block(value, _CONDITION_KEYS, place)
+    then = reader.choice(said.get("then", Then.ASK), Then, (*place, "then"))
+    return _read_condition(reader, said, place, then, parse_condition)
+
+
+def _intake_condition(reader: Reader, value: Any, place: Place) -> Condition:
+    """What holds of a request turns it away; there is nothing else it could do."""
+    return _read_condition(reader, reader.block(value, _INTAKE_KEYS, place), place, Then.REFUSE, parse_intake)
+
+
+def _read_condition(
+    reader: Reader, said: JsonObject, place: Place, then: Then, parse: Callable[[str], object]
+) -> Condition:
     for key in ("name", "when"):
         if key not in said:
             raise reader.refusal(place, f"{spelled(place)} has no {key!r}; add it")
@@ -131,7 +159,7 @@ def _condition(reader: Reader, value: Any, place: Place) -> Condition:
     if not isinstance(when, str):
         raise reader.unfit((*place, "when"), when, "an expression such as 'args.amount > 100'")
     try:
-        parse_condition(when)
+        parse(when)
     except RequestRejected as error:
         details = {**error.details, "cause": str(error.code)}
         raise reader.refusal((*place, "when"), f"{spelled((*place, 'when'))}: {error.message}", details) from None
@@ -139,7 +167,7 @@ def _condition(reader: Reader, value: Any, place: Place) -> Condition:
     return Condition(
         reader.text(said["name"], (*place, "name")),
         when,
-        reader.choice(said.get("then", Then.ASK), Then, (*place, "then")),
+        then,
         message if message == "" else reader.text(message, (*place, "message"), MESSAGE_CHARS_MAX),
     )
 
@@ -147,6 +175,10 @@ def _condition(reader: Reader, value: Any, place: Place) -> Condition:
 def _said_condition(condition: Condition) -> JsonObject:
     said = {key: getattr(condition, key) for key in _CONDITION_KEYS}
     return said if condition.message else {key: value for key, value in said.items() if key != "message"}
+
+
+def _said_intake(condition: Condition) -> JsonObject:
+    return {key: value for key, value in _said_condition(condition).items() if key != "then"}
 
 
 _ALLOWED = Key("allowed_tools", lambda read, value, place, _: read.texts_or_all(value, place), _or_all)
@@ -200,6 +232,7 @@ SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
             "approval_wait": _WAIT,
         },
         "authority": Key("authority", _authority, lambda said: OFF if said is None else authority_json(said)),
+        "intake": Key("intake", _intake, lambda said: [_said_intake(one) for one in said]),
         "conditions": Key("conditions", _conditions, lambda said: [_said_condition(one) for one in said]),
     }
 )

@@ -7,7 +7,7 @@ Rule 2: an excerpt is a fact like any other: the same text always gives the same
 from collections.abc import Iterator
 from typing import Any
 
-from remit.core.canonical import canonical_json
+from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.codec import read_json
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.tools import ToolDefinition
@@ -18,6 +18,8 @@ from remit.orchestrate.texts import note
 ABRIDGED_BYTES_MAX = 256
 # Facts are stated near the surface of a result.
 CRITICAL_DEPTH_MAX = 16
+# A result that says more than this of critical facts is a listing, and a turn need not hold all of it.
+CRITICAL_FACTS_MAX = 64
 
 
 def is_looked_into(state: RunState, tool: ToolDefinition) -> bool:
@@ -46,7 +48,15 @@ def critical_facts(state: RunState, content: bytes) -> tuple[tuple[str, str], ..
         found = read_json(content)
     except ValueError:
         return ()  # A text states no field.
-    return tuple(sorted({(field, value) for field, value in _stated(found, goal.critical)}))
+    return tuple(sorted(set(_stated(found, goal.critical))))[:CRITICAL_FACTS_MAX]
+
+
+def _written(value: object) -> str:
+    """A plain value in its canonical form; a number that has none, because it is too large, as it stands."""
+    try:
+        return canonical_json(value).decode()
+    except NotCanonical:
+        return str(value)
 
 
 def _stated(value: Any, names: tuple[str, ...], depth: int = 0) -> Iterator[tuple[str, str]]:
@@ -55,7 +65,7 @@ def _stated(value: Any, names: tuple[str, ...], depth: int = 0) -> Iterator[tupl
     if isinstance(value, dict):
         for key, inner in value.items():
             if key in names and not isinstance(inner, dict | list):
-                yield key, note(canonical_json(inner).decode())
+                yield key, note(_written(inner))
             else:
                 yield from _stated(inner, names, depth + 1)
     elif isinstance(value, list):

@@ -45,6 +45,7 @@ from remit.core.values import Output
 from remit.inference.specs import engine_spec
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
+from remit.kernel.intake import check_intake
 from remit.kernel.state import RunState
 from remit.kernel.tier import check_tier
 from remit.observe.execution import response_of
@@ -403,6 +404,7 @@ class System:
             filters=tuple(kit.filters),
         )
         check_tier(manifest)
+        check_intake(manifest, self._runner.clock.now_ms())
         return await self._foreseer.foreseen(manifest)
 
 

@@ -7,6 +7,7 @@ Rule 4: a run's time never goes back, whatever the clock says; when a timer has 
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from remit.core.arrivals import RunStarted, TimerFired
 from remit.core.codec import decode_turn, encode_turn, hash_turn
@@ -15,19 +16,18 @@ from remit.core.events import Decision, Turn
 from remit.core.failure import IllegalArrival
 from remit.core.manifest import Manifest
 from remit.core.record import Text
-from remit.core.storage import AppendConflict
+from remit.core.storage import AppendConflict, BlobMissing
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
-from remit.observe.history import Linked, linked
+from remit.observe.history import Linked, linked, references
 from remit.orchestrate.durability import barrier_of, listing_of
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
-from remit.orchestrate.replay import kept_texts
 from remit.orchestrate.reports import Report
 from remit.orchestrate.snapshots import restore
 from remit.orchestrate.texts import Kept
-from remit.orchestrate.tracing import Tracer, reader_of, traced
+from remit.orchestrate.tracing import Tracer, reader_of, shown_of, traced
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
@@ -58,7 +58,9 @@ class Runner:
         kept: Kept = []
         arrival = self.facts.started(manifest, kept)
         await self._keep(kept)
-        await self.judge(live, arrival)
+        turn = await self.judge(live, arrival)
+        if live.state.is_traced and live.state.seq == turn.seq:
+            live.tracer = traced(arrival.manifest, (turn,), reader_of(dict(kept)))
         return live
 
     async def load(self, run_id: str, live: Live | None = None) -> Live:
@@ -152,10 +154,18 @@ class Runner:
         assert state.manifest is not None, "only a run that has started is traced"
         tracer = live.tracer
         if tracer is None or not tracer.is_at(state.seq):
-            data = (await self.journal.read(live.run_id))[: state.seq + 1]
-            texts = await kept_texts(self.blobs, data)
-            live.tracer = tracer = traced(state.manifest, map(decode_turn, data), reader_of(texts))
+            turns = [decode_turn(data) for data in (await self.journal.read(live.run_id))[: state.seq + 1]]
+            live.tracer = tracer = traced(state.manifest, turns, reader_of(await self._texts(turns)))
         return tracer
+
+    async def _texts(self, turns: Iterable[Turn]) -> dict[bytes, bytes]:
+        """The long texts that the gate is shown of these turns, as far as they are kept."""
+        texts: dict[bytes, bytes] = {}
+        for turn in turns:
+            for reference in references(shown_of(turn)):
+                with suppress(BlobMissing):  # Redacted: the gate learns that it is gone.
+                    texts[reference.digest] = await self.blobs.get(reference.digest)
+        return texts
 
     async def text(self, text: Text) -> str:
         """A text of a run in full, wherever it lives."""

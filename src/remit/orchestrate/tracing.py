@@ -23,7 +23,7 @@ from remit.core.events import Turn
 from remit.core.failure import Refusal
 from remit.core.manifest import Manifest
 from remit.core.messages import Role
-from remit.core.record import JsonObject, Text, replace
+from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.rulings import ToolCallRefused
 from remit.core.tools import Effect
 from remit.core.trust import READS_RANK, Reads
@@ -262,6 +262,12 @@ HEARD: dict[type[Arrival], Callable[[Tracer, Any, Read], None]] = {
     arrivals.QuestionAnswered: lambda tracer, arrival, read: tracer.hear_person(arrival.text, read),
     arrivals.FeedbackGiven: lambda tracer, arrival, read: tracer.hear_person(arrival.text, read),
 }
+
+
+def shown_of(turn: Turn) -> Record:
+    """The part of a turn in which everything stands that a gate is shown of it."""
+    arrival = turn.arrival
+    return arrival.manifest.request if isinstance(arrival, arrivals.RunStarted) else arrival
 
 
 def traced(manifest: Manifest, turns: Iterable[Turn], read: Read) -> Tracer:

@@ -10,11 +10,11 @@ from random import Random
 from remit.core.boundary import Boundary, Exhaustion
 from remit.core.budget import FIELDS, LEASABLE, Budget, Dimension
 from remit.core.contract import SystemRequest
-from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind
+from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, NodeOutcome
 from remit.core.inference import ModelResult
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import Message, user_message
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
 from remit.core.tools import Effect, ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.orchestrate.patterns.chat import chat_graph
@@ -25,29 +25,43 @@ from remit.testing.world import SimulatedWorld
 
 # How many children the root starts in one turn: what is promised to hold for so many beside each other.
 CHILDREN = 50
+# Enough for the root to come to its end once its children have come to theirs.
+STEPS_OF_THE_ROOT = 40
+# How often the root goes round, with fewer children or in its chat, to spend what is left.
+ROUNDS_MAX = 8
 
 Lease = tuple[tuple[str, int], ...]
 
 _WORDS = "take one part each, and pass on what is too much for you"
-# What a leaf is leased and what a child that may delegate is leased, which holds two leaves and some more.
+# What each is leased: a leaf, a run that may delegate once more, and a child of the root, which holds one of either.
 LEAF: Lease = (
-    ("input_tokens", 4_000),
-    ("output_tokens", 600),
+    ("input_tokens", 3_000),
+    ("output_tokens", 400),
     ("tool_calls", 2),
     ("external_api_calls", 1),
-    ("inference_cost_microusd", 6_000),
+    ("inference_cost_microusd", 4_000),
     ("steps", 7),
     ("human_reviews", 1),
 )
 BRANCH: Lease = (
-    ("input_tokens", 12_000),
-    ("output_tokens", 2_600),
-    ("tool_calls", 8),
-    ("external_api_calls", 3),
-    ("inference_cost_microusd", 20_000),
+    ("input_tokens", 8_000),
+    ("output_tokens", 1_000),
+    ("tool_calls", 5),
+    ("external_api_calls", 2),
+    ("inference_cost_microusd", 10_000),
+    ("steps", 15),
+    ("child_runs", 1),
+    ("human_reviews", 2),
+)
+CHILD: Lease = (
+    ("input_tokens", 18_000),
+    ("output_tokens", 2_400),
+    ("tool_calls", 10),
+    ("external_api_calls", 4),
+    ("inference_cost_microusd", 24_000),
     ("side_effects", 1),
-    ("steps", 24),
-    ("child_runs", 2),
+    ("steps", 30),
+    ("child_runs", 3),
     ("human_reviews", 4),
 )
 # Of a dimension that is spent a person is asked for more, in children too.
@@ -70,14 +84,14 @@ def _works(arguments: JsonObject) -> str:
 def eager_model(messages: Sequence[Message], chance: Random) -> ModelResult | Breaks:
     """A model that delegates whenever it may and more often than it may, looks things up, and answers in between."""
     roll = chance.random()
-    if roll < 0.35:
+    if roll < 0.2:
         return ModelResult("my part is done", usage=_usage(chance))
-    if roll < 0.4:
+    if roll < 0.25:
         return Breaks(was_cut=chance.random() < 0.5)
     names = ("pass_on", "pass_on", "split", "split", "look", "fetch", "write")
     calls = (
-        ToolCall(f"call{place}", chance.choice(names), {"n": chance.randrange(9)})
-        for place in range(chance.choice((1, 1, 2, 4)))
+        ToolCall(f"call{place}", chance.choice(names), {"n": chance.randrange(1_000)})
+        for place in range(chance.choice((1, 2, 3, 4)))
     )
     return ModelResult("", tool_calls=tuple(calls), usage=_usage(chance))
 
@@ -85,11 +99,11 @@ def eager_model(messages: Sequence[Message], chance: Random) -> ModelResult | Br
 def _usage(chance: Random) -> TokenUsage:
     """Mostly some tokens; sometimes nothing is said, which counts as all; seldom more than was ever allowed."""
     roll = chance.random()
-    if roll < 0.1:
+    if roll < 0.03:
         return TokenUsage()
-    if roll < 0.102:
+    if roll < 0.0305:
         return TokenUsage(prompt_tokens=10**6, output_tokens=10**6)
-    return TokenUsage(prompt_tokens=chance.randrange(100), output_tokens=chance.randrange(1, 200))
+    return TokenUsage(prompt_tokens=chance.randrange(200), output_tokens=chance.randrange(1, 150))
 
 
 def tree_scenario(seed: int, *, faults: Faults | None = None, children: int = CHILDREN) -> SimulatedWorld:
@@ -108,7 +122,7 @@ def tree_scenario(seed: int, *, faults: Faults | None = None, children: int = CH
 
 def random_tree(chance: Random, run_id: str, children: int) -> Manifest:
     """A root that leases its children nearly all it has, and then goes on with what they left."""
-    lease = tuple((name, chance.randint(max(amount // 2, 1), amount)) for name, amount in BRANCH)
+    lease = tuple((name, max(amount * chance.choice((2, 3, 4, 4, 4)) // 4, 1)) for name, amount in CHILD)
     return make_manifest(
         run_id=run_id,
         request=SystemRequest((user_message(_WORDS),)),
@@ -121,34 +135,43 @@ def random_tree(chance: Random, run_id: str, children: int) -> Manifest:
         ),
         graph=tree_graph(lease, children, chance.choice(tuple(JoinRule))),
         models=(MODEL,),
-        tools=_tools(chance),
+        tools=TOOLS,
     )
 
 
 def _caps(chance: Random, lease: dict[str, int], children: int) -> dict[str, int]:
-    """All that the children are leased, with a small share more; in one of ten dimensions, or of trees, a bit too little."""
+    """All that the children are leased and enough to say a word about it; in one tree of twenty a bit too little."""
     caps: dict[str, int] = {}
-    is_scarce = chance.random() < 0.1
     for name in LEASABLE:
         amount = lease.get(name, 0) + (name == FIELDS[Dimension.CHILD_RUNS])
-        more = chance.randrange(amount * max(children // 10, 2) + 1) + (6 if name == FIELDS[Dimension.STEPS] else 0)
-        caps[name] = amount * children + (-1 if is_scarce and chance.random() < 0.1 and amount else more)
+        own = STEPS_OF_THE_ROOT if name == FIELDS[Dimension.STEPS] else chance.randrange(2 * amount + 1)
+        caps[name] = amount * children + own
+    caps["wall_clock_ms"] = chance.choice((600_000, 6_000_000))
+    if chance.random() < 0.05:
+        caps[chance.choice(tuple(lease))] = children - 1
     return caps
 
 
-def _tools(chance: Random) -> tuple[ToolDefinition, ...]:
-    split = tuple((name, chance.randint(max(amount // 4, 1), amount // 2)) for name, amount in BRANCH if amount > 1)
-    return (
-        ToolDefinition("look", "look something up", PARAMETERS, effect=Effect.READ),
-        ToolDefinition("fetch", "ask the network", PARAMETERS, effect=Effect.READ, network=True, cost_microusd=5),
-        ToolDefinition("write", "write a record", PARAMETERS, effect=Effect.WRITE),
-        ToolDefinition("pass_on", "delegate a part", PARAMETERS, effect=Effect.NONE, delegates=True, lease=LEAF),
-        ToolDefinition("split", "delegate and let delegate", PARAMETERS, effect=Effect.READ, delegates=True, lease=split),
-    )
+TOOLS = (
+    ToolDefinition("look", "look something up", PARAMETERS, effect=Effect.READ),
+    ToolDefinition("fetch", "ask the network", PARAMETERS, effect=Effect.READ, network=True, cost_microusd=5),
+    ToolDefinition("write", "write a record", PARAMETERS, effect=Effect.WRITE),
+    ToolDefinition("pass_on", "delegate a part", PARAMETERS, effect=Effect.NONE, delegates=True, lease=LEAF),
+    ToolDefinition("split", "delegate and let delegate", PARAMETERS, effect=Effect.READ, delegates=True, lease=BRANCH),
+)
 
 
 def tree_graph(lease: Lease, children: int, join: JoinRule) -> Graph:
-    """All children at once, then a chat that may delegate what is left."""
+    """All children at once, then some more for as long as there is budget, then a chat that delegates the rest."""
     fan = Node("fan", NodeKind.MAP, prompt=_WORDS, children=children, join=join, lease=lease, visits_max=1)
-    chat = chat_graph(tool_rounds_max=4)
-    return Graph("tree", "fan", (fan, *chat.nodes), (Edge("fan", "prepare"), *chat.edges), chat.exits)
+    more = replace(fan, name="more", children=max(children // 5, 1), join=JoinRule.ANY, visits_max=ROUNDS_MAX)
+    chat = chat_graph(tool_rounds_max=ROUNDS_MAX)
+    edges = (
+        Edge("fan", "more", NodeOutcome.FAILED),
+        Edge("fan", "more"),
+        Edge("more", "prepare", NodeOutcome.FAILED),
+        Edge("more", "prepare", NodeOutcome.EXHAUSTED),
+        Edge("more", "more"),
+        *chat.edges,
+    )
+    return Graph("tree", "fan", (fan, more, *chat.nodes), edges, chat.exits)

@@ -3,7 +3,9 @@
 Rule 1: a call gets a secret only if it holds until the call's own time is over; one that does not is renewed before.
 Rule 2: a secret that is not here, or has expired and cannot be renewed, means that nothing was called.
 Rule 3: what a renewal gave or raised is told to nobody: only the kind of the error and when the old value expired.
-Rule 4: a value that was replaced is still looked for, since a call that began before may still tell it.
+Rule 4: a secret that a model was found to know is compromised and revoked: no call gets it until it is renewed. On mere
+        suspicion nothing is revoked.
+Rule 5: a value that was replaced is still looked for, since a call that began before may still tell it.
 """
 
 import asyncio
@@ -46,7 +48,7 @@ def wall_ms() -> int:
 class Vault:
     """Secrets by name. `inherited` is the environment for processes of tools, where it must differ from this one's."""
 
-    __slots__ = ("_held", "_locks", "_now_ms", "_values", "inherited", "redactor")
+    __slots__ = ("_held", "_locks", "_now_ms", "_revoked", "_values", "inherited", "redactor")
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class Vault:
         if len(secrets) > SECRETS_MAX:
             raise RequestRejected(SECRET_INVALID, f"secrets={len(secrets)} exceeds secrets_max={SECRETS_MAX}")
         self._held = {name: credential_of(name, given) for name, given in secrets.items()}
+        self._revoked: set[str] = set()
         self._locks = {name: Lock() for name in self._held}
         self._values: dict[str, list[str]] = {name: [] for name in self._held}
         self._now_ms = now_ms
@@ -75,6 +78,12 @@ class Vault:
         """Whether a secret that is here holds no longer."""
         expires_at_ms = self._held[name].expires_at_ms
         return expires_at_ms is not None and expires_at_ms <= self._now_ms()
+
+    def revoke(self, name: str) -> None:
+        """Let a secret hold no longer, in this process: somebody who may not know it does."""
+        if (held := self._held.get(name)) is not None:
+            self._held[name] = Credential(held.value, self._now_ms(), held.refresh)
+            self._revoked.add(name)
 
     async def fill(self, tool: str, wanted: tuple[tuple[str, str], ...], *, timeout_ms: int) -> dict[str, Secret]:
         """The secrets for the parameters of a call that may take so long, or the fault that there is one missing."""
@@ -101,6 +110,7 @@ class Vault:
             fresh = self._refreshed(tool, name, held)
             self._remember(name, fresh)
             self._held[name] = fresh
+            self._revoked.discard(name)
             if not _holds(fresh, self._now_ms() + timeout_ms):
                 raise _uncalled(tool, f"{self._expiry(name, fresh, timeout_ms)}, though it was just renewed")
             return fresh
@@ -123,6 +133,8 @@ class Vault:
     def _expiry(self, name: str, held: Credential, timeout_ms: int) -> str:
         assert held.expires_at_ms is not None, "what never expires always holds"
         moment = written_moment(held.expires_at_ms)
+        if name in self._revoked:
+            return f"the secret {name!r} was revoked at {moment}, because a model knew it"
         if held.expires_at_ms <= self._now_ms():
             return f"the secret {name!r} expired at {moment}"
         return f"the secret {name!r} expires at {moment}, before a call of timeout_ms={timeout_ms} must have ended"

@@ -12,7 +12,6 @@ from remit.core.arrivals import (
     ToolFailed,
     ToolReturned,
 )
-from remit.core.profiles import STANDARD
 from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.codec import to_json
 from remit.core.commands import StartChild
@@ -24,6 +23,7 @@ from remit.core.graph import Graph
 from remit.core.manifest import make_manifest
 from remit.core.messages import user_message
 from remit.core.plan import ContextFor, ExecutionPlan, PlanPolicy, RerankInput, Step
+from remit.core.profiles import STANDARD
 from remit.core.record import BlobRef, replace
 from remit.core.rulings import CheckFailed, NodeEntered, StepFinished, ToolCallRefused, VoteCounted
 from remit.core.values import ValueKind

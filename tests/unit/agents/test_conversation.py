@@ -16,7 +16,6 @@ from remit.agents.opening import HOME_INVALID, LOOP_RUNNING
 from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
-from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES, STANDARD
 from remit.core.contract import CallStatus
 from remit.core.envelope import (
     REQUEST_HINT_INVALID,
@@ -29,6 +28,7 @@ from remit.core.failure import ArrivalFault, Ending, ErrorCode, RemitError, Requ
 from remit.core.goal import Goal, RequiredAction
 from remit.core.manifest import MANIFEST_INVALID
 from remit.core.messages import Message, Role, system_message
+from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES, STANDARD
 from remit.core.record import JsonObject, Text
 from remit.core.signals import PACKET_UNKNOWN
 from remit.core.storage import BlobMissing

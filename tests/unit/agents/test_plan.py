@@ -30,7 +30,6 @@ from remit.agents.plan_parts import parts_of
 from remit.assemble import opened, settings_of, system_in_memory
 from remit.context.building import ContextBuilder
 from remit.context.fts import Document, DocumentIndex
-from remit.core.profiles import BOUNDARY_UNKNOWN
 from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.contract import CallStatus, ConfidenceSource, Mode, SystemRequest
 from remit.core.correlation import LifecycleTransitionEvent
@@ -48,6 +47,7 @@ from remit.core.plan import (
     RerankInput,
     StepType,
 )
+from remit.core.profiles import BOUNDARY_UNKNOWN
 from remit.core.record import JsonObject
 from remit.core.signals import Signal
 from remit.inference.engine import EngineFault, StreamHandler

@@ -11,12 +11,12 @@ from remit import AgentLoop, Budget, SpecializedLoop, System
 from remit.agents.opening import LOOP_RUNNING
 from remit.assemble import system_in_memory
 from remit.core.arrivals import ModelAnswered
-from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES
 from remit.core.contract import Mode
 from remit.core.envelope import REQUEST_HINT_INVALID, REQUEST_ID_INVALID, REQUEST_MALFORMED
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.manifest import MANIFEST_INVALID
 from remit.core.messages import Message, system_message
+from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES
 from remit.core.record import JsonObject
 from remit.core.schema_source import SCHEMA_SOURCE_INVALID
 from remit.core.signals import PACKET_UNKNOWN

@@ -120,9 +120,9 @@ def test_procurement_wants_two_people_for_money_and_hands_it_to_its_own_queue() 
     assert profile.decisions == (DecisionRight.CHOOSE_TOOLS, DecisionRight.ASK_PEOPLE)
 
 
-def test_an_incident_goes_to_the_operators_and_stays_with_them_when_nobody_answers() -> None:
+def test_an_incident_goes_to_those_on_call_and_to_the_operators_when_nobody_answers() -> None:
     profile = PROFILES["incident_sre"]
-    assert (dict(profile.queues)[Trigger.HIGH_IMPACT_MUTATION], profile.on_silence) == ("sre", ("sre",))
+    assert (dict(profile.queues)[Trigger.HIGH_IMPACT_MUTATION], profile.on_silence) == ("sre", ("operator",))
     assert profile.decisions is not None
     assert DecisionRight.DELEGATE not in profile.decisions
 

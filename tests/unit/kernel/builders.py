@@ -259,6 +259,10 @@ class Run:
         """The oldest open code returns."""
         return self.take(arrivals.CodeReturned(self.open(CallCode)[0].id, problems=problems))
 
+    def sifts(self, *calls: ProposedCall) -> Turn:
+        """The filter that looks at the proposed calls returns them as it leaves them."""
+        return self.take(arrivals.CodeReturned(self.open(CallCode)[0].id, calls=calls, is_filtered=True))
+
     def rings(self, purpose: TimerPurpose) -> Turn:
         """The oldest open timer for this purpose fires when it is due."""
         timer = next(timer for timer in self.open(SetTimer) if timer.purpose is purpose)

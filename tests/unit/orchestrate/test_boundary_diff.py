@@ -150,6 +150,7 @@ def test_every_key_of_a_file_is_compared() -> None:
         (ToolCategory.PAYMENT,),
         (Rate("a", 1, 1),),
         (HELD,),
+        (HELD,),
         Authority(),
         Reads.PUBLIC,
         (),

@@ -14,6 +14,7 @@ from remit.core.profiles import GUARDED, KNOWN, PROFILES, STANDARD
 from remit.core.tier import TIERS
 from remit.core.tool_policy import StateWrite
 from remit.kernel.conditions import CONDITION_NAMES
+from remit.kernel.intake import INTAKE_NAMES
 from remit.orchestrate.boundary_file import parse_boundary, read_boundary
 from remit.orchestrate.boundary_shape import SHAPE, Key
 from remit.orchestrate.boundary_values import said_cap
@@ -88,6 +89,11 @@ def keys() -> list[str]:
 def test_the_guide_names_everything_that_a_condition_may_ask_about() -> None:
     assert condition_names() in GUIDE
     assert {name for name in CONDITION_NAMES if name.startswith("left_")} == {f"left_{field}" for field in FIELDS}
+
+
+def test_the_guide_names_everything_that_intake_may_ask_about() -> None:
+    named = rows((code(name), code(kind), meaning) for name, (kind, meaning, _) in INTAKE_NAMES.items())
+    assert named in GUIDE
 
 
 def test_the_guide_shows_the_boundaries_of_the_house_as_they_are() -> None:

@@ -27,14 +27,8 @@ from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate import reports
-from remit.orchestrate.facts import (
-    CALLS_MAX,
-    CRITICAL_DEPTH_MAX,
-    FIGURE_MAX,
-    PROBLEMS_MAX,
-    RETRY_AFTER_MS_MAX,
-    Facts,
-)
+from remit.orchestrate.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
+from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
 from remit.orchestrate.reports import Report
 from remit.orchestrate.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -664,6 +658,13 @@ class TestFactsThatMustAgree:
         near = "[" * CRITICAL_DEPTH_MAX + '{"price": 1}' + "]" * CRITICAL_DEPTH_MAX
         assert self.stated(facts, near, "price") == (("price", "1"),)
         assert self.stated(facts, f"[{near}]", "price") == ()
+
+    def test_a_number_too_large_to_be_written_canonically_breaks_no_result(self, facts: Facts) -> None:
+        assert self.stated(facts, f'{{"price": {10**30}}}', "price") == (("price", str(10**30)),)
+
+    def test_a_listing_states_no_more_than_stands_in_a_turn(self, facts: Facts) -> None:
+        listing = ",".join(f'{{"price": {n}}}' for n in range(CRITICAL_FACTS_MAX + 1))
+        assert len(self.stated(facts, f"[{listing}]", "price")) == CRITICAL_FACTS_MAX
 
     def test_a_long_value_is_cut_before_it_is_written_down(self, facts: Facts) -> None:
         ((_, value),) = self.stated(facts, f'{{"price": "{"x" * 9000}"}}', "price")

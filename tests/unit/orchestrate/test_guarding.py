@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from remit.core.profiles import BOUNDARY_UNKNOWN
+from remit.core.authority import AUTHORITY_INVALID
 from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.profiles import BOUNDARY_UNKNOWN
 from remit.core.record import JsonObject
 from remit.core.tools import TOOL_INVALID
 from remit.orchestrate import guarding
@@ -17,7 +18,6 @@ from remit.orchestrate.guard_operations import GUARD_OP_INVALID
 from remit.orchestrate.guard_run import CALL_ID_HELD, CALL_NOT_HELD, FIXES, RESULT_LOST, GuardedRun
 from remit.orchestrate.guard_tools import GUARD_TOOL_INVALID, LIST_KEPT_BYTES_MAX, LISTS_KEPT_MAX, TOOLS_MAX, Toolsets
 from remit.orchestrate.guarding import Guard
-from remit.core.authority import AUTHORITY_INVALID
 from remit.provenance.declarations import DECLARATION_INVALID
 
 BOB, EVE = "bob@corp.example", "eve@evil.example"

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from remit.core.profiles import STANDARD
 from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, RequestRejected
 from remit.core.goal import Criterion, Goal
@@ -13,6 +12,7 @@ from remit.core.graph import EXITS, TERMINALS, Ask, Graph, Node, NodeKind
 from remit.core.inference import ModelInfo
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
+from remit.core.profiles import STANDARD
 from remit.core.record import replace
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.inference.scripted import ScriptedEngine

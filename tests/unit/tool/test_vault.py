@@ -56,6 +56,18 @@ def test_a_secret_that_has_expired_says_when() -> None:
     )
 
 
+@pytest.mark.req("4.38")
+def test_a_secret_that_a_model_knew_is_revoked_until_it_is_renewed() -> None:
+    held = vault(TOKEN=OLD, OTHER=NEW)
+    held.revoke("TOKEN")
+    assert "was revoked at 2030-01-01T00:00:00Z, because a model knew it; put a new one" in refused(held)
+    assert lent(held, "OTHER") == NEW
+    held.revoke("NONE")
+    renewing = vault(TOKEN={"value": OLD, "refresh": lambda: NEW})
+    renewing.revoke("TOKEN")
+    assert (lent(renewing), lent(renewing)) == (NEW, NEW)
+
+
 def test_a_secret_that_would_expire_while_it_is_used_is_not_lent() -> None:
     said = refused(vault(TOKEN=expiring(OLD, TIMEOUT_MS)))
     assert "expires at 2030-01-01T00:00:30Z, before a call of timeout_ms=30000 must have ended" in said

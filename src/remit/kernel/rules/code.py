@@ -79,7 +79,7 @@ def on_code_returned(tally: Tally, arrival: CodeReturned) -> str | None:
     if node.ballot is not None:
         return on_counted(tally, node.ballot, arrival)
     if arrival.calls:
-        tally.proposed, tally.is_unjudged = arrival.calls, True
+        tally.proposed, tally.is_unjudged, tally.filtered = arrival.calls, True, 0
     elif node.feed is not None and (mismatch := take_value(tally, node, arrival)) is not None:
         return mismatch
     return NodeOutcome.FOUND if node.kind is NodeKind.RETRIEVE else NodeOutcome.RETURNED
