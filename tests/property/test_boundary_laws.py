@@ -3,7 +3,9 @@
 A verdict is at least as strict as another when it comes no earlier in: allow, ask, refuse.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import assume, given
@@ -40,11 +42,12 @@ HIRE = ToolDefinition(
 PERMISSIONS = ("vault.open", "account.read")
 
 
-def some(values: object) -> st.SearchStrategy[tuple[object, ...]]:
-    return st.lists(st.sampled_from(values), unique=True, max_size=3).map(tuple)  # type: ignore[arg-type]
+def some(values: type[Enum] | Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """A few of these."""
+    return st.lists(st.sampled_from(values), unique=True, max_size=3).map(tuple)
 
 
-def rarely(strategy: st.SearchStrategy[object], usual: object) -> st.SearchStrategy[object]:
+def rarely(strategy: st.SearchStrategy[Any], usual: Any) -> st.SearchStrategy[Any]:
     """Mostly the usual value: a boundary that objects to everything shows nothing."""
     return st.one_of(st.just(usual), st.just(usual), strategy)
 
@@ -87,9 +90,9 @@ CONDITIONS = ("changes", "args.n > 2", "args.missing == 1", '"secret" in labels'
 conditions = st.lists(
     st.builds(Condition, st.just("c"), st.sampled_from(CONDITIONS), st.sampled_from(Then)), max_size=2
 ).map(tuple)
-rates = st.lists(
-    st.builds(Rate, st.sampled_from((*NAMES, "*")), st.integers(0, 2), st.just(1_000)), max_size=2
-).map(tuple)
+rates = st.lists(st.builds(Rate, st.sampled_from((*NAMES, "*")), st.integers(0, 2), st.just(1_000)), max_size=2).map(
+    tuple
+)
 boundaries = st.builds(
     Boundary,
     name=st.just("parent"),
@@ -153,10 +156,10 @@ proposals = st.builds(
 )
 
 
-def request_of(offered: tuple[object, ...], mode: ToolChoiceMode = ToolChoiceMode.AUTO) -> SystemRequest:
+def request_of(offered: tuple[str, ...], mode: ToolChoiceMode = ToolChoiceMode.AUTO) -> SystemRequest:
     return SystemRequest(
         (user_message("please"),),
-        tools=offered,  # type: ignore[arg-type]
+        tools=offered,
         tool_choice=ToolChoice(mode),
         hints=ExecutionHints(timeout_ms=0),
     )
@@ -192,7 +195,7 @@ def test_a_request_only_ever_narrows_what_its_boundary_allows(
     boundary: Boundary,
     registered: tuple[ToolDefinition, ...],
     proposal: Proposal,
-    offered: tuple[object, ...],
+    offered: tuple[str, ...],
     mode: ToolChoiceMode,
     budget: Budget,
 ) -> None:
@@ -216,7 +219,7 @@ def test_no_child_may_do_what_its_parent_may_not(
     boundary: Boundary,
     registered: tuple[ToolDefinition, ...],
     proposal: Proposal,
-    offered: tuple[object, ...],
+    offered: tuple[str, ...],
     mode: ToolChoiceMode,
 ) -> None:
     parent = manifest_of(boundary=boundary, tools=registered, request=request_of(offered, mode))
@@ -271,7 +274,7 @@ def test_the_checks_left_for_a_tool_say_what_all_of_them_would_say_at_every_node
     boundary: Boundary,
     registered: tuple[ToolDefinition, ...],
     proposal: Proposal,
-    offered: tuple[object, ...],
+    offered: tuple[str, ...],
     mode: ToolChoiceMode,
     graph: Graph,
     is_filtering: bool,

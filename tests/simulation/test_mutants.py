@@ -153,6 +153,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         "leases_hold",
         (_instead(pattern_hands, "child_manifest", _doubles_the_lease),),
     ),
+    "what a child spent is charged to nobody": ("no_tree_is_overshot", (_instead(hands, "spent_by", lambda state: ()),)),
     "whatever returns is committed": (
         "only_verified_observations_are_committed",
         (_instead(tool, "rung_reached", lambda arrival: Rung.COMMITTED),),

@@ -258,6 +258,9 @@ class Facts:
                 reason = before.filtered or "a filter left it out"
                 calls += (replace(before, filtered=reason),)
                 continue
+            if not before.arguments:
+                calls += (before,)  # What could not be written stays so, and is refused for it.
+                continue
             changed = ToolCall(before.call_id, before.tool, each.call.arguments)
             call, _ = self._proposed(state, changed, kept, len(calls))
             if each.reason:

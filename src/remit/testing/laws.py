@@ -42,6 +42,7 @@ from remit.testing.laws_of_spending import (
     no_gauge_is_exceeded,
     nothing_is_ordered_when_time_is_up,
 )
+from remit.testing.laws_of_trees import no_tree_is_overshot
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.world import SimulatedWorld
 
@@ -58,6 +59,7 @@ LAWS: Mapping[str, Law] = MappingProxyType(
             no_gauge_is_exceeded,
             nothing_is_ordered_when_time_is_up,
             leases_hold,
+            no_tree_is_overshot,
             only_verified_observations_are_committed,
             what_is_committed_really_happened,
             no_mutating_command_without_its_approval,

@@ -109,6 +109,11 @@ def wants(tool: str, n: int = 1, *, call_id: str = "call", violations: tuple[Vio
     return ProposedCall(call_id, tool, arguments.decode(), sha256(arguments).digest(), violations)
 
 
+def known(tool: str, /, **changes: Any) -> ToolDefinition:
+    """A tool of the scenarios, with other declarations."""
+    return replace(next(one for one in TOOLS if one.name == tool), **changes)
+
+
 def bound(call: ProposedCall) -> ProposedCall:
     """The same call after the gate found every value of it bound."""
     return replace(call, provenance=Provenance.BOUND)

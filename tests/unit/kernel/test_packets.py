@@ -18,18 +18,12 @@ from remit.core.tools import ToolCategory
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.state import waiting_for
-from remit.testing.scenarios import TOOLS
-from tests.unit.kernel.builders import Run, bound, lawful, manifest_of, wants
+from tests.unit.kernel.builders import Run, bound, known, lawful, manifest_of, wants
 
 SOURCE = Source("write", "/tools.py", "write", "aa")
 CHANGED = replace(SOURCE, digest="bb")
 CALLS, EFFECTS = int(Dimension.TOOL_CALLS), int(Dimension.SIDE_EFFECTS)
 REVIEWS = Dimension.HUMAN_REVIEWS
-
-
-def known(name: str, **changes: Any) -> Any:
-    """A tool of the scenarios, with other declarations."""
-    return replace(next(tool for tool in TOOLS if tool.name == name), **changes)
 
 
 PAY = known("pay", category=ToolCategory.PAYMENT, blast_radius="one payment", rollback="ask the bank")

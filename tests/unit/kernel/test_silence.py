@@ -14,10 +14,10 @@ from remit.core.graph import Node, NodeKind
 from remit.core.rulings import Answer
 from remit.core.tools import ToolCategory
 from remit.kernel.state import waiting_for
-from tests.unit.kernel.builders import Run, in_line, lawful, manifest_of, wants
-from tests.unit.kernel.test_packets import PAY
+from tests.unit.kernel.builders import Run, in_line, known, lawful, manifest_of, wants
 
 WAIT_MS = 5_000
+PAY = known("pay", category=ToolCategory.PAYMENT)
 REVIEWS = Dimension.HUMAN_REVIEWS
 ASK = Node("ask", NodeKind.HUMAN, prompt="Which city?")
 

@@ -12,18 +12,18 @@ from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.codec import decode_turn
 from remit.core.commands import CallCode, CallTool
-from remit.core.contract import SystemResponse
 from remit.core.failure import Ending, Refusal
+from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import Role
 from remit.core.record import JsonObject
 from remit.core.rulings import CallsFiltered, ToolCallRefused
 from remit.core.tools import ToolCall
-from remit.inference.scripted import ScriptedEngine
+from remit.inference.engine import StreamHandler
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.orchestrate.facts import Facts
-from remit.orchestrate.kit import Kit, Terms, ToolCallFilter
-from remit.orchestrate.reports import FilterSaid, SiftedCall
+from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms, ToolCallFilter
 from remit.orchestrate.replay import Verdict, audit, kept_texts
+from remit.orchestrate.reports import FilterSaid, SiftedCall
 from remit.testing.runs import SimulatedRun
 from remit.tool.declare import Tool, tool
 from remit.tool.registry import Registry
@@ -58,11 +58,28 @@ def breaks(call: ToolCall) -> None:
     raise LookupError("no list of names")
 
 
+class Foul:
+    """A model that first says what no script can say, where there is such a thing, and keeps what it was asked."""
+
+    def __init__(self, first: ModelResult | None, *replies: JsonObject) -> None:
+        self._first, self._script = first, Listening(*replies)
+        self.asked = self._script.asked
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        """The first result as it is, and then the script."""
+        first, self._first = self._first, None
+        return first or await self._script.infer(request, on_chunk)
+
+    def model_info(self) -> ModelInfo:
+        """The model that the script plays."""
+        return self._script.model_info()
+
+
 class Outcome:
     """A run that is over, as its journal tells it."""
 
-    def __init__(self, response: SystemResponse, run: SimulatedRun, model: Listening) -> None:
-        self.response, self.run, self.model = response, run, model
+    def __init__(self, run: SimulatedRun, model: Foul) -> None:
+        self.run, self.model = run, model
 
     def all(self, kind: type[Any]) -> list[Any]:
         return [d for data in self.run.journal for d in decode_turn(data).decisions if isinstance(d, kind)]
@@ -76,13 +93,14 @@ def talk(
     *replies: JsonObject,
     filters: dict[str, ToolCallFilter],
     tools: tuple[Tool, ...] = (look,),
-    terms: Terms = Terms(),
+    terms: Terms = STANDARD_TERMS,
     text: str = "please",
+    first: ModelResult | None = None,
 ) -> Outcome:
     """Play a run whose calls pass these filters; its journal is audited, facts and all."""
 
     async def scene() -> Outcome:
-        store, model = MemoryStore(), Listening(*replies, BY_NAME)
+        store, model = MemoryStore(), Foul(first, *replies, BY_NAME)
         kit = Kit({model.model_info().name: model}, Registry(tools), filters=filters)
         async with systems(store) as (system,):
             response = await system.run(request(text), kit, terms)
@@ -90,7 +108,7 @@ def talk(
             texts = await kept_texts(store.blobs, journal)
             audited = audit(journal, texts.get)
             assert audited.verdict is Verdict.SAME, audited.difference
-            return Outcome(response, SimulatedRun(response.run_id, journal), model)
+            return Outcome(SimulatedRun(response.run_id, journal), model)
 
     return play(scene())
 
@@ -101,11 +119,13 @@ def test_a_filter_changes_arguments_before_anything_is_called(mask: ToolCallFilt
     assert [command.arguments for command in outcome.all(CallTool)] == ['{"at":"***"}']
     assert outcome.results() == ["seen ***"]
     assert [(f.name, f.changed, f.dropped) for f in outcome.all(CallsFiltered)] == [("mask", 1, 0)]
-    assert outcome.response.ending is Ending.SUCCESS
+    assert outcome.run.state.ending is Ending.SUCCESS
 
 
 def test_a_filter_that_turns_a_call_away_gives_a_reason_that_the_model_sees() -> None:
-    outcome = talk({"tool_calls": [{"name": "look", "arguments": {"at": at}} for at in ("moon", "sun")]}, filters={"no": refuses})
+    outcome = talk(
+        {"tool_calls": [{"name": "look", "arguments": {"at": at}} for at in ("moon", "sun")]}, filters={"no": refuses}
+    )
     (refused,) = outcome.all(ToolCallRefused)
     assert (refused.code, refused.reason) == (Refusal.FILTERED, "we do not look at the moon")
     shown = [str(text) for text in outcome.results()]
@@ -141,7 +161,7 @@ def test_filters_look_in_the_order_of_the_kit_and_none_sees_what_one_before_it_t
     outcome = talk(both, filters={"no": refuses, "mask": masks, "notes": notes})
     assert [command.name for command in outcome.all(CallCode)] == [f"{FILTER_MARK}{n}" for n in ("no", "mask", "notes")]
     assert seen == ["***"]
-    assert outcome.results()[-1] == "seen ***" or "seen ***" in outcome.results()
+    assert "seen ***" in outcome.results()
 
 
 def test_a_filter_can_neither_rename_a_call_nor_add_one() -> None:
@@ -179,7 +199,9 @@ def test_arguments_that_break_the_schema_after_a_filter_are_refused() -> None:
 
 
 def test_a_filter_mends_arguments_that_broke_the_schema() -> None:
-    outcome = talk(calls("look", where="moon"), filters={"mend": lambda call: ToolCall(call.id, call.name, {"at": "x"})})
+    outcome = talk(
+        calls("look", where="moon"), filters={"mend": lambda call: ToolCall(call.id, call.name, {"at": "x"})}
+    )
     assert outcome.results() == ["seen x"]
 
 
@@ -191,7 +213,8 @@ def listing(place: str = "here") -> str:
 
 def test_a_call_whose_arguments_cannot_be_written_is_shown_to_no_filter_and_is_not_made() -> None:
     seen: list[ToolCall] = []
-    outcome = talk(calls("listing", place=2**70), filters={"notes": seen.append}, tools=(listing,))
+    foul = ModelResult("", tool_calls=(ToolCall("foul", "listing", {"place": 2**70}),))
+    outcome = talk(BY_NAME, filters={"notes": seen.append}, tools=(listing,), first=foul)
     assert (seen, outcome.all(CallTool)) == ([], [])
     assert outcome.all(ToolCallRefused)[0].code == "CONSTRAINT_SCHEMA_INVALID"
 
@@ -281,7 +304,7 @@ def test_what_a_filter_put_in_is_traced_like_the_words_of_a_model() -> None:
         terms=TRACED,
         text="Delete the file draft",
     )
-    assert outcome.response.ending is None
+    assert outcome.run.state.ending is None
     assert [command.tool for command in outcome.all(CallTool)] == ["files"]
 
 
@@ -309,15 +332,3 @@ def test_what_a_report_leaves_out_is_not_made_and_what_it_adds_is_not_heard() ->
 def test_the_reason_of_a_filter_is_cut_to_a_note() -> None:
     (call,) = completed((wants("look"),), SiftedCall(ToolCall("call", "look", {"n": 1}), "why " * 5_000))
     assert 0 < len(call.filtered) < 5_000
-
-
-def test_a_kit_that_lacks_a_filter_of_the_manifest_lets_nothing_through() -> None:
-    async def scene() -> None:
-        store = MemoryStore()
-        async with systems(store) as (system,):
-            engine = ScriptedEngine([BY_NAME])
-            kit = Kit({engine.model_info().name: engine}, Registry((look,)), filters={"mask": masks})
-            response = await system.run(request(), kit)
-            assert response.ending is Ending.SUCCESS
-
-    play(scene())

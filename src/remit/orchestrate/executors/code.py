@@ -16,7 +16,7 @@ from remit.core.commands import CallCode
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.graph import Ballot, NodeKind
 from remit.core.plan import Step
-from remit.core.record import Text
+from remit.core.record import JsonObject, Text
 from remit.core.tools import ToolCall
 from remit.core.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
@@ -93,15 +93,12 @@ class CodeExecutor:
             if proposed.filtered or not proposed.arguments:
                 sifted.append(SiftedCall(ToolCall(proposed.call_id, proposed.tool, {}), proposed.filtered))
                 continue
-            arguments = arguments_in(await self._text(proposed.said or proposed.arguments))
-            call = ToolCall(proposed.call_id, proposed.tool, arguments)
-            said = await called(look, call)
-            if said is None or isinstance(said, ToolCall):
-                sifted.append(SiftedCall(said or call))
-            elif isinstance(said, str) and said:
-                sifted.append(SiftedCall(call, said))
-            else:
-                raise HandlerUnusable(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")
+            # It is shown what would be called, and not the handles in which the model may have said it.
+            shown = await self._text(proposed.arguments)
+            as_said = await self._text(proposed.said) if proposed.said else shown
+            said = await called(look, ToolCall(proposed.call_id, proposed.tool, arguments_in(shown)))
+            call = ToolCall(proposed.call_id, proposed.tool, arguments_in(as_said))
+            sifted.append(_sifted(call, arguments_in(shown), said))
         return FilterSaid(command.id, tuple(sifted))
 
     async def _propose(self, command: CallCode) -> Report:
@@ -138,6 +135,17 @@ class CodeExecutor:
             return CodeReturned(command.id, problems=(none.message,))
         confidence_ppm = round(election.confidence * _PPM)
         return CodeReturned(command.id, election=Election(election.winner, election.votes, confidence_ppm, is_settled))
+
+
+def _sifted(call: ToolCall, shown: JsonObject, said: object) -> SiftedCall:
+    """What a filter made of a call. What it left as it was shown stays in the model's own words."""
+    if isinstance(said, str) and said:
+        return SiftedCall(call, said)
+    if said is None or (isinstance(said, ToolCall) and (said.id, said.arguments) == (call.id, shown)):
+        return SiftedCall(call)
+    if isinstance(said, ToolCall):
+        return SiftedCall(said)
+    raise HandlerUnusable(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")
 
 
 def _who(live: Live, command: CallCode) -> str:

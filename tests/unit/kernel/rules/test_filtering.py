@@ -226,7 +226,9 @@ def test_the_turns_of_a_filtered_run_fold_to_its_state_and_agree_with_what_each_
     for n in range(2):
         run.proposes(wants("look", n), wants("look", n + 10))
         after = (turned_away(wants("look", n)), wants("look", n + 20))
-        counted = weigh(run.state, arrivals.CodeReturned(run.open(CallCode)[0].id, calls=after, is_filtered=True), 2**40)
+        counted = weigh(
+            run.state, arrivals.CodeReturned(run.open(CallCode)[0].id, calls=after, is_filtered=True), 2**40
+        )
         assert counted.ending is Ending.TIMEOUT
         run.sifts(*after)
         failing = arrivals.CodeFailed(run.open(CallCode)[0].id, "it broke")
