@@ -14,7 +14,7 @@ SOURCES := src tests scripts examples $(if $(wildcard benchmarks/*.py),benchmark
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses=2 --dist=worksteal
 MEASURED := $(wildcard tests/unit tests/property)
 CHECKED := $(wildcard tests/tidy tests/unit tests/property tests/simulation)
-UNMEASURED := $(wildcard tests/tidy tests/simulation tests/conformance tests/golden tests/authority tests/e2e)
+UNMEASURED := $(wildcard tests/tidy tests/simulation tests/conformance tests/golden tests/scenarios tests/authority tests/e2e)
 
 SEEDS_CHECK := 200
 SEEDS_TEST := 1000

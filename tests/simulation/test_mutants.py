@@ -111,6 +111,12 @@ def _doubles_the_lease(
     return offspring.child_manifest(parent, replace(command, lease=lease), graph, request)
 
 
+def _forgets_the_lease(
+    parent: Manifest, command: StartChild, graph: Graph, request: SystemRequest | None = None
+) -> Manifest:
+    return replace(offspring.child_manifest(parent, command, graph, request), caps=parent.caps)
+
+
 def _begins_the_step_anew(tally: Tally, arrival: arrivals.ResumeRequested) -> str | None:
     outcome, node = signal.on_resume(tally, arrival), tally.graph.nodes[tally.node]
     return outcome if outcome is None or node.feed is None else decide.ENTRIES[node.kind](tally, node)
@@ -153,7 +159,10 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         "leases_hold",
         (_instead(pattern_hands, "child_manifest", _doubles_the_lease),),
     ),
-    "what a child spent is charged to nobody": ("no_tree_is_overshot", (_instead(hands, "spent_by", lambda state: ()),)),
+    "children may spend as much as their parent": (
+        "no_tree_is_overshot",
+        (_instead(pattern_hands, "child_manifest", _forgets_the_lease),),
+    ),
     "whatever returns is committed": (
         "only_verified_observations_are_committed",
         (_instead(tool, "rung_reached", lambda arrival: Rung.COMMITTED),),

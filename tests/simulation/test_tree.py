@@ -15,10 +15,10 @@ from remit.core.graph import Graph
 from remit.core.manifest import Manifest
 from remit.core.record import replace
 from remit.kernel import authorize, children, decide, spend
-from remit.kernel.join import joined
+from remit.kernel.doubt import LOST
 from remit.kernel.rules import child, human, model
-from remit.kernel.spend import settle
 from remit.kernel.tally import Tally
+from remit.kernel.words import CHILD_LOST, tokens_bound
 from remit.orchestrate import offspring
 from remit.testing import hands, pattern_hands
 from remit.testing.laws import LAWS, keep_the_law
@@ -60,7 +60,9 @@ def _doubles_the_lease(
 
 
 def _forgives_the_lost(tally: Tally, arrival: ChildLost) -> str | None:
-    return settle(tally, tally.state.open[arrival.command_id], ()) or joined(tally)
+    command = tally.state.open[arrival.command_id]
+    tally.child = children.child_trace(tally.state, arrival)
+    return child._settle_child(tally, command, (), failed=LOST, bound=tokens_bound(CHILD_LOST))
 
 
 def _forgives_the_failed(tally: Tally, arrival: ChildEnded) -> str | None:

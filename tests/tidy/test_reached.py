@@ -10,6 +10,7 @@ import ast
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -118,6 +119,7 @@ def untrue_entries(listed: Mapping[str, Any], missing: Collection[str], works: M
     ]
 
 
+@cache
 def house() -> tuple[set[str], set[str], dict[str, Any]]:
     """What src does not handle, what tests do not reach, and what is known not to be reached yet."""
     promises = promises_of(sources(f"{PACKAGE}/core"))

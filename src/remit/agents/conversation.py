@@ -16,7 +16,7 @@ from uuid import uuid4
 from remit.agents.opening import Workplace, refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, instructions, output_of, request_of
 from remit.agents.rules import RuleSource, judging_by
-from remit.agents.terms import engine_of, terms_of, tools_of
+from remit.agents.terms import engine_of, filters_of, terms_of, tools_of
 from remit.agents.waiting import CALLER, answer, approval, cancellation, open_run, rejection, run_or_cancel
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
@@ -34,7 +34,7 @@ from remit.inference.engine import Engine
 from remit.observe.event_log import EventLog
 from remit.orchestrate.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import ContextProvider, Terms
+from remit.orchestrate.kit import ContextProvider, Terms, ToolCallFilter
 from remit.orchestrate.session_state import SessionState
 from remit.orchestrate.sessions import Session
 from remit.tool.declare import Function, Tool
@@ -69,6 +69,7 @@ class AgentLoop:
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
         judge: Engine | str | None = None,
+        filters: Iterable[ToolCallFilter] = (),
         session_id: str = "",
         user_id: str = "",
         system: System | None = None,
@@ -89,6 +90,7 @@ class AgentLoop:
             context_provider,
             judging.code,
             judging.judge,
+            filters_of(filters),
         )
         self.session_id = session_id or str(uuid4())
         self.user_id = user_id

@@ -13,7 +13,7 @@ from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, object_schema, output_of, request_of
 from remit.agents.rules import RuleSource, judging_by
 from remit.agents.runs import SingleRuns, listening
-from remit.agents.terms import engine_of, terms_of, tools_of
+from remit.agents.terms import engine_of, filters_of, terms_of, tools_of
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemResponse
@@ -25,7 +25,7 @@ from remit.inference.engine import Engine
 from remit.observe.event_log import EventLog
 from remit.orchestrate.exchange import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import ContextProvider, Terms
+from remit.orchestrate.kit import ContextProvider, Terms, ToolCallFilter
 from remit.tool.declare import Function, Tool
 from remit.tool.registry import Registry
 
@@ -53,6 +53,7 @@ class SpecializedLoop:
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
         judge: Engine | str | None = None,
+        filters: Iterable[ToolCallFilter] = (),
         user_id: str = "",
         system: System | None = None,
         home: Path | str | None = None,
@@ -71,7 +72,9 @@ class SpecializedLoop:
         self._user_id = user_id
         judging = judging_by(rules, judge, self.config.engine)
         self._terms = judging.applied(terms_of(boundary, budget, router))
-        self._settings = replace_parts(_settings(self.config), code=judging.code, judge=judging.judge)
+        self._settings = replace_parts(
+            _settings(self.config), code=judging.code, judge=judging.judge, filters=filters_of(filters)
+        )
         self._runs = SingleRuns(system=system, home=home)
         check_settings(self._settings, user_id=user_id)
 

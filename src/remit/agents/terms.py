@@ -17,10 +17,14 @@ from remit.core.profiles import KNOWN
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
 from remit.orchestrate.handlers import registry_of
-from remit.orchestrate.kit import Terms
+from remit.orchestrate.kit import Terms, ToolCallFilter
 from remit.rerank.router import ROUTER_UNKNOWN, routing_named
 from remit.tool.declare import Function, Tool
 from remit.tool.registry import Registry
+
+FILTERS_INVALID = "FILTERS_INVALID"
+# Each of them looks at the calls of every answer, in a turn of its own.
+FILTERS_MAX = 16
 
 
 def engine_of(engine: Engine | str | None) -> Engine:
@@ -40,6 +44,29 @@ def engine_of(engine: Engine | str | None) -> Engine:
 def tools_of(tools: Registry | Iterable[Tool | Function]) -> Registry:
     """The registry that is given, or one of these tools and plain functions."""
     return registry_of(tools)
+
+
+def filters_of(filters: Iterable[ToolCallFilter]) -> dict[str, ToolCallFilter]:
+    """Filters by their names, which the journal will tell, in their order; raises RequestRejected for what is none."""
+    handed: object = filters
+    if isinstance(handed, str) or not isinstance(handed, Iterable):
+        raise RequestRejected(FILTERS_INVALID, f"filters={handed!r:.80} are no filters; give a list of functions")
+    named: dict[str, ToolCallFilter] = {}
+    for given in handed:
+        name = getattr(given, "__name__", type(given).__name__)
+        if not callable(given):
+            raise RequestRejected(
+                FILTERS_INVALID, f"filter {given!r:.80} is no function; give one that takes a ToolCall"
+            )
+        if not name.isidentifier():
+            raise RequestRejected(FILTERS_INVALID, f"filter {name[:80]!r} has no name to be told by; use a def")
+        if name in named:
+            raise RequestRejected(FILTERS_INVALID, f"two filters are named {name[:80]!r}; rename one of them")
+        named[name] = given
+    if len(named) > FILTERS_MAX:
+        message = f"the agent has {len(named)} filters, filters_max={FILTERS_MAX}; make one of several"
+        raise RequestRejected(FILTERS_INVALID, message)
+    return named
 
 
 def terms_of(

@@ -23,7 +23,7 @@ from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.event_log import EventLog, Telling
 from remit.observe.logs import run_fields
-from remit.orchestrate.kit import Code, ContextProvider, Kit
+from remit.orchestrate.kit import Code, ContextProvider, Kit, ToolCallFilter
 from remit.tool.registry import Registry
 
 Stream = Callable[[StreamChunk | Restarted], None]
@@ -49,6 +49,8 @@ class LoopConfig:
     # What judges answers: named code, and the engine of a judge of their meaning.
     code: Mapping[str, Code] = field(default_factory=dict)
     judge: Engine | None = None
+    # What looks at proposed calls before they are judged, by name and in this order.
+    filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Exchange:
             context=config.context_provider,
             on_turn=self._hear,
             on_chunk=None if config.stream is None else partial(self._pass_on, config.stream),
+            filters=config.filters,
         )
 
     async def finish(self) -> None:

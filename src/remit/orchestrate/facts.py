@@ -14,20 +14,15 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core import arrivals
-from remit.core.arrivals import Arrival, ProposedCall, RunStarted
+from remit.core.arrivals import Arrival, ProposedCall
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.codec import NO_HASH, decode_turn, encode_turn
 from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool, StartChild
-from remit.core.envelope import REQUEST_MALFORMED
-from remit.core.events import KERNEL_VERSION, Turn
-from remit.core.failure import ANSWERED, ArrivalFault, ErrorCode, IllegalArrival, InvariantBroken, RequestRejected
+from remit.core.failure import ANSWERED, ArrivalFault, ErrorCode, IllegalArrival
 from remit.core.goal import JUDGE_MARK
-from remit.core.inference import CALL_HINT_BYTES_MAX
 from remit.core.manifest import Manifest
-from remit.core.messages import Message
 from remit.core.record import JsonObject, Text, replace, size_bytes
 from remit.core.schema import Violation
-from remit.core.tools import TOOL_CALL_INVALID, ToolCall, ToolDefinition
+from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
@@ -139,21 +134,6 @@ class Facts:
         complete = self._complete.get(type(instead))
         return instead if complete is None else complete(state, instead, [])  # type: ignore[return-value]
 
-    def started(self, manifest: Manifest, kept: Kept) -> RunStarted:
-        """The first arrival of a run: its manifest, with bounds of what every model call will carry.
-
-        Raises RequestRejected for a manifest that could not be written and read back.
-        """
-        messages = tuple(_stored(message, kept) for message in manifest.request.messages)
-        bound = sum(_message_bound(position, message) for position, message in enumerate(messages))
-        offer = sum(_offer_bound(tool) for tool in manifest.tools)
-        if manifest.models:
-            offer += manifest.models[0].template_tokens
-            if manifest.models[0].calls_by_grammar and manifest.tools:
-                offer += CALL_HINT_BYTES_MAX
-        pinned_manifest = replace(manifest, request=replace(manifest.request, messages=messages))
-        return _read_back(RunStarted(pinned_manifest, bound, offer))
-
     def _answered(self, state: RunState, report: reports.ModelSaid, kept: Kept) -> Arrival:
         result, usage = report.result, _figures(report.result.usage)
         proposed = result.tool_calls
@@ -254,17 +234,13 @@ class Facts:
         sifted = (*report.calls, *(None for _ in state.proposed))
         calls: tuple[ProposedCall, ...] = ()
         for before, each in zip(state.proposed, sifted, strict=False):
-            if each is None or each.call.id != before.call_id or before.filtered:
-                reason = before.filtered or "a filter left it out"
-                calls += (replace(before, filtered=reason),)
-                continue
-            if not before.arguments:
-                calls += (before,)  # What could not be written stays so, and is refused for it.
-                continue
-            changed = ToolCall(before.call_id, before.tool, each.call.arguments)
-            call, _ = self._proposed(state, changed, kept, len(calls))
-            if each.reason:
-                call = replace(call, filtered=note(each.reason))
+            call = before
+            if each is None or each.call.id != before.call_id:
+                call = replace(before, filtered=before.filtered or "a filter left it out")
+            elif before.arguments and not before.filtered:  # What could not be written was shown to no filter.
+                changed = ToolCall(before.call_id, before.tool, each.call.arguments)
+                call, _ = self._proposed(state, changed, kept, len(calls))
+                call = replace(call, filtered=note(each.reason)) if each.reason else call
             calls += (call,)
         filters_left = len(pinned(state).filters) - state.filtered - 1
         calls = self._traced(state, calls, kept, filters_left=filters_left)
@@ -462,42 +438,3 @@ def _figure(duration_ms: int) -> int:
     if duration_ms > FIGURE_MAX:
         return FIGURE_MAX
     return duration_ms
-
-
-def _stored(message: Message, kept: Kept) -> Message:
-    """A message of the request with every text fit to be written, the long ones by reference."""
-    content, reasoning = (
-        stored(clean(text), kept) if isinstance(text, str) else text for text in (message.content, message.reasoning)
-    )
-    call_id, tool = name(message.tool_call_id), name(message.name)
-    return replace(message, content=content, reasoning=reasoning, tool_call_id=call_id, name=tool)
-
-
-def _message_bound(position: int, message: Message) -> int:
-    bound = size_bytes(message.content) + size_bytes(message.reasoning) + MESSAGE_TOKENS_OVERHEAD
-    bound += size_bytes(message.tool_call_id) + size_bytes(message.name)
-    for call in message.tool_calls:
-        try:
-            bound += len(canonical_json([call.id, call.name, call.arguments])) + MESSAGE_TOKENS_OVERHEAD
-        except NotCanonical as error:
-            reason = f"call {call.name[:80]!r} of message {position} cannot be written: {error}"
-            raise RequestRejected(TOOL_CALL_INVALID, reason, {"position": position}) from error
-    return bound
-
-
-def _offer_bound(tool: ToolDefinition) -> int:
-    described = size_bytes(clean(tool.name)) + size_bytes(clean(tool.description))
-    return described + len(canonical_json(tool.parameters)) + MESSAGE_TOKENS_OVERHEAD
-
-
-def _read_back(arrival: RunStarted) -> RunStarted:
-    """The arrival as whoever resumes the run will read it. What cannot be read back must not become a run."""
-    try:
-        read = decode_turn(encode_turn(Turn(0, 0, NO_HASH, KERNEL_VERSION, arrival))).arrival
-    except (ValueError, TypeError, OverflowError, RecursionError, InvariantBroken) as error:
-        raise RequestRejected(
-            REQUEST_MALFORMED, f"run {arrival.manifest.run_id!r} cannot be written down: {error}"
-        ) from error
-    assert isinstance(read, RunStarted)
-    # Tools were checked and typed when the manifest was made; the very same ones are compiled once for all runs.
-    return replace(read, manifest=replace(read.manifest, tools=arrival.manifest.tools))

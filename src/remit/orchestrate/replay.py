@@ -27,6 +27,7 @@ from remit.observe.plain import plain
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs
 from remit.orchestrate.retold import report_behind, with_words_of
+from remit.orchestrate.starting import started
 from remit.orchestrate.texts import Kept
 from remit.orchestrate.tracing import Tracer, traced
 
@@ -229,7 +230,7 @@ class _Auditor:
         )
         manifest = replace(arrival.manifest, request=replace(request, messages=messages))
         try:
-            return self._facts.started(manifest, kept)
+            return started(manifest, kept)
         except _NONSENSE as error:
             raise _Different("arrival", "RunStarted", error) from error
 

@@ -26,6 +26,7 @@ from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
 from remit.orchestrate.reports import Report
 from remit.orchestrate.snapshots import restore
+from remit.orchestrate.starting import started
 from remit.orchestrate.texts import Kept
 from remit.orchestrate.tracing import Tracer, reader_of, shown_of, traced
 
@@ -56,7 +57,7 @@ class Runner:
         """Begin a run, in a Live of the caller's or in a new one."""
         live = live or Live(manifest.run_id, RunState())
         kept: Kept = []
-        arrival = self.facts.started(manifest, kept)
+        arrival = started(manifest, kept)
         await self._keep(kept)
         turn = await self.judge(live, arrival)
         if live.state.is_traced and live.state.seq == turn.seq:

@@ -6,7 +6,7 @@ Rule 2: what a model reported is taken from its arrival; what nobody reported co
 Rule 3: what the world used beyond a reservation, although it was told not to, is kept apart: no kernel can undo it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from remit.core import arrivals, rulings
@@ -25,9 +25,10 @@ _MICRO = 1_000_000
 
 
 class Branch(NamedTuple):
-    """A run and everything beneath it: what they spent themselves, what people released, what went beyond its word."""
+    """A run and everything beneath it: what it was given, what they all spent, what people released, what went beyond."""
 
     run: SimulatedRun
+    given: tuple[int, ...]
     spent: tuple[int, ...]
     released: tuple[int, ...]
     beyond: tuple[int, ...]
@@ -122,34 +123,45 @@ def _own_part(command: Command) -> Charges:
 _OF_A_CHILD = (Dimension.CHILD_RUNS, Dimension.TOOL_CALLS)
 
 
-def branch_of(run: SimulatedRun, read: Read) -> Branch:
-    """A run with all that was really started beneath it."""
+def tree_of(root: SimulatedRun, read: Read) -> Branch:
+    """A run with all that was really started beneath it. It was given its caps, and each of the others its lease."""
+    return _branch(root, pinned(root.state).caps, read)
+
+
+def _branch(run: SimulatedRun, given: Sequence[int], read: Read) -> Branch:
     books = OwnBooks(run)
-    started = (read(command.run_id) for command in run.all(StartChild))
-    beneath = tuple(branch_of(child, read) for child in started if child is not None)
-    sums = (
-        tuple(map(sum, zip(own, *(getattr(branch, name) for branch in beneath), strict=True)))
-        for name, own in (("spent", books.spent), ("released", books.released), ("beyond", books.beyond))
-    )
-    return Branch(run, *sums, beneath)
+    started = ((command.lease, read(command.run_id)) for command in run.all(StartChild))
+    beneath = tuple(_branch(child, _vector(lease), read) for lease, child in started if child is not None)
+    spent = _summed(books.spent, (branch.spent for branch in beneath))
+    released = _summed(books.released, (branch.released for branch in beneath))
+    beyond = _summed(books.beyond, (branch.beyond for branch in beneath))
+    return Branch(run, tuple(given), spent, released, beyond, beneath)
 
 
-def overshot(branch: Branch) -> Iterator[str]:
-    """Where a branch, or any that grows out of it, spent more than its run was given and people released in it."""
-    for part in branch.branches():
-        caps = pinned(part.run.state).caps
+def _vector(charges: Charges) -> list[int]:
+    amounts = dict(charges)
+    return [amounts.get(dimension, 0) for dimension in range(DIMENSIONS)]
+
+
+def _summed(own: Sequence[int], others: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    return tuple(map(sum, zip(own, *others, strict=True)))
+
+
+def overshot(tree: Branch) -> Iterator[str]:
+    """Where a tree, or any branch of it, spent more than its first run was given and people released in it."""
+    for branch in tree.branches():
         for dimension in COUNTERS:
-            allowed = caps[dimension] + part.released[dimension]
-            if (spent := part.spent[dimension] - part.beyond[dimension]) > allowed:
-                count, name = sum(1 for _ in part.runs()), FIELDS[dimension]
-                yield f"{count} runs from {part.run.run_id} on spent {spent} {name} of {allowed}"
+            allowed = branch.given[dimension] + branch.released[dimension]
+            if (spent := branch.spent[dimension] - branch.beyond[dimension]) > allowed:
+                count, name = sum(1 for _ in branch.runs()), FIELDS[dimension]
+                yield f"{count} runs from {branch.run.run_id} on spent {spent} {name} of {allowed}"
 
 
-def above_the_gauges(branch: Branch) -> Iterator[str]:
+def above_the_gauges(tree: Branch) -> Iterator[str]:
     """Where a run of a tree goes deeper, shows a model more or tries it more often than its root may."""
-    caps = pinned(branch.run.state).caps
-    for run in branch.runs():
-        if (depth := pinned(run.state).depth) > max(caps[Dimension.DEPTH], pinned(branch.run.state).depth):
+    caps = pinned(tree.run.state).caps
+    for run in tree.runs():
+        if (depth := pinned(run.state).depth) > max(caps[Dimension.DEPTH], pinned(tree.run.state).depth):
             yield f"run {run.run_id} is at depth {depth} of {caps[Dimension.DEPTH]}"
         context = caps[Dimension.CONTEXT_TOKENS] + OwnBooks(run).released[Dimension.CONTEXT_TOKENS]
         for command in run.all(CallModel):
@@ -165,6 +177,6 @@ def no_tree_is_overshot(world: SimulatedWorld, run: SimulatedRun) -> Iterator[st
     if pinned(run.state).parent is not None:
         return
     known = frozenset(world.run_ids())
-    branch = branch_of(run, lambda run_id: world.run(run_id) if run_id in known else None)
-    yield from overshot(branch)
-    yield from above_the_gauges(branch)
+    tree = tree_of(run, lambda run_id: world.run(run_id) if run_id in known else None)
+    yield from overshot(tree)
+    yield from above_the_gauges(tree)

@@ -147,6 +147,7 @@ def _caps(chance: Random, lease: dict[str, int], children: int) -> dict[str, int
         own = STEPS_OF_THE_ROOT if name == FIELDS[Dimension.STEPS] else chance.randrange(2 * amount + 1)
         caps[name] = amount * children + own
     caps["wall_clock_ms"] = chance.choice((600_000, 6_000_000))
+    caps["depth"] = chance.choice((1, 2))
     if chance.random() < 0.05:
         caps[chance.choice(tuple(lease))] = children - 1
     return caps

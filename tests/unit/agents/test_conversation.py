@@ -98,11 +98,12 @@ def test_an_agent_has_ten_settings_with_their_defaults_and_what_follows_from_its
         "context_provider",
         "code",
         "judge",
+        "filters",
     ]
     assert (config.engine, len(config.tools), config.system_prompt, config.grammar) == (engine, 0, "", "")
     assert (config.max_tokens, config.max_tool_iterations) == (2048, 20)
     assert (config.stream, config.on_tool_result, config.observer, config.context_provider) == (None,) * 4
-    assert (config.code, config.judge) == ({}, None)
+    assert (config.code, config.judge, config.filters) == ({}, None, {})
     assert LoopConfig(engine).tools.definitions == ()
 
 

@@ -1,9 +1,11 @@
+from typing import Any
+
 import pytest
 
 from remit.core.boundary import Boundary, boundary_version
 from remit.core.budget import STANDARD, Budget, Dimension
 from remit.core.contract import ExecutionHints, SystemRequest
-from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.goal import Goal
 from remit.core.graph import graph_version
 from remit.core.inference import ModelInfo
@@ -15,6 +17,7 @@ from remit.core.tools import Effect, ToolDefinition, tool_version
 from remit.orchestrate.patterns.chat import chat_graph
 
 PLEASE = SystemRequest((user_message("please"),))
+WITH_A_NUMBER = {"type": "object", "properties": {"n": {}}}
 TOOL = ToolDefinition("look", "look something up", {"type": "object"})
 
 
@@ -65,6 +68,33 @@ def test_parts_that_no_run_could_be_judged_by_are_refused() -> None:
             made(**wrong)
     with pytest.raises(RequestRejected):
         make_manifest(run_id="", request=PLEASE, boundary=Boundary(), graph=chat_graph(), models=(ModelInfo("m"),))
+
+
+@pytest.mark.parametrize("role", ["alternative", "fallback"])
+def test_a_tool_may_not_name_another_that_is_not_registered(role: str) -> None:
+    named = replace(TOOL, **{role: "other"})
+    with pytest.raises(RequestRejected, match=f"tool look names 'other' as its {role}, which is not registered"):
+        made(tools=(named,))
+    assert made(tools=(named, replace(TOOL, name="other"))).tools[0].name == "look"
+
+
+@pytest.mark.parametrize(
+    ("alike", "key", "value"),
+    [
+        ({}, "parameters", WITH_A_NUMBER),
+        ({}, "effect", Effect.NONE),
+        ({"parameters": WITH_A_NUMBER}, "control_args", (("n", "number"),)),
+        ({"effect": Effect.NONE}, "delegates", True),
+        ({"effect": Effect.NONE}, "asks_under", Ending.MISSING_INFO),
+    ],
+)
+def test_a_fallback_is_called_in_the_same_way_and_does_the_same(alike: dict[str, Any], key: str, value: object) -> None:
+    first = replace(TOOL, fallback="other", **alike)
+    other = replace(TOOL, name="other", **alike, **{key: value})
+    with pytest.raises(RequestRejected, match=f"tool look has other as its fallback, and their {key} differ"):
+        made(tools=(first, other))
+    made(tools=(first, replace(TOOL, name="other", **alike)))
+    made(tools=(replace(first, fallback="", alternative="other"), other))
 
 
 def test_caps_are_the_smallest_of_boundary_budget_and_the_wished_timeout() -> None:

@@ -12,7 +12,7 @@ from remit.core.tools import ToolCall, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.inference.counting import OVERHEAD_TOKENS, Generated, counted, prompt_bound
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD
-from remit.orchestrate.facts import Facts
+from remit.orchestrate.starting import started
 from tests.unit.kernel.builders import manifest_of
 
 INFO = ModelInfo("m", 1000, template_tokens=7)
@@ -80,7 +80,7 @@ tools = st.lists(
 @given(st.lists(messages, min_size=1, max_size=4), tools)
 def test_a_run_reserves_at_least_the_bound_of_its_prompt(said: list[Message], offered: list[ToolDefinition]) -> None:
     manifest = manifest_of(request=SystemRequest(tuple(said)), tools=tuple(offered), model=INFO)
-    begun = Facts().started(manifest, [])
+    begun = started(manifest, [])
     bound = prompt_bound(ModelRequest(tuple(said), tuple(offered)), INFO)
     assert 0 < bound <= begun.messages_tokens_bound + begun.offer_tokens_bound
     assert bound >= sum(len(message.content.encode()) for message in said if isinstance(message.content, str))

@@ -10,7 +10,7 @@ from remit.core.boundary import Boundary, BoundaryMode, Condition, Rate, Then
 from remit.core.budget import Budget, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallCode, CallTool, Retrieve, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
-from remit.core.goal import Criterion, Goal, RequiredAction
+from remit.core.goal import Criterion, Goal
 from remit.core.messages import Message, Role
 from remit.core.record import replace
 from remit.core.rulings import Answer, FallbackChosen, Rung
@@ -377,12 +377,3 @@ def test_what_a_question_came_to_is_on_record() -> None:
         act(run)
         answers.append(run.last(rulings.QuestionSettled).answer)
     assert answers == [Answer.APPROVED, Answer.REJECTED]
-
-
-def test_a_required_action_is_not_done_by_whoever_stood_in() -> None:
-    run = with_twin(goal=Goal("look", required_actions=(RequiredAction("look"),)))
-    run.proposes(wants("look"))
-    run.fails("look", UNAVAILABLE)
-    run.returns("twin")
-    run.says("seen")
-    assert run.last(rulings.CheckFailed).problems == ("required action look: observed 0 of 1 times",)

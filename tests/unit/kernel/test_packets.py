@@ -186,6 +186,16 @@ def test_what_was_approved_by_one_of_two_is_approved_by_nobody_once_its_code_has
     assert len(run.open(CallTool)) == 1
 
 
+def test_code_of_a_held_call_is_accepted_when_the_run_goes_on_since_a_paused_one_asks_nobody() -> None:
+    run = held(sources=(SOURCE,))
+    run.take(arrivals.PauseRequested("ada"))
+    assert run.fault_of(arrivals.SourcesAccepted("ada", (CHANGED,))) is ArrivalFault.PAUSED
+    run.take(arrivals.SourcesAccepted("ada", (replace(CHANGED, name="look"),)))
+    run.take(arrivals.ResumeRequested("ada"))
+    run.take(arrivals.SourcesAccepted("ada", (CHANGED,)))
+    assert packet_of(run).source == "bb"
+
+
 def test_a_question_about_what_became_of_a_call_stays_when_its_code_is_accepted() -> None:
     run = held(sources=(SOURCE,))
     run.approves()

@@ -17,6 +17,7 @@ from remit.kernel.state import RunState
 from remit.observe.explain import Explanation, Spent, explain
 from remit.observe.sentence import NAMED_MAX, PATH_NODES_MAX, sentence
 from remit.orchestrate.facts import Facts
+from remit.orchestrate.starting import started
 from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import TOOLS, scenario
@@ -125,7 +126,7 @@ def test_a_run_that_ends_for_lack_of_budget_says_which() -> None:
 
 def test_a_run_that_has_only_begun_is_under_way() -> None:
     facts, state = Facts(), RunState()
-    turn = take_turn(state, facts.started(demo_manifest(), []), 5)
+    turn = take_turn(state, started(demo_manifest(), []), 5)
     apply(state, turn, b"head")
     assert sentence(explain(state, [turn])).endswith("and has not ended: it is under way at think.")
 

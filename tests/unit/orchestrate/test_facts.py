@@ -30,6 +30,7 @@ from remit.orchestrate import reports
 from remit.orchestrate.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
 from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
 from remit.orchestrate.reports import Report
+from remit.orchestrate.starting import started
 from remit.orchestrate.texts import NOTE_CHARS_MAX, RESULT_SHOWN_BYTES_MAX, Kept
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
@@ -510,15 +511,15 @@ class TestARunThatHasNotStarted:
 class TestTheFirstArrival:
     def test_bounds_cover_messages_and_tools(self, facts: Facts) -> None:
         manifest = manifest_of(tools=())
-        assert facts.started(manifest, []).offer_tokens_bound == 0
-        assert facts.started(manifest, []).messages_tokens_bound == len("please") + MESSAGE_TOKENS_OVERHEAD
-        assert facts.started(manifest_of(), []).offer_tokens_bound > 0
+        assert started(manifest, []).offer_tokens_bound == 0
+        assert started(manifest, []).messages_tokens_bound == len("please") + MESSAGE_TOKENS_OVERHEAD
+        assert started(manifest_of(), []).offer_tokens_bound > 0
 
     def test_a_model_that_calls_by_grammar_is_told_how_and_has_a_template(self, facts: Facts) -> None:
         small = (ModelInfo("small", calls_by_grammar=True, template_tokens=TEMPLATE_TOKENS_MAX),)
         with_tools, without = manifest_of(), manifest_of(tools=())
         bounds = [
-            facts.started(replace(one, models=small), []).offer_tokens_bound - facts.started(one, []).offer_tokens_bound
+            started(replace(one, models=small), []).offer_tokens_bound - started(one, []).offer_tokens_bound
             for one in (with_tools, without)
         ]
         assert bounds == [TEMPLATE_TOKENS_MAX + CALL_HINT_BYTES_MAX, TEMPLATE_TOKENS_MAX]
@@ -535,13 +536,13 @@ class TestTheFirstArrival:
     def test_every_long_text_of_a_message_goes_to_blobs(self, facts: Facts, field: str) -> None:
         kept: Kept = []
         message = replace(assistant_message("short", (), "short"), **{field: LONG})
-        (stored,) = facts.started(manifest_of(request=SystemRequest((message,))), kept).manifest.request.messages
+        (stored,) = started(manifest_of(request=SystemRequest((message,))), kept).manifest.request.messages
         assert getattr(stored, field) == LONG_REF
         assert kept == [(LONG_REF.digest, LONG.encode())]
 
     def test_a_reference_in_a_message_stays_one(self, facts: Facts) -> None:
         kept: Kept = []
-        (message,) = facts.started(
+        (message,) = started(
             manifest_of(request=SystemRequest((user_message(LONG_REF),))), kept
         ).manifest.request.messages
         assert (message.content, kept) == (LONG_REF, [])
@@ -549,13 +550,13 @@ class TestTheFirstArrival:
     @pytest.mark.parametrize("text", HOSTILE)
     def test_whatever_a_request_says_can_be_written(self, facts: Facts, text: str) -> None:
         message = Message(Role.TOOL, text, text, tool_call_id=text, name=text)
-        assert can_be_written(facts.started(manifest_of(request=SystemRequest((message,))), []))
+        assert can_be_written(started(manifest_of(request=SystemRequest((message,))), []))
 
     @pytest.mark.parametrize("value", [HALF, 2**70, float("nan")])
     def test_a_call_in_the_history_that_cannot_be_written_is_a_bad_request(self, facts: Facts, value: object) -> None:
         message = assistant_message("", (ToolCall("c", "look", {"n": value}),))
         with pytest.raises(RequestRejected) as caught:
-            facts.started(manifest_of(request=SystemRequest((user_message("hi"), message))), [])
+            started(manifest_of(request=SystemRequest((user_message("hi"), message))), [])
         assert (caught.value.code, caught.value.details) == (TOOL_CALL_INVALID, {"position": 1})
 
     @pytest.mark.parametrize(
@@ -573,16 +574,16 @@ class TestTheFirstArrival:
         self, facts: Facts, request_: SystemRequest
     ) -> None:
         with pytest.raises(RequestRejected) as caught:
-            facts.started(manifest_of(request=request_), [])
+            started(manifest_of(request=request_), [])
         assert caught.value.code == REQUEST_MALFORMED
 
     def test_a_goal_that_cannot_be_written_is_rejected(self, facts: Facts) -> None:
         with pytest.raises(RequestRejected):
-            facts.started(manifest_of(goal=Goal(HALF)), [])
+            started(manifest_of(goal=Goal(HALF)), [])
 
     def test_the_tools_stay_the_very_same_so_that_their_schemas_are_compiled_once(self, facts: Facts) -> None:
         manifest: Manifest = manifest_of(boundary=Boundary())
-        assert facts.started(manifest, []).manifest.tools is manifest.tools
+        assert started(manifest, []).manifest.tools is manifest.tools
 
 
 @pytest.mark.req("1.20")
@@ -623,7 +624,7 @@ def asking() -> Run:
 
 
 def bound_of(facts: Facts, message: Message) -> int:
-    return facts.started(manifest_of(request=SystemRequest((message,))), []).messages_tokens_bound
+    return started(manifest_of(request=SystemRequest((message,))), []).messages_tokens_bound
 
 
 class TestFactsThatMustAgree:

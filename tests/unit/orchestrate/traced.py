@@ -32,7 +32,7 @@ from remit.testing.script import Breaks, in_turn, says
 from tests.unit.orchestrate.stage import HandClock, Stage
 from tests.unit.orchestrate.stage import Tool as Service
 
-PROMPT = "Look up Bob and mail him that lunch is at noon. Then pay 100 to DE89370400440532013000."
+PROMPT = "Mail Bob that lunch is at noon. Then pay 100 to DE89370400440532013000."
 BOB = "bob@corp.example"
 EVIL = "mallory@evil.example"
 LUNCH = "Lunch is at noon"

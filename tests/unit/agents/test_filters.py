@@ -1,0 +1,144 @@
+"""Filters of an agent: functions that look at its calls before anything is judged."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit import AgentLoop, SpecializedLoop
+from remit.agents.terms import FILTERS_INVALID, FILTERS_MAX, filters_of
+from remit.assemble import system_in_memory
+from remit.core.contract import CallStatus
+from remit.core.failure import RequestRejected
+from remit.core.record import JsonObject
+from remit.core.tools import ToolCall
+from remit.inference.scripted import ScriptedEngine
+from remit.orchestrate.needs import RUN_PARTS_MISSING
+from tests.unit.orchestrate.house import calls, helper, keep, look
+from tests.unit.orchestrate.stage import play
+
+SAID: JsonObject = {"text": "done"}
+SHAPE: JsonObject = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+
+
+def masks(call: ToolCall) -> ToolCall | None:
+    """Hide what somebody looks at."""
+    return ToolCall(call.id, call.name, {"at": "***"}) if call.name == "look" else None
+
+
+async def refuses_stars(call: ToolCall) -> str | None:
+    """No stars."""
+    return "no stars, please" if call.arguments.get("at") == "***" else None
+
+
+class Curfew:
+    """A filter that is an object."""
+
+    def __call__(self, call: ToolCall) -> str:
+        """Nothing, at this hour."""
+        return "it is too late"
+
+
+def agent(*replies: JsonObject, **terms: Any) -> AgentLoop:
+    return AgentLoop(ScriptedEngine(replies), tools=[look, keep, helper], system=system_in_memory(), **terms)
+
+
+@pytest.mark.req("3.21")
+def test_an_agent_shows_its_calls_to_its_filters_one_after_the_other() -> None:
+    masked = play(agent(calls("look", at="moon"), SAID, filters=[masks]).chat("look"))
+    assert [made.result for made in masked.tool_calls_made] == ["seen ***"]
+    refused = play(agent(calls("look", at="moon"), SAID, filters=[masks, refuses_stars]).chat("look"))
+    assert [made.status for made in refused.tool_calls_made] == [CallStatus.REFUSED]
+
+
+@pytest.mark.req("3.21")
+def test_what_a_filter_changed_is_authorized_again() -> None:
+    def other_text(call: ToolCall) -> ToolCall:
+        return ToolCall(call.id, call.name, {"text": "theirs"})
+
+    async def scene() -> None:
+        async with agent(calls("keep", text="mine"), SAID, filters=[other_text]) as speaker:
+            asked = await speaker.chat("keep it")
+            assert asked.waiting_for is not None
+            done = await speaker.approve(asked.waiting_for.packet_ids[0], by="ada")
+            assert [made.result for made in done.tool_calls_made] == ["kept theirs"]
+
+    play(scene())
+
+
+def test_a_specialized_loop_has_filters_too() -> None:
+    replies = (calls("look", at="moon"), SAID, {"text": '{"ok": true}'})
+    loop = SpecializedLoop(
+        ScriptedEngine(replies), schema=SHAPE, tools=[look], filters=[masks], system=system_in_memory()
+    )
+    response = play(loop.call("look"))
+    assert [made.result for made in response.tool_calls_made] == ["seen ***"]
+
+
+def test_the_calls_of_a_child_pass_the_filters_of_its_parent() -> None:
+    speaker = agent(calls("helper", task="look"), calls("look", at="moon"), SAID, SAID, filters=[masks])
+    response = play(speaker.chat("have somebody look"))
+    assert "seen ***" in [made.result for made in response.tool_calls_made]
+
+
+def test_the_manifest_names_the_filters_and_nobody_goes_on_without_them(tmp_path: Path) -> None:
+    async def scene() -> None:
+        replies = (calls("keep", text="mine"), SAID)
+        settings: dict[str, Any] = {"tools": [keep], "home": tmp_path, "session_id": "one"}
+        async with AgentLoop(ScriptedEngine(replies), filters=[masks], **settings) as first:
+            asked = await first.chat("keep it")
+        assert asked.waiting_for is not None
+        packet_id = asked.waiting_for.packet_ids[0]
+        async with AgentLoop(ScriptedEngine(replies), **settings) as bare:
+            with pytest.raises(RequestRejected, match="filter 'masks'") as refused:
+                await bare.approve(packet_id, by="ada")
+            assert refused.value.code == RUN_PARTS_MISSING
+        async with AgentLoop(ScriptedEngine(replies), filters=[masks], **settings) as again:
+            assert [made.result for made in (await again.approve(packet_id, by="ada")).tool_calls_made] == ["kept mine"]
+
+    play(scene())
+
+
+def test_filters_are_told_by_their_names_in_their_order() -> None:
+    curfew = Curfew()
+    assert list(filters_of([refuses_stars, curfew, masks]).items()) == [
+        ("refuses_stars", refuses_stars),
+        ("Curfew", curfew),
+        ("masks", masks),
+    ]
+    assert filters_of(iter(())) == {}
+    assert list(filters_of([partial(masks)])) == ["partial"]
+
+
+def numbered(n: int) -> Any:
+    def passes(call: ToolCall) -> None:
+        """Everything may pass."""
+
+    passes.__name__ = f"passes_{n}"
+    return passes
+
+
+@pytest.mark.parametrize(
+    ("filters", "complaint"),
+    [
+        ([masks, masks], "two filters are named 'masks'; rename one of them"),
+        ([Curfew(), Curfew()], "two filters are named 'Curfew'"),
+        ([lambda call: None], "filter '<lambda>' has no name to be told by; use a def"),
+        (["masks"], "filter 'masks' is no function"),
+        ([None], "filter None is no function"),
+        ("masks", "filters='masks' are no filters; give a list of functions"),
+        (masks, "are no filters; give a list of functions"),
+        ([numbered(n) for n in range(FILTERS_MAX + 1)], "the agent has 17 filters, filters_max=16"),
+    ],
+)
+def test_what_is_no_list_of_filters_is_refused_when_the_agent_is_made(filters: Iterable[Any], complaint: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        agent(SAID, filters=filters)
+    assert refused.value.code == FILTERS_INVALID
+    assert complaint in refused.value.message
+
+
+def test_as_many_filters_as_there_may_be_are_taken() -> None:
+    assert len(filters_of([numbered(n) for n in range(FILTERS_MAX)])) == FILTERS_MAX
