@@ -1,7 +1,7 @@
 """However a tree grows, spends, fails and is released, and in whatever order its news arrive, it stays within its root."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,6 @@ from remit.core.failure import Ending, ErrorCode, IllegalArrival
 from remit.core.graph import JoinRule
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
-from remit.core.record import replace
 from remit.core.rulings import QuestionSettled, UsageExceeded
 from remit.core.tools import Effect
 from remit.core.usage import TokenUsage
@@ -29,7 +28,7 @@ from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.laws_of_trees import above_the_gauges, overshot, tree_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import MODEL
-from remit.testing.tree_scenarios import CHILD, TOOLS, Lease, tree_graph
+from remit.testing.tree_scenarios import CHILD, STEPS_OF_THE_ROOT, TOOLS, tree_graph
 
 ROOT = "root"
 BEGINS_AT_MS = 1_000_000
@@ -40,25 +39,48 @@ DELEGATING = ("pass_on", "split", "pass_on", "split", "look", "fetch", "write")
 ASKING = tuple((name, Exhaustion.ASK) for name in ("output_tokens", "tool_calls", "external_api_calls"))
 
 
-@st.composite
-def roots(draw: st.DrawFn) -> Manifest:
-    """A root with up to fifty children at once, which has what it leases them and a little more, or a little less."""
-    children = draw(st.integers(1, CHILDREN_MAX) | st.just(CHILDREN_MAX))
-    lease: Lease = tuple((name, draw(st.integers(amount // 2 + 1, amount))) for name, amount in CHILD)
-    caps = {name: amount * children + draw(st.integers(-1, 2 * amount)) for name, amount in lease}
-    caps["child_runs"] += children
-    caps["steps"] += 20
-    boundary = Boundary(
-        name="tree",
-        approval_effects=draw(st.sampled_from([(Effect.WRITE,), ()])),
-        exhaustion=draw(st.sampled_from([ASKING, ()])),
-        budget=Budget(**caps, depth=draw(st.integers(0, 2))),
-    )
+class Shape(NamedTuple):
+    """What a tree begins with: how many children at once, what each is leased, and what the root has beyond that."""
+
+    children: int
+    leases: tuple[int, ...]
+    beyond: tuple[int, ...]
+    depth: int
+    join: JoinRule
+    asks_when_spent: bool
+    asks_before_writing: bool
+
+
+AMOUNTS = tuple(amount for _, amount in CHILD)
+shapes = st.builds(
+    Shape,
+    children=st.integers(1, CHILDREN_MAX) | st.just(CHILDREN_MAX),
+    leases=st.tuples(*(st.integers(amount // 2 + 1, amount) for amount in AMOUNTS)),
+    beyond=st.tuples(*(st.integers(-1, 2 * amount) for amount in AMOUNTS)),
+    depth=st.integers(0, 2),
+    join=st.sampled_from(JoinRule),
+    asks_when_spent=st.booleans(),
+    asks_before_writing=st.booleans(),
+)
+
+
+def root_of(shape: Shape) -> Manifest:
+    """The root of a tree: it has what it leases its children and a little more, or in some dimension too little."""
+    names = tuple(name for name, _ in CHILD)
+    each = zip(names, shape.leases, shape.beyond, strict=True)
+    caps = {name: amount * shape.children + more for name, amount, more in each}
+    caps["child_runs"] += shape.children
+    caps["steps"] += STEPS_OF_THE_ROOT
     return make_manifest(
         run_id=ROOT,
         request=SystemRequest((user_message("take one part each"),)),
-        boundary=boundary,
-        graph=tree_graph(lease, children, draw(st.sampled_from(JoinRule))),
+        boundary=Boundary(
+            name="tree",
+            approval_effects=(Effect.WRITE,) if shape.asks_before_writing else (),
+            exhaustion=ASKING if shape.asks_when_spent else (),
+            budget=Budget(**caps, depth=shape.depth),
+        ),
+        graph=tree_graph(tuple(zip(names, shape.leases, strict=True)), shape.children, shape.join),
         models=(MODEL,),
         tools=TOOLS,
     )
@@ -220,9 +242,9 @@ def _add(sums: list[int], charges: tuple[tuple[int, int], ...]) -> None:
         sums[dimension] += amount
 
 
-@given(roots(), st.binary(min_size=400, max_size=2_400))
-def test_no_tree_ever_overshoots_its_root_in_any_dimension(root: Manifest, tape: bytes) -> None:
-    tree = Tree(root)
+@given(shapes, st.binary(min_size=400, max_size=2_400))
+def test_no_tree_ever_overshoots_its_root_in_any_dimension(shape: Shape, tape: bytes) -> None:
+    tree = Tree(root_of(shape))
     for place in range(0, len(tape) - MOVE_BYTES + 1, MOVE_BYTES):
         low, high, what, much = tape[place : place + MOVE_BYTES]
         tree.move(low + 256 * high, what, much)

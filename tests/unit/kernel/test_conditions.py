@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition, Then
 from remit.core.budget import FIELDS, Budget, Dimension
+from remit.core.commands import CallTool
 from remit.core.contract import SystemRequest
-from remit.core.failure import Ending, Refusal, RequestRejected
+from remit.core.failure import Ending, ErrorCode, Refusal, RequestRejected
 from remit.core.lifecycle import AgentRole
 from remit.core.messages import user_message
 from remit.core.record import BlobRef, replace
@@ -301,6 +302,39 @@ def test_a_person_may_overrule_a_condition_that_asks_and_none_that_came_to_refus
     assert len(run.state.calls) == 1
     run.approves(after_ms=2_000)
     assert run.last(ToolCallRefused).code == Refusal.CONDITION_HELD
+
+
+LEAKS = Condition("leak", '"secret" in labels && args.n > 5', Then.STOP, "a secret would leave")
+
+
+def test_what_was_read_before_a_call_counts_for_the_arguments_that_a_person_gives_it_too() -> None:
+    run = Run(manifest_of(boundary=Boundary(conditions=(LEAKS,))))
+    run.proposes(replace(wants("pay", 1), labels=("secret",)))
+    run.approves(modified=wants("pay", 9))
+    assert run.all(CallTool) == []
+    assert run.last(ToolCallRefused).code == Refusal.UNSAFE
+
+
+@pytest.mark.parametrize(("labels", "called"), [((), ["near", "far"]), (("secret",), ["near"])])
+def test_what_was_read_before_a_call_counts_when_an_equivalent_tool_is_called_in_its_place(
+    labels: tuple[str, ...], called: list[str]
+) -> None:
+    far = replace(PLAIN, name="far", effect=Effect.READ, network=True)
+    near = replace(PLAIN, name="near", effect=Effect.READ, fallback="far")
+    leaving = Condition("leak", '"secret" in labels && leaves_the_machine', Then.STOP)
+    run = Run(manifest_of(boundary=Boundary(conditions=(leaving,)), tools=(near, far)))
+    run.proposes(replace(wants("near"), labels=labels))
+    run.fails(code=ErrorCode.TOOL_UNAVAILABLE)
+    assert [command.tool for command in run.all(CallTool)] == called
+
+
+def test_the_long_arguments_of_a_call_are_asked_about_as_ever_when_an_equivalent_tool_is_called_in_its_place() -> None:
+    far, near = replace(PLAIN, name="far"), replace(PLAIN, name="near", fallback="far")
+    big = Condition("big", 'tool == "far" && args.n > 5', Then.REFUSE)
+    run = Run(manifest_of(boundary=Boundary(conditions=(big,)), tools=(near, far)))
+    run.proposes(call_of(BLOB, abridged='{"n":1}', tool="near"))
+    run.fails(code=ErrorCode.TOOL_UNAVAILABLE)
+    assert [command.tool for command in run.all(CallTool)] == ["near", "far"]
 
 
 # At the door.

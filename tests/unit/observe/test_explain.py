@@ -16,7 +16,6 @@ from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.explain import Explanation, Spent, explain
 from remit.observe.sentence import NAMED_MAX, PATH_NODES_MAX, sentence
-from remit.orchestrate.facts import Facts
 from remit.orchestrate.starting import started
 from remit.testing.play import demo_manifest, demo_world
 from remit.testing.runs import SimulatedRun
@@ -43,7 +42,7 @@ def test_a_run_is_answered_for_in_one_sentence() -> None:
         "The agent was allowed to call lookup_order and refund under the boundary customer_support (tier 5 of at most 6, "
         "supervised agentic loop; refund only with a person's approval), chose the path prepare > think > act > think > act > think > check > done, called "
         "lookup_order once and refund once (drop_tables was refused once: TOOL_NOT_FOUND), spent 24 of 200000 "
-        "input_tokens, 12 of 30000 output_tokens, 2 of 30 tool_calls, 1 of 10 external_api_calls, 3114 of 300000 "
+        "input_tokens, 12 of 30000 output_tokens, 2 of 30 tool_calls, 1 of 10 external_api_calls, 3146 of 300000 "
         "wall_clock_ms, 12 of 2000000 inference_cost_microusd, 485 of 100000 context_tokens, 1 of 1 side_effects, 7 of 15 "
         "steps and 1 of 20 human_reviews, updated its state from 2 verified observations (lookup_order and refund), and "
         "ended as SUCCESS because it answered, every check passed and no effect was left uncommitted."
@@ -125,7 +124,7 @@ def test_a_run_that_ends_for_lack_of_budget_says_which() -> None:
 
 
 def test_a_run_that_has_only_begun_is_under_way() -> None:
-    facts, state = Facts(), RunState()
+    state = RunState()
     turn = take_turn(state, started(demo_manifest(), []), 5)
     apply(state, turn, b"head")
     assert sentence(explain(state, [turn])).endswith("and has not ended: it is under way at think.")

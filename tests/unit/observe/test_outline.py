@@ -128,7 +128,7 @@ def test_a_step_knows_what_it_took_and_cost_and_who_allowed_it() -> None:
     assert model.charged == ((0, 8), (1, 4), (5, 4))
     assert model.proposed == ("lookup_order", "drop_tables")
     assert (refused.code, refused.asked, refused.rung) == ("TOOL_NOT_FOUND", "{}", "intended")
-    assert (question.by, question.duration_ms) == ("ada", 58829)
+    assert (question.by, question.duration_ms) == ("ada", 45020)
     assert (refund.by, refund.rung, refund.answered) == ("ada", "committed", '{"refunded": true}')
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from remit.core.authority import AUTHORITY_INVALID
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.profiles import BOUNDARY_UNKNOWN
+from remit.core.profiles import BOUNDARY_UNKNOWN, GUARDED
 from remit.core.record import JsonObject
 from remit.core.tools import TOOL_INVALID
 from remit.orchestrate import guarding
 from remit.orchestrate.facade import guard as opened
-from remit.orchestrate.guard_boundary import GUARD_BOUNDARY_INVALID, GUARDED
+from remit.orchestrate.guard_boundary import GUARD_BOUNDARY_INVALID
 from remit.orchestrate.guard_lines import GUARD_LINE_INVALID, GUARD_LINE_TOO_LONG, LINE_BYTES_MAX
 from remit.orchestrate.guard_operations import GUARD_OP_INVALID
 from remit.orchestrate.guard_run import CALL_ID_HELD, CALL_NOT_HELD, FIXES, RESULT_LOST, GuardedRun

@@ -5,8 +5,6 @@ from collections import Counter
 from pathlib import Path
 from uuid import uuid4
 
-import pytest
-
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.boundary import Boundary
 from remit.core.commands import packet_version
@@ -43,10 +41,10 @@ class Payments:
 
 
 async def approved_at_once(
-    payments: Payments, terms: Terms, one: System, other: System, *people: str
+    payments: Payments, terms: Terms, both: list[System], *people: str
 ) -> tuple[list[str], RunState]:
     """The codes of those who were not heard when two systems approve what a run of the first one asks, and the run."""
-    kit = payments.kit()
+    (one, other), kit = both, payments.kit()
     waiting = await one.run(request(), kit, terms)
     (question,) = questions(await one.state_of(waiting.run_id))
     assert waiting.waiting_for is not None
@@ -59,8 +57,8 @@ async def approved_at_once(
     await one.settle()
     await other.settle()
     refused = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    assert all(isinstance(one, RemitError) for one in refused), refused
-    codes = [str(one.code) for one in refused if isinstance(one, RemitError)]
+    assert all(isinstance(error, RemitError) for error in refused), refused
+    codes = [str(error.code) for error in refused if isinstance(error, RemitError)]
     return codes, await one.state_of(waiting.run_id)
 
 
@@ -69,7 +67,7 @@ def test_of_two_that_approve_one_packet_at_once_one_wins_and_the_other_gets_a_co
         payments = Payments()
         async with systems(EmbeddedStore.open(tmp_path), EmbeddedStore.open(tmp_path)) as both:
             for _ in range(ROUNDS):
-                (code,), run = await approved_at_once(payments, ONE_PERSON, *both, "ann", "bob")
+                (code,), run = await approved_at_once(payments, ONE_PERSON, both, "ann", "bob")
                 assert code in TOO_LATE
                 assert run.ending is Ending.SUCCESS
         assert list(payments.made.values()) == [1] * ROUNDS
@@ -82,19 +80,18 @@ def test_of_two_people_at_once_both_count_and_the_call_is_made_once(tmp_path: Pa
         payments = Payments()
         async with systems(EmbeddedStore.open(tmp_path), EmbeddedStore.open(tmp_path)) as both:
             for _ in range(ROUNDS):
-                codes, run = await approved_at_once(payments, FOUR_EYES, *both, "ann", "bob")
+                codes, run = await approved_at_once(payments, FOUR_EYES, both, "ann", "bob")
                 assert (codes, run.ending) == ([], Ending.SUCCESS)
         assert list(payments.made.values()) == [1] * ROUNDS
 
     asyncio.run(play())
 
 
-@pytest.mark.slow
 def test_one_person_at_two_places_at_once_is_one_person(tmp_path: Path) -> None:
     async def play() -> None:
         payments = Payments()
         async with systems(EmbeddedStore.open(tmp_path), EmbeddedStore.open(tmp_path)) as both:
-            codes, run = await approved_at_once(payments, FOUR_EYES, *both, "ann", "ann")
+            codes, run = await approved_at_once(payments, FOUR_EYES, both, "ann", "ann")
             assert codes == [ArrivalFault.ALREADY_APPROVED]
             (question,) = questions(run)
             assert run.approvals == {question.id: ("ann",)}

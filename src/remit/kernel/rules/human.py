@@ -57,7 +57,9 @@ def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     held = question.packet.call
     call = held
     if arrival.modified is not None:
-        call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool)
+        # What had been read by then was read, whoever gives the arguments.
+        labels = held.labels
+        call = msgspec.structs.replace(arrival.modified, call_id=held.call_id, tool=held.tool, labels=labels)
         tally.claim(held.tool, held.arguments_hash, None)
     verdict = authorize(call, tally, FIRM_CHECKS)
     if verdict is ALLOWED:

@@ -216,6 +216,11 @@ def _fallback(tally: Tally, command: CallTool, arrival: ToolFailed) -> ProposedC
     call = ProposedCall(
         command.call_id, tool.fallback, command.arguments, command.arguments_hash, provenance=provenance
     )
+    # What had been read by then, and what is known of long arguments, holds of the call, whoever performs it.
+    beside = [proposed for proposed in tally.state.proposed if proposed.call_id == command.call_id]
+    labels = dict.fromkeys(label for proposed in beside for label in proposed.labels)
+    abridged = [proposed.abridged for proposed in beside if proposed.arguments_hash == command.arguments_hash]
+    call = replace(call, labels=tuple(labels), abridged=abridged[0] if abridged else "")
     return call if authorize(call, tally, CHECKS) is ALLOWED else None
 
 
