@@ -67,6 +67,14 @@ def test_json_says_the_same_one_object_a_line(desk: Desk) -> None:
     assert "in all, never renews" in desk.say("quotas").out
 
 
+def test_a_run_counts_against_the_tenant_it_names(desk: Desk) -> None:
+    allow(desk, "total", tenant="acme", output_tokens=100)
+    run(desk, 12)
+    run(desk, 30, "--tenant", "acme")
+    (row,) = desk.say("quotas", "--tenant", "acme", "--json").rows
+    assert (row["tenant"], row["spent"]) == ("acme", 30)
+
+
 def test_one_tenant_is_shown_alone_also_one_that_has_no_runs_yet(desk: Desk) -> None:
     allow(desk, output_tokens=100)
     run(desk, 12)

@@ -89,6 +89,7 @@ def run(
     timeout: Seconds = None,
     no_foresee: NoForesee = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
+    tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
     pattern: PatternOptions = NO_OPTIONS,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
@@ -107,6 +108,7 @@ def run(
             hints=ExecutionHints(timeout_ms=_timeout_ms(timeout, limits, caps)),
             output=OutputContract(schema=schema_in(schema), grammar=grammar_in(grammar)),
             user_id=user or os_user(),
+            tenant_id=tenant,
         )
     )
     wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO))
