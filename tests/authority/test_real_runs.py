@@ -23,13 +23,18 @@ def decisions(played: Played) -> list[str]:
 
 
 def unlike_the_guard(played: Played) -> list[str]:
-    """What a real run decided otherwise than the guard. A run in which nobody answers waits, and goes no further."""
+    """What a real run decided otherwise than the guard, but for two differences.
+
+    A run in which nobody answers waits, and goes no further. And calls of one answer are all judged before anybody can
+    answer the first of them, so what follows a held one is held too, where the guard has its answer by then.
+    """
     said, guarded = decisions(played), decisions(play(adapter.real_gate(), played.run))
     if not played.run.answered:
         guarded = guarded[: len(said)]
-    if said == guarded:
-        return []
-    return [f"{played.run.name}: {said} instead of {guarded}"]
+    if played.run.overlapping:
+        said = [one.replace("ask TRIPPED", "allow ") for one in said]
+        guarded = [one.replace("ask TRIPPED", "allow ") for one in guarded]
+    return [] if said == guarded else [f"{played.run.name}: {said} instead of {guarded}"]
 
 
 def check(runs: list[Run]) -> None:

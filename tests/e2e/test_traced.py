@@ -1,11 +1,13 @@
 """A traced run is killed and goes on in other processes: the gate, made again there, says what it would have said."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.backend.embedded.store import EmbeddedStore
 from remit.core.arrivals import ModelAnswered
 from remit.core.codec import decode_turn
 from tests.e2e.command import SCRIPT, TOOLS, remit_in, until
@@ -56,8 +58,8 @@ def pay(iban: str, amount: float) -> str:
 '''
 
 
-def calls(name: str, **arguments: Any) -> dict[str, Any]:
-    return {"tool_calls": [{"name": name, "arguments": arguments}]}
+def calls(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"name": tool, "arguments": arguments}]}
 
 
 PAID = calls("pay", iban="DE89370400440532013000", amount=100)
@@ -72,9 +74,17 @@ REPLIES = [
 ]
 
 
+async def journal_in(home: Path) -> list[bytes]:
+    store = EmbeddedStore.open(home)
+    try:
+        (journal,) = (await journals(store)).values()
+    finally:
+        await store.close()
+    return journal
+
+
 def found(home: Path) -> list[str]:
-    (journal,) = journals(home).values()
-    turns = [decode_turn(data) for data in journal]
+    turns = [decode_turn(data) for data in asyncio.run(journal_in(home))]
     answers = [turn.arrival for turn in turns if isinstance(turn.arrival, ModelAnswered)]
     return [call.objection or call.provenance.value for answer in answers for call in answer.calls]
 

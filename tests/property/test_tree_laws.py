@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remit.core import arrivals, commands
@@ -59,7 +60,7 @@ shapes = st.builds(
     children=st.integers(1, CHILDREN_MAX) | st.just(CHILDREN_MAX),
     leases=st.tuples(*(st.integers(amount // 2 + 1, amount) for amount in AMOUNTS)),
     beyond=st.tuples(*(st.integers(0, 2 * amount) for amount in AMOUNTS)),
-    short=st.sampled_from(["", "", "", "", "", "", *NAMES]),
+    short=st.sampled_from([*[""] * 50, *NAMES]),
     depth=st.integers(0, 2),
     join=st.sampled_from(JoinRule),
     asks_when_spent=st.booleans(),
@@ -181,7 +182,7 @@ class Tree:
             return
         reserved = dict(command.reserved)
         usage = TokenUsage(reserved[0] * (much % 5) // 4, 0, reserved[1] * (much // 5 % 9) // 8)
-        if much == 255:
+        if (what % 8, much) == (7, 255):
             usage = TokenUsage(10**7, 10**7, 10**7)
         calls = tuple(_call(what + place, much) for place in range(what % 4))
         text = "" if calls else "done"
@@ -256,6 +257,12 @@ def _add(sums: list[int], charges: tuple[tuple[int, int], ...]) -> None:
         sums[dimension] += amount
 
 
+# A hundred runs and their laws take a tenth of a second; so many trees reach every edge.
+EXAMPLES = 40
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
 @given(shapes, st.binary(min_size=800, max_size=4_000))
 def test_no_tree_ever_overshoots_its_root_in_any_dimension(shape: Shape, tape: bytes) -> None:
     tree = Tree(root_of(shape))

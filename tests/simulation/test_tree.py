@@ -83,7 +83,11 @@ MUTANTS: Mapping[str, tuple[Any, ...]] = {
     "a failed child has cost nothing": (_instead(decide, "RULES", {**decide.RULES, ChildEnded: _forgives_the_failed}),),
     "children go as deep as they like": (
         _instead(authorize, "_shallow", lambda tool, manifest: authorize.ALLOWED),
-        _instead(authorize, "STANDING", {**authorize.STANDING, authorize.is_within_depth: lambda tool, manifest: authorize.ALLOWED}),
+        _instead(
+            authorize,
+            "STANDING",
+            {**authorize.STANDING, authorize.is_within_depth: lambda tool, manifest: authorize.ALLOWED},
+        ),
     ),
 }
 

@@ -4,7 +4,8 @@ Rule 1: a condition sees the call, what its tool declares, what the gate found, 
         when. Times are UTC.
 Rule 2: of an argument it may ask only what the call has; name the tool first (`tool == "refund" && args.amount > 100`),
         since one that cannot be decided objects.
-Rule 3: of a call whose arguments are too long to stand in a turn, only the short ones can be asked about.
+Rule 3: of a call whose arguments are too long to stand in a turn, only the short ones can be asked about. One that is
+        named here and long is null: it is there, and whatever else is asked of it cannot be decided.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -10,7 +10,6 @@ from collections import deque
 
 from remit.core.boundary import Exhaustion
 from remit.core.budget import FIELDS, Charges, Dimension
-from remit.core.commands import AskHuman, CallTool, Command, StartChild
 from remit.core.failure import Ending
 from remit.core.foresight import needed_after
 from remit.core.graph import EndingClass, NodeKind
@@ -111,7 +110,7 @@ def _required(tally: Tally) -> dict[int, int]:
     goal, state = tally.manifest.goal, tally.state
     for action in goal.required_actions if goal is not None else ():
         under_way = sum(name == action.tool for name, _ in tally.repeats)
-        calls = [command for command in state.open.values() if _is_call_of(command, action.tool)]
+        calls = [command for command in state.open.values() if getattr(command, "tool", "") == action.tool]
         under_way += sum(not has_outcome(tally, call.id) for call in calls)
         times = action.times_min - times_committed(tally, action.tool) - under_way
         for dimension, amount in state.tool_charges.get(action.tool, ()) if times > 0 else ():
@@ -119,8 +118,3 @@ def _required(tally: Tally) -> dict[int, int]:
             if tally.manifest.caps[dimension]:
                 needed[dimension] = needed.get(dimension, 0) + times * amount
     return needed
-
-
-def _is_call_of(command: Command, tool: str) -> bool:
-    """Whether a command is a call of this tool, to itself, to a child or to a person; a question about one is none."""
-    return isinstance(command, CallTool | StartChild | AskHuman) and command.tool == tool

@@ -4,9 +4,11 @@ Rule 1: only what somebody looks at is taken out, and only as much as stands in 
 Rule 2: an excerpt is a fact like any other: the same text always gives the same one.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from remit.core.boundary import Condition
 from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.codec import read_json
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
@@ -21,22 +23,32 @@ CRITICAL_DEPTH_MAX = 16
 # A result that says more than this of critical facts is a listing, and a turn need not hold all of it.
 CRITICAL_FACTS_MAX = 64
 
+# Names and short texts in a condition, of which some are names of arguments.
+_NAME = re.compile(r"[\w-]+")
+
 
 def is_looked_into(state: RunState, tool: ToolDefinition) -> bool:
     """Whether the kernel looks into the arguments of a tool's calls: for conditions, or to ask what they ask."""
     return bool(pinned(state).boundary.conditions) or tool.asks_under is not None
 
 
-def abridged(arguments: JsonObject) -> str:
-    """The short arguments of a call, in canonical form: as many as stand in a turn."""
-    short: JsonObject = {}
+def abridged(arguments: JsonObject, conditions: Iterable[Condition] = ()) -> str:
+    """As many arguments of a call as stand in a turn, in canonical form: what conditions name first, then the shortest.
+
+    What they name and is too long is null: it is there, and nobody can tell what it says. So no padding hides anything.
+    """
+    named = {name for condition in conditions for name in _NAME.findall(condition.when)}
+    written = {key: canonical_json(value) for key, value in arguments.items()}
+    kept: JsonObject = {}
     size = 0
-    for key, value in arguments.items():
-        written = canonical_json(value)
-        if len(written) <= ABRIDGED_BYTES_MAX and size + len(key) + len(written) <= TEXT_INLINE_BYTES_MAX:
-            size += len(key) + len(written)
-            short[key] = value
-    return canonical_json(short).decode()
+    for key in sorted(arguments, key=lambda key: (key not in named, len(written[key]), key)):
+        more = len(key) + len(written[key])
+        if len(written[key]) <= ABRIDGED_BYTES_MAX and size + more <= TEXT_INLINE_BYTES_MAX:
+            size += more
+            kept[key] = arguments[key]
+        elif key in named:
+            kept[key] = None
+    return canonical_json(kept).decode()
 
 
 def critical_facts(state: RunState, content: bytes) -> tuple[tuple[str, str], ...]:

@@ -204,7 +204,7 @@ class Facts:
         text = stored_bytes(canonical, digest, kept)
         proposed = ProposedCall(call_id, tool_name, text, digest, violations)
         if type(text) is not str and tool is not None and is_looked_into(state, tool):
-            proposed = replace(proposed, abridged=abridged(arguments))
+            proposed = replace(proposed, abridged=abridged(arguments, pinned(state).boundary.conditions))
         if arguments is not call.arguments:
             said = canonical_json(call.arguments)
             proposed = replace(proposed, said=stored_bytes(said, sha256(said).digest(), kept))

@@ -57,7 +57,6 @@ class Tracer:
     def __init__(self, manifest: Manifest, read: Read) -> None:
         assert manifest.boundary.authority is not None, "only a traced run has a tracer"
         self.seq = -1
-        self.is_lost = False
         self._manifest = manifest
         said = [read(message.content) for message in manifest.request.messages if message.role is Role.USER]
         # A fork of a child has no parent any more, but it is as deep.
@@ -93,7 +92,8 @@ class Tracer:
         verdict = self._judge(_name(seq, place), call.tool, text)
         self._judged.add(_name(seq, place))
         if not self._gate.tools[call.tool].is_checked:
-            return call
+            # Conditions look at what was read before any call, a read among them.
+            return replace(call, labels=verdict.labels) if verdict.labels else call
         return replace(call, **found(verdict, is_lost=self.is_lost))
 
     def follow(self, turn: Turn, read: Read) -> None:

@@ -95,7 +95,11 @@ class OwnBooks:
         return self._priced(command, arrival.usage) if arrival.usage.total_tokens else None
 
     def _priced(self, command: CallModel, usage: TokenUsage) -> Charges:
-        given, made, price = usage.prompt_tokens, usage.reasoning_tokens + usage.output_tokens, self._prices[command.model]
+        given, made, price = (
+            usage.prompt_tokens,
+            usage.reasoning_tokens + usage.output_tokens,
+            self._prices[command.model],
+        )
         assert price is not None, "a model without a price is never asked"
         cost = given * price.input_microusd_per_mtok + made * price.output_microusd_per_mtok
         return (

@@ -74,7 +74,7 @@ _ASKING = (
 
 def tree_tools() -> dict[str, Tool]:
     """Simulated services behind the tools that no run is started for; they all succeed."""
-    return {name: _works for name in ("look", "fetch", "write")}
+    return dict.fromkeys(("look", "fetch", "write"), _works)
 
 
 def _works(arguments: JsonObject) -> str:

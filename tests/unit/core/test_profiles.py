@@ -66,6 +66,7 @@ def test_five_profiles_are_built_in_and_named_for_their_work() -> None:
     assert list(KNOWN) == ["standard", "guarded", *NAMES]
 
 
+@pytest.mark.req("4.27")
 @pytest.mark.parametrize(("name", "column"), [("research_assistant", 0), ("coding_assistant", 1), ("incident_sre", 2)])
 def test_the_caps_are_those_of_the_doctrine(name: str, column: int) -> None:
     budget = PROFILES[name].budget

@@ -95,6 +95,7 @@ def test_an_answer_without_tools_passes_where_none_is_demanded(mode: ToolChoiceM
     assert run.state.ending is Ending.SUCCESS
 
 
+@pytest.mark.req("4.9")
 def test_a_required_action_counts_when_its_observation_was_committed() -> None:
     run = with_goal(Goal("look twice", required_actions=(RequiredAction("look", 2),)))
     run.proposes(wants("look", 1), wants("look", 2))
@@ -115,6 +116,7 @@ def test_a_required_action_counts_in_the_turn_that_commits_it() -> None:
     assert run.state.ending is Ending.SUCCESS
 
 
+@pytest.mark.req("4.35")
 @pytest.mark.parametrize("task", [task for task in TaskClass if NEEDS_OBSERVATION[task]])
 def test_a_fact_of_the_world_is_no_success_from_reasoning_alone(task: TaskClass) -> None:
     run = with_goal(Goal("tell me", task_class=task))
@@ -126,6 +128,7 @@ def test_a_fact_of_the_world_is_no_success_from_reasoning_alone(task: TaskClass)
     assert run.state.ending is Ending.SUCCESS
 
 
+@pytest.mark.req("4.35")
 @pytest.mark.parametrize("task", [None, TaskClass.ESTIMATE, TaskClass.CREATIVE])
 def test_what_needs_no_observation_may_be_answered_at_once(task: TaskClass | None) -> None:
     run = with_goal(Goal("tell me", task_class=task))
@@ -142,6 +145,7 @@ def test_an_answer_that_claims_what_was_never_observed_ends_as_a_grounding_viola
     assert (run.state.ending, run.state.error) == (Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED)
 
 
+@pytest.mark.req("4.9")
 def test_a_criterion_that_holds_passes_and_one_that_does_not_is_named() -> None:
     goal = Goal("be short", (Criterion("short", guard="answer_bytes < 5"), Criterion("any", guard="visits > 0")))
     run = with_goal(goal)

@@ -184,6 +184,7 @@ def test_a_person_is_told_every_reason_not_only_the_first() -> None:
     assert reasons_to_ask(wants("look"), Run().tally()) == ()
 
 
+@pytest.mark.req("4.33")
 def test_a_person_may_overrule_provenance_and_approval_and_nothing_else() -> None:
     assert CHECKS[: len(FIRM_CHECKS)] == FIRM_CHECKS
     assert len(CHECKS) == len(FIRM_CHECKS) + 2

@@ -369,6 +369,7 @@ def test_a_person_is_asked_for_half_of_what_was_given() -> None:
     assert run.state.ending is None
 
 
+@pytest.mark.req("4.29")
 def test_a_release_gives_exactly_what_was_asked_for_and_the_model_is_asked_after_all() -> None:
     run = releasing("output_tokens", Budget(output_tokens=1000))
     looks(run, "{}", usage=TokenUsage(prompt_tokens=8, output_tokens=1000))
@@ -408,6 +409,7 @@ def test_a_longer_context_that_was_released_holds_in_the_same_turn() -> None:
     lawful(run)
 
 
+@pytest.mark.req("4.29")
 def test_a_no_and_silence_end_the_run_as_exhausted() -> None:
     rejected, expired = (releasing("output_tokens", Budget(output_tokens=0)) for _ in range(2))
     rejected.rejects()

@@ -40,6 +40,7 @@ def stop_of(run: Run) -> tuple[int, int, int]:
 # What the goal still requires.
 
 
+@pytest.mark.req("4.26")
 def test_a_run_that_cannot_do_what_its_goal_requires_is_stopped_before_it_asks_its_model() -> None:
     run = requiring(RequiredAction("look", 3), budget=Budget(tool_calls=2))
     assert (run.state.ending, run.all(CallModel)) == (Ending.BUDGET_EXHAUSTED, [])
@@ -182,6 +183,7 @@ def test_another_attempt_takes_no_more_than_the_first_at_least() -> None:
     assert floors(graph)["look:arguments"] == ((CALLS, 1),)
 
 
+@pytest.mark.req("4.26")
 def test_a_plan_that_cannot_be_finished_is_stopped_before_its_first_step() -> None:
     graph = plan_of(code_step("read"), *tool_step("first"), *tool_step("second"))
     run = PlanRun(manifest_of(graph=graph, plan=PLAN, budget=Budget(tool_calls=1)))
@@ -213,6 +215,7 @@ def foresight(*least: Charges, runs: int = RUNS_MIN) -> Foresight:
     return Foresight(runs, tuple(Milestone(charges) for charges in least))
 
 
+@pytest.mark.req("4.26")
 def test_a_run_that_has_less_than_any_like_it_needed_is_stopped() -> None:
     run = Run(manifest_of(foresight=foresight(((CALLS, 5),)), budget=Budget(tool_calls=4)))
     assert (run.state.ending, stop_of(run)) == (Ending.BUDGET_EXHAUSTED, (CALLS, 4, 5))

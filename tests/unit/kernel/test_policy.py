@@ -69,6 +69,7 @@ def test_a_model_without_the_right_to_delegate_starts_no_child() -> None:
 # State.
 
 
+@pytest.mark.req("4.6")
 @pytest.mark.parametrize("written", StateWrite)
 def test_a_run_writes_the_kinds_of_state_that_its_boundary_names(written: StateWrite) -> None:
     category = {
@@ -191,6 +192,7 @@ def test_starting_a_child_and_asking_a_person_count_for_rates_too() -> None:
     assert authorize(wants("ask", 2), run.tally()).code == Refusal.RATE_LIMITED
 
 
+@pytest.mark.req("4.3", "4.25")
 @given(
     st.integers(1, 4),
     st.integers(1, 60),

@@ -43,6 +43,7 @@ DIRECT, CHAIN = in_line(THINK), in_line(THINK, AGAIN)
 CHOOSING = in_line(THINK, SORT, AGAIN, edges=(Edge("sort", "done", condition="answer_bytes > 5"),))
 
 
+@pytest.mark.req("4.1")
 @pytest.mark.parametrize(
     ("graph", "tools", "boundary", "tier"),
     [
@@ -167,6 +168,7 @@ def test_the_patterns_of_the_house_have_their_tiers() -> None:
     assert tier_of(review_graph(), ()) is Tier.CONDITIONAL_GRAPH
 
 
+@pytest.mark.req("4.1")
 def test_a_graph_above_the_cap_of_its_boundary_is_turned_away_at_the_door() -> None:
     for tier_max in range(1, 8):
         manifest = manifest_of(graph=looping(), tools=CHANGES, boundary=replace(FREE, tier_max=tier_max))

@@ -24,6 +24,7 @@ def test_without_prices_the_cost_is_the_money_in_the_journal() -> None:
     assert cost_microusd(USED, 90_000, NO_PRICES) == 450
 
 
+@pytest.mark.req("4.24")
 @pytest.mark.parametrize(
     ("prices", "cost"),
     [

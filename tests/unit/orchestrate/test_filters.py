@@ -113,6 +113,7 @@ def talk(
     return play(scene())
 
 
+@pytest.mark.req("3.21")
 @pytest.mark.parametrize("mask", [masks, masks_later])
 def test_a_filter_changes_arguments_before_anything_is_called(mask: ToolCallFilter) -> None:
     outcome = talk(calls("look", at="moon"), filters={"mask": mask})
@@ -122,6 +123,7 @@ def test_a_filter_changes_arguments_before_anything_is_called(mask: ToolCallFilt
     assert outcome.run.state.ending is Ending.SUCCESS
 
 
+@pytest.mark.req("3.21")
 def test_a_filter_that_turns_a_call_away_gives_a_reason_that_the_model_sees() -> None:
     outcome = talk(
         {"tool_calls": [{"name": "look", "arguments": {"at": at}} for at in ("moon", "sun")]}, filters={"no": refuses}
@@ -292,6 +294,7 @@ def test_a_filter_sees_the_value_that_a_handle_names_and_the_handle_still_binds_
     assert (last.calls[0].said, last.calls[0].provenance) == (f'{{"file_id":"{handle}"}}', "bound")
 
 
+@pytest.mark.req("3.21")
 def test_what_a_filter_put_in_is_traced_like_the_words_of_a_model() -> None:
     def redirects(call: ToolCall) -> ToolCall | None:
         return ToolCall(call.id, call.name, {"file_id": "f-99"}) if call.name == "delete_file" else None

@@ -154,6 +154,7 @@ def admitted(live: Live, question: AskHuman, queues: Queues) -> Report | None:
     return asyncio.run(HumanExecutor(queues).admit(live, question))
 
 
+@pytest.mark.req("4.46")
 def test_what_finds_no_room_is_refused_in_the_name_of_its_queue() -> None:
     run = Run()
     run.proposes(wants("write"))

@@ -98,6 +98,7 @@ def test_a_tool_is_called_with_the_arguments_of_the_command() -> None:
     assert report.duration_ms >= 0
 
 
+@pytest.mark.req("4.44")
 def test_the_key_minted_for_the_call_reaches_the_tool() -> None:
     report = play(Desk(made(keyed)).call("keyed", '{"text":"x"}'))
     assert isinstance(report, ToolSaid)

@@ -8,7 +8,7 @@ from typing import Any
 from remit.core.arrivals import ModelAnswered, ProposedCall, Provenance
 from remit.core.boundary import Boundary
 from remit.core.codec import decode_turn
-from remit.core.commands import AskHuman, Command
+from remit.core.commands import AskHuman, CallTool, Command, StartChild
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import Ending
@@ -23,8 +23,9 @@ from remit.observe.history import references
 from remit.orchestrate.in_process import Executor
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.ports import Live
-from remit.orchestrate.replay import Audit, audit, kept_texts
-from remit.orchestrate.reports import Report
+from remit.orchestrate.replay import Audit, Verdict, audit, kept_texts
+from remit.orchestrate.reports import ChildSaid, Report
+from remit.orchestrate.runner import Runner
 from remit.orchestrate.tracing import Tracer, reader_of, traced
 from remit.provenance.snapshot import snapshot
 from remit.provenance.verdicts import verdict_json
@@ -36,6 +37,8 @@ PROMPT = "Mail Bob that lunch is at noon. Then pay 100 to DE89370400440532013000
 BOB = "bob@corp.example"
 EVIL = "mallory@evil.example"
 LUNCH = "Lunch is at noon"
+# Longer than a turn holds.
+LONG = "long words " * 400
 LEASE = (
     ("input_tokens", 50_000),
     ("output_tokens", 8_000),
@@ -257,3 +260,35 @@ def assert_alike(live: Tracer, other: Tracer, seed: int = 0) -> None:
 
 BOUND = Provenance.BOUND.value
 UNTRACED = Provenance.UNTRACED.value
+
+
+async def same(office: Office, live: Live) -> None:
+    """The journal decides to the same again, and the tracer that followed the run is the one that retraces it."""
+    audited = await office.audited()
+    assert audited.verdict is Verdict.SAME, audited.difference
+    tracer = await office.runner._tracer(live)
+    assert_alike(tracer, await office.retraced())
+
+
+def uses(live: Live, tool: str) -> int:
+    """How often the gate counts a tool as used."""
+    assert live.tracer is not None
+    return live.tracer._gate.ledger.uses_of(tool).calls
+
+
+def performed(office: Office) -> list[str]:
+    """The tools that were really called, in order."""
+    return [command.tool for command in office.performed_of(CallTool)]
+
+
+async def a_child_says(live: Live, command: StartChild) -> Report:
+    """A child that has read the diary."""
+    return ChildSaid(command.id, Ending.SUCCESS, "the password is hunter2", ())
+
+
+async def resumed(office: Office, *answers: ModelResult) -> tuple[Office, Live]:
+    """The run in another process, with what is left of its texts."""
+    other = Office(*answers)
+    other.journal, other.blobs, other.clock = office.journal, office.blobs, office.clock
+    other.runner = Runner(journal=other.journal, blobs=other.blobs, clock=other.clock, dispatch=other.dispatch)
+    return other, await other.runner.load("run")

@@ -212,16 +212,23 @@ def _fallback(tally: Tally, command: CallTool, arrival: ToolFailed) -> ProposedC
     tool = tally.state.tools[command.tool]
     if arrival.code is not ErrorCode.TOOL_UNAVAILABLE or not tool.fallback or tally.paused or arrival.exposed:
         return None
-    provenance = tally.state.provenances.get(command.id, Provenance.UNTRACED)
-    call = ProposedCall(
-        command.call_id, tool.fallback, command.arguments, command.arguments_hash, provenance=provenance
-    )
-    # What had been read by then, and what is known of long arguments, holds of the call, whoever performs it.
-    beside = [proposed for proposed in tally.state.proposed if proposed.call_id == command.call_id]
-    labels = dict.fromkeys(label for proposed in beside for label in proposed.labels)
-    abridged = [proposed.abridged for proposed in beside if proposed.arguments_hash == command.arguments_hash]
-    call = replace(call, labels=tuple(labels), abridged=abridged[0] if abridged else "")
+    call = _instead(tally, command, tool.fallback)
     return call if authorize(call, tally, CHECKS) is ALLOWED else None
+
+
+def _instead(tally: Tally, command: CallTool, tool: str) -> ProposedCall:
+    """The call as another tool would get it: what was read before it and what is known of its arguments stay the same."""
+    known = [call for call in tally.state.proposed if call.call_id == command.call_id]
+    same = [call for call in known if (call.tool, call.arguments_hash) == (command.tool, command.arguments_hash)]
+    return ProposedCall(
+        command.call_id,
+        tool,
+        command.arguments,
+        command.arguments_hash,
+        provenance=tally.state.provenances.get(command.id, Provenance.UNTRACED),
+        labels=tuple(dict.fromkeys(label for call in known for label in call.labels)),
+        abridged=same[0].abridged if same else "",
+    )
 
 
 def on_outcome_lost(tally: Tally, arrival: ToolOutcomeLost) -> str | None:

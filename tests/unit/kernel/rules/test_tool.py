@@ -175,6 +175,18 @@ def test_a_result_that_was_not_verified_does_not_end_the_loop(violations: tuple[
     assert (run.path()[-1], run.state.stopped) == ("think", False)
 
 
+@pytest.mark.req("4.45")
+def test_a_tool_whose_results_are_misread_is_halted_and_what_it_said_is_kept() -> None:
+    run = Run(manifest_of(budget=Budget(retries=1)))
+    for n in range(2):
+        run.proposes(wants("look", n))
+        run.returns("look", f"<new format {n}>", violations=BROKEN)
+    assert (run.state.ending, run.state.error) == (Ending.REPEATED_FAILURE, ErrorCode.CONSTRAINT_SCHEMA_INVALID)
+    assert [trace.content for trace in run.state.calls.values()] == ["<new format 0>", "<new format 1>"]
+    assert {command.version for command in run.all(CallTool)} == {run.state.tools["look"].version}
+    assert run.state.committed == {}
+
+
 @pytest.mark.req("3.22")
 def test_an_empty_result_ends_nothing_since_it_answers_nothing() -> None:
     run = Run()
