@@ -37,7 +37,12 @@ from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 STRICTNESS = {Judgement.ALLOW: 0, Judgement.ASK: 1, Judgement.REFUSE: 2}
 NAMES = ("a", "b", "c")
 HIRE = ToolDefinition(
-    "hire", "delegate", PARAMETERS, effect=Effect.NONE, delegates=True, lease=(*LEASE, ("side_effects", 1))
+    "hire",
+    "delegate",
+    PARAMETERS,
+    effect=Effect.NONE,
+    delegates=True,
+    lease=(*LEASE, ("side_effects", 1), ("external_api_calls", 1)),
 )
 PERMISSIONS = ("vault.open", "account.read")
 
@@ -117,6 +122,9 @@ boundaries = st.builds(
         (),
     ),
 )
+# Where the budget has room for everything, it hides no other difference.
+AMPLE = Budget(tool_calls=200, external_api_calls=50, side_effects=50, depth=3, input_tokens=10**7, output_tokens=10**6)
+ample = boundaries.map(lambda boundary: replace(boundary, budget=AMPLE))
 CHOICES = (ToolChoiceMode.AUTO, ToolChoiceMode.AUTO, ToolChoiceMode.REQUIRED, ToolChoiceMode.NONE)
 
 
@@ -165,43 +173,52 @@ def request_of(offered: tuple[str, ...], mode: ToolChoiceMode = ToolChoiceMode.A
     )
 
 
-def verdict_on(manifest: Manifest, proposal: Proposal) -> Verdict:
-    return authorize(proposal.call(manifest), Run(manifest).tally())
+# Every kind of call that the boundaries above tell apart.
+PROPOSALS = tuple(
+    Proposal(tool, n, provenance, labels, is_broken=False, is_filtered=False)
+    for tool in (*NAMES, "hire")
+    for n in (0, 5)
+    for provenance in Provenance
+    for labels in ((), ("secret",))
+)
 
 
-def assert_at_least_as_strict(outer: Manifest, inner: Manifest, proposal: Proposal) -> None:
-    above, below = verdict_on(outer, proposal), verdict_on(inner, proposal)
-    assert STRICTNESS[below.judgement] >= STRICTNESS[above.judgement], (above, below)
+def verdicts_of(manifest: Manifest) -> list[Verdict]:
+    state = Run(manifest).state
+    return [authorize(proposal.call(manifest), Tally(state, state.at_ms)) for proposal in PROPOSALS]
+
+
+def assert_at_least_as_strict(outer: Manifest, inner: Manifest) -> None:
+    for proposal, above, below in zip(PROPOSALS, verdicts_of(outer), verdicts_of(inner), strict=True):
+        assert STRICTNESS[below.judgement] >= STRICTNESS[above.judgement], (proposal, above, below)
 
 
 # Narrowing.
 
 
-@given(boundaries, tools(), proposals, rarely(some((*NAMES, "hire")), None), budgets)
+@given(boundaries | ample, tools(), rarely(some((*NAMES, "hire")), None), budgets)
 def test_a_narrowed_boundary_judges_every_call_at_least_as_strictly(
     boundary: Boundary,
     registered: tuple[ToolDefinition, ...],
-    proposal: Proposal,
     offered: tuple[str, ...] | None,
     budget: Budget,
 ) -> None:
     outer = manifest_of(boundary=boundary, tools=registered)
     inner = manifest_of(boundary=narrow(boundary, tools=offered, budget=budget), tools=registered)
-    assert_at_least_as_strict(outer, inner, proposal)
+    assert_at_least_as_strict(outer, inner)
 
 
-@given(boundaries, tools(), proposals, some((*NAMES, "hire")), st.sampled_from(CHOICES), budgets)
+@given(boundaries | ample, tools(), some((*NAMES, "hire")), st.sampled_from(CHOICES), budgets)
 def test_a_request_only_ever_narrows_what_its_boundary_allows(
     boundary: Boundary,
     registered: tuple[ToolDefinition, ...],
-    proposal: Proposal,
     offered: tuple[str, ...],
     mode: ToolChoiceMode,
     budget: Budget,
 ) -> None:
     outer = manifest_of(boundary=boundary, tools=registered)
     inner = manifest_of(boundary=boundary, tools=registered, request=request_of(offered, mode), budget=budget)
-    assert_at_least_as_strict(outer, inner, proposal)
+    assert_at_least_as_strict(outer, inner)
 
 
 def children_of(parent: Manifest) -> list[Manifest]:
@@ -209,16 +226,17 @@ def children_of(parent: Manifest) -> list[Manifest]:
     calling = Run(parent)
     if calling.open(CallModel):
         calling.proposes(wants("hire"))
-    declaring = Run(replace(parent, graph=in_line(Node("part", NodeKind.CHILD, prompt="do it", visits_max=1))))
+    declaring = Run(
+        replace(parent, graph=in_line(Node("part", NodeKind.CHILD, prompt="do it", visits_max=1, inner=chat_graph())))
+    )
     started = [(run, command) for run in (calling, declaring) for command in run.open(StartChild)]
     return [child_manifest(run.tally().manifest, command, chat_graph()) for run, command in started]
 
 
-@given(boundaries, tools(), proposals, some((*NAMES, "hire")), st.sampled_from(CHOICES))
+@given(boundaries | ample | ample, tools(), some((*NAMES, "hire")), st.sampled_from(CHOICES))
 def test_no_child_may_do_what_its_parent_may_not(
     boundary: Boundary,
     registered: tuple[ToolDefinition, ...],
-    proposal: Proposal,
     offered: tuple[str, ...],
     mode: ToolChoiceMode,
 ) -> None:
@@ -226,16 +244,25 @@ def test_no_child_may_do_what_its_parent_may_not(
     children = children_of(parent)
     assume(children)
     for child in children:
-        assert_at_least_as_strict(parent, child, proposal)
+        assert_at_least_as_strict(parent, child)
         for grandchild in children_of(child):
-            assert_at_least_as_strict(child, grandchild, proposal)
+            assert_at_least_as_strict(child, grandchild)
 
 
 def test_children_are_started_under_a_boundary_that_lets_them() -> None:
     """Else the law above would hold of nothing."""
-    parent = manifest_of(tools=(HIRE,), boundary=Boundary(budget=Budget(side_effects=2)))
-    assert len(children_of(parent)) == 2
-    assert all(child.depth <= 1 and child.parent is not None for child in children_of(parent))
+    registered = tuple(
+        ToolDefinition(name, "", PARAMETERS, effect=effect)
+        for name, effect in zip(NAMES, (Effect.READ, Effect.WRITE, Effect.EXTERNAL), strict=True)
+    )
+    free = Boundary(approval_effects=(), approval_categories=(), authority=Authority(), budget=AMPLE)
+    parent = manifest_of(tools=(*registered, HIRE), boundary=free)
+    children = children_of(parent)
+    assert len(children) == 2
+    for child in children:
+        assert child.parent is not None
+        allowed = {p.tool for p, said in zip(PROPOSALS, verdicts_of(child), strict=True) if said is ALLOWED}
+        assert allowed >= set(NAMES)
 
 
 def test_what_must_be_tried_first_is_a_matter_of_order_and_not_of_authority() -> None:

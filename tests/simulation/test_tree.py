@@ -18,6 +18,7 @@ from remit.kernel import authorize, children, decide, spend
 from remit.kernel.doubt import LOST
 from remit.kernel.rules import child, human, model
 from remit.kernel.tally import Tally
+from remit.kernel.verdicts import ALLOWED
 from remit.kernel.words import CHILD_LOST, tokens_bound
 from remit.orchestrate import offspring
 from remit.testing import hands, pattern_hands
@@ -28,8 +29,8 @@ from remit.testing.tree_scenarios import CHILDREN, tree_scenario
 # A tree is a hundred runs and more: one for every hundred worlds of the other simulations.
 SEEDS = max(int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 100, 2)
 CHUNK = 5
-# A mutant that survives this many trees is one the law would miss in practice.
-TREES = 40
+# A mutant that survives this many smaller trees is one the law would miss in practice.
+TREES, CHILDREN_OF_MUTANTS = 100, 10
 
 
 @pytest.mark.slow
@@ -61,6 +62,7 @@ def _doubles_the_lease(
 
 def _forgives_the_lost(tally: Tally, arrival: ChildLost) -> str | None:
     command = tally.state.open[arrival.command_id]
+    assert isinstance(command, StartChild)
     tally.child = children.child_trace(tally.state, arrival)
     return child._settle_child(tally, command, (), failed=LOST, bound=tokens_bound(CHILD_LOST))
 
@@ -82,11 +84,11 @@ MUTANTS: Mapping[str, tuple[Any, ...]] = {
     "a lost child has cost nothing": (_instead(decide, "RULES", {**decide.RULES, ChildLost: _forgives_the_lost}),),
     "a failed child has cost nothing": (_instead(decide, "RULES", {**decide.RULES, ChildEnded: _forgives_the_failed}),),
     "children go as deep as they like": (
-        _instead(authorize, "_shallow", lambda tool, manifest: authorize.ALLOWED),
+        _instead(authorize, "_shallow", lambda tool, manifest: ALLOWED),
         _instead(
             authorize,
             "STANDING",
-            {**authorize.STANDING, authorize.is_within_depth: lambda tool, manifest: authorize.ALLOWED},
+            {**authorize.STANDING, authorize.is_within_depth: lambda tool, manifest: ALLOWED},
         ),
     ),
 }
@@ -108,7 +110,7 @@ def _broken(seed: int) -> LawBroken | None:
     """How the law of the tree is broken with this seed."""
     law = "no_tree_is_overshot"
     try:
-        keep_the_law(tree_scenario(seed), {law: LAWS[law]})
+        keep_the_law(tree_scenario(seed, children=CHILDREN_OF_MUTANTS), {law: LAWS[law]})
     except LawBroken as broken:
         return broken if broken.law == law else None
     return None

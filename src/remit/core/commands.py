@@ -32,6 +32,8 @@ class AskPurpose(StrEnum):
     QUESTION = "question"
     # To let a run spend more than it was given.
     RELEASE = "release"
+    # To let an answer stand that nobody is sure of.
+    REVIEW = "review"
 
 
 class CallModel(Record, tag=True):

@@ -87,14 +87,20 @@ def conclude(tally: Tally, node: Node) -> str | None:
 
 def _sure_enough(tally: Tally, goal: Goal) -> str | None:
     """Pass an answer that is as sure as the goal wants it; one that is not is for a reviewer to let stand."""
-    confidence_ppm = confidence_ppm_of(tally)
-    if confidence_ppm >= goal.confidence_ppm_min:
+    if not (shown := _doubt(tally, goal)):
         return NodeOutcome.PASSED
-    shown = f"confidence {confidence_ppm / _PPM:.2f} is below {goal.confidence_ppm_min / _PPM:.2f}"
     if lacking(tally, REVIEW) is not None:
         return head_for(tally, Ending.LOW_CONFIDENCE, message=f"{shown}, and nobody may be asked any more")
-    ask(tally, AskPurpose.QUESTION, Ending.LOW_CONFIDENCE, question=f"{shown}. Let the answer stand?")
+    ask(tally, AskPurpose.REVIEW, Ending.LOW_CONFIDENCE, question=f"{shown}. Let the answer stand?")
     return None
+
+
+def _doubt(tally: Tally, goal: Goal) -> str:
+    """How much the answer lacks of the confidence that the goal wants; empty when it lacks none."""
+    confidence_ppm = confidence_ppm_of(tally)
+    if confidence_ppm >= goal.confidence_ppm_min:
+        return ""
+    return f"confidence {confidence_ppm / _PPM:.2f} is below {goal.confidence_ppm_min / _PPM:.2f}"
 
 
 def confidence_ppm_of(tally: Tally) -> int:
@@ -122,18 +128,24 @@ def refuse_unaccepted(tally: Tally, node: Node) -> str | None:
     """
     if node.ending is not EndingClass.SUCCESS:
         return None
-    found = [*_problems(tally), *_unjudged_criteria(tally)]
-    if not found:
-        return None
-    return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(problem.text for problem in found))
+    goal = tally.manifest.goal
+    unjudged_goal = None if goal is None or _has_passed_a_check(tally) else goal
+    found = [*_problems(tally), *(() if unjudged_goal is None else _unjudged_criteria(tally, unjudged_goal))]
+    if found:
+        return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(problem.text for problem in found))
+    if unjudged_goal is not None and (shown := _doubt(tally, unjudged_goal)):
+        return head_for(tally, Ending.LOW_CONFIDENCE, message=shown)
+    return None
 
 
-def _unjudged_criteria(tally: Tally) -> Iterator[Problem]:
-    """The goal's criteria, when the run passed no validate node that could have judged them."""
-    goal, nodes = tally.manifest.goal, enumerate(tally.graph.nodes)
-    visits = (tally.state.visits[n] + tally.visits.count(n) for n, node in nodes if node.kind is NodeKind.VALIDATE)
-    if goal is None or any(visits):
-        return
+def _has_passed_a_check(tally: Tally) -> bool:
+    """Whether the run passed a validate node, which could have judged its goal."""
+    checks = (n for n, node in enumerate(tally.graph.nodes) if node.kind is NodeKind.VALIDATE)
+    return any(tally.state.visits[n] + tally.visits.count(n) for n in checks)
+
+
+def _unjudged_criteria(tally: Tally, goal: Goal) -> Iterator[Problem]:
+    """The goal's criteria, when nothing has judged them."""
     yield from _criteria_problems(tally, goal)
     for criterion in goal.criteria:
         if criterion.validator:

@@ -84,7 +84,8 @@ def ask_the_next(tally: Tally, question: AskHuman) -> bool:
 def ask_anew(tally: Tally, question: AskHuman, packet: Packet) -> None:
     """Withdraw a question and ask it again with another packet, in the time it had left. One review pays for both."""
     settle_question(tally, question, Answer.WITHDRAWN)
-    _put(tally, replace(question, id=tally.next_id(), packet=packet, reserved=(), group=""))
+    group = _group_of(tally, question)
+    _put(tally, replace(question, id=tally.next_id(), packet=packet, reserved=(), group=group))
 
 
 def has_next(tally: Tally, question: AskHuman) -> bool:

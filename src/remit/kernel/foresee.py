@@ -78,6 +78,9 @@ def _least(graph: CompiledGraph, counted: list[bool]) -> list[int]:
 def stop_early(tally: Tally, target: int) -> str | None:
     """The outcome that ends the run because it cannot finish with what is left, or None."""
     assert tally.state.floors is not None, "only a run for which something is foreseen comes here"
+    if tally.is_wrapping:
+        # Whoever is at the last words finishes with them.
+        return None
     for dimension, needed in _needed(tally, target, tally.state.floors[target]).items():
         left = tally.left[dimension]
         if left < needed and policy_of(tally.manifest.boundary, dimension) is Exhaustion.STOP:

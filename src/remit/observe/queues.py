@@ -33,6 +33,7 @@ class What(StrEnum):
     QUESTION = "question"
     OUTCOME = "outcome"
     RELEASE = "release"
+    REVIEW = "review"
     ENDING = "ending"
 
 

@@ -14,8 +14,12 @@ from remit.provenance.verdicts import VALUE_SHOWN_CHARS_MAX, Argument, Decision,
 RESULT_LOST = "RESULT_LOST"
 _LOST = "a text of this run is gone, so nobody knows what was read"
 _LOST_FIX = "approve the call, or start the task anew"
-# As many values of a call as a person looks at; the rest of a long list is judged and not shown.
+# As many values of a call as a person looks at, and as many objections; the rest of a long list is judged and not shown.
 ORIGINS_SHOWN_MAX = 40
+REASONS_SHOWN_MAX = 10
+# A model names arguments as it likes; of a name and of a reason this much is kept, so that a turn stays small.
+PATH_CHARS_MAX = 100
+REASON_CHARS_MAX = 300
 
 _PROVENANCE = {
     Decision.ALLOW: Provenance.BOUND,
@@ -55,7 +59,7 @@ def declared(tool: ToolDefinition) -> JsonObject:
 def found(verdict: Verdict, *, is_lost: bool) -> JsonObject:
     """The fields of a proposed call that say what the gate found. Where a text is gone, it cannot have found enough."""
     provenance, objection = _PROVENANCE[verdict.decision], verdict.code.value if verdict.code else ""
-    reasons, fix = verdict.reasons, verdict.fix
+    reasons, fix = tuple([reason[:REASON_CHARS_MAX] for reason in verdict.reasons[:REASONS_SHOWN_MAX]]), verdict.fix
     if is_lost and provenance is Provenance.BOUND:
         provenance, objection, reasons, fix = Provenance.UNBOUND, RESULT_LOST, (_LOST,), _LOST_FIX
     return {
@@ -76,7 +80,7 @@ def _origin(argument: Argument) -> ValueOrigin:
     value = shown_value(argument.value)
     code = argument.code.value if argument.code is not None else ""
     return ValueOrigin(
-        argument.path,
+        argument.path[:PATH_CHARS_MAX],
         value if isinstance(value, str) else str(value)[:VALUE_SHOWN_CHARS_MAX],
         argument.bound_by,
         where,

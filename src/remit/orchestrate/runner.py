@@ -17,7 +17,7 @@ from remit.core.failure import IllegalArrival
 from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.storage import AppendConflict, BlobMissing
-from remit.kernel.apply import apply
+from remit.kernel.apply import apply, is_traced
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.history import Linked, linked, references
@@ -59,9 +59,13 @@ class Runner:
         kept: Kept = []
         arrival = started(manifest, kept)
         await self._keep(kept)
+        read = reader_of(dict(kept))
+        # What the gate cannot be told of refuses the run here, before anything of it is written.
+        tracer = Tracer(arrival.manifest, read) if is_traced(arrival.manifest) else None
         turn = await self.judge(live, arrival)
-        if live.state.is_traced and live.state.seq == turn.seq:
-            live.tracer = traced(arrival.manifest, (turn,), reader_of(dict(kept)))
+        if tracer is not None and live.state.seq == turn.seq:
+            tracer.retrace(turn, read)
+            live.tracer = tracer
         return live
 
     async def load(self, run_id: str, live: Live | None = None) -> Live:

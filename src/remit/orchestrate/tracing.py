@@ -21,11 +21,12 @@ from remit.core.codec import arguments_in
 from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
 from remit.core.failure import Refusal
+from remit.core.goal import JUDGE_MARK
 from remit.core.manifest import Manifest
 from remit.core.messages import Role
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.rulings import ToolCallRefused
-from remit.core.tools import Effect
+from remit.core.tools import Effect, ToolDefinition
 from remit.core.trust import READS_RANK, Reads
 from remit.orchestrate.gate_facts import declared, found
 from remit.orchestrate.proposals import Ordered, Proposals
@@ -163,10 +164,13 @@ class Tracer:
     def _note_refused(self, name: str, refusal: ToolCallRefused, arrival: Arrival) -> None:
         """A call is turned away: by a person or by silence for the rest of the run, by anything else for now."""
         ledger = self._gate.ledger
-        if refusal.code not in (Refusal.APPROVAL_REJECTED, Refusal.APPROVAL_EXPIRED):
+        held = ledger.held(name)
+        if refusal.code in (Refusal.APPROVAL_REJECTED, Refusal.APPROVAL_EXPIRED):
+            if held is not None:
+                ledger.reject(held, arrival.by if isinstance(arrival, arrivals.ApprovalRefused) else _SILENCE)
+        elif held is None or refusal.code != Refusal.BUDGET_EXHAUSTED:
+            # Where nobody may be asked any more, what is held stays so for good, and so does the wire.
             self._take_back(name, refusal.tool)
-        elif (held := ledger.held(name)) is not None:
-            ledger.reject(held, arrival.by if isinstance(arrival, arrivals.ApprovalRefused) else _SILENCE)
 
     def _note_changed(self, question_id: str, call: ProposedCall, turn: Turn, read: Read) -> None:
         """A person gave other arguments: what is called is theirs and counts; what was held was never made."""
@@ -191,15 +195,12 @@ class Tracer:
 
     def _most_private(self, child: StartChild) -> str:
         """The tool by which a child could have read the most private things; empty where it could read none."""
-        named = next((node.ask for node in self._manifest.graph.nodes if node.name == child.node), None)
-        allowed = None if not child.node else (named.tools or ()) if named is not None else ()
-        reading = [
-            tool
-            for tool in self._manifest.tools
+        reads = {
+            tool.name: READS_RANK[tool.trust.reads]
+            for tool in _usable_by(child, self._manifest)
             if tool.effect is Effect.READ and tool.trust.reads is not Reads.PUBLIC
-            if allowed is None or tool.name in allowed
-        ]
-        return max(reading, key=lambda tool: READS_RANK[tool.trust.reads]).name if reading else ""
+        }
+        return max(reads, key=lambda name: reads[name], default="")
 
     def hear_result(self, arrival: arrivals.ToolReturned | arrivals.ToolReconciled, read: Read) -> None:
         """Index what a tool returned: structure it declared, and everything else as text."""
@@ -249,6 +250,17 @@ def _calls_in(arrival: Arrival) -> tuple[ProposedCall, ...] | None:
     if isinstance(arrival, arrivals.ModelAnswered | arrivals.CodeReturned) and arrival.calls:
         return arrival.calls
     return None
+
+
+def _usable_by(child: StartChild, manifest: Manifest) -> tuple[ToolDefinition, ...]:
+    """The tools that a child may use: all of its parent's, unless its node names them or it judges an answer."""
+    if child.kind.startswith(JUDGE_MARK):
+        return ()
+    node = next((node for node in manifest.graph.nodes if node.name == child.node), None)
+    if node is None or node.inner is None:
+        return manifest.tools
+    named = (node.ask.tools or ()) if node.ask is not None else ()
+    return tuple(tool for tool in manifest.tools if tool.name in named)
 
 
 # What arrivals bring that the model will read, or that a person said.

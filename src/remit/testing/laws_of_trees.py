@@ -41,7 +41,7 @@ class Branch(NamedTuple):
             yield from branch.runs()
 
     def branches(self) -> Iterator["Branch"]:
-        """This branch and every one that grows out of it."""
+        """The branch itself and every one that grows out of it."""
         yield self
         for branch in self.beneath:
             yield from branch.branches()

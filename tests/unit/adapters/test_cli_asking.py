@@ -65,6 +65,12 @@ def test_more_budget_is_allowed_or_not_and_has_no_arguments_to_edit() -> None:
     assert isinstance(meaning_of(AskPurpose.RELEASE, "e"), Unclear)
 
 
+def test_a_doubtful_answer_stands_by_a_yes_and_a_no_in_words_is_a_no() -> None:
+    assert meaning_of(AskPurpose.REVIEW, "yes") == YES
+    assert meaning_of(AskPurpose.REVIEW, "no, it is wrong") == Reply(Signal.REJECT, {"reason": "it is wrong"})
+    assert isinstance(meaning_of(AskPurpose.REVIEW, "it is wrong"), Unclear)
+
+
 @pytest.mark.parametrize(
     ("said", "meant"),
     [

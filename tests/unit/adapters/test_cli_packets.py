@@ -112,6 +112,12 @@ def test_a_release_says_what_it_is_when_nobody_put_it_in_words() -> None:
     assert "a yes allows: 5 of tool_calls beyond its cap" in shown
 
 
+def test_a_doubtful_answer_is_answered_by_a_yes_or_a_no_and_not_in_words() -> None:
+    asked = Approval("r/1.1", "r", AskPurpose.REVIEW, Ending.LOW_CONFIDENCE, 0, question="Let the answer stand?")
+    assert told(packet_lines(asked)).startswith("r/1.1  Let the answer stand?\n")
+    assert way_to_answer(asked) == "if it may stand: remit approve r/1.1  if it may not: remit reject r/1.1"
+
+
 def test_a_call_in_doubt_is_said_to_be_one() -> None:
     asked = Approval("r/1.1", "r", AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, 0, tool="write", about="0.1")
     assert "write was called, and nobody knows whether it happened" in told(packet_lines(asked))

@@ -290,13 +290,20 @@ def with_deadline(manifest: Manifest, deadline_at_ms: int) -> Manifest:
 
 
 def lawful(run: Run) -> Run:
-    """The run itself, after a look at the laws that every run keeps, and at the state that a snapshot brings back."""
+    """The run itself, after a look at the laws that every run keeps; and each turn is decided alike from a snapshot."""
     told, world = SimulatedRun("run", run.journal), SimulatedWorld(model=in_turn())
     broken = [f"{law.__name__}: {what}" for law in LAWS_OF_ONE for what in law(world, told)]
     assert broken == []
-    data = snapshot_of(run.state)
-    assert data is not None
-    assert state_from(data) == run.state
+    state = RunState()
+    for turn, data in zip(run.turns, run.journal, strict=True):
+        if state.seq >= 0:
+            kept = snapshot_of(state)
+            assert kept is not None
+            restored = state_from(kept)
+            assert restored == state
+            assert encode_turn(take_turn(restored, turn.arrival, turn.at_ms)) == data
+        apply(state, turn, hash_turn(data))
+    assert state == run.state
     return run
 
 

@@ -11,6 +11,7 @@ from remit.core.budget import Budget, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallCode, CallTool, Retrieve, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
 from remit.core.goal import Criterion, Goal
+from remit.core.graph import Node, NodeKind
 from remit.core.messages import Message, Role
 from remit.core.record import replace
 from remit.core.rulings import Answer, FallbackChosen, Rung
@@ -19,7 +20,7 @@ from remit.core.tools import ToolDefinition
 from remit.kernel.acceptance import confidence_ppm_of
 from remit.kernel.state import waiting_for
 from remit.testing.scenarios import TOOLS
-from tests.unit.kernel.builders import Run, bound, known, lawful, manifest_of, wants
+from tests.unit.kernel.builders import Run, bound, in_line, known, lawful, manifest_of, wants
 from tests.unit.kernel.plans import PlanRun, vote_of
 
 SURE = Goal("be sure", confidence_ppm_min=900_000)
@@ -46,7 +47,7 @@ def test_an_answer_for_which_nothing_speaks_goes_to_a_reviewer() -> None:
     run = doubted()
     asked = run.question()
     assert (asked.purpose, asked.ending, waiting_for(run.state)) == (
-        AskPurpose.QUESTION,
+        AskPurpose.REVIEW,
         Ending.LOW_CONFIDENCE,
         Ending.LOW_CONFIDENCE,
     )
@@ -124,6 +125,19 @@ def test_a_vote_speaks_for_an_answer_in_the_turn_in_which_it_is_counted(ppm: int
     run.elects(1, 2, ppm)
     assert run.state.ending is ending
     assert (len(run.open(AskHuman)) == 1) is (ending is None)
+
+
+def test_a_graph_without_a_check_does_not_get_around_being_sure() -> None:
+    hasty = in_line(Node("think", NodeKind.MODEL))
+    run = Run(manifest_of(goal=SURE, graph=hasty))
+    run.says("perhaps")
+    assert (run.state.ending, run.state.message) == (Ending.LOW_CONFIDENCE, "confidence 0.00 is below 0.90")
+    lawful(run)
+    sure = in_line(Node("prepare", NodeKind.RETRIEVE), Node("think", NodeKind.MODEL))
+    run = Run(manifest_of(goal=SURE, graph=sure, retrieves_context=True))
+    run.take(arrivals.ContextFound(run.open(Retrieve)[0].id, "evidence", 20, 950_000))
+    run.says("it is so")
+    assert run.state.ending is Ending.SUCCESS
 
 
 def test_a_goal_that_asks_for_no_confidence_asks_nobody() -> None:

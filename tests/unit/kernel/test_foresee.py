@@ -258,3 +258,19 @@ def test_too_few_runs_and_runs_that_came_less_far_stop_nobody() -> None:
     run.proposes(wants("look"))
     run.returns()
     assert run.state.ending is None
+
+
+def test_a_run_at_its_last_words_needs_nothing_more() -> None:
+    boundary = Boundary(exhaustion=(("tool_calls", Exhaustion.WRAP_UP),), budget=Budget(tool_calls=1))
+    known = foresight((), (), ((OUTPUT, 70_000),))
+    run = Run(manifest_of(boundary=boundary, foresight=known))
+    run.proposes(wants("look", 1))
+    run.returns()
+    run.proposes(wants("look", 2))
+    assert run.state.is_wrapping
+    run.says("from one look")
+    assert (run.state.ending, run.state.answer, run.all(StoppedEarly)) == (
+        Ending.BUDGET_EXHAUSTED,
+        "from one look",
+        [],
+    )

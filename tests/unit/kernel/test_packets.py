@@ -186,14 +186,38 @@ def test_what_was_approved_by_one_of_two_is_approved_by_nobody_once_its_code_has
     assert len(run.open(CallTool)) == 1
 
 
-def test_code_of_a_held_call_is_accepted_when_the_run_goes_on_since_a_paused_one_asks_nobody() -> None:
-    run = held(sources=(SOURCE,))
+def test_code_that_is_accepted_while_the_run_is_paused_is_asked_about_when_it_goes_on() -> None:
+    run = held("write", "pay", sources=(SOURCE, replace(SOURCE, name="pay")))
+    old, other = run.open(AskHuman)
     run.take(arrivals.PauseRequested("ada"))
-    assert run.fault_of(arrivals.SourcesAccepted("ada", (CHANGED,))) is ArrivalFault.PAUSED
-    run.take(arrivals.SourcesAccepted("ada", (replace(CHANGED, name="look"),)))
-    run.take(arrivals.ResumeRequested("ada"))
     run.take(arrivals.SourcesAccepted("ada", (CHANGED,)))
-    assert packet_of(run).source == "bb"
+    assert run.open(AskHuman) == [old, other]
+    assert run.fault_of(ApprovalGiven(old.id, "ada")) is ArrivalFault.PACKET_CHANGED
+    run.take(arrivals.ResumeRequested("ada"))
+    kept, new = run.open(AskHuman)
+    assert (kept, new.packet and new.packet.source) == (other, "bb")
+    run.take(ApprovalGiven(new.id, "ada"))
+    assert [call.tool for call in run.open(CallTool)] == ["write"]
+    lawful(run)
+
+
+def test_code_that_was_accepted_without_a_change_is_not_asked_about_again() -> None:
+    run = held(sources=(SOURCE,))
+    question = run.question()
+    run.take(arrivals.SourcesAccepted("ada", (SOURCE,)))
+    assert run.open(AskHuman) == [question]
+
+
+def test_calls_that_were_held_together_are_asked_about_together_once_their_code_has_changed() -> None:
+    run = held("write", "write", sources=(SOURCE,))
+    first = run.question()
+    run.take(arrivals.SourcesAccepted("ada", (CHANGED,)))
+    assert [question.group for question in run.open(AskHuman)] == [first.id] * 2
+    assert (run.used(REVIEWS), run.reserved(REVIEWS)) == (1, 0)
+    run.approves()
+    run.approves()
+    assert len(run.open(CallTool)) == 2
+    lawful(run)
 
 
 def test_a_question_about_what_became_of_a_call_stays_when_its_code_is_accepted() -> None:

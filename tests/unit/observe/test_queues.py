@@ -6,6 +6,7 @@ from remit.core.commands import AskHuman, AskPurpose
 from remit.core.escalation import QUEUES, Escalation, Severity, Trigger, escalation_of
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import Ending
+from remit.core.goal import Goal
 from remit.core.graph import Node, NodeKind
 from remit.core.queue import QueueLimits
 from remit.core.record import BlobRef, replace
@@ -78,6 +79,13 @@ def test_a_question_that_names_no_queue_goes_where_its_code_leads() -> None:
     assert escalation_asked(asked) == escalation_of(Trigger.MISSING_INPUT)
     unknown = replace(asked, ending=Ending.USER_CANCEL)
     assert escalation_asked(unknown).trigger is Trigger.HIGH_IMPACT_MUTATION
+
+
+def test_a_doubtful_answer_is_an_item_for_review() -> None:
+    run = Run(manifest_of(goal=Goal("be sure", confidence_ppm_min=1)))
+    run.says("perhaps")
+    (found,) = items_asked(run.state, run.turns)
+    assert (found.what, found.queue) == (What.REVIEW, "review")
 
 
 def test_a_release_and_long_arguments_have_summaries_of_their_own() -> None:

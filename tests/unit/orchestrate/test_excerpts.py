@@ -20,6 +20,8 @@ from tests.unit.kernel.builders import Run, manifest_of
 
 LONG = "x" * (ABRIDGED_BYTES_MAX + 1)
 REGULATED = Condition("regulated", '"regulated" in args && args.regulated == true', Then.STOP)
+# Long and short, so that nothing else finds a place behind it.
+PADDING: JsonObject = {f"pad{n:03}": "x" * (200 if n < 5 else 1) for n in range(100)}
 OPEN = ToolDefinition("open", "takes anything", {"type": "object"}, effect=Effect.READ)
 
 
@@ -36,10 +38,9 @@ def test_a_long_argument_that_a_condition_names_is_there_and_says_nothing() -> N
 
 
 def test_what_a_condition_names_comes_before_whatever_was_put_in_front_of_it() -> None:
-    padding: JsonObject = {f"pad{n}": "x" * 200 for n in range(50)}
-    kept = read_json(abridged({**padding, "regulated": True}, (REGULATED,)))
-    assert kept["regulated"] is True
-    assert len(abridged({**padding, "regulated": True}, (REGULATED,)).encode()) < 2 * TEXT_INLINE_BYTES_MAX
+    kept = abridged({**PADDING, "regulated": True}, (REGULATED,))
+    assert read_json(kept)["regulated"] is True
+    assert len(kept.encode()) < 2 * TEXT_INLINE_BYTES_MAX
 
 
 def test_where_nothing_is_named_the_shortest_come_first() -> None:
@@ -47,7 +48,7 @@ def test_where_nothing_is_named_the_shortest_come_first() -> None:
     assert read_json(abridged({**crowd, "n": 1}))["n"] == 1
 
 
-@pytest.mark.parametrize("padding", [{}, {f"pad{n}": "x" * 200 for n in range(50)}, {"note": "x" * 5_000}])
+@pytest.mark.parametrize("padding", [{}, PADDING, {"note": "x" * 5_000}])
 def test_no_padding_leads_past_a_condition(padding: JsonObject) -> None:
     run = Run(manifest_of(tools=(OPEN,), boundary=Boundary(conditions=(REGULATED,))))
     call = ToolCall("call", "open", {**padding, "regulated": True})

@@ -9,7 +9,15 @@ from remit.core.authority import Stakes
 from remit.core.record import replace
 from remit.core.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.trust import Reads, Repeat, Trust
-from remit.orchestrate.gate_facts import ORIGINS_SHOWN_MAX, RESULT_LOST, declared, found
+from remit.orchestrate.gate_facts import (
+    ORIGINS_SHOWN_MAX,
+    PATH_CHARS_MAX,
+    REASON_CHARS_MAX,
+    REASONS_SHOWN_MAX,
+    RESULT_LOST,
+    declared,
+    found,
+)
 from remit.provenance.declarations import declaration_of
 from remit.provenance.labels import Origin
 from remit.provenance.verdicts import FIXES, VALUE_SHOWN_CHARS_MAX, Argument, Decision, Objection, Verdict
@@ -98,3 +106,11 @@ def test_each_value_is_kept_with_where_it_comes_from() -> None:
 def test_of_a_long_list_a_person_is_shown_the_beginning() -> None:
     many = [Argument(f"to[{n}]", "a") for n in range(ORIGINS_SHOWN_MAX + 5)]
     assert len(found(verdict(Decision.ALLOW, None, *many), is_lost=False)["origins"]) == ORIGINS_SHOWN_MAX
+
+
+def test_names_and_reasons_of_a_model_that_says_too_much_are_cut() -> None:
+    arguments = [Argument("x" * 10_000, "a", code=Objection.UNDECLARED)]
+    asked = verdict(Decision.ASK, Objection.UNDECLARED, *arguments)
+    kept = found(replace(asked, reasons=("y" * 10_000,) * 1_000), is_lost=False)
+    assert len(kept["origins"][0].path) == PATH_CHARS_MAX
+    assert [len(reason) for reason in kept["reasons"][:-1]] == [REASON_CHARS_MAX] * REASONS_SHOWN_MAX

@@ -13,6 +13,7 @@ from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, AskPurpose
 from remit.core.escalation import Severity
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, RequestRejected
+from remit.core.goal import Goal
 from remit.core.graph import Node, NodeKind
 from remit.core.record import replace
 from remit.core.signals import PACKET_UNKNOWN, Signal
@@ -134,6 +135,17 @@ def test_a_release_of_budget_is_shown_with_what_it_releases() -> None:
     report = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id=shown.id))
     assert report == PersonApproved("1.2", "ada")
     assert {AskPurpose.APPROVAL, AskPurpose.RELEASE} == REFUSABLE
+
+
+def test_a_yes_to_a_doubtful_answer_is_a_yes_and_no_words() -> None:
+    run = Run(manifest_of(goal=Goal("be sure", confidence_ppm_min=1)))
+    run.says("perhaps")
+    (shown,) = approvals_in(run.state)
+    assert shown.purpose is AskPurpose.REVIEW
+    yes = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id=shown.id))
+    no = answer_to(run.state, signal(Signal.REJECT, "run", packet_id=shown.id, reason="wrong"))
+    assert isinstance(yes, PersonApproved)
+    assert isinstance(no, arrivals.ApprovalRefused)
 
 
 class Full(Queues):

@@ -5,25 +5,31 @@ from typing import Any
 
 import pytest
 
+from remit import PlanExecutor, Step, ToolHandler, tool
+from remit.core.arrivals import CodeReturned
 from remit.core.authority import Authority
 from remit.core.boundary import Condition, Then
+from remit.core.codec import decode_turn
 from remit.core.commands import (
     Retrieve,
     StartChild,
 )
 from remit.core.failure import Ending
+from remit.core.goal import JUDGE_MARK
 from remit.core.graph import Ask, Graph, Node, NodeKind
 from remit.core.manifest import Origin
 from remit.core.messages import assistant_message, user_message
 from remit.core.profiles import GUARDED
 from remit.core.record import replace
 from remit.core.trust import Reads
+from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import (
     ContextSaid,
     Report,
 )
 from remit.orchestrate.tracing import Tracer, reader_of
+from tests.unit.orchestrate.house import in_memory
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.traced import (
     BOB,
@@ -96,16 +102,18 @@ def test_a_childs_prompt_is_text_of_a_model_and_binds_nothing() -> None:
 
 
 def test_a_child_of_a_node_could_have_read_what_its_node_lets_it_use() -> None:
-    def node(name: str, *tools: str) -> Node:
-        return Node(name, NodeKind.CHILD, ask=Ask(tools=tools) if tools else None)
-
-    def most_private(name: str) -> str:
-        graph = Graph("made", "", (node("bare"), node("reads", "read_diary", "pay"), node("pays", "pay")), ())
+    def most_private(node: Node | None = None, kind: str = "") -> str:
+        graph = Graph("made", "", (node,) if node else (), ())
         tracer = Tracer(replace(manifest(), graph=graph), reader_of({}))
-        return tracer._most_private(StartChild("1.1", "run.1.1", "", (), 0, 0, (), node=name))
+        name = node.name if node else ""
+        return tracer._most_private(StartChild("1.1", "run.1.1", "", (), 0, 0, (), node=name, kind=kind))
 
-    assert [most_private(name) for name in ("bare", "reads", "pays")] == ["", "read_diary", ""]
-    assert most_private("") == "read_diary"
+    def step(*tools: str) -> Node:
+        return Node("step", NodeKind.CHILD, inner=chat_graph(), ask=Ask(tools=tools) if tools else None)
+
+    assert [most_private(step(*tools)) for tools in ((), ("read_diary", "pay"), ("pay",))] == ["", "read_diary", ""]
+    assert most_private() == most_private(Node("bare", NodeKind.CHILD)) == "read_diary"
+    assert most_private(Node("check", NodeKind.VALIDATE), f"{JUDGE_MARK}polite") == ""
 
 
 def test_retrieved_context_is_text() -> None:
@@ -182,5 +190,29 @@ def test_a_read_says_what_was_read_before_it_so_that_conditions_can_look_at_it()
         assert [call.labels for call in await office.calls()] == [(), ("secret", "untrusted")]
         assert performed(office) == ["read_diary"]
         await same(office, live)
+
+    play(act())
+
+
+@tool(effect="write", control_args={"title": "text"}, payload_args=["text"], asks=["file"])
+def file_note(title: str, text: str) -> str:
+    """File a note."""
+    return f"filed {title}"
+
+
+@pytest.mark.parametrize(("title", "found"), [("kettle", BOUND), ("pot", "PROVENANCE_UNBOUND")])
+def test_a_call_that_a_step_of_a_plan_makes_is_judged_as_one_of_a_model_is(title: str, found: str) -> None:
+    def note(step: Step) -> dict[str, str]:
+        return {"title": title, "text": "Rinse it."}
+
+    async def act() -> None:
+        async with in_memory() as system:
+            executor = PlanExecutor({"note": note, "tool": ToolHandler([file_note])}, boundary="guarded", system=system)
+            steps = [Step("note", "note"), Step("file", "tool", tool="file_note")]
+            await executor.execute(steps, prompt="Please file a note called 'kettle'.")
+            (entry,) = await system.store.catalogue.entries()
+            turns = [decode_turn(data) for data in await system.store.journal.read(entry.run_id)]
+            (call,) = [call for turn in turns if isinstance(turn.arrival, CodeReturned) for call in turn.arrival.calls]
+            assert (call.objection or call.provenance.value) == found
 
     play(act())

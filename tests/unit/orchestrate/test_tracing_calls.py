@@ -215,7 +215,7 @@ def test_a_failure_is_text_whatever_it_looks_like() -> None:
 
 def test_the_failure_of_a_read_that_nobody_asked_for_is_as_private_as_the_read() -> None:
     def blabs(arguments: JsonObject) -> str:
-        raise RuntimeError("cannot open /home/ann/diary: hunter2")
+        raise RuntimeError("cannot open the diary of Ann: hunter2")
 
     async def act() -> None:
         office = Office(

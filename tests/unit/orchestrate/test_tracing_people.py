@@ -223,3 +223,15 @@ def test_a_question_and_a_child_that_a_person_had_to_allow_are_made_then(tool: s
         await same(office, live)
 
     play(act())
+
+
+def test_where_nobody_may_be_asked_any_more_a_held_call_trips_the_wire_for_good() -> None:
+    async def act() -> None:
+        boundary = replace(GUARDED, budget=replace(GUARDED.budget, human_reviews=0))
+        office = Office(answer(STOLEN), answer(PAID))
+        live = await office.begin(manifest(boundary=boundary))
+        assert await office.found() == ["PROVENANCE_UNBOUND", "TRIPPED"]
+        assert (performed(office), asked(live)) == ([], [])
+        await same(office, live)
+
+    play(act())

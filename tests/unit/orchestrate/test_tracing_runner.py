@@ -4,7 +4,7 @@ import pytest
 
 from remit.core import arrivals, commands
 from remit.core.arrivals import CodeReturned
-from remit.core.failure import Ending, IllegalArrival
+from remit.core.failure import Ending, IllegalArrival, RequestRejected
 from remit.core.inference import ModelResult
 from remit.core.profiles import GUARDED
 from remit.core.record import Text, replace
@@ -23,6 +23,7 @@ from tests.unit.orchestrate.traced import (
     LOOKUP,
     MAILED,
     PAID,
+    PAY,
     STOLEN,
     Office,
     answer,
@@ -167,5 +168,16 @@ def test_an_untraced_run_has_no_tracer() -> None:
         blunt = await Office(answer(PAID)).begin(manifest(boundary=replace(GUARDED, authority=None)))
         assert blunt.tracer is None
         assert len(asked(blunt)) == 1
+
+    play(act())
+
+
+def test_a_declaration_that_the_gate_cannot_read_refuses_the_run_before_anything_is_written() -> None:
+    async def act() -> None:
+        office = Office(answer(PAID))
+        misspelt = replace(PAY, trust=replace(PAY.trust, fields=(("[", "id:file"),)))
+        with pytest.raises(RequestRejected, match="DECLARATION_INVALID"):
+            await office.begin(manifest(tools=(misspelt,)))
+        assert await office.journal.read("run") == []
 
     play(act())

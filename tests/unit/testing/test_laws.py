@@ -459,6 +459,11 @@ class TestPlans:
         assert told("children_inherit_the_deadline", world, longer) != []
 
 
+def test_a_tree_that_spends_more_than_its_root_was_given_is_found(family: SimulatedWorld) -> None:
+    poor = retold(family.run("run"), capped(Dimension.CHILD_RUNS, 0))
+    assert "child_runs of 0" in told("no_tree_is_overshot", family, poor)[0]
+
+
 def test_every_law_is_broken_by_a_test_of_this_module() -> None:
     text = Path(__file__).read_text()
     assert [law for law in LAWS if f'"{law}"' not in text] == []

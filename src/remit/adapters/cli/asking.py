@@ -26,6 +26,7 @@ PROMPTS = {
     AskPurpose.OUTCOME: "did it happen? y(es), n(o) or l(ater): ",
     AskPurpose.QUESTION: f"your answer ({REFUSE} refuses, nothing leaves it open): ",
     AskPurpose.RELEASE: "allow it to spend that? y(es), n(o) WHY or l(ater): ",
+    AskPurpose.REVIEW: "may the answer stand? y(es), n(o) WHY or l(ater): ",
 }
 _YES, _NO, _EDIT, _LATER = ("y", "yes"), ("n", "no"), ("e", "edit"), ("l", "later", "")
 

@@ -41,6 +41,7 @@ WAYS_TO_ANSWER = {
     AskPurpose.OUTCOME: "if it happened: remit approve {id}  if it did not: remit reject {id}",
     AskPurpose.QUESTION: "answer with: remit approve {id} --text WORDS  or: remit reject {id}",
     AskPurpose.RELEASE: "answer with: remit approve {id}  or: remit reject {id}",
+    AskPurpose.REVIEW: "if it may stand: remit approve {id}  if it may not: remit reject {id}",
 }
 _INDENT = "     "
 _WITHIN = f"{_INDENT}  "

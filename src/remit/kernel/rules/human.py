@@ -35,6 +35,9 @@ from remit.kernel.words import HAPPENED, NOT_HAPPENED, refusal, refusal_bound, t
 # The outcome of a released budget, which no edge names: the model is asked after all, where the run stands.
 RELEASED = "released"
 
+# What may be answered by a yes or a no; what became of a call is told otherwise.
+_YES_OR_NO = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE, AskPurpose.REVIEW)
+
 
 def enter_human(tally: Tally, node: Node) -> str | None:
     """Ask the node's question."""
@@ -46,8 +49,7 @@ def enter_human(tally: Tally, node: Node) -> str | None:
 
 def on_approved(tally: Tally, arrival: ApprovalGiven) -> str | None:
     """Order the approved call if it still passes every check a person may not overrule."""
-    purposes = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE)
-    question = _question(tally, arrival.command_id, arrival.by, *purposes)
+    question = _question(tally, arrival.command_id, arrival.by, *_YES_OR_NO)
     _admit_approval(tally, question, arrival)
     if question.packet is None:
         return _agreed(tally, question, arrival.by)
@@ -95,8 +97,7 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
     settle_question(tally, question, Answer.APPROVED, by=by, is_released=True)
     if question.purpose is AskPurpose.RELEASE:
         return RELEASED
-    is_check = tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE
-    return NodeOutcome.PASSED if is_check else NodeOutcome.APPROVED
+    return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW else NodeOutcome.APPROVED
 
 
 def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: ApprovalGiven) -> None:
@@ -143,8 +144,7 @@ def _admit_approval(tally: Tally, question: AskHuman, arrival: ApprovalGiven) ->
 
 def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
     """Refuse the held call as the person wants it."""
-    purposes = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE)
-    question = _question(tally, arrival.command_id, arrival.by, *purposes)
+    question = _question(tally, arrival.command_id, arrival.by, *_YES_OR_NO)
     settle_question(tally, question, Answer.REJECTED, by=arrival.by)
     if question.purpose is AskPurpose.RELEASE:
         return _not_released(tally, question, f"{arrival.by} released nothing")
@@ -224,10 +224,6 @@ def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
 def on_question_answered(tally: Tally, arrival: QuestionAnswered) -> str | None:
     """Put the answer into the context and go on."""
     question = _question(tally, arrival.command_id, arrival.by, AskPurpose.QUESTION)
-    if tally.graph.nodes[tally.node].kind is NodeKind.VALIDATE:
-        # Words may mean either, and a no is never taken for a yes.
-        message = f"question {question.id} asks whether the answer may stand; approve it or reject it"
-        raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
     settle_question(tally, question, Answer.ANSWERED, by=arrival.by)
     tally.say(arrival.tokens_bound)
     return joined(tally) if question.call_id else NodeOutcome.ANSWERED

@@ -6,6 +6,8 @@ Rule 3: an ended run never reopens: retry orders a fork of it.
 Rule 4: an entry of the session decides nothing, so it is kept whether or not the run is over.
 """
 
+from collections.abc import Iterable
+
 from remit.core.arrivals import (
     CancelRequested,
     FeedbackGiven,
@@ -17,6 +19,7 @@ from remit.core.arrivals import (
 )
 from remit.core.commands import AskPurpose, ForkRun
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
+from remit.core.manifest import Source
 from remit.core.record import replace
 from remit.core.rulings import (
     AddendumNoted,
@@ -56,6 +59,7 @@ def on_resume(tally: Tally, arrival: ResumeRequested) -> str | None:
         raise IllegalArrival(ArrivalFault.NOT_PAUSED, f"run {tally.state.run_id} is not paused")
     tally.rule(RunResumed(arrival.by))
     tally.paused = False
+    _ask_about_changes(tally, tally.state.sources.values())
     if (outcome := inquire_all(tally)) is not None:
         return outcome
     parked = tally.state.parked
@@ -95,13 +99,21 @@ def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:
 
 
 def on_sources_accepted(tally: Tally, arrival: SourcesAccepted) -> None:
-    """Rely on code that has changed, since a person says so; whoever was asked about a call of it is asked anew."""
+    """Rely on code that has changed, since a person says so; whoever was asked about a call of it is asked anew.
+
+    While the run is paused nobody is asked; the resume asks, and until then the old question cannot be approved.
+    """
     tally.rule(SourcesReplaced(arrival.by, arrival.sources))
-    digests = {source.name: source.digest for source in arrival.sources}
-    for question in list(questions(tally.state)):
+    if not tally.paused:
+        _ask_about_changes(tally, arrival.sources)
+
+
+def _ask_about_changes(tally: Tally, sources: Iterable[Source]) -> None:
+    """Ask anew about every held call whose code is not what its packet shows."""
+    digests = {source.name: source.digest for source in sources}
+    for question in questions(tally.state):
         packet = question.packet
-        if question.purpose is AskPurpose.APPROVAL and packet is not None and packet.call.tool in digests:
-            if tally.paused:
-                message = f"question {question.id} is about code that changes; resume the run first, then accept it"
-                raise IllegalArrival(ArrivalFault.PAUSED, message)
-            ask_anew(tally, question, replace(packet, source=digests[packet.call.tool]))
+        if question.purpose is not AskPurpose.APPROVAL or packet is None:
+            continue
+        if (digest := digests.get(packet.call.tool, packet.source)) != packet.source:
+            ask_anew(tally, question, replace(packet, source=digest))

@@ -1,0 +1,153 @@
+"""The books of a tree: what counts as spent, by whom, and what is found when it is too much."""
+
+import pytest
+
+from remit.core.arrivals import ModelFailed
+from remit.core.budget import Dimension
+from remit.core.commands import CallModel, StartChild
+from remit.core.failure import Ending, ErrorCode
+from remit.core.record import replace
+from remit.core.usage import TokenUsage
+from remit.kernel.state import pinned
+from remit.testing.laws_of_trees import Branch, OwnBooks, above_the_gauges, no_tree_is_overshot, overshot, tree_of
+from remit.testing.runs import SimulatedRun
+from remit.testing.scenarios import tools
+from remit.testing.script import Breaks, Model, in_turn, proposes, says
+from remit.testing.world import SimulatedWorld
+from tests.unit.kernel.builders import Run, manifest_of
+
+DELEGATES = in_turn(proposes("ask_child", {"n": 1}), says("done"))
+ANSWERS = in_turn(says("done"))
+
+
+def world_of(model: Model) -> SimulatedWorld:
+    """A world in which one run was played to its end."""
+    world = SimulatedWorld(model=model, tools=tools())
+    assert world.finish(manifest_of()).ending is not None
+    return world
+
+
+def tree_in(world: SimulatedWorld) -> Branch:
+    """The tree of a world with its root."""
+    known = world.run_ids()
+    return tree_of(world.run("run"), lambda run_id: world.run(run_id) if run_id in known else None)
+
+
+def given(tree: Branch, dimension: Dimension, amount: int) -> Branch:
+    """The same tree, with another cap of its root."""
+    caps = list(tree.given)
+    caps[dimension] = amount
+    return tree._replace(given=tuple(caps))
+
+
+def capped(run: SimulatedRun, dimension: Dimension, cap: int) -> SimulatedRun:
+    """The same run, as if it had been given another cap."""
+    caps = list(pinned(run.state).caps)
+    caps[dimension] = cap
+    run.state.manifest = replace(pinned(run.state), caps=tuple(caps))
+    return run
+
+
+def reserved(run: SimulatedRun, dimension: Dimension) -> int:
+    return dict(run.all(CallModel)[0].reserved)[dimension]
+
+
+@pytest.fixture
+def family() -> SimulatedWorld:
+    """A run that asked a child, which asked one itself."""
+    return world_of(DELEGATES)
+
+
+def test_a_tree_adds_up_what_its_runs_spent_themselves(family: SimulatedWorld) -> None:
+    tree = tree_in(family)
+    books = [OwnBooks(run) for run in tree.runs()]
+    assert len(books) == len(family.run_ids()) > 1
+    assert tree.spent == tuple(map(sum, zip(*(each.spent for each in books), strict=True)))
+    assert tree.spent[Dimension.CHILD_RUNS] == len(books) - 1
+    assert tree.spent[Dimension.TOOL_CALLS] == len(books) - 1
+    assert list(no_tree_is_overshot(family, tree.run)) == []
+
+
+def test_what_a_root_was_charged_is_what_its_tree_spent(family: SimulatedWorld) -> None:
+    assert list(tree_in(family).spent) == family.run("run").state.used
+
+
+def test_a_tree_that_spent_more_than_its_root_was_given_is_found(family: SimulatedWorld) -> None:
+    tree = tree_in(family)
+    spent, count = tree.spent[Dimension.STEPS], len(family.run_ids())
+    assert list(overshot(given(tree, Dimension.STEPS, spent))) == []
+    found = list(overshot(given(tree, Dimension.STEPS, spent - 1)))
+    assert found == [f"{count} runs from run on spent {spent} steps of {spent - 1}"]
+
+
+def test_a_child_that_spent_more_than_its_lease_is_found(family: SimulatedWorld) -> None:
+    tree = tree_in(family)
+    child = tree.beneath[0]
+    poor = tree._replace(beneath=(given(child, Dimension.INPUT_TOKENS, 1),))
+    assert list(overshot(poor)) == [f"1 runs from {child.run.run_id} on spent 8 input_tokens of 1"]
+
+
+def test_what_people_released_may_be_spent_and_what_the_world_took_is_nobodys_fault(family: SimulatedWorld) -> None:
+    tree = given(tree_in(family), Dimension.STEPS, 0)
+    spent = tree.spent[Dimension.STEPS]
+    amounts = tuple(spent if dimension is Dimension.STEPS else 0 for dimension in Dimension)
+    assert list(overshot(tree)) != []
+    assert list(overshot(tree._replace(released=amounts))) == []
+    assert list(overshot(tree._replace(beyond=amounts))) == []
+
+
+def test_a_child_is_judged_with_its_root_and_not_by_itself(family: SimulatedWorld) -> None:
+    child = capped(family.run(family.run("run").last(StartChild).run_id), Dimension.STEPS, 0)
+    assert list(no_tree_is_overshot(family, child)) == []
+
+
+def test_a_run_that_is_deeper_than_its_root_may_go_is_found(family: SimulatedWorld) -> None:
+    root = capped(family.run("run"), Dimension.DEPTH, 0)
+    assert "is at depth 1 of 0" in next(no_tree_is_overshot(family, root))
+
+
+def test_a_model_that_is_shown_or_asked_more_than_the_root_allows_is_found() -> None:
+    world = world_of(in_turn(Breaks(), says("done")))
+    world = SimulatedWorld(model=lambda messages, chance: Breaks())
+    world.finish(manifest_of())
+    tree = tree_in(world)
+    assert list(above_the_gauges(tree)) == []
+    capped(tree.run, Dimension.CONTEXT_TOKENS, 1)
+    capped(tree.run, Dimension.RETRIES, 0)
+    found = list(above_the_gauges(tree))
+    assert any("tokens of 1" in what for what in found)
+    assert any("is at attempt 2 with 0 retries" in what for what in found)
+
+
+def test_a_model_costs_what_it_reports_and_all_when_it_reports_nothing() -> None:
+    reported = OwnBooks(world_of(ANSWERS).run("run")).spent
+    assert (reported[Dimension.INPUT_TOKENS], reported[Dimension.OUTPUT_TOKENS]) == (8, 4)
+    assert reported[Dimension.INFERENCE_COST_MICROUSD] == 16
+    silent = world_of(in_turn(says("done", usage=TokenUsage()))).run("run")
+    assert OwnBooks(silent).spent[Dimension.OUTPUT_TOKENS] == reserved(silent, Dimension.OUTPUT_TOKENS)
+
+
+def test_what_a_model_used_beyond_its_reservation_is_kept_apart() -> None:
+    greedy = world_of(in_turn(says("done", usage=TokenUsage(10**7, 0, 1)))).run("run")
+    books = OwnBooks(greedy)
+    assert books.spent[Dimension.INPUT_TOKENS] == 10**7
+    assert books.beyond[Dimension.INPUT_TOKENS] == 10**7 - reserved(greedy, Dimension.INPUT_TOKENS)
+    assert books.beyond[Dimension.OUTPUT_TOKENS] == 0
+
+
+@pytest.mark.parametrize(("was_cut", "tokens", "share"), [(True, 0, 1), (False, 0, 0), (False, 5, 0)])
+def test_a_model_call_that_failed_costs_what_it_may_have_cost(was_cut: bool, tokens: int, share: int) -> None:
+    run = Run()
+    (command,) = run.open(CallModel)
+    code = ErrorCode.INFERENCE_CONTEXT_EXCEEDED
+    run.hear(ModelFailed(command.id, code, usage=TokenUsage(tokens), was_cut=was_cut))
+    expected = share * dict(command.reserved)[Dimension.INPUT_TOKENS] + tokens
+    assert OwnBooks(SimulatedRun("run", run.journal)).spent[Dimension.INPUT_TOKENS] == expected
+
+
+def test_a_call_that_is_still_open_counts_as_all_that_was_reserved() -> None:
+    run = Run()
+    (command,) = run.open(CallModel)
+    spent = OwnBooks(SimulatedRun("run", run.journal)).spent
+    assert spent[Dimension.OUTPUT_TOKENS] == dict(command.reserved)[Dimension.OUTPUT_TOKENS]
+    assert run.state.ending is not Ending.SUCCESS
