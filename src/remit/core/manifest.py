@@ -35,7 +35,18 @@ _ASKING = (NodeKind.MODEL, NodeKind.CHILD, NodeKind.MAP)
 
 
 # In what a tool equals the one that is called in its place: how it is called, what the call does and who performs it.
-_EQUAL_IN = ("parameters", "effect", "control_args", "delegates", "asks_under")
+_EQUAL_IN = (
+    "parameters",
+    "effect",
+    "network",
+    "category",
+    "destructive",
+    "permissions",
+    "control_args",
+    "trust",
+    "delegates",
+    "asks_under",
+)
 
 
 class Versions(Record):
@@ -106,6 +117,10 @@ class Manifest(Record):
     forked_from: Origin | None = None
     # Where the plan of a run of mode plan comes from.
     plan: PlanTrace | None = None
+    # Whether its request was put together by a model or a graph, as that of a child: such words ask for nothing.
+    is_delegated: bool = False
+    # Labels of what was read on the way here: by the run above, or in earlier exchanges of the session.
+    read: tuple[str, ...] = ()
     # Named code that looks at proposed calls before they are judged, in this order.
     filters: tuple[str, ...] = ()
     # What like runs needed at least, where any are known.

@@ -14,7 +14,7 @@ from remit.core.budget import Budget
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
 from remit.core.tool_policy import StateWrite
-from remit.core.tools import ToolCategory
+from remit.core.tools import Effect, ToolCategory
 from remit.core.trust import Reads
 
 BOUNDARY_UNKNOWN = "BOUNDARY_UNKNOWN"
@@ -76,7 +76,10 @@ _SECRET_EXPOSED = Condition(
 )
 # A second denial is a run that tries doors.
 _UNAUTHORIZED = Condition(
-    "unauthorized_access", "denials >= 2", _STOP, "the run was denied twice and still asks for more"
+    "unauthorized_access",
+    "denials >= 2 && (changes || leaves_the_machine)",
+    _STOP,
+    "the run was denied twice and now wants to act",
 )
 
 RESEARCH_ASSISTANT = Boundary(
@@ -103,6 +106,8 @@ RESEARCH_ASSISTANT = Boundary(
 
 CODING_ASSISTANT = Boundary(
     name="coding_assistant",
+    # Local drafts are its trade; what leaves the machine is for a person.
+    approval_effects=(Effect.EXTERNAL,),
     permissions=("workspace.read", "workspace.write", "sandbox.run"),
     budget=_CODING,
     authority=Authority(),
@@ -141,7 +146,7 @@ CUSTOMER_SUPPORT = Boundary(
         _SECRET_EXPOSED,
         Condition(
             "identity_mismatch",
-            'user != "" && "user_id" in args && args.user_id != user',
+            'user != "" && size(users) > 0 && !(user in users)',
             _STOP,
             "the call is about another user than the one who asks",
         ),

@@ -55,6 +55,13 @@ def _arguments(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> Any:
     return _decode(text) if text else {}
 
 
+def _users(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[str]:
+    """The users that a call is about: what stands in arguments that the tool declares as such, or that are called so."""
+    named = {name for name, kind in tool.control_args if kind == "who:user"} | {"user_id"}
+    found = _arguments(call, tool, tally)
+    return [str(value) for name, value in found.items() if name in named]
+
+
 def _left_of(dimension: Dimension) -> Value:
     if dimension is Dimension.WALL_CLOCK_MS:
         return lambda _, __, tally: tally.state.caps[dimension] - clock_ms_used(tally.state, tally.at_ms)
@@ -92,6 +99,7 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
             lambda call, tool, tally: tool.untrusted_output,
         ),
         "args": (GuardType.OBJECT, "the arguments of the call", _arguments),
+        "users": (GuardType.TEXTS, "users that the call is about: arguments of kind `who:user`, or `user_id`", _users),
         "bound": (
             _B,
             "the gate found every value bound",
@@ -123,6 +131,8 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         },
     }
 )
+# What only the gate of provenance can tell.
+TRACED_NAMES = ("bound", "objection", "labels")
 CONDITION_VIEW: Mapping[str, GuardType] = MappingProxyType({name: entry[0] for name, entry in CONDITION_NAMES.items()})
 
 
@@ -132,7 +142,14 @@ def check_conditions(boundary: Boundary) -> None:
         message = f"boundary {boundary.name} has {len(boundary.conditions)} conditions, conditions_max={CONDITIONS_MAX}"
         raise RequestRejected(CONDITIONS_INVALID, message)
     for condition in boundary.conditions:
-        parse_condition(condition.when)
+        program = parse_condition(condition.when)
+        traced = [name for name in TRACED_NAMES if name in program.names]
+        if traced and boundary.authority is None:
+            message = (
+                f"condition {condition.name} of boundary {boundary.name} asks for {', '.join(traced)}, which only a traced "
+                "run has; give the boundary `authority`"
+            )
+            raise RequestRejected(CONDITIONS_INVALID, message)
 
 
 def objecting(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> Iterator[tuple[Condition, bool]]:

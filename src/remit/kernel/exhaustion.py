@@ -111,7 +111,7 @@ def compress(tally: Tally) -> bool:
     if tally.is_compressed:
         return False
     tally.is_compressed = True
-    results = [place for place, entry in enumerate(tally.state.context) if _is_result(entry)]
+    results = [place for place, entry in enumerate(tally.state.context) if _is_result(tally, entry)]
     places, saved = [], 0
     # A result that has just come is not in the context yet, and is the latest of them.
     is_arriving = isinstance(tally.state.open.get(tally.answering), CallTool)
@@ -128,8 +128,12 @@ def compress(tally: Tally) -> bool:
     return True
 
 
-def _is_result(entry: object) -> bool:
-    return isinstance(entry, Message) and entry.role is Role.TOOL
+def _is_result(tally: Tally, entry: object) -> bool:
+    """Whether an entry is what a tool returned; what a person answered to a question of the model is no tool's."""
+    if not isinstance(entry, Message) or entry.role is not Role.TOOL:
+        return False
+    tool = tally.state.tools.get(entry.name)
+    return tool is None or tool.asks_under is None
 
 
 def _downgrade(tally: Tally, dimension: Dimension) -> bool:

@@ -156,6 +156,7 @@ def _refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
         seq=state.seq,
     )
     state.refused.append(trace)
+    state.tried[ruling.tool] = True
     state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
     state.context_tokens += ruling.tokens_bound
     state.last_error = ruling.code
@@ -344,6 +345,8 @@ def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) ->
     key = (command.tool, command.arguments_hash)
     state.repeats[key] = state.repeats.get(key, 0) + 1
     state.last_tool = command.tool
+    if command.tool not in state.tried:
+        state.tried[command.tool] = True
     state.calls[command.id] = CallTrace(
         command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, command.mutating, command.arguments
     )

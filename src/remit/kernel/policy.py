@@ -106,7 +106,7 @@ def is_the_least_tool(call: ProposedCall, tally: Tally) -> Verdict:
     other = state.tools.get(tool.alternative)
     if other is None or _is_tried(tally, other.name) or not _is_open_to(tally.manifest, other):
         return ALLOWED
-    return refuse(Refusal.LEAST_TOOL, f"try {other.name} first: it does what {tool.name} does for less")
+    return refuse(Refusal.LEAST_TOOL, f"try {other.name} first: {tool.name} is for what it cannot do")
 
 
 def has_no_alternative(tool: ToolDefinition, manifest: Manifest) -> Verdict:
@@ -115,8 +115,8 @@ def has_no_alternative(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 
 def _is_tried(tally: Tally, tool: str) -> bool:
-    is_called = any(trace.tool == tool for trace in tally.state.calls.values())
-    return is_called or any(name == tool for name, _ in tally.repeats)
+    """Whether a tool was called in this run, or was proposed and refused: who may not call it has tried."""
+    return tool in tally.state.tried or any(name == tool for name, _ in tally.repeats)
 
 
 def _is_open_to(manifest: Manifest, tool: ToolDefinition) -> bool:
@@ -124,7 +124,9 @@ def _is_open_to(manifest: Manifest, tool: ToolDefinition) -> bool:
     boundary, request = manifest.boundary, manifest.request
     is_allowed = boundary.allowed_tools is None or tool.name in boundary.allowed_tools
     is_offered = not request.tools or tool.name in request.tools
-    return is_allowed and is_offered and all(name in boundary.permissions for name in tool.permissions)
+    is_permitted = all(name in boundary.permissions for name in tool.permissions)
+    is_granted = may_decide(tool, manifest) is ALLOWED and may_write(tool, manifest) is ALLOWED
+    return is_allowed and is_offered and is_permitted and is_granted
 
 
 def needs_a_person(tool: ToolDefinition, boundary: Boundary) -> str:

@@ -164,6 +164,8 @@ class RunState:
 
     # When tools that have a rate were called, by the name in the rate; the oldest are forgotten.
     called_at: dict[str, list[int]] = field(default_factory=dict)
+    # Tools that were called, or proposed and refused.
+    tried: dict[str, bool] = field(default_factory=dict)
     # Who has approved a question that more than one person must approve.
     approvals: dict[str, tuple[str, ...]] = field(default_factory=dict)
     # Calls in whose place another tool was called, and what observations say of the facts that the goal calls critical.

@@ -42,8 +42,12 @@ def child_manifest(
     *,
     replica: int = 0,
     model: str = "",
+    read: tuple[str, ...] = (),
 ) -> Manifest:
-    """What a child run is started with: its task alone, or the request that its node declares."""
+    """What a child run is started with: its task alone, or the request that its node declares.
+
+    `read` are the labels of what its parent has read by now.
+    """
     lease = dict(command.lease)
     # Gauges and the clock are limits of the moment and are inherited; counters are what the lease holds, else nothing.
     caps = tuple(lease.get(index, 0) if index in COUNTERS else cap for index, cap in enumerate(parent.caps))
@@ -70,6 +74,8 @@ def child_manifest(
         replica=replica,
         # What its parent needed says nothing of a part of it.
         foresight=None,
+        is_delegated=True,
+        read=read,
     )
 
 

@@ -19,9 +19,18 @@ def redacted(report: Report, vault: Vault) -> Report:
     redactor = vault.redactor
     if not redactor:
         return report
-    change = redactor.exposed if isinstance(report, ModelSaid) else redactor.redacted
-    found: Report = _changed(report, change)
-    return found
+    if not isinstance(report, ModelSaid):
+        found: Report = _changed(report, redactor.redacted)
+        return found
+
+    def exposed(text: str) -> str:
+        if name := redactor.value_in(text):
+            # A model that can say it knows it. That is no suspicion, so nobody gets it any more.
+            vault.revoke(name)
+        return redactor.exposed(text)
+
+    said: Report = _changed(report, exposed)
+    return said
 
 
 def received(report: Report, vault: Vault) -> Report:

@@ -26,6 +26,7 @@ from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.runner import Runner
 
 SESSION_BUSY = "SESSION_BUSY"
+SESSION_FOREIGN = "SESSION_FOREIGN"
 SESSION_ENTRY_INVALID = "SESSION_ENTRY_INVALID"
 
 # A preference, a name, a small table. With all of its entries a manifest stays within a megabyte.
@@ -127,6 +128,7 @@ def linked(request: SystemRequest, last: Last | None, entries: Entries = ()) -> 
     if last is None:
         return request, SessionLink(0, entries=_fitting(request, dict(entries)))
     ordinal, run, known = last
+    _check_owner(request, run)
     if run.ending is None:
         raise RequestRejected(
             SESSION_BUSY,
@@ -138,6 +140,16 @@ def linked(request: SystemRequest, last: Last | None, entries: Entries = ()) -> 
     said = tuple(message for message in own if message.role is not Role.SYSTEM)
     place = SessionLink(ordinal + 1, run.run_id, run.head, _fitting(request, {**known, **dict(entries)}))
     return replace(request, messages=(*instructions, *history_of(run), *said)), place
+
+
+def _check_owner(request: SystemRequest, run: RunState) -> None:
+    """A session is its tenant's and its user's: whoever goes on with it is shown what was said in it."""
+    before = pinned(run).request
+    if (request.tenant_id, request.user_id) != (before.tenant_id, before.user_id):
+        message = (
+            f"session {request.session_id!r} is that of another user or tenant; begin one of your own, under another id"
+        )
+        raise RequestRejected(SESSION_FOREIGN, message, {"session_id": request.session_id})
 
 
 def _fitting(request: SystemRequest, entries: dict[str, str]) -> Entries:

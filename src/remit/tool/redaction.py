@@ -67,14 +67,14 @@ class Redactor:
         """The same for what a model said, with a mark that no tool's result is given."""
         return self._replaced(text, "[exposed secret {}]")
 
+    def value_in(self, text: str) -> str:
+        """The name of a secret whose value stands in a text; empty if none does."""
+        return next((form.name for form in self._forms if form.text in text), "")
+
     def found_in(self, arguments: str) -> str:
         """The name of a secret that arguments, as JSON, hold the value or the mark of; empty if they hold none."""
-        for form in self._forms:
-            if form.text in arguments:
-                return form.name
-        for short in self._shorts:
-            if short.quoted in arguments:
-                return short.name
+        if name := self.value_in(arguments):
+            return name
         return next((name for name in self._names if f"[exposed secret {name}]" in arguments), "")
 
     def _replaced(self, text: str, mark: str) -> str:

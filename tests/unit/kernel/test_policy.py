@@ -115,6 +115,7 @@ def test_a_rate_counts_calls_of_one_answer_one_after_the_other() -> None:
     assert looks(rated(Rate("look", 2, 10_000)), 1, 2, 3, 4) == [Refusal.RATE_LIMITED] * 2
 
 
+@pytest.mark.req("4.25")
 def test_a_rate_counts_across_turns_and_forgets_what_is_longer_ago_than_its_time() -> None:
     run = rated(Rate("look", 2, 10_000))
     assert looks(run, 1) == looks(run, 2) == []

@@ -44,6 +44,7 @@ CHOOSING = in_line(THINK, SORT, AGAIN, edges=(Edge("sort", "done", condition="an
 
 
 @pytest.mark.req("4.1")
+@pytest.mark.req("4.1")
 @pytest.mark.parametrize(
     ("graph", "tools", "boundary", "tier"),
     [
@@ -168,6 +169,7 @@ def test_the_patterns_of_the_house_have_their_tiers() -> None:
     assert tier_of(review_graph(), ()) is Tier.CONDITIONAL_GRAPH
 
 
+@pytest.mark.req("4.1")
 @pytest.mark.req("4.1")
 def test_a_graph_above_the_cap_of_its_boundary_is_turned_away_at_the_door() -> None:
     for tier_max in range(1, 8):

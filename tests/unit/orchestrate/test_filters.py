@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import CodeReturned, ProposedCall
+from remit.core.arrivals import CodeFailed, CodeReturned, ProposedCall
 from remit.core.authority import Authority
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
@@ -15,13 +15,15 @@ from remit.core.commands import CallCode, CallTool
 from remit.core.failure import Ending, Refusal
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import Role
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, Text
 from remit.core.rulings import CallsFiltered, ToolCallRefused
 from remit.core.tools import ToolCall
 from remit.inference.engine import StreamHandler
 from remit.kernel.rules.tool import FILTER_MARK
+from remit.orchestrate.executors.code import CodeExecutor
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms, ToolCallFilter
+from remit.orchestrate.ports import Live
 from remit.orchestrate.replay import Verdict, audit, kept_texts
 from remit.orchestrate.reports import FilterSaid, SiftedCall
 from remit.testing.runs import SimulatedRun
@@ -114,6 +116,7 @@ def talk(
 
 
 @pytest.mark.req("3.21")
+@pytest.mark.req("3.21")
 @pytest.mark.parametrize("mask", [masks, masks_later])
 def test_a_filter_changes_arguments_before_anything_is_called(mask: ToolCallFilter) -> None:
     outcome = talk(calls("look", at="moon"), filters={"mask": mask})
@@ -123,6 +126,7 @@ def test_a_filter_changes_arguments_before_anything_is_called(mask: ToolCallFilt
     assert outcome.run.state.ending is Ending.SUCCESS
 
 
+@pytest.mark.req("3.21")
 @pytest.mark.req("3.21")
 def test_a_filter_that_turns_a_call_away_gives_a_reason_that_the_model_sees() -> None:
     outcome = talk(
@@ -330,6 +334,19 @@ def test_what_a_report_leaves_out_is_not_made_and_what_it_adds_is_not_heard() ->
     assert (kept, left_out.filtered) == (one, "a filter left it out")
     assert completed((one,), passed, SiftedCall(ToolCall("new", "pay", {"n": 9}))) == (one,)
     assert completed((one,), SiftedCall(ToolCall("new", "pay", {"n": 9})))[0].filtered == "a filter left it out"
+
+
+def test_a_filter_that_nobody_here_has_lets_nothing_through() -> None:
+    async def unread(text: Text) -> str:
+        raise AssertionError(f"nobody reads {text!r}")
+
+    run = Run(manifest_of(filters=("mask",)))
+    run.proposes(wants("look"))
+    look_at = run.open(CallCode)[0]
+    report = play(CodeExecutor(lambda run_id: Kit({}), unread)(Live("run", run.state), look_at))
+    assert report == CodeFailed(look_at.id, "nobody here has code named 'filter:mask'")
+    run.take(report)
+    assert (run.all(CallTool), run.last(ToolCallRefused).code) == ([], Refusal.FILTERED)
 
 
 def test_the_reason_of_a_filter_is_cut_to_a_note() -> None:

@@ -107,7 +107,6 @@ def test_a_run_that_is_deeper_than_its_root_may_go_is_found(family: SimulatedWor
 
 
 def test_a_model_that_is_shown_or_asked_more_than_the_root_allows_is_found() -> None:
-    world = world_of(in_turn(Breaks(), says("done")))
     world = SimulatedWorld(model=lambda messages, chance: Breaks())
     world.finish(manifest_of())
     tree = tree_in(world)
@@ -140,7 +139,7 @@ def test_a_model_call_that_failed_costs_what_it_may_have_cost(was_cut: bool, tok
     run = Run()
     (command,) = run.open(CallModel)
     code = ErrorCode.INFERENCE_CONTEXT_EXCEEDED
-    run.hear(ModelFailed(command.id, code, usage=TokenUsage(tokens), was_cut=was_cut))
+    run.take(ModelFailed(command.id, code, usage=TokenUsage(tokens), was_cut=was_cut))
     expected = share * dict(command.reserved)[Dimension.INPUT_TOKENS] + tokens
     assert OwnBooks(SimulatedRun("run", run.journal)).spent[Dimension.INPUT_TOKENS] == expected
 

@@ -5,6 +5,8 @@ Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
 """
 
+from unicodedata import normalize
+
 import msgspec
 
 from remit.core.arrivals import (
@@ -100,6 +102,12 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
     return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW else NodeOutcome.APPROVED
 
 
+def _person(name: str) -> str:
+    """A name as a reader takes it: without case, spaces at its ends, and characters that nobody sees."""
+    seen = "".join(letter for letter in normalize("NFKC", name) if letter.isprintable())
+    return seen.strip().casefold()
+
+
 def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: ApprovalGiven) -> None:
     """Turn away an approval of anything but the packet that waits, and a second one by the same person."""
     if arrival.packet and arrival.packet != packet_version(packet):
@@ -111,7 +119,7 @@ def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: App
     if packet.source and packet.source != source_of(tally.state, packet.call.tool):
         message = f"the code of {packet.call.tool} has changed since question {question.id} was asked; reject it"
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
-    if arrival.by in tally.state.approvals.get(question.id, ()):
+    if _person(arrival.by) in [_person(by) for by in tally.state.approvals.get(question.id, ())]:
         message = f"{arrival.by} has approved question {question.id} already; {packet.approvals_needed} people must"
         raise IllegalArrival(ArrivalFault.ALREADY_APPROVED, message)
     if arrival.modified is not None and packet.approvals_needed > 1:

@@ -79,8 +79,8 @@ class ToolExecutor:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
         text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
         if self.vault.redactor and (name := self.vault.redactor.found_in(text)):
-            # Whoever made these arguments knows it: that is no suspicion, so nobody gets it any more.
-            self.vault.revoke(name)
+            if self.vault.redactor.value_in(text):
+                self.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
         arguments: JsonObject = read_json(text)
         attempt = Attempt(tool, arguments, command.key, self.vault)
