@@ -2,7 +2,7 @@
 
 Rule 1: a value is looked for as it is, and as JSON, a URL, HTML, hexadecimal and base64 write it, at any place of a text.
 Rule 2: where a text was cut, what is left of a value at its edge counts as the value.
-Rule 3: a short value would be found in many words, so it counts only where it stands alone.
+Rule 3: a short value would be found in many words, and whoever guesses it would be told; so no secret is that short.
 Rule 4: this is a net and no wall: who is given a value can write it in a form that nobody thought of.
 """
 
@@ -13,9 +13,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
-
-# A value of fewer characters is part of ordinary words.
-WHOLE_CHARS_MIN = 8
 
 # So much of a value at the edge of a text is no chance: values often begin alike, as addresses and keys do. Half of a value
 # that is shorter than twice that.
@@ -33,27 +30,18 @@ class _Form(NamedTuple):
     edge: int
 
 
-class _Short(NamedTuple):
-    """A short value where it stands alone, as the whole of a JSON text, and the name of the secret."""
-
-    alone: "re.Pattern[str]"
-    quoted: str
-    name: str
-
-
 class Redactor:
     """Finds the values it was made with."""
 
-    __slots__ = ("_forms", "_names", "_shorts")
+    __slots__ = ("_forms", "_names")
 
     def __init__(self, values: Iterable[tuple[str, str]] = ()) -> None:
         """The names of secrets, each with a value; a name may come with several."""
         known = list(dict.fromkeys(values))
-        forms = {text: name for name, value in known if len(value) >= WHOLE_CHARS_MIN for text in forms_of(value)}
+        forms = {text: name for name, value in known for text in forms_of(value)}
         # The longest first: a value may be the beginning of another one.
         listed = sorted(forms, key=lambda text: (-len(text), text))
         self._forms = tuple(_Form(text, forms[text], min(len(text) // 2, EDGE_CHARS_MAX)) for text in listed)
-        self._shorts = tuple(_short(name, value) for name, value in known if len(value) < WHOLE_CHARS_MIN)
         self._names = tuple(dict.fromkeys(name for name, _ in known))
 
     def __bool__(self) -> bool:
@@ -81,9 +69,6 @@ class Redactor:
         for form in self._forms:
             if form.text in text:
                 text = text.replace(form.text, mark.format(form.name))
-        for short in self._shorts:
-            # The name goes through a function, since a pattern's replacement would read backslashes.
-            text = short.alone.sub(lambda _, name=short.name: mark.format(name), text)  # type: ignore[misc]
         for form in self._forms:
             if len(text) >= form.edge:
                 text = _without_ended(_without_begun(text, form, mark), form, mark)
@@ -111,11 +96,6 @@ def _base64_core(data: bytes, offset: int) -> str:
     # Three bytes are four letters. The letter that a byte shares with its neighbour before or behind it tells nothing.
     first = (0, 2, 3)[offset]
     return text[first : len(text) - ((len(data) + offset) % 3 != 0)]
-
-
-def _short(name: str, value: str) -> _Short:
-    alone = re.compile(rf"(?<![0-9A-Za-z]){re.escape(value)}(?![0-9A-Za-z])")
-    return _Short(alone, json.dumps(value, ensure_ascii=False), name)
 
 
 def _without_begun(text: str, form: _Form, mark: str) -> str:

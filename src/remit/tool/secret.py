@@ -19,6 +19,8 @@ SECRET_INVALID = "SECRET_INVALID"  # noqa: S105  # a code, and no password
 NAME_CHARS_MAX = 64
 NAME_PATTERN = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_CHARS_MAX - 1}}}")
 
+# What is shorter stands in ordinary words, and can be guessed by asking which guess is hidden.
+VALUE_CHARS_MIN = 8
 # A chain of certificates fits; more is a file, and every text is searched for all of it.
 VALUE_CHARS_MAX = 64 * 1024
 
@@ -116,6 +118,9 @@ def _secret(name: str, value: object) -> Secret:
         raise invalid(name, f"its value is a {type(value).__name__}; write it as a text")
     if not secret.reveal().strip():
         raise invalid(name, "its value is empty; give one, or leave the secret out")
+    if len(secret.reveal()) < VALUE_CHARS_MIN:
+        problem = f"its value has fewer than value_chars_min={VALUE_CHARS_MIN} characters, so that it could be guessed"
+        raise invalid(name, f"{problem}; use a longer one")
     if len(secret.reveal()) > VALUE_CHARS_MAX:
         raise invalid(name, f"value_chars={len(secret.reveal())} exceeds value_chars_max={VALUE_CHARS_MAX}")
     return secret

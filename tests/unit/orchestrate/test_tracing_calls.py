@@ -152,8 +152,9 @@ def test_two_calls_of_one_answer_are_judged_one_after_the_other() -> None:
 def test_calls_of_one_answer_that_share_an_id_do_not_share_their_results() -> None:
     async def act() -> None:
         mallory = ("find_user", {"name": "Mallory"})
+        nameless = replace(FIND, trust=replace(FIND.trust, fields=(("[].email", "who:email"),)))
         office = Office(answer(mallory, LOOKUP, ids=["x", "x"]), answer(STOLEN))
-        live = await office.begin()
+        live = await office.begin(manifest(tools=(nameless, MAIL, LETTER)))
         assert (await office.found())[-1] == "RECORD_AMBIGUOUS"
         assert performed(office) == ["find_user", "find_user"]
         await same(office, live)

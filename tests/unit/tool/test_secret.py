@@ -120,3 +120,9 @@ def test_a_name_that_no_variable_could_have_is_refused(name: str) -> None:
 def test_a_moment_is_written_for_people_as_far_as_their_calendar_goes() -> None:
     assert written_moment(AT_MS) == "2030-01-01T00:00:00Z"
     assert written_moment(10**18) == f"{10**18} ms"
+
+
+def test_a_value_that_could_be_guessed_is_refused() -> None:
+    with pytest.raises(RequestRejected, match="fewer than value_chars_min=8"):
+        credential_of("PIN", "1234567")
+    assert credential_of("PIN", "12345678").value is not None
