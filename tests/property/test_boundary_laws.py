@@ -27,6 +27,7 @@ from remit.core.tool_policy import StateWrite
 from remit.core.tools import MUTATING, Effect, ToolCategory, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.trust import Reads, Trust
 from remit.kernel.authorize import CHECKS, authorize
+from remit.kernel.conditions import TRACED_NAMES
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED, Judgement, Verdict
 from remit.orchestrate.offspring import child_manifest
@@ -98,8 +99,17 @@ conditions = st.lists(
 rates = st.lists(st.builds(Rate, st.sampled_from((*NAMES, "*")), st.integers(0, 2), st.just(1_000)), max_size=2).map(
     tuple
 )
+
+
+def bounded(**parts: Any) -> Boundary:
+    """A boundary that traces calls wherever its conditions ask what only the gate can tell."""
+    boundary = Boundary(**parts)
+    is_asked = any(name in condition.when for condition in boundary.conditions for name in TRACED_NAMES)
+    return replace(boundary, authority=Authority()) if is_asked else boundary
+
+
 boundaries = st.builds(
-    Boundary,
+    bounded,
     name=st.just("parent"),
     allowed_tools=rarely(some((*NAMES, "hire", "unknown")), None),
     approval_effects=some(Effect),

@@ -182,7 +182,7 @@ class Tree:
             return
         reserved = dict(command.reserved)
         usage = TokenUsage(reserved[0] * (much % 5) // 4, 0, reserved[1] * (much // 5 % 9) // 8)
-        if (what % 8, much) == (7, 255):
+        if (what % 2, much) == (1, 255):
             usage = TokenUsage(10**7, 10**7, 10**7)
         calls = tuple(_call(what + place, much) for place in range(what % 4))
         text = "" if calls else "done"

@@ -26,9 +26,9 @@ from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
 from remit.testing.tree_scenarios import CHILDREN, tree_scenario
 
-# A tree is a hundred runs and more: one for every hundred worlds of the other simulations.
-SEEDS = max(int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 100, 2)
-CHUNK = 5
+# A tree is a hundred runs and more, each under every law: one for every so many worlds of the other simulations.
+SEEDS = max(int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 150, 2)
+CHUNK = 3
 # A mutant that survives this many smaller trees is one the law would miss in practice.
 TREES, CHILDREN_OF_MUTANTS = 100, 10
 

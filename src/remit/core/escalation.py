@@ -42,12 +42,13 @@ class Trigger(StrEnum):
 
 
 class TriggerRow(Record):
-    """One row of the routing table."""
+    """One row of the routing table. Where the table gives a range, `grave` is its upper end."""
 
     severity: Severity
     route: EscalationRoute
     queue: str
     recovery: str
+    grave: Severity = Severity.HIGH
 
 
 _LOW, _MODERATE, _HIGH = Severity.LOW, Severity.MODERATE, Severity.HIGH
@@ -65,11 +66,13 @@ TRIGGERS: Mapping[Trigger, TriggerRow] = MappingProxyType(
         Trigger.EXTERNAL_COMMUNICATION: TriggerRow(
             _MODERATE, _APPROVAL, "user", "keep it a draft until it is approved"
         ),
-        Trigger.MISSING_INPUT: TriggerRow(_LOW, _ASK, "user", "pause and ask for what is missing"),
-        Trigger.AMBIGUOUS_GOAL: TriggerRow(_LOW, _ASK, "user", "show the readings and wait for a choice"),
-        Trigger.LOW_CONFIDENCE: TriggerRow(_MODERATE, _REVIEW, "review", "hand the state to a stronger verifier"),
+        Trigger.MISSING_INPUT: TriggerRow(_LOW, _ASK, "user", "pause and ask for what is missing", _LOW),
+        Trigger.AMBIGUOUS_GOAL: TriggerRow(_LOW, _ASK, "user", "show the readings and wait for a choice", _MODERATE),
+        Trigger.LOW_CONFIDENCE: TriggerRow(
+            _MODERATE, _REVIEW, "review", "hand the state to a stronger verifier", _MODERATE
+        ),
         Trigger.TOOL_FAILURE: TriggerRow(
-            _MODERATE, _DEGRADED, "operator", "try again within the budget, use an equivalent, or degrade"
+            _MODERATE, _DEGRADED, "operator", "try again within the budget, use an equivalent, or degrade", _MODERATE
         ),
         Trigger.BUDGET_LIMIT: TriggerRow(_MODERATE, _APPROVAL, "budget", "freeze until more budget is released"),
         Trigger.OUTAGE: TriggerRow(_MODERATE, _DEGRADED, "sre", "use a fallback, or report that it is unavailable"),
@@ -120,8 +123,8 @@ def trigger_of_call(tool: ToolDefinition) -> Trigger:
     return Trigger.HIGH_IMPACT_MUTATION
 
 
-def escalation_of(trigger: Trigger, queues: tuple[tuple[str, str], ...] = ()) -> Escalation:
+def escalation_of(trigger: Trigger, queues: tuple[tuple[str, str], ...] = (), *, is_grave: bool = False) -> Escalation:
     """What a trigger hands on, to the queue that the boundary names for it, else to that of the table."""
     row = TRIGGERS[trigger]
     queue = next((queue for name, queue in queues if name == trigger), row.queue)
-    return Escalation(trigger, row.severity, row.route, queue)
+    return Escalation(trigger, row.grave if is_grave else row.severity, row.route, queue)

@@ -82,13 +82,14 @@ class ToolCallRefused(Record, tag=True):
 
 
 class CallNoted(Record, tag=True):
-    """A boundary that only audits let a call pass which it would have refused or held."""
+    """A boundary that only audits let a call pass which it would have refused or held. `releases` widens the caps."""
 
     call_id: str
     tool: str
     judgement: str
     code: str
     reason: str
+    releases: Charges = ()
 
 
 class CallsFiltered(Record, tag=True):

@@ -49,7 +49,7 @@ def ask(
         packet,
         question,
         () if group else reserved,
-        escalation_of(trigger or TRIGGER_OF[ending], tally.manifest.boundary.queues),
+        escalation_of(trigger or TRIGGER_OF[ending], tally.manifest.boundary.queues, is_grave=_is_grave(tally, packet)),
         group,
         options,
         releases,
@@ -58,6 +58,11 @@ def ask(
     )
     _put(tally, asked)
     return command_id
+
+
+def _is_grave(tally: Tally, packet: Packet | None) -> bool:
+    """Whether what is asked about destroys something."""
+    return packet is not None and tally.state.tools[packet.call.tool].destructive
 
 
 def ask_the_next(tally: Tally, question: AskHuman) -> bool:

@@ -162,10 +162,10 @@ def lifted_by_a_person(call: ProposedCall, tally: Tally) -> Charges:
     """What an approval of this call releases.
 
     Its side effect, where the run was given none at all; and what it lacks of dimensions that the boundary leaves to a
-    person once they are spent. What a child would be leased is not lifted; and where nobody is asked, nothing is.
+    person once they are spent. What a child would be leased is not lifted.
     """
     manifest, tool = tally.manifest, tally.state.tools[call.tool]
-    if tool.delegates or manifest.boundary.mode is _AUDIT:
+    if tool.delegates:
         return ()
     is_forbidden = manifest.caps[_SIDE_EFFECTS] == 0 and tool.effect in MUTATING
     asking = asked_when_spent(manifest.boundary)
@@ -316,11 +316,16 @@ def _is_only_noted(check: Check, call: ProposedCall, tally: Tally, verdict: Verd
     """Record an objection of a boundary that only audits; whether it is one."""
     if tally.manifest.boundary.mode is not _AUDIT or check not in AUDITED:
         return False
-    tally.rule(CallNoted(call.call_id, call.tool, verdict.judgement, verdict.code, verdict.reason))
+    # Where a person would have lifted a cap for this one call, nobody is asked, and it is lifted all the same.
+    releases = lifted_by_a_person(call, tally) if check is needs_no_approval else ()
+    for dimension, amount in releases:
+        tally.left[dimension] += amount
+    tally.rule(CallNoted(call.call_id, call.tool, verdict.judgement, verdict.code, verdict.reason, releases))
     return True
 
 
 def reasons_to_ask(call: ProposedCall, tally: Tally) -> tuple[str, ...]:
     """Everything a person should know about why they are asked, not only what objected first."""
-    verdicts = (check(call, tally) for check in (comes_from_a_trusted_origin, needs_no_approval))
-    return tuple(verdict.reason for verdict in verdicts if verdict is not ALLOWED)
+    origin, demand = comes_from_a_trusted_origin(call, tally), needs_no_approval(call, tally)
+    reasons = [] if origin is ALLOWED else [*call.reasons] or [origin.reason]
+    return tuple(reasons if demand is ALLOWED else [*reasons, demand.reason])

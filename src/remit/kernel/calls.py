@@ -21,8 +21,7 @@ from remit.kernel.state import RunState, inquiries, longer
 from remit.kernel.tally import Tally
 from remit.kernel.words import refusal_bound
 
-# Refusals for want of authority, and refusals of calls that were malformed.
-DENIED = frozenset({Refusal.PERMISSION_DENIED, Refusal.NOT_OFFERED, Refusal.DEPTH_EXCEEDED})
+# Refusals of calls that were malformed.
 INVALID = frozenset({ErrorCode.CONSTRAINT_SCHEMA_INVALID, ErrorCode.TOOL_NOT_FOUND})
 
 _COMMITTED = Rung.COMMITTED

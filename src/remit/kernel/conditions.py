@@ -8,6 +8,7 @@ Rule 3: of a call whose arguments are too long to stand in a turn, only the shor
         named here and long is null: it is there, and whatever else is asked of it cannot be decided.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from remit.core.arrivals import ProposedCall, Provenance
-from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition
+from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition, Then
 from remit.core.budget import Dimension
 from remit.core.failure import RequestRejected
 from remit.core.tools import Effect, ToolDefinition
@@ -133,6 +134,8 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
 )
 # What only the gate of provenance can tell.
 TRACED_NAMES = ("bound", "objection", "labels")
+# A name stands for itself where it is neither part of a longer one, nor a field of something, nor begins a quoted text.
+_NOT_WITHIN = r"""(?<![\w"'])(?<![\w\])]\.)"""
 CONDITION_VIEW: Mapping[str, GuardType] = MappingProxyType({name: entry[0] for name, entry in CONDITION_NAMES.items()})
 
 
@@ -142,8 +145,8 @@ def check_conditions(boundary: Boundary) -> None:
         message = f"boundary {boundary.name} has {len(boundary.conditions)} conditions, conditions_max={CONDITIONS_MAX}"
         raise RequestRejected(CONDITIONS_INVALID, message)
     for condition in boundary.conditions:
-        program = parse_condition(condition.when)
-        traced = [name for name in TRACED_NAMES if name in program.names]
+        parse_condition(condition.when)
+        traced = [name for name in TRACED_NAMES if re.search(rf"{_NOT_WITHIN}{name}\b", condition.when)]
         if traced and boundary.authority is None:
             message = (
                 f"condition {condition.name} of boundary {boundary.name} asks for {', '.join(traced)}, which only a traced "
@@ -152,12 +155,19 @@ def check_conditions(boundary: Boundary) -> None:
             raise RequestRejected(CONDITIONS_INVALID, message)
 
 
-def objecting(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> Iterator[tuple[Condition, bool]]:
-    """The conditions that hold of a call, or that cannot be decided, in their order; and whether one was decided."""
+def objecting(
+    call: ProposedCall, tool: ToolDefinition, tally: Tally, doing: tuple[Then, ...]
+) -> Iterator[tuple[Condition, bool]]:
+    """The conditions that do one of these things and hold of a call, or cannot be decided; and whether one was."""
+    values: dict[str, object] = {}
     for condition in tally.manifest.boundary.conditions:
+        if condition.then not in doing:
+            continue
         program = parse_condition(condition.when)
-        view = {name: CONDITION_NAMES[name][2](call, tool, tally) for name in program.names}
-        if (says := holds(program, view)) is not False:
+        for name in program.names:
+            if name not in values:
+                values[name] = CONDITION_NAMES[name][2](call, tool, tally)
+        if (says := holds(program, {name: values[name] for name in program.names})) is not False:
             yield condition, says is True
 
 

@@ -230,7 +230,7 @@ def _move(tally: Tally, outcome: str | None) -> None:
         elif outcome == FILTERED:
             outcome = tool.go_on_filtered(tally, tally.graph.nodes[tally.node])
         elif outcome == RELEASED:
-            outcome = model.enter_model(tally, tally.graph.nodes[tally.node], tally.state.attempt)
+            outcome = model.enter_model(tally, tally.graph.nodes[tally.node])
         else:
             outcome = _enter(tally, _chosen(tally, outcome), outcome)
 

@@ -37,6 +37,8 @@ from remit.kernel.tally import Tally
 
 # One denial may be a slip; from the second on somebody should look.
 DENIALS_NOTED = 2
+# Refusals for want of authority.
+DENIED = frozenset({Refusal.PERMISSION_DENIED, Refusal.NOT_OFFERED, Refusal.DEPTH_EXCEEDED})
 
 CLASS_OF: Mapping[Ending, EndingClass] = MappingProxyType(
     {
@@ -99,8 +101,15 @@ def enter_terminal(tally: Tally, node: Node) -> None:
         tally.message = f"not done: {', '.join(sorted(unproven))}"
     _close(tally)
     trigger = _trigger_of(tally, ending)
-    escalation = None if trigger is None else escalation_of(trigger, tally.manifest.boundary.queues)
+    queues, is_grave = tally.manifest.boundary.queues, _is_grave(tally)
+    escalation = None if trigger is None else escalation_of(trigger, queues, is_grave=is_grave)
     tally.rule(RunEnded(ending, tally.error, tally.message, escalation))
+
+
+def _is_grave(tally: Tally) -> bool:
+    """Whether something may be half done: an effect that nobody knows the outcome of, or was denied again and again."""
+    doubted = any(isinstance(decision, OutcomeDoubted) for decision in tally.decisions)
+    return doubted or bool(tally.state.doubted) or tally.state.denials >= DENIALS_NOTED
 
 
 def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
@@ -109,7 +118,7 @@ def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
         tools = [tool for (tool, _), code in {**tally.state.uncommitted, **tally.uncommitted}.items() if code]
         return trigger_of_call(tally.state.tools[tools[0]]) if tools else TRIGGER_OF[ending]
     if ending is Ending.PERMISSION_DENIED:
-        now = sum(isinstance(ruling, ToolCallRefused) for ruling in tally.decisions)
+        now = sum(isinstance(ruling, ToolCallRefused) and ruling.code in DENIED for ruling in tally.decisions)
         return TRIGGER_OF[ending] if tally.state.denials + now >= DENIALS_NOTED else None
     return TRIGGER_OF.get(ending)
 
@@ -129,10 +138,18 @@ def _refuse_success(tally: Tally, unproven: Mapping[str, str]) -> str:
     if all(code in REFUSALS for code in unproven.values()):
         # Refusals of several kinds: the strictest reading is that authority was missing.
         ending = endings.pop() if len(endings) == 1 else Ending.PERMISSION_DENIED
-        return head_for(tally, ending, message=f"refused: {', '.join(claims)}")
+        return head_for(tally, ending, message=f"refused: {', '.join(claims)}{_why_refused(tally)}")
     tally.rule(GroundingViolated(claims))
     message = f"answered although never observed to have happened: {', '.join(claims)}"
     return head_for(tally, Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED, message)
+
+
+def _why_refused(tally: Tally) -> str:
+    """The reason of the latest refusal of a call that would have changed something."""
+    now = [ruling.reason for ruling in tally.decisions if isinstance(ruling, ToolCallRefused) and ruling.mutating]
+    before = [trace.reason for trace in tally.state.refused if trace.mutating]
+    reasons = [*before, *now]
+    return f" ({reasons[-1]})" if reasons else ""
 
 
 def _close(tally: Tally) -> None:

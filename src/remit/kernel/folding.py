@@ -20,7 +20,8 @@ from remit.core.record import Text, replace
 from remit.core.rulings import CallSettled, CommandSettled, Rung
 from remit.core.values import Output
 from remit.kernel import words
-from remit.kernel.calls import DENIED, INVALID
+from remit.kernel.calls import INVALID
+from remit.kernel.endings import DENIED
 from remit.kernel.grounding import stops_loop
 from remit.kernel.state import CallTrace, RunState, longer
 from remit.kernel.tally import WAITED_FOR, blocks
@@ -154,6 +155,7 @@ def _refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
         ruling.mutating,
         code=ruling.code,
         seq=state.seq,
+        reason=ruling.reason,
     )
     state.refused.append(trace)
     state.tried[ruling.tool] = True
@@ -169,6 +171,12 @@ def _refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
         state.repeats_blocked += 1
     if ruling.mutating:
         state.uncommitted[ruling.tool, ruling.arguments_hash] = ruling.code
+
+
+def _note_call(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:
+    for dimension, amount in ruling.releases:
+        state.caps[dimension] += amount
+        state.left[dimension] += amount
 
 
 def _filter_calls(state: RunState, ruling: rulings.CallsFiltered, arrival: Arrival) -> None:
@@ -396,6 +404,7 @@ def _trace_question(state: RunState, command: AskHuman) -> None:
     arguments = (call.arguments for call in state.proposed if call.arguments_hash == command.arguments_hash)
     state.repeats[key] = state.repeats.get(key, 0) + 1
     state.last_tool = command.tool
+    state.tried[command.tool] = True
     if command.tool in state.rated:
         _keep_moment(state, command.tool)
     state.calls[command.id] = CallTrace(
@@ -418,6 +427,7 @@ def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival
         key = (command.tool, command.arguments_hash)
         state.repeats[key] = state.repeats.get(key, 0) + 1
         state.last_tool = command.tool
+        state.tried[command.tool] = True
         if command.tool in state.rated:
             _keep_moment(state, command.tool)
         state.calls[command.id] = CallTrace(
@@ -440,7 +450,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.CommandSettled: _close,
     rulings.CallSettled: _settle_call,
     rulings.ToolCallRefused: _refuse_call,
-    rulings.CallNoted: _nothing,
+    rulings.CallNoted: _note_call,
     rulings.CallsFiltered: _filter_calls,
     rulings.FallbackChosen: _choose_fallback,
     rulings.ApprovalCounted: _count_approval,

@@ -16,6 +16,7 @@ from remit.kernel.conditions import objecting
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED, Verdict, ask, refuse
 
+_FIRM, _ASKING = (Then.REFUSE, Then.STOP), (Then.ASK,)
 # Stands for every tool in a rate.
 ANY_TOOL = "*"
 
@@ -49,9 +50,7 @@ def may_write(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 def keeps_conditions(call: ProposedCall, tally: Tally) -> Verdict:
     """No condition holds that refuses the call or stops the run."""
-    for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally):
-        if condition.then is Then.ASK:
-            continue
+    for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally, _FIRM):
         code = Refusal.UNSAFE if condition.then is Then.STOP else Refusal.CONDITION_HELD
         return refuse(code, _why(condition.name, condition.message, is_decided=is_decided))
     return ALLOWED
@@ -59,9 +58,8 @@ def keeps_conditions(call: ProposedCall, tally: Tally) -> Verdict:
 
 def conditions_ask(call: ProposedCall, tally: Tally) -> Verdict:
     """No condition holds that leaves the call to a person."""
-    for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally):
-        if condition.then is Then.ASK:
-            return ask(_why(condition.name, condition.message, is_decided=is_decided))
+    for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally, _ASKING):
+        return ask(_why(condition.name, condition.message, is_decided=is_decided))
     return ALLOWED
 
 

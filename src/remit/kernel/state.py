@@ -64,6 +64,8 @@ class CallTrace(msgspec.Struct, gc=False, array_like=True):
     evidence: bytes = b""
     seq: int = 0
     duration_ms: int = 0
+    # Why it was refused.
+    reason: str = ""
 
 
 class ChildTrace(msgspec.Struct, gc=False, array_like=True):

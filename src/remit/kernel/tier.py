@@ -8,7 +8,7 @@ Rule 3: a graph within a graph counts: the tier of a whole is the highest of its
 
 from collections.abc import Iterator
 
-from remit.core.boundary import Boundary
+from remit.core.boundary import Boundary, BoundaryMode
 from remit.core.failure import RequestRejected
 from remit.core.graph import Edge, Graph, Node, NodeKind, NodeOutcome
 from remit.core.manifest import Manifest
@@ -93,6 +93,9 @@ def _loop_tier(tools: tuple[ToolDefinition, ...], boundary: Boundary) -> Tier:
     """The tier of a bounded loop: supervised when every change is a person's to allow, open when it may swarm."""
     if _may_swarm(tools, boundary):
         return Tier.OPEN_ENDED_LOOP
+    if boundary.mode is BoundaryMode.AUDIT:
+        # Whoever only records stops nobody.
+        return Tier.BOUNDED_LOOP if any(tool.effect in MUTATING for tool in tools) else Tier.SUPERVISED_LOOP
     side_effects = boundary.budget.side_effects
     is_frozen = not (side_effects if side_effects is not None else 0)
     changing = [tool for tool in tools if tool.effect in MUTATING]

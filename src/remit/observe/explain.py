@@ -8,12 +8,13 @@ Rule 3: the records hold texts as they were said; observe/sentence.py makes them
 from collections.abc import Iterable, Sequence
 
 from remit.core.arrivals import CancelRequested
+from remit.core.boundary import BoundaryMode
 from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.record import Record
-from remit.core.rulings import NodeEntered, RunEnded, Rung
+from remit.core.rulings import CallNoted, NodeEntered, RunEnded, Rung
 from remit.core.signals import packet_id
 from remit.core.tier import TIERS
 from remit.core.tools import MUTATING, ToolDefinition
@@ -118,6 +119,8 @@ class Explanation(Record):
     children: tuple[ChildTold, ...] = ()
     # Why it was stopped before its budget was spent; and what an open run still needs, as runs like it did.
     stopped: Stopped | None = None
+    # What a boundary that only audits would have refused or held: tool, code or judgement, and why.
+    noted: tuple[tuple[str, str, str], ...] = ()
     needs: tuple[Need, ...] = ()
 
 
@@ -145,8 +148,14 @@ def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
         vote=vote,
         children=children_told(state, turns),
         stopped=stopped_in(turns),
+        noted=_noted(turns),
         needs=needs_of(state),
     )
+
+
+def _noted(turns: Sequence[Turn]) -> tuple[tuple[str, str, str], ...]:
+    found = (decision for turn in turns for decision in turn.decisions if isinstance(decision, CallNoted))
+    return tuple((note.tool, note.code or note.judgement, note.reason) for note in found)
 
 
 def _allowed(state: RunState) -> Allowed:
@@ -171,6 +180,8 @@ def _allowed(state: RunState) -> Allowed:
 def _is_asked_about(state: RunState, tool: ToolDefinition) -> bool:
     """Whether every call of a tool is a person's to allow: untraced, every change is."""
     manifest = pinned(state)
+    if manifest.boundary.mode is BoundaryMode.AUDIT:
+        return False
     is_frozen = not manifest.caps[Dimension.SIDE_EFFECTS]
     is_untraced_change = tool.effect in MUTATING and (is_frozen or not state.is_traced)
     return is_untraced_change or bool(needs_a_person(tool, manifest.boundary))

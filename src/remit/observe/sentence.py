@@ -31,6 +31,7 @@ def sentence(explained: Explanation) -> str:
         _said_spent(explained.spent),
         _said_observations(explained.observations),
         *([f"was stopped early, since {said_stopped(explained.stopped)}"] if explained.stopped is not None else []),
+        *([_said_noted(explained.noted)] if explained.noted else []),
         *([f"needs {said_needs(explained.needs)}"] if explained.needs else []),
         f"and {_said_standing(explained.standing, explained.uncommitted)}",
     )
@@ -43,6 +44,11 @@ def _said_allowed(allowed: Allowed) -> str:
     if allowed.approval_tools:
         notes.append(f"{_names(allowed.approval_tools)} only with a person's approval")
     return f"{said} under the boundary {_name(allowed.boundary)} ({'; '.join(notes)})"
+
+
+def _said_noted(noted: tuple[tuple[str, str, str], ...]) -> str:
+    said = [f"{_name(tool)}: {_name(code)}, {plain(why, REASON_CHARS_MAX)}" for tool, code, why in noted]
+    return f"would have been stopped {_times(len(noted))} by a boundary that only audits ({_listed(said)})"
 
 
 def _said_path(path: tuple[str, ...]) -> str:

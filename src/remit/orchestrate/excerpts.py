@@ -32,12 +32,13 @@ def is_looked_into(state: RunState, tool: ToolDefinition) -> bool:
     return bool(pinned(state).boundary.conditions) or tool.asks_under is not None
 
 
-def abridged(arguments: JsonObject, conditions: Iterable[Condition] = ()) -> str:
-    """As many arguments of a call as stand in a turn, in canonical form: what conditions name first, then the shortest.
+def abridged(arguments: JsonObject, conditions: Iterable[Condition] = (), control: Iterable[str] = ()) -> str:
+    """As many arguments of a call as stand in a turn, in canonical form: what is looked at first, then the shortest.
 
-    What they name and is too long is null: it is there, and nobody can tell what it says. So no padding hides anything.
+    That is what conditions name, what steers the tool, and the user. Where it is too long it is null: it is there, and
+    nobody can tell what it says. So no padding hides anything.
     """
-    named = {name for condition in conditions for name in _NAME.findall(condition.when)}
+    named = {"user_id", *control, *(name for condition in conditions for name in _NAME.findall(condition.when))}
     written = {key: canonical_json(value) for key, value in arguments.items()}
     kept: JsonObject = {}
     size = 0

@@ -204,7 +204,9 @@ class Facts:
         text = stored_bytes(canonical, digest, kept)
         proposed = ProposedCall(call_id, tool_name, text, digest, violations)
         if type(text) is not str and tool is not None and is_looked_into(state, tool):
-            proposed = replace(proposed, abridged=abridged(arguments, pinned(state).boundary.conditions))
+            control = [control for control, _ in tool.control_args]
+            short = abridged(arguments, pinned(state).boundary.conditions, control)
+            proposed = replace(proposed, abridged=short)
         if arguments is not call.arguments:
             said = canonical_json(call.arguments)
             proposed = replace(proposed, said=stored_bytes(said, sha256(said).digest(), kept))

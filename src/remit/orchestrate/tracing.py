@@ -55,7 +55,8 @@ def reader_of(texts: Mapping[bytes, bytes]) -> Read:
 class Tracer:
     """The gate of one run, and which of its calls are which."""
 
-    def __init__(self, manifest: Manifest, read: Read) -> None:
+    def __init__(self, manifest: Manifest, read: Read, gate: Gate | None = None) -> None:
+        """Follow a run from its beginning, with a gate of its own, or with one that was opened for it elsewhere."""
         assert manifest.boundary.authority is not None, "only a traced run has a tracer"
         self.seq = -1
         self._manifest = manifest
@@ -65,7 +66,9 @@ class Tracer:
         words = [] if is_beneath else [text for text in said if text is not None]
         self.is_lost = not is_beneath and len(words) < len(said)
         messages: list[JsonObject] = [{"role": "user", "content": text} for text in words]
-        self._gate: Gate = start(messages, [declared(tool) for tool in manifest.tools], manifest.boundary.authority)
+        self._gate = gate or start(messages, [declared(tool) for tool in manifest.tools], manifest.boundary.authority)
+        # The latest verdict in full, for whoever shows more of it than a call keeps.
+        self.verdict: Verdict | None = None
         self._proposals = Proposals()
         self._filters_left = 0
         # Calls of a turn that is not written yet, and those that the gate let pass when it judged them.
@@ -128,7 +131,7 @@ class Tracer:
         self.follow(turn, read)
 
     def _judge(self, name: str, tool: str, text: str) -> Verdict:
-        verdict = self._gate.judge(name, tool, arguments_in(text))
+        self.verdict = verdict = self._gate.judge(name, tool, arguments_in(text))
         if verdict.decision is Decision.ALLOW:
             self._let.add(name)
         return verdict

@@ -47,7 +47,7 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
     kind = leaf.kind
     if not leaf.is_known:
         return _objection(leaf, kind, Objection.UNDECLARED, evidence)
-    if handle is not None:
+    if handle is not None and _is_of(leaf, handle, evidence):
         return _by_origins(leaf, kind, [handle], evidence, declaration, "handle")
     if _is_left_alone(leaf):
         return Argument(leaf.path, leaf.value, "default", kind=kind)
@@ -66,6 +66,12 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
     if found.code is None:
         return found
     return _by_option(leaf, kind, evidence, declaration) or found
+
+
+def _is_of(leaf: Leaf, handle: Origin, evidence: Evidence) -> bool:
+    """Whether a handle was put in for this very value; a key is never put in."""
+    held = evidence.group_of(handle).records[handle.record].get(handle.field)
+    return not leaf.is_key and type(leaf.value) is type(held) and leaf.value == held
 
 
 def _is_known_otherwise(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaration) -> bool:

@@ -1,20 +1,29 @@
 """Blocks: which parts of a prompt are the user's own words, and which were pasted in and are data.
 
-Rule 1: fences, quoted mail, tagged blocks, structured data and long passages after a colon are data.
+Rule 1: fences, triple quotes, passages between rules, quoted mail, tagged blocks, structured data and long passages
+        after a colon are data.
 Rule 2: data is blanked out and not cut out, so that places in the rest still count from the prompt's start.
 Rule 3: in doubt a block is data: the gate then asks, and asking is the cheaper mistake.
+Rule 4: whoever wrote the data may have written marks into it. So a block reaches from its first mark to the last one in
+        the message, and one that nobody closes to the message's end.
+Rule 5: each message is looked at alone: what was pasted into one says nothing about the next.
 """
 
 import re
+from collections.abc import Iterator
 
 # A passage of this length after a colon is a text that somebody brought along, not a sentence they dictate.
 PASSAGE_CHARS_MIN = 400
 # Longer than any name or title: a quotation of this length is a text within the text.
 QUOTE_CHARS_MAX = 200
 
-_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
+_TRIPLE = re.compile(r"\"{3,}|'{3,}")
+# A line of nothing but one sign, as people draw it around what they paste.
+_RULE = re.compile(r"^[ \t]*([-*=_#+])\1{2,}[ \t]*$", re.MULTILINE)
 _QUOTED_LINES = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
+_TAG_END = re.compile(r"</([A-Za-z][\w-]{0,40})")
 _MAIL = re.compile(
     r"^[ \t]*(?:-{2,}[ \t]*(?:original|forwarded)[ \w]*-{2,}|begin forwarded message:|on\b[^\n]{0,200}\bwrote:)",
     re.IGNORECASE | re.MULTILINE,
@@ -25,44 +34,81 @@ _STRUCTURED = re.compile(r"^[ \t]*[\[{][^\n]*(?:\n|\Z)(?:.*\n)*?(?:[ \t]*[\]}][ 
 _AFTER_COLON = re.compile(r":[ \t]*\n+(?=\S|[ \t])")
 _ITEM = re.compile(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]")
 _VISIBLE = re.compile(r"\S")
+# A fence at the start of a line that says what follows, "```python", opens a block.
+_SAYS_WHAT = re.compile(r"[ \t]*\w")
 
 
-def own_words(prompt: str) -> str:
-    """The prompt with everything that was pasted in blanked out."""
-    prompt = _FENCE.sub(lambda found: _blank(found.group()), prompt)
-    prompt = _without_tagged(prompt)
+def own_words(message: str) -> str:
+    """One message with everything that was pasted in blanked out."""
+    # The marks are all looked for in the message as it was written: a mark inside of a block must not hide another.
+    spans = [*_fenced(message), *_between(message, _TRIPLE), *_ruled(message), *_tagged(message)]
     for pattern in (_QUOTED_LINES, _STRUCTURED):
-        prompt = pattern.sub(lambda found: _blank(found.group()), prompt)
+        spans += [found.span() for found in pattern.finditer(message)]
+    own = _blanked(message, spans)
     for pattern in (_MAIL, _HEADERS):
-        if found := pattern.search(prompt):
-            prompt = prompt[: found.start()] + _blank(prompt[found.start() :])
-    return _without_passages(prompt)
+        if found := pattern.search(own):
+            own = own[: found.start()] + _blank(own[found.start() :])
+    return _without_passages(message, own)
 
 
-def _without_tagged(prompt: str) -> str:
-    """Blank out what stands between a tag and its end; a tag that never ends is a word like any other."""
+def _blanked(message: str, spans: list[tuple[int, int]]) -> str:
     parts: list[str] = []
     last = 0
-    endless: set[str] = set()
-    for found in _TAG.finditer(prompt):
-        if found.start() < last or found[1] in endless:
-            continue
-        end = prompt.find(f"</{found[1]}", found.end())
-        if end < 0:
-            endless.add(found[1])
-            continue
-        parts += [prompt[last : found.start()], _blank(prompt[found.start() : end])]
-        last = end
-    return "".join((*parts, prompt[last:]))
+    for start, end in sorted(spans):
+        if end > last:
+            parts += [message[last : max(start, last)], _blank(message[max(start, last) : end])]
+            last = end
+    return "".join((*parts, message[last:]))
 
 
-def _without_passages(prompt: str) -> str:
-    """A long passage after a colon is data to the prompt's end, unless it is a list of things to do."""
-    for found in _AFTER_COLON.finditer(prompt):
-        rest = prompt[found.end() :]
-        if len(rest.strip()) >= PASSAGE_CHARS_MIN and not _ITEM.match(rest):
-            return prompt[: found.end()] + _blank(rest)
-    return prompt
+def _fenced(message: str) -> Iterator[tuple[int, int]]:
+    """Between the first fence and the last, or to the message's end where the last one opens a block."""
+    for start, end in _between(message, _FENCE):
+        line = message[:end].rpartition("\n")[2].lstrip()
+        is_open = not line.strip("`~") and _SAYS_WHAT.match(message, end) is not None
+        yield start, len(message) if is_open else end
+
+
+def _between(message: str, mark: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    """From the first mark to the last, or to the message's end where there is only one."""
+    marks = [found.span() for found in mark.finditer(message)]
+    if marks:
+        yield marks[0][0], marks[-1][1] if len(marks) > 1 else len(message)
+
+
+def _ruled(message: str) -> Iterator[tuple[int, int]]:
+    """Between the first rule and the last. A single one parts two passages, unless a colon says what stands below it."""
+    rules = [found.span() for found in _RULE.finditer(message)]
+    if len(rules) > 1:
+        yield rules[0][0], rules[-1][1]
+    elif rules and message[: rules[0][0]].rstrip().endswith(":"):
+        yield rules[0][0], len(message)
+
+
+def _tagged(message: str) -> Iterator[tuple[int, int]]:
+    """What stands between a tag and its last end; a tag that never ends is a word like any other."""
+    ends = {found[1].lower(): found.start() for found in _TAG_END.finditer(message)}
+    last = 0
+    for found in _TAG.finditer(message):
+        end = ends.get(found[1].lower(), 0)
+        if end > max(found.start(), last):
+            yield found.start(), end
+            last = end
+
+
+def _without_passages(message: str, own: str) -> str:
+    """A long passage after a colon is data to the message's end, unless it is a list of things to do.
+
+    Its length is that of what was written: a passage is no shorter for the blocks inside of it. Where a block follows
+    the colon at once, the block is what the colon announces.
+    """
+    for found in _AFTER_COLON.finditer(own):
+        rest = message[found.end() :]
+        first = _VISIBLE.search(rest)
+        is_block = first is not None and own[found.end() + first.start()].isspace()
+        if len(rest.strip()) >= PASSAGE_CHARS_MIN and not is_block and not _ITEM.match(rest):
+            return own[: found.end()] + _blank(own[found.end() :])
+    return own
 
 
 def _blank(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from remit.core.record import JsonObject
 from remit.provenance.kinds import supplies
 from remit.provenance.labels import Index, Origin
+from remit.provenance.leaves import step_of
 
 _HANDLE = re.compile(r"\$obs(\d{1,6})\.(?:([^\s.\[\]]+(?:\.[^\s.\[\]]+)*)\.)?records\[(\d{1,6})\](?:\.(\S{1,200}))?")
 _MARK = "$obs"
@@ -33,7 +34,7 @@ def resolve(arguments: JsonObject, index: Index) -> tuple[JsonObject, Mapping[st
     used: dict[str, Origin] = {}
     if not index.observations or not _may_name(arguments.values(), 0):
         return arguments, used
-    resolved = {name: _replace(value, str(name), index, used, 0) for name, value in arguments.items()}
+    resolved = {name: _replace(value, step_of(name), index, used, 0) for name, value in arguments.items()}
     return (resolved, used) if used else (arguments, used)
 
 
@@ -57,7 +58,9 @@ def _replace(value: Any, path: str, index: Index, used: dict[str, Origin], depth
     if depth >= _DEPTH_MAX:
         return value
     if isinstance(value, dict):
-        return {key: _replace(inner, f"{path}.{key}", index, used, depth + 1) for key, inner in value.items()}
+        return {
+            key: _replace(inner, f"{path}.{step_of(key)}", index, used, depth + 1) for key, inner in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_replace(inner, f"{path}[{place}]", index, used, depth + 1) for place, inner in enumerate(value)]
     return value

@@ -3,8 +3,10 @@
 Rule 1: every value inside lists and objects is judged on its own, and so is every key that no schema names.
 Rule 2: an argument is payload only when it is declared so and not declared control.
 Rule 3: an argument that the schema lacks is reported; a tool without any schema knows none of its arguments.
+Rule 4: a path names one place: the signs of paths are escaped where a name or key has them.
 """
 
+import re
 from typing import Any
 
 from remit.core.record import JsonObject, Record
@@ -14,6 +16,8 @@ from remit.provenance.kinds import ANY
 # More values than a person could look at in one approval.
 LEAVES_MAX = 1_000
 DEPTH_MAX = 32
+# What parts the steps of a path, and what takes that meaning away.
+_SIGNS = re.compile(r"[.\[\]\\]")
 _FORMATS = {"email": "email", "uri": "url", "url": "url", "date": "date", "date-time": "datetime", "time": "time"}
 
 
@@ -97,10 +101,11 @@ class Leaves:
         found: list[Leaf] = []
         for name, value in arguments.items():
             place = self._places.get(name) or self._root(name)
+            path = step_of(name)
             if isinstance(value, str):
-                found.append(place.leaf(name, value))
+                found.append(place.leaf(path, value))
             else:
-                self._cut(place, name, value, 0, found)
+                self._cut(place, path, value, 0, found)
             if len(found) > LEAVES_MAX:
                 return tuple(found[: LEAVES_MAX + 1])
         return tuple(found)
@@ -137,17 +142,17 @@ class Leaves:
     def _cut_object(self, place: _Place, path: str, value: JsonObject, depth: int, found: list[Leaf]) -> None:
         properties = place.schema.get("properties")
         for key, inner in value.items():
-            below = place.named.get(key)
+            below, inside = place.named.get(key), f"{path}.{step_of(key)}"
             if below is None:
-                below = self._below(place, key, found, f"{path}.{key}", properties)
-            self._cut(below, f"{path}.{key}", inner, depth + 1, found)
+                below = self._below(place, key, found, inside, properties)
+            self._cut(below, inside, inner, depth + 1, found)
             if len(found) > LEAVES_MAX:
                 return
 
     def _below(self, place: _Place, key: str, found: list[Leaf], path: str, properties: Any) -> _Place:
         """The place under a key. One that the schema names is kept; any other key is a value of its own."""
         is_named = isinstance(properties, dict) and key in properties
-        below = self._inner(place, f"{place.pattern}.{key}", properties[key] if is_named else None)
+        below = self._inner(place, f"{place.pattern}.{step_of(key)}", properties[key] if is_named else None)
         if is_named:
             place.named[key] = below
         else:
@@ -156,15 +161,23 @@ class Leaves:
         return below
 
     def _inner(self, outer: _Place, pattern: str, schema: Any) -> _Place:
+        # A declaration escapes nothing. Where it could mean two places, both are control and neither is payload.
+        kind = self._kinds.get(pattern.replace("\\", ""))
         return _Place(
             pattern,
             pattern.rpartition(".")[2].partition("[")[0],
-            self._kinds.get(pattern, outer.kind),
+            outer.kind if kind is None else kind,
             schema,
-            is_payload=(outer.is_payload or pattern in self._payload) and pattern not in self._kinds,
+            is_payload=(outer.is_payload or pattern in self._payload) and kind is None,
             is_required=True,
             is_known=outer.is_known,
         )
+
+
+def step_of(name: Any) -> str:
+    """A name or key as a step of a path."""
+    text = str(name)
+    return _SIGNS.sub(r"\\\g<0>", text) if _SIGNS.search(text) is not None else text
 
 
 def told_kind(kind: str, schema: Any) -> str:

@@ -232,8 +232,9 @@ def _is_whole(text: str, start: int, end: int) -> bool:
 
 def words_of(prompts: Iterable[str]) -> Words:
     """The words of all messages that the user wrote, one after the other."""
-    prompt = "\n\n".join(prompts)[:PROMPT_CHARS_MAX]
-    own = own_words(prompt)
+    messages = list(prompts)
+    prompt = "\n\n".join(messages)[:PROMPT_CHARS_MAX]
+    own = "\n\n".join(map(own_words, messages))[:PROMPT_CHARS_MAX]
     strings: dict[str, tuple[int, int]] = {}
     references = set()
     bare = take_quotes(own, strings)

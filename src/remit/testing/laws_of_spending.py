@@ -18,8 +18,9 @@ def no_budget_is_overshot(world: SimulatedWorld, run: SimulatedRun) -> Iterator[
         for decision in turn.decisions:
             if isinstance(decision, rulings.UsageExceeded):
                 return  # The world used more than it was allowed; that is charged, and stops the run.
-            if isinstance(decision, rulings.QuestionSettled) and decision.answer is rulings.Answer.APPROVED:
-                for dimension, amount in decision.releases:
+            is_approved = isinstance(decision, rulings.QuestionSettled) and decision.answer is rulings.Answer.APPROVED
+            if is_approved or isinstance(decision, rulings.CallNoted):
+                for dimension, amount in decision.releases:  # type: ignore[union-attr]  # both kinds release
                     caps[dimension] += amount
             books.enter(decision)
         for dimension in COUNTERS:

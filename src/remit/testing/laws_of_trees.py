@@ -73,6 +73,9 @@ class OwnBooks:
             self._spend(self._open.pop(decision.command_id).reserved)
             for dimension, amount in decision.releases:
                 self.released[dimension] += amount
+        elif isinstance(decision, rulings.CallNoted):
+            for dimension, amount in decision.releases:
+                self.released[dimension] += amount
         elif isinstance(decision, rulings.NodeEntered) and decision.node not in self._terminals:
             self.spent[Dimension.STEPS] += 1
 

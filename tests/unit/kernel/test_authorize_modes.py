@@ -28,6 +28,7 @@ from remit.kernel.authorize import (
 )
 from remit.kernel.verdicts import ALLOWED, Judgement, ask, refuse
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.testing.runs import fold
 from remit.testing.scenarios import PARAMETERS, TOOLS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
 
@@ -145,10 +146,9 @@ def test_a_person_lifts_the_one_side_effect_of_a_run_that_has_none() -> None:
     assert lifted("look") == {}
 
 
-def test_nothing_is_lifted_for_a_child_or_where_nobody_is_asked() -> None:
+def test_nothing_is_lifted_for_a_child() -> None:
     asking = (("side_effects", Exhaustion.ASK),)
     assert lifted("send_child", boundary=Boundary(exhaustion=asking)) == {}
-    assert lifted("write", boundary=Boundary(mode=BoundaryMode.AUDIT)) == {}
 
 
 def test_what_a_spent_dimension_lacks_is_lifted_where_the_boundary_leaves_it_to_a_person() -> None:
@@ -250,10 +250,14 @@ def test_what_keeps_a_run_whole_is_enforced_while_its_boundary_only_audits() -> 
     assert tally.decisions == []
 
 
-def test_a_run_without_side_effects_changes_nothing_even_where_its_boundary_only_audits() -> None:
+def test_what_a_person_would_have_lifted_is_lifted_and_noted_where_nobody_is_asked() -> None:
     run = Run(manifest_of(boundary=auditing(budget=Budget(side_effects=0))))
-    run.proposes(wants("write"))
-    assert run.last(rulings.ToolCallRefused).code == Refusal.BUDGET_EXHAUSTED
+    run.proposes(wants("write", 1), wants("write", 2))
+    assert len(run.open(CallTool)) == 2
+    released = [noted.releases for noted in run.all(rulings.CallNoted) if noted.releases]
+    assert released == [((int(Dimension.SIDE_EFFECTS), 1),)] * 2
+    assert (run.state.caps[Dimension.SIDE_EFFECTS], run.state.left[Dimension.SIDE_EFFECTS]) == (2, 0)
+    assert fold(run.journal) == run.state
 
 
 def test_only_checks_of_the_boundary_are_audited() -> None:

@@ -11,7 +11,8 @@ from remit.core.rulings import Answer, Rung
 from remit.core.schema import Violation
 from remit.core.tools import Effect
 from remit.kernel.authorize import authorize
-from remit.kernel.calls import DENIED, INVALID, hold_call, order_call, refuse_call, settle_call
+from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
+from remit.kernel.endings import DENIED
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 

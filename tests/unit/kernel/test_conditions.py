@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remit.core.arrivals import ProposedCall, Provenance
+from remit.core.authority import Authority
 from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition, Then
 from remit.core.budget import FIELDS, Budget, Dimension
 from remit.core.commands import CallTool
@@ -25,6 +26,7 @@ from remit.kernel.conditions import (
     CONDITION_NAMES,
     CONDITION_VIEW,
     CONDITIONS_INVALID,
+    TRACED_NAMES,
     check_conditions,
     objecting,
     parse_condition,
@@ -52,6 +54,7 @@ REFUND = ToolDefinition(
     destructive=True,
     cost_microusd=7,
     trust=Trust(reads=Reads.SECRET),
+    control_args=(("n", "who:user"),),
     blast_radius="one order",
     rollback="charge again",
 )
@@ -62,7 +65,12 @@ def ruled(*whens: str, then: Then = Then.ASK) -> Boundary:
     """A boundary with these conditions and nothing else that asks."""
     conditions = tuple(Condition(f"c{place}", when, then) for place, when in enumerate(whens))
     return Boundary(
-        "ruled", approval_effects=(), approval_categories=(), budget=Budget(side_effects=5), conditions=conditions
+        "ruled",
+        approval_effects=(),
+        approval_categories=(),
+        budget=Budget(side_effects=5),
+        conditions=conditions,
+        authority=Authority(),
     )
 
 
@@ -75,7 +83,7 @@ def tally_of(boundary: Boundary, *, tools: tuple[ToolDefinition, ...] = (REFUND,
 def held(when: str, call: ProposedCall, tally: Tally | None = None) -> list[bool]:
     """Of each condition that objects to a call, whether it was decided."""
     tally = tally or tally_of(ruled(when))
-    return [is_decided for _, is_decided in objecting(call, tally.state.tools[call.tool], tally)]
+    return [is_decided for _, is_decided in objecting(call, tally.state.tools[call.tool], tally, tuple(Then))]
 
 
 def call_of(text: str | BlobRef, *, abridged: str = "", tool: str = "refund") -> ProposedCall:
@@ -97,6 +105,7 @@ SEEN = {
     "has_rollback": "has_rollback",
     "untrusted_output": "untrusted_output",
     "args": "args.n == 1",
+    "users": 'users == ["1"]',
     "bound": "bound",
     "objection": 'objection == "REPEAT"',
     "labels": 'labels == ["private", "secret"]',
@@ -128,7 +137,7 @@ def test_a_condition_sees_every_name_with_its_value(name: str) -> None:
     state.denials, state.effects_committed, state.failures_after_change = 3, 4, 5
     tally.left = [100 + place for place in range(len(FIELDS))]
     call = replace(bound(wants("refund")), objection="REPEAT", labels=("private", "secret"))
-    found = list(objecting(call, state.tools["refund"], tally))
+    found = list(objecting(call, state.tools["refund"], tally, (Then.ASK,)))
     assert [(condition.name, is_decided) for condition, is_decided in found] == [("c0", True)]
 
 
@@ -221,6 +230,22 @@ def test_whatever_stands_in_the_arguments_a_condition_says_yes_no_or_that_it_can
     assert held("args.value == 1 || args.value > 5", call) in ([], [True], [False])
 
 
+@pytest.mark.parametrize(
+    ("text", "users"),
+    [
+        ('{"n": "ada"}', '["ada"]'),
+        ('{"user_id": "eve", "n": 7, "to": "bob"}', '["eve", "7"]'),
+        ('{"user_id": null}', '["None"]'),
+        ("{}", "[]"),
+        ("", "[]"),
+    ],
+)
+def test_the_users_that_a_call_is_about_stand_in_arguments_that_are_declared_or_called_so(
+    text: str, users: str
+) -> None:
+    assert held(f"users == {users}", call_of(text)) == [True]
+
+
 # What is left of the budget.
 
 
@@ -267,6 +292,13 @@ def test_a_reason_has_the_name_of_the_condition_and_its_message() -> None:
     assert verdict.reason == "condition big: more than anybody asked for"
 
 
+def test_only_the_conditions_that_do_what_is_asked_for_are_looked_at() -> None:
+    tally = tally_of(replace(ruled(), conditions=tuple(Condition(then, "true", then) for then in Then)))
+    for then in Then:
+        found = objecting(wants("refund"), REFUND, tally, (then,))
+        assert [condition.name for condition, _ in found] == [then]
+
+
 def test_the_first_condition_that_refuses_decides_whatever_asked_before_it() -> None:
     conditions = (
         Condition("asks", "true", Then.ASK),
@@ -308,7 +340,7 @@ LEAKS = Condition("leak", '"secret" in labels && args.n > 5', Then.STOP, "a secr
 
 
 def test_what_was_read_before_a_call_counts_for_the_arguments_that_a_person_gives_it_too() -> None:
-    run = Run(manifest_of(boundary=Boundary(conditions=(LEAKS,))))
+    run = Run(manifest_of(boundary=Boundary(conditions=(LEAKS,), authority=Authority())))
     run.proposes(replace(wants("pay", 1), labels=("secret",)))
     run.approves(modified=wants("pay", 9))
     assert run.all(CallTool) == []
@@ -319,10 +351,10 @@ def test_what_was_read_before_a_call_counts_for_the_arguments_that_a_person_give
 def test_what_was_read_before_a_call_counts_when_an_equivalent_tool_is_called_in_its_place(
     labels: tuple[str, ...], called: list[str]
 ) -> None:
-    far = replace(PLAIN, name="far", effect=Effect.READ, network=True)
-    near = replace(PLAIN, name="near", effect=Effect.READ, fallback="far")
-    leaving = Condition("leak", '"secret" in labels && leaves_the_machine', Then.STOP)
-    run = Run(manifest_of(boundary=Boundary(conditions=(leaving,)), tools=(near, far)))
+    far = replace(PLAIN, name="far", effect=Effect.READ)
+    near = replace(far, name="near", fallback="far")
+    leaving = Condition("leak", '"secret" in labels && tool == "far"', Then.STOP)
+    run = Run(manifest_of(boundary=Boundary(conditions=(leaving,), authority=Authority()), tools=(near, far)))
     run.proposes(replace(wants("near"), labels=labels))
     run.fails(code=ErrorCode.TOOL_UNAVAILABLE)
     assert [command.tool for command in run.all(CallTool)] == called
@@ -342,6 +374,20 @@ def test_the_long_arguments_of_a_call_are_asked_about_as_ever_when_an_equivalent
 
 def test_a_boundary_with_sound_conditions_passes_the_door() -> None:
     check_conditions(ruled(*SEEN.values()))
+
+
+@pytest.mark.parametrize("name", TRACED_NAMES)
+def test_what_only_a_traced_run_knows_is_asked_under_a_boundary_that_traces(name: str) -> None:
+    boundary = ruled(SEEN[name])
+    check_conditions(boundary)
+    with pytest.raises(RequestRejected, match=f"condition c0 of boundary ruled asks for {name}") as refused:
+        check_conditions(replace(boundary, authority=None))
+    assert refused.value.code == CONDITIONS_INVALID
+
+
+@pytest.mark.parametrize("when", ["args.bound == 1", "args.to.labels == 1", 'tool == "labels"', 'args["x"].bound == 1'])
+def test_a_name_that_merely_occurs_in_a_condition_is_not_asked_for(when: str) -> None:
+    check_conditions(replace(ruled(when, 'tool == "outbound_mail" || args.inbound == 1'), authority=None))
 
 
 def test_more_conditions_than_anybody_reads_are_refused() -> None:

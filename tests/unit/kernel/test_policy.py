@@ -228,7 +228,7 @@ def least(tool: str = "dear", *, tools: tuple[ToolDefinition, ...] = (LOOK, DEAR
 def test_a_cheaper_alternative_comes_first() -> None:
     run = Run(manifest_of(tools=(LOOK, DEAR)))
     run.proposes(wants("dear"))
-    assert run.last(ToolCallRefused).reason == "try look first: it does what dear does for less"
+    assert run.last(ToolCallRefused).reason == "try look first: dear is for what it cannot do"
     run.proposes(wants("look"))
     run.returns()
     run.proposes(wants("dear"))
@@ -240,6 +240,21 @@ def test_an_alternative_that_was_tried_in_vain_was_tried() -> None:
     run.proposes(wants("look"))
     run.fails()
     assert authorize(wants("dear"), run.tally()) is ALLOWED
+
+
+def test_who_was_refused_the_alternative_has_tried_it() -> None:
+    run = Run(manifest_of(tools=(LOOK, DEAR), boundary=Boundary(rates=(Rate("look", 0, 1_000),))))
+    run.proposes(wants("look"))
+    assert refusals(run) == [Refusal.RATE_LIMITED]
+    assert authorize(wants("dear"), run.tally()) is ALLOWED
+
+
+def test_an_alternative_that_is_a_child_or_a_question_is_tried_like_any_other() -> None:
+    for other in (HIRE, ASK):
+        run = Run(manifest_of(tools=(other, replace(DEAR, alternative=other.name))))
+        assert authorize(wants("dear"), run.tally()).code == Refusal.LEAST_TOOL
+        run.proposes(wants(other.name))
+        assert authorize(wants("dear"), run.tally()) is ALLOWED
 
 
 def test_an_alternative_of_the_same_answer_counts_once_it_is_ordered() -> None:
@@ -260,6 +275,12 @@ def test_an_alternative_that_the_run_may_not_call_need_not_be_tried() -> None:
     assert least(request=replace(few, tools=("dear", "look"))) == Refusal.LEAST_TOOL
     assert least(tools=(vault, DEAR)) == ""
     assert least(tools=(vault, DEAR), boundary=Boundary(permissions=("vault.open",))) == Refusal.LEAST_TOOL
+    hiring = replace(HIRE, name="look")
+    assert least(tools=(hiring, DEAR)) == Refusal.LEAST_TOOL
+    assert least(tools=(hiring, DEAR), boundary=Boundary(decisions=(DecisionRight.CHOOSE_TOOLS,))) == ""
+    writing = replace(LOOK, effect=Effect.WRITE)
+    assert least(tools=(writing, DEAR)) == Refusal.LEAST_TOOL
+    assert least(tools=(writing, DEAR), boundary=Boundary(writes=())) == ""
 
 
 # People.

@@ -43,6 +43,11 @@ def test_what_a_condition_names_comes_before_whatever_was_put_in_front_of_it() -
     assert len(kept.encode()) < 2 * TEXT_INLINE_BYTES_MAX
 
 
+def test_what_steers_a_tool_and_whom_a_call_is_about_are_kept_before_whatever_pads_it() -> None:
+    kept = read_json(abridged({**PADDING, "user_id": "eve" * 9, "to": "bob" * 9}, control=("to",)))
+    assert (kept["user_id"], kept["to"]) == ("eve" * 9, "bob" * 9)
+
+
 def test_where_nothing_is_named_the_shortest_come_first() -> None:
     crowd: JsonObject = {f"long{n}": "x" * 200 for n in range(9)}
     assert read_json(abridged({**crowd, "n": 1}))["n"] == 1

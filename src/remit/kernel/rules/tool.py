@@ -25,9 +25,9 @@ from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.record import replace
 from remit.core.rulings import CallsFiltered, FallbackChosen, Rung, ToolCallRefused
 from remit.kernel.authorize import CHECKS, authorize
-from remit.kernel.calls import DENIED, INVALID, hold_call, order_call, refuse_call, settle_call
+from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
-from remit.kernel.endings import head_for
+from remit.kernel.endings import DENIED, head_for
 from remit.kernel.exhaustion import begin_wrap_up, policy_of
 from remit.kernel.grounding import rung_reached, stops_loop
 from remit.kernel.join import joined

@@ -1,0 +1,199 @@
+"""Amounts: which numbers of the words can be meant as an amount of money. Where money moves, only these count.
+
+Rule 1: a number that belongs to something else is no amount: it stands behind a word that numbers are given to (invoice,
+        room, page), before a plural that it counts, before a name, as an ordinal, or before "of".
+Rule 2: where some numbers stand beside a currency or are called an amount, only those count.
+Rule 3: of several that nothing marks, one counts if it stands alone in the sentence that asks, and the others before it;
+        else none does, and a person is asked.
+Rule 4: cents are hundredths; a number in words is an amount only beside a currency.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from remit.core.record import Record
+from remit.provenance.atoms import NumberSaid, Token
+from remit.provenance.kinds import number_key
+from remit.provenance.vocabulary import COUNTS, FUNCTION_WORDS
+
+# What numbers are given to in order to tell one from the other, in general English.
+_NUMBERED = frozenset(
+    """
+    account address agreement apartment apt article batch bill block booking box branch bus card case chapter check
+    cheque clause client code contract coupon customer delivery document employee exhibit exit extension figure file
+    flat flight floor form gate group highway house id invoice issue item key level line locker lot member membership
+    model no nr number order page paragraph parcel part permit phase phone pin platform policy port position
+    product project purchase question quote receipt record ref reference reservation room route row seat section
+    serial shipment site slide station step street suite table tan task tel telephone ticket track tracking train
+    transaction tram unit version volume vote year zip
+    """.split()
+)
+# What may stand between such a word and its number: "card ending in 9023", "invoice number is 77".
+_BETWEEN = frozenset({"ending", "ends", "in", "is", "with", "no", "nr", "number", "id", "numbered", "called", "the"})
+_BETWEEN_MAX = 3
+# These lead to a number even across a colon.
+_LABELS = frozenset({"no", "nr", "number", "id", "ref", "reference", "code"})
+_SIGNS = "$€£¥₹₩₽₺₪₫₴₦฿"
+_CODES = frozenset(
+    """
+    aed ars aud bgn brl cad chf clp cny cop czk dkk egp eur gbp hkd huf idr ils inr isk jpy kes krw kwd mad mxn myr ngn
+    nok nzd pen php pkr pln qar ron rsd rub sar sek sgd thb try twd uah usd vnd zar btc eth usdc usdt
+    """.split()
+)
+_CURRENCIES = _CODES | frozenset(
+    """
+    euro euros dollar dollars buck bucks pound pounds quid sterling yen yuan renminbi rupee rupees franc francs franken
+    krona kronor krone kroner koruna forint zloty zlotys lira peso pesos real reais rand won ruble rubles rouble roubles
+    shekel shekels baht dirham dirhams riyal riyals ringgit kr grand
+    """.split()
+)
+_CENTS = frozenset({"cent", "cents", "ct", "cts", "pence", "penny", "p"})
+_ORDINALS = frozenset({"st", "nd", "rd", "th"})
+# "an amount of 40", "a total of 40", "amount: 40".
+_CALLED = frozenset({"amount", "sum", "total"})
+# Plurals that no ending shows.
+_COUNTED = frozenset({"people", "persons", "children", "men", "women", "pieces", "percent", "x"})
+_PLURAL_CHARS_MIN = 4
+_TOUCHING = re.compile(r"[\s(#№]*\.?[\s(#№]*")
+_LABELLED = re.compile(r"[\s(#№.:=]*")
+_HUNDRED = Decimal(100)
+
+
+class Amount(Record):
+    """One number that may be an amount: its size as the index spells it, its place, and whether something marks it."""
+
+    key: str
+    start: int
+    end: int
+    is_marked: bool = False
+    unit: str = ""
+
+
+class Meant(Record):
+    """The numbers that count as amounts for a tool; `rivals` are those of which nobody can tell which is meant."""
+
+    spans: dict[str, tuple[int, int]] = {}
+    rivals: frozenset[str] = frozenset()
+
+
+NOTHING_MEANT = Meant()
+
+
+def amounts_in(
+    bare: str, tokens: Sequence[Token], numbers: Mapping[str, tuple[NumberSaid, ...]]
+) -> tuple[Amount, ...]:
+    """The numbers of the words that may be amounts, in the order in which they stand."""
+    found = [one for key, uses in numbers.items() for said in uses for one in _amounts(bare, tokens, key, said)]
+    return tuple(sorted(found, key=lambda one: one.start))
+
+
+def meant_for(amounts: Sequence[Amount], tokens: Sequence[Token], places: Sequence[int]) -> Meant:
+    """The amounts that count where the words at these places ask for money to move."""
+    marked = [one for one in amounts if one.is_marked]
+    keys = {one.key for one in amounts}
+    if marked or len(keys) < 2:
+        return Meant(_spans(marked or amounts))
+    start, end = _sentence(tokens, places)
+    own = [one for one in amounts if start <= one.start < end]
+    if len({one.key for one in own}) == 1 and amounts[-1].start < end:
+        return Meant(_spans(own), frozenset())
+    return Meant({}, frozenset(keys))
+
+
+def _spans(amounts: Sequence[Amount]) -> dict[str, tuple[int, int]]:
+    return {one.key: (one.start, one.end) for one in reversed(amounts)}
+
+
+def _sentence(tokens: Sequence[Token], places: Sequence[int]) -> tuple[int, int]:
+    """From where to where the last sentence goes that asks; nowhere when none does."""
+    if not places:
+        return 0, 0
+    first = last = places[-1]
+    while first > 0 and not tokens[first].opens:
+        first -= 1
+    last += 1
+    while last < len(tokens) and not tokens[last].opens:
+        last += 1
+    end = tokens[last].start if last < len(tokens) else tokens[-1].end + 1
+    return tokens[first].start, end
+
+
+def _amounts(bare: str, tokens: Sequence[Token], key: str, said: NumberSaid) -> Iterator[Amount]:
+    """The number as an amount, if it may be one."""
+    is_word = bare[said.start : said.end].lower() in COUNTS
+    behind = _behind(bare, tokens, said)
+    sign_before = bare[: said.start].rstrip(" ")[-1:] in _SIGNS and bare[: said.start].rstrip(" ") != ""
+    sign_after = bare[said.end : said.end + 2].lstrip(" ")[:1]
+    lowered = behind.lower()
+    if said.percent or _is_numbered(bare, tokens, said.start):
+        return
+    if lowered in _CENTS:
+        yield Amount(number_key(Decimal(key) / _HUNDRED), said.start, said.end, is_marked=True, unit=said.unit)
+        return
+    has_sign = sign_before or (sign_after != "" and sign_after in _SIGNS)
+    is_marked = has_sign or lowered in _CURRENCIES or _is_called(tokens, said.start)
+    if not is_marked and (is_word or _counts_something(behind)):
+        return
+    yield Amount(key, said.start, said.end, is_marked=is_marked, unit=said.unit)
+
+
+def _behind(bare: str, tokens: Sequence[Token], said: NumberSaid) -> str:
+    """The word right behind a number, or the letters that are part of it."""
+    place = bisect_right(tokens, said.end, key=lambda token: token.end)
+    if place < len(tokens) and (token := tokens[place]).start <= said.end < token.end:
+        return bare[said.end : token.end].strip(_SIGNS + "-")
+    if place < len(tokens) and bare[said.end : tokens[place].start].strip(_SIGNS + " \t") == "":
+        return tokens[place].text
+    return ""
+
+
+def _counts_something(behind: str) -> bool:
+    """Whether the word behind a number says that it is no amount: a plural, a name, an ordinal, "of"."""
+    lowered = behind.lower()
+    if lowered == "of" or lowered in _ORDINALS or lowered in _COUNTED:
+        return True
+    if lowered in FUNCTION_WORDS or not behind:
+        return False
+    is_plural = lowered.endswith("s") and not lowered.endswith("ss") and len(lowered) >= _PLURAL_CHARS_MIN
+    return behind[0].isupper() or is_plural
+
+
+def _is_numbered(bare: str, tokens: Sequence[Token], start: int) -> bool:
+    """Whether a number stands right behind a word that numbers are given to, or behind a sign for that."""
+    if bare[max(start - 1, 0) : start] in ("#", "№", "§"):
+        return True
+    last = bisect_right(tokens, start, key=lambda token: token.end) - 1
+    if last < 0:
+        return False
+    word = tokens[last].text.lower()
+    gap = bare[tokens[last].end : start]
+    if not (_TOUCHING if word not in _LABELS else _LABELLED).fullmatch(gap):
+        return False
+    # A stop ends a sentence, but not behind what is shortened: "no. 7".
+    if "." in gap and word not in _LABELS and word not in ("apt", "tel"):
+        return False
+    return any(_lead(tokens, last, back) for back in range(_BETWEEN_MAX))
+
+
+def _lead(tokens: Sequence[Token], last: int, back: int) -> bool:
+    """Whether a numbered word stands so many words before the last, with nothing but links between."""
+    place = last - back
+    if place < 0 or any(tokens[one].opens for one in range(place + 1, last + 1)):
+        return False
+    if any(tokens[one].text.lower() not in _BETWEEN for one in range(place + 1, last + 1)):
+        return False
+    word = tokens[place].text.lower()
+    return word in _NUMBERED or word.removesuffix("s") in _NUMBERED
+
+
+def _is_called(tokens: Sequence[Token], start: int) -> bool:
+    """Whether a number is called an amount or stands right behind the code of a currency."""
+    last = bisect_left(tokens, start, key=lambda token: token.start) - 1
+    if last < 0:
+        return False
+    word, before = tokens[last].text.lower(), tokens[last - 1].text.lower() if last else ""
+    if tokens[last].text.isupper() and word in _CODES:
+        return True
+    return word in _CALLED or (word == "of" and before in _CALLED)
