@@ -17,7 +17,7 @@ Operation = dict[str, Any]
 def real_gate() -> Callable[[Operation], Operation | None]:
     """What answers the operations of the protocol."""
     if _is_there(GUARD):
-        answer: Callable[[Operation], Operation | None] = importlib.import_module(GUARD).Guard().handle
+        answer: Callable[[Operation], Operation | None] = importlib.import_module(GUARD).Guard().answer
         return answer
     return Bare().answer
 

@@ -77,9 +77,9 @@ def is_answer(op: Any, answer: JsonObject | None) -> bool:
 @given(st.lists(OPERATIONS, max_size=12))
 def test_every_operation_is_answered_as_the_protocol_says_and_no_run_breaks(operations: list[JsonObject]) -> None:
     guard = Guard()
-    assert guard.handle({"op": "start", "run": "a", "prompt": PROMPTS[0], "tools": TOOLS}) == {"ok": True}
+    assert guard.answer({"op": "start", "run": "a", "prompt": PROMPTS[0], "tools": TOOLS}) == {"ok": True}
     for one in operations:
-        answer = guard.handle(one)
+        answer = guard.answer(one)
         assert is_answer(one.get("op"), answer), (one, answer)
         json.dumps(answer)
 
@@ -97,8 +97,8 @@ def test_no_line_stops_the_guard_and_the_next_one_is_judged(lines: list[bytes]) 
 @given(st.lists(OPERATIONS, max_size=10))
 def test_the_same_operations_are_answered_the_same_way_twice(operations: list[JsonObject]) -> None:
     once, again = Guard(), Guard()
-    first = [once.handle(one) for one in operations]
-    assert json.dumps(first) == json.dumps([again.handle(one) for one in operations])
+    first = [once.answer(one) for one in operations]
+    assert json.dumps(first) == json.dumps([again.answer(one) for one in operations])
 
 
 @given(
@@ -109,10 +109,10 @@ def test_what_the_guard_allows_the_gate_alone_allows(
     prompt: str, calls: list[tuple[str, JsonObject, bool, Any]]
 ) -> None:
     guard, gate = Guard(), start(prompt, TOOLS)
-    assert guard.handle({"op": "start", "run": "r", "prompt": prompt, "tools": TOOLS}) == {"ok": True}
+    assert guard.answer({"op": "start", "run": "r", "prompt": prompt, "tools": TOOLS}) == {"ok": True}
     for number, (tool, arguments, is_reported, content) in enumerate(calls):
         identity: JsonObject = {"run": "r", "id": str(number), "tool": tool}
-        answer = guard.handle({"op": "call", **identity, "args": arguments})
+        answer = guard.answer({"op": "call", **identity, "args": arguments})
         assert answer is not None
         if answer["decision"] == "refuse" and answer["code"] != "UNDECLARED":
             continue  # The kernel objected first, and the gate was not asked.
@@ -120,5 +120,5 @@ def test_what_the_guard_allows_the_gate_alone_allows(
         assert answer["decision"] == verdict.decision
         if is_reported and verdict.is_allowed:
             text = json.dumps(content)
-            guard.handle({"op": "result", **identity, "content": text})
+            guard.answer({"op": "result", **identity, "content": text})
             gate.observe(str(number), tool, text)

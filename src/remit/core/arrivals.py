@@ -71,6 +71,8 @@ class ProposedCall(Record):
     filtered: str = ""
     # The arguments in the model's own words, where it named fields of results instead of copying their values.
     said: Text = ""
+    # The hash of the rules by which the gate judged.
+    rules: str = ""
 
 
 class RunStarted(Record, tag=True):

@@ -89,6 +89,8 @@ class SessionLink(Record):
     previous_run_id: str = ""
     previous_head: bytes = b""
     entries: tuple[tuple[str, str], ...] = ()
+    # Labels of what earlier runs of the session have read: their answers, which this one is shown, may tell it.
+    read: tuple[str, ...] = ()
 
 
 class Manifest(Record):
@@ -119,7 +121,7 @@ class Manifest(Record):
     plan: PlanTrace | None = None
     # Whether its request was put together by a model or a graph, as that of a child: such words ask for nothing.
     is_delegated: bool = False
-    # Labels of what was read on the way here: by the run above, or in earlier exchanges of the session.
+    # Labels of what the run above has read.
     read: tuple[str, ...] = ()
     # Named code that looks at proposed calls before they are judged, in this order.
     filters: tuple[str, ...] = ()

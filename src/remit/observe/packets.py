@@ -57,6 +57,8 @@ class Approval(Record):
     # How far the call reaches, the way back, what would run, and what is left of the budget.
     blast_radius: str = ""
     rollback: str = ""
+    # What the category of the tool demands that it declares, and it does not.
+    gaps: tuple[str, ...] = ()
     source: str = ""
     left: tuple[tuple[str, int], ...] = ()
     # Who has approved it so far, and how many different people must.

@@ -17,6 +17,8 @@ from remit.core.failure import RequestRejected
 from remit.core.profiles import KNOWN, STANDARD, boundary_named
 from remit.core.record import JsonObject, replace
 from remit.core.strict_yaml import YAML_BYTES_MAX, Place, YamlFault, parse_yaml, spelled, text_of, write_yaml
+from remit.kernel.conditions import check_conditions
+from remit.kernel.exhaustion import check_exhaustion
 from remit.orchestrate.boundary_shape import SHAPE, Key
 from remit.orchestrate.boundary_values import Reader
 
@@ -121,7 +123,13 @@ def _read_boundary(reader: Reader, said: object, base: Boundary, flat: Mapping[s
     settled = {
         name: default if value == (default := getattr(STANDARD, name)) else value for name, value in fields.items()
     }
-    return replace(base, **settled)
+    boundary = replace(base, **settled)
+    for check, place in ((check_exhaustion, ("budget", "exhaustion")), (check_conditions, ("conditions",))):
+        try:
+            check(boundary)
+        except RequestRejected as error:
+            raise reader.refusal(place, error.message, {"cause": str(error.code)}) from None
+    return boundary
 
 
 def _entries(reader: Reader, block: JsonObject, flat: Mapping[str, Key]) -> list[tuple[Place, Key, Any]]:

@@ -384,7 +384,8 @@ class System:
         session = None
         if entered.session_id:
             last = await last_run(self.store.catalogue, self._runner, entered.session_id)
-            entered, session = linked(entered, last, check_entries(entries.items()))
+            read = () if last is None else await self._runner.labels_of(last.run)
+            entered, session = linked(entered, last, check_entries(entries.items()), read)
         manifest = make_manifest(
             run_id=self._new_id(),
             request=entered,

@@ -38,6 +38,7 @@ from remit.orchestrate.texts import (
     encoded,
     name,
     note,
+    person,
     shortened,
     stored,
     stored_bytes,
@@ -318,7 +319,7 @@ class Facts:
         )
 
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:
-        by, question, modified = name(report.by), state.open.get(report.command_id), None
+        by, question, modified = person(report.by), state.open.get(report.command_id), None
         if report.arguments is not None and isinstance(question, AskHuman):
             if question.packet is None:
                 message = f"question {report.command_id!r} holds no call whose arguments could be changed"

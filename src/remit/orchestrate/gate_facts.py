@@ -67,8 +67,14 @@ def found(verdict: Verdict, *, is_lost: bool) -> JsonObject:
         "objection": objection,
         "reasons": (*reasons, fix) if fix else reasons,
         "labels": verdict.labels,
-        "origins": tuple([_origin(argument) for argument in verdict.args[:ORIGINS_SHOWN_MAX]]),
+        # What the gate objects to comes first: of a long list, a person is shown that for sure.
+        "origins": tuple([_origin(argument) for argument in sorted(verdict.args, key=_is_fine)[:ORIGINS_SHOWN_MAX]]),
+        "rules": verdict.rules,
     }
+
+
+def _is_fine(argument: Argument) -> bool:
+    return argument.code is None
 
 
 def _origin(argument: Argument) -> ValueOrigin:

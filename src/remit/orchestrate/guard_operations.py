@@ -12,7 +12,8 @@ from typing import Any
 from remit.core.codec import to_json
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RequestRejected
-from remit.core.record import JsonObject
+from remit.core.lifecycle import AgentRole
+from remit.core.record import JsonObject, Record
 from remit.orchestrate.guard_lines import RESULT, written
 
 GUARD_OP_INVALID = "GUARD_OP_INVALID"
@@ -21,16 +22,28 @@ GUARD_OP_INVALID = "GUARD_OP_INVALID"
 _NUMBER_MAX = 2**53 - 1
 _SHOWN_CHARS_MAX = 80
 
+# The moment of an operation, for a host that keeps the time.
+AT_MS = "at_ms"
+
 # What each operation must say, and what it may say besides.
 _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
-        "start": (("run", "prompt", "tools"), ("boundary", "plan")),
-        "call": (("run", "tool", "args"), ("id",)),
-        RESULT: (("run", "tool", "content"), ("id",)),
-        "answer": (("run", "approve", "by"), ("id", "scope")),
-        "end": (("run",), ()),
+        "start": (("run", "prompt", "tools"), ("boundary", "plan", "user", "tenant", "role", AT_MS)),
+        "call": (("run", "tool", "args"), ("id", AT_MS)),
+        RESULT: (("run", "tool", "content"), ("id", "error", AT_MS)),
+        "answer": (("run", "approve", "by"), ("id", "scope", AT_MS)),
+        "end": (("run",), (AT_MS,)),
     }
 )
+_KNOWN = MappingProxyType({op: frozenset(("op", *required, *more)) for op, (required, more) in _KEYS.items()})
+
+
+class Asker(Record):
+    """For whom a run works, as the host says it; empty when it says nothing."""
+
+    user: str = ""
+    tenant: str = ""
+    role: AgentRole = AgentRole.GENERAL
 
 
 def addressed(operation: Any) -> tuple[str, str]:
@@ -40,15 +53,16 @@ def addressed(operation: Any) -> tuple[str, str]:
     op = operation.get("op")
     if not isinstance(op, str) or op not in _KEYS:
         raise unfit("op", op, f"one of {', '.join(_KEYS)}")
-    required, optional = _KEYS[op]
+    required, known = _KEYS[op][0], _KNOWN[op]
     run_id = id_in(operation, "run")
     if run_id is None:
         raise unfit("run", None, "an id of its own for each run")
     if missing := [key for key in required if key not in operation]:
         raise RequestRejected(GUARD_OP_INVALID, f"{op} lacks {', '.join(missing)}; it needs {', '.join(required)}")
     # A result is never turned away for saying too much: what it carries must be known.
-    if op != RESULT and (unknown := [key for key in operation if key not in ("op", *required, *optional)]):
-        raise unfit(f"key of {op}", unknown[0], f"{', '.join((*required, *optional))}")
+    if op != RESULT and not known.issuperset(operation):
+        unknown = next(key for key in operation if key not in known)
+        raise unfit(f"key of {op}", unknown, ", ".join((*required, *_KEYS[op][1])))
     return op, run_id
 
 
@@ -89,6 +103,23 @@ def plan_in(value: Any) -> dict[str, int] | None:
     if isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values()):
         return value
     raise unfit("plan", value, "an object from tool to how often it is asked for")
+
+
+def asker_in(operation: JsonObject) -> Asker:
+    """Who asks, for whom, and in which role."""
+    role = operation.get("role")
+    if role is not None and (not isinstance(role, str) or role not in list(AgentRole)):
+        raise unfit("role", role, f"one of {', '.join(AgentRole)}")
+    named = {key: id_in(operation, key) or "" for key in ("user", "tenant")}
+    return Asker(**named, role=AgentRole(role or AgentRole.GENERAL))
+
+
+def moment_in(operation: JsonObject) -> int | None:
+    """The moment of an operation in milliseconds since 1970, where the host says it."""
+    value = operation.get(AT_MS)
+    if value is None or (type(value) is int and 0 <= value <= _NUMBER_MAX):
+        return value
+    raise unfit(AT_MS, value, f"milliseconds since 1970, from 0 to {_NUMBER_MAX}")
 
 
 def size_of(arguments: Any) -> int:

@@ -2,8 +2,10 @@
 
 Rule 1: what a tool does not declare counts as the worst; a key that nobody knows is refused by its name, because a
         declaration that is misspelt would be one that is missing.
-Rule 2: the kernel judges schema, boundary, permission and cost; what the gate reads of a tool the kernel need not know.
-Rule 3: the same list of tools is read once, however many runs bring it.
+Rule 2: the kernel registers everything that a tool declares, as it does for a tool of ours; so what a boundary says of
+        what is read, of rates or of cheaper tools holds here as well.
+Rule 3: `result` is the map of trusted fields; the shape of a result is not checked here.
+Rule 4: the same list of tools is read once, however many runs bring it.
 """
 
 from collections import OrderedDict
@@ -14,8 +16,9 @@ from remit.core.canonical import INTEGER_MAX
 from remit.core.codec import read_json, to_json
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
-from remit.core.tools import TOOL_TIMEOUT_MS_DEFAULT, ToolCategory, ToolDefinition, check_definition
-from remit.provenance.declarations import declaration_of
+from remit.core.tools import RATE_MAX, TOOL_TIMEOUT_MS_DEFAULT, ToolCategory, ToolDefinition, check_definition
+from remit.core.trust import Trust
+from remit.provenance.declarations import Declaration, declaration_of
 
 GUARD_TOOL_INVALID = "GUARD_TOOL_INVALID"
 
@@ -26,9 +29,21 @@ LISTS_KEPT_MAX = 32
 LIST_KEPT_BYTES_MAX = 512 * 1024
 _SHOWN_CHARS_MAX = 80
 _NAMES_SHOWN_MAX = 5
+# A rate is how many calls in how much time.
+_PAIR = 2
 
-# What the kernel reads, and what the gate reads besides.
-_KERNEL = ("idempotent", "destructive", "untrusted_output", "permissions", "timeout_ms", "cost_microusd")
+# What the kernel alone reads, what both read, and what the gate reads besides.
+_TEXTS = ("blast_radius", "rollback", "alternative", "fallback")
+_KERNEL = (
+    "idempotent",
+    "destructive",
+    "untrusted_output",
+    "permissions",
+    "timeout_ms",
+    "cost_microusd",
+    "rate",
+    *_TEXTS,
+)
 _DECLARED = ("name", "description", "parameters", "effect", "category", "network", "stakes", "control_args")
 _GATE = ("payload_args", "result", "author", "directory", "locator_args", "asks", "repeat", "reads", "readers")
 KEYS = frozenset((*_KERNEL, *_DECLARED, *_GATE))
@@ -85,6 +100,7 @@ def _definition(tool: Any) -> ToolDefinition:
     if unknown := sorted(set(tool) - KEYS):
         named = ", ".join(repr(key[:_SHOWN_CHARS_MAX]) for key in unknown[:_NAMES_SHOWN_MAX])
         raise read.rejected(f"declares {named}, which nobody knows; use {', '.join(sorted(KEYS))}")
+    rate_max, rate_per_ms = read.rate()
     definition = ToolDefinition(
         name=declaration.name,
         description=declaration.description,
@@ -98,9 +114,34 @@ def _definition(tool: Any) -> ToolDefinition:
         permissions=read.permissions(),
         timeout_ms=read.amount("timeout_ms", TOOL_TIMEOUT_MS_DEFAULT),
         cost_microusd=read.amount("cost_microusd", 0),
+        # Where a tool does not say which parameters it has, nobody can tell whether it has these.
+        control_args=declaration.control_args if declaration.parameters else (),
+        trust=_trust(declaration, tool),
+        rate_max=rate_max,
+        rate_per_ms=rate_per_ms,
+        blast_radius=read.text("blast_radius"),
+        rollback=read.text("rollback"),
+        alternative=read.text("alternative"),
+        fallback=read.text("fallback"),
     )
     check_definition(definition)
     return definition
+
+
+def _trust(declaration: Declaration, tool: JsonObject) -> Trust:
+    """What the gate reads of a tool, as its definition keeps it."""
+    return Trust(
+        payload_args=declaration.payload_args,
+        fields=tuple([(field.path, field.kind) for field in declaration.result]),
+        author=declaration.author,
+        directory=declaration.directory,
+        locator_args=declaration.locator_args,
+        asks=declaration.asks,
+        repeat=declaration.repeat,
+        reads=declaration.reads,
+        readers=declaration.readers,
+        stakes=None if tool.get("stakes") is None else declaration.stakes,
+    )
 
 
 class _Reader:
@@ -131,6 +172,23 @@ class _Reader:
         if isinstance(value, list) and all(isinstance(name, str) for name in value):
             return tuple(value)
         raise self._unfit("permissions", "a list of texts")
+
+    def text(self, key: str) -> str:
+        value = self._tool.get(key)
+        if value is None or isinstance(value, str):
+            return value or ""
+        raise self._unfit(key, "a text")
+
+    def rate(self) -> tuple[int, int]:
+        """At most so many calls within so many milliseconds, written as a list of both."""
+        value = self._tool.get("rate")
+        if value is None:
+            return 0, 0
+        if isinstance(value, list) and len(value) == _PAIR and all(type(one) is int for one in value):
+            times, per_ms = value
+            if 0 < times <= RATE_MAX and 0 < per_ms <= INTEGER_MAX:
+                return times, per_ms
+        raise self._unfit("rate", f"[calls, milliseconds], two whole numbers from 1, at most {RATE_MAX} calls")
 
     def amount(self, key: str, fallback: int) -> int:
         value = self._tool.get(key)

@@ -2,12 +2,14 @@
 
 Rule 1: an operation that cannot be used is answered with a code and changes nothing; the next one is read as ever.
 Rule 2: whatever is not `"decision": "allow"` means that the call must not be made.
-Rule 3: the same operations give the same answers: there is no clock and no chance here.
+Rule 3: the same operations at the same moments give the same answers: there is no chance here, and a host may say what
+        time it is.
 Rule 4: a result that cannot be taken in leaves its run without unattended effects, since nobody knows what was read.
 Rule 5: runs, calls and bytes have limits; what a run holds is given back when it ends.
 Rule 6: a run that met a bug of the house is over: all it gets is the code of it.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
@@ -23,14 +25,16 @@ from remit.orchestrate.guard_lines import GUARD_LINE_TOO_LONG, LINE_BYTES_MAX, R
 from remit.orchestrate.guard_operations import (
     GUARD_OP_INVALID,
     addressed,
+    asker_in,
     id_in,
+    moment_in,
     plan_in,
     prompt_in,
     size_of,
     text_in,
     unfit,
 )
-from remit.orchestrate.guard_run import CALL_NOT_HELD, GuardedRun
+from remit.orchestrate.guard_run import GuardedRun
 from remit.orchestrate.guard_tools import Toolsets
 from remit.provenance.calls import Scope
 
@@ -58,6 +62,10 @@ _MESSAGE_CHARS_MAX = 500
 _DONE: Mapping[str, Any] = MappingProxyType({"ok": True})
 
 
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class _Room:
     """One open run and the bytes that it holds."""
 
@@ -75,7 +83,9 @@ class Guard:
 
     line_bytes_max = LINE_BYTES_MAX
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = _wall_clock_ms) -> None:
+        """Open a guard; the clock counts where an operation does not say what time it is."""
+        self._now_ms = now_ms
         self._rooms: dict[str, _Room] = {}
         self._facts = Facts()
         self._toolsets = Toolsets()
@@ -99,10 +109,8 @@ class Guard:
             op, run_id = addressed(operation)
             return self._performed(op, run_id, operation)
         except RemitError as error:
-            return _wrong(error.code, error.message, operation)
-
-    # The name by which programs that speak the protocol look for it.
-    handle = answer
+            self._lose(operation)
+            return _wrong(error, operation)
 
     def line(self, data: bytes) -> JsonObject | None:
         """The answer to one line of the protocol; None where it has none."""
@@ -110,19 +118,26 @@ class Guard:
             operation = read_line(data)
         except RequestRejected as error:
             op, run_id = told(data)
-            if op == RESULT and run_id in self._rooms:
-                self._rooms[run_id].run.is_lost = True
-            return _wrong(error.code, error.message, {"op": op, "run": run_id})
+            self._lose(operation := {"op": op, "run": run_id})
+            return _wrong(error, operation)
         return self.answer(operation)
 
     def too_long(self, beginning: bytes) -> JsonObject:
         """The answer to a line that is longer than anybody reads. It may have been a result, of whichever run."""
         op, run_id = told(beginning)
         if op in ("", RESULT):
-            for name, room in self._rooms.items():
-                room.run.is_lost = room.run.is_lost or run_id in ("", name)
+            for name in list(self._rooms) if not run_id else [run_id]:
+                self._lose({"op": RESULT, "run": name})
         message = f"the line has more than line_bytes_max={LINE_BYTES_MAX}; shorten what it carries"
-        return _wrong(GUARD_LINE_TOO_LONG, message, {"op": op, "run": run_id})
+        return _wrong(RequestRejected(GUARD_LINE_TOO_LONG, message), {"op": op, "run": run_id})
+
+    def _lose(self, operation: Any) -> None:
+        """Note that what was not taken in may have been a result of an open run."""
+        if not isinstance(operation, dict) or operation.get("op") != RESULT:
+            return
+        run_id = operation.get("run")
+        if isinstance(run_id, (str, int)) and (room := self._rooms.get(str(run_id))) is not None:
+            room.run.lose()
 
     def _performed(self, op: str, run_id: str, operation: JsonObject) -> JsonObject | None:
         room = self._rooms.get(run_id)
@@ -150,7 +165,8 @@ class Guard:
         size_bytes = tools.size_bytes + len(to_json(prompt))
         self._check_bytes(run_id, 0, size_bytes)
         terms = terms_of(operation.get("boundary"))
-        run = GuardedRun(run_id, prompt, tools, terms, facts=self._facts, plan=plan)
+        at_ms, asker = self._moment(operation), asker_in(operation)
+        run = GuardedRun(run_id, prompt, tools, terms, facts=self._facts, asker=asker, plan=plan, at_ms=at_ms)
         self._rooms[run_id] = _Room(run, size_bytes)
         self._size_bytes += size_bytes
         return dict(_DONE)
@@ -164,43 +180,50 @@ class Guard:
                 f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
             )
             raise RequestRejected(GUARD_CALLS_FULL, message)
+        at_ms = self._moment(operation)
         self._charge(run_id, room, size_of(arguments) + _CALL_BYTES)
         room.calls += 1
+        room.run.pass_time(at_ms)
         return room.run.judge(call_id, tool, arguments)
 
     def _result(self, run_id: str, operation: JsonObject) -> None:
         room = self._room(run_id)
+        call_id, tool, at_ms = id_in(operation, "id"), text_in(operation, "tool"), self._moment(operation)
         try:
-            call_id, tool = id_in(operation, "id"), text_in(operation, "tool")
             content, data = written(operation["content"])
-            self._charge(run_id, room, len(data))
+            text = content if isinstance(content, str) else to_json(content)
         except (ValueError, TypeError, RecursionError) as error:
-            room.run.is_lost = True
             message = f"content of run {run_id!r} is no JSON: {str(error)[:_SHOWN_CHARS_MAX]}; report it as a text"
             raise RequestRejected(GUARD_OP_INVALID, message) from error
-        except RequestRejected:
-            room.run.is_lost = True
-            raise
-        room.run.observe(call_id, tool, content, sha256(data).digest())
+        self._charge(run_id, room, len(data))
+        room.run.pass_time(at_ms)
+        observe = room.run.observe_error if operation.get("error") is True else room.run.observe
+        observe(call_id, tool, text, sha256(data).digest())
 
     def _answer(self, run_id: str, operation: JsonObject) -> JsonObject:
         run = self._room(run_id).run
-        call_id, by = id_in(operation, "id") or _only(run.held_ids), text_in(operation, "by")
+        run.pass_time(self._moment(operation))
+        call_id, by = id_in(operation, "id") or run.held.only(), text_in(operation, "by")
         approve, scope = operation["approve"], operation.get("scope", Scope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")
         if not isinstance(scope, str) or scope not in list(Scope):
             raise unfit("scope", scope, f"one of {', '.join(Scope)}")
-        if approve:
-            run.approve(call_id, by, Scope(scope))
-        else:
+        if not approve:
             run.reject(call_id, by)
+        elif left := run.approve(call_id, by, Scope(scope)):
+            return {**_DONE, "waiting_for": left}
         return dict(_DONE)
 
     def _end(self, run_id: str, operation: JsonObject) -> JsonObject:
         self._size_bytes -= self._room(run_id).size_bytes
         del self._rooms[run_id]
         return dict(_DONE)
+
+    def _moment(self, operation: JsonObject) -> int:
+        """What time it is: what the operation says, or the clock."""
+        said = moment_in(operation)
+        return self._now_ms() if said is None else said
 
     def _room(self, run_id: str) -> _Room:
         room = self._rooms.get(run_id)
@@ -222,17 +245,11 @@ class Guard:
             raise RequestRejected(GUARD_BYTES_FULL, f"{message}; end runs that are over")
 
 
-def _only(held: tuple[str, ...]) -> str:
-    """The one call that waits for a person, where an answer does not say which."""
-    if len(held) == 1:
-        return held[0]
-    found = f"{len(held)} calls are held ({', '.join(held[:5])}); say which by its id" if held else "no call is held"
-    raise RequestRejected(CALL_NOT_HELD, found)
-
-
-def _wrong(code: str, message: str, operation: Any) -> JsonObject:
+def _wrong(error: RemitError, operation: Any) -> JsonObject:
     """The answer to what is wrong; it says of which operation, since some others have no answer."""
-    answer: JsonObject = {"ok": False, "code": str(code), "message": message[:_MESSAGE_CHARS_MAX]}
+    answer: JsonObject = {"ok": False, "code": str(error.code), "message": error.message[:_MESSAGE_CHARS_MAX]}
+    if error.details.get("stop") is True:
+        answer["stop"] = True
     if isinstance(operation, dict):
         for key in ("op", "run", "id"):
             value = operation.get(key)

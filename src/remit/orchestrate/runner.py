@@ -17,9 +17,10 @@ from remit.core.failure import IllegalArrival
 from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.storage import AppendConflict, BlobMissing
+from remit.core.trust import Reads
 from remit.kernel.apply import apply, is_traced
 from remit.kernel.decide import take_turn
-from remit.kernel.state import RunState
+from remit.kernel.state import RunState, pinned
 from remit.observe.history import Linked, linked, references
 from remit.orchestrate.durability import barrier_of, listing_of
 from remit.orchestrate.facts import Facts
@@ -152,6 +153,15 @@ class Runner:
                     self.dispatch.send(live, decision)  # type: ignore[arg-type]  # the set holds exactly the commands
             return turn
         raise AppendConflict(live.run_id, state.seq - 1, state.seq)
+
+    async def labels_of(self, state: RunState) -> tuple[str, ...]:
+        """Labels of what a run has read, at worst where nobody traced it; those it began with are among them."""
+        manifest = pinned(state)
+        began_with = manifest.read if manifest.session is None else (*manifest.read, *manifest.session.read)
+        if state.is_traced:
+            return (await self._tracer(Live(state.run_id, state))).labels
+        reads = {trace.tool: state.tools[trace.tool].trust.reads for trace in state.calls.values()}
+        return tuple(sorted({*began_with, *(read for read in reads.values() if read is not Reads.PUBLIC)}))
 
     async def _tracer(self, live: Live) -> Tracer:
         """The gate that follows a traced run, up to its latest turn."""

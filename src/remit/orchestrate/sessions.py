@@ -120,10 +120,12 @@ async def _noted_since_forked(runner: Runner, fork: RunState) -> dict[str, str]:
     return {entry.key: entry.value for entry in kept}
 
 
-def linked(request: SystemRequest, last: Last | None, entries: Entries = ()) -> tuple[SystemRequest, SessionLink]:
+def linked(
+    request: SystemRequest, last: Last | None, entries: Entries = (), read: tuple[str, ...] = ()
+) -> tuple[SystemRequest, SessionLink]:
     """The request with the history of its session before its own words, and its place there.
 
-    `entries` are those that are new with this run.
+    `entries` are those that are new with this run, `read` the labels of what earlier runs of the session have read.
     """
     if last is None:
         return request, SessionLink(0, entries=_fitting(request, dict(entries)))
@@ -138,7 +140,8 @@ def linked(request: SystemRequest, last: Last | None, entries: Entries = ()) -> 
     own = request.messages
     instructions = tuple(message for message in own if message.role is Role.SYSTEM)
     said = tuple(message for message in own if message.role is not Role.SYSTEM)
-    place = SessionLink(ordinal + 1, run.run_id, run.head, _fitting(request, {**known, **dict(entries)}))
+    entered = _fitting(request, {**known, **dict(entries)})
+    place = SessionLink(ordinal + 1, run.run_id, run.head, entered, read)
     return replace(request, messages=(*instructions, *history_of(run), *said)), place
 
 

@@ -6,6 +6,7 @@ Rule 3: a name or a note has no place in Blobs, so it is cut; a name that was cu
 """
 
 from hashlib import sha256
+from unicodedata import normalize
 
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, Text
@@ -48,6 +49,12 @@ def name(text: str) -> str:
     if len(text) > ID_CHARS_MAX:
         return clean(text[: ID_CHARS_MAX - 1]) + _CUT
     return text if text.isascii() else clean(text)
+
+
+def person(text: str) -> str:
+    """The name of a person, in one spelling and without what nobody sees: two who read alike are one."""
+    seen = "".join([letter for letter in normalize("NFKC", clean(text)) if letter.isprintable()])
+    return name(seen.strip())
 
 
 def note(text: str) -> str:

@@ -30,12 +30,15 @@ from remit.core.tools import Effect, ToolDefinition
 from remit.core.trust import READS_RANK, Reads
 from remit.orchestrate.gate_facts import declared, found
 from remit.orchestrate.proposals import Ordered, Proposals
+from remit.provenance.calls import Call
 from remit.provenance.gate import Gate, start
 from remit.provenance.handles import resolve
 from remit.provenance.verdicts import Decision, Verdict
 
 # Who answers where no person does.
 _AUDIT, _SILENCE = "audit", "silence"
+# Before the name of a queue, it says who refused in place of a person.
+QUEUE_MARK = "queue:"
 # A text in full; None when it is not kept any more.
 Read = Callable[[Text], str | None]
 
@@ -61,8 +64,8 @@ class Tracer:
         self.seq = -1
         self._manifest = manifest
         said = [read(message.content) for message in manifest.request.messages if message.role is Role.USER]
-        # A fork of a child has no parent any more, but it is as deep.
-        is_beneath = manifest.parent is not None or manifest.depth > 0
+        # A fork of a child has no parent any more, but its words are still those of a model or a graph.
+        is_beneath = manifest.is_delegated or manifest.parent is not None or manifest.depth > 0
         words = [] if is_beneath else [text for text in said if text is not None]
         self.is_lost = not is_beneath and len(words) < len(said)
         messages: list[JsonObject] = [{"role": "user", "content": text} for text in words]
@@ -70,10 +73,17 @@ class Tracer:
         # The latest verdict in full, for whoever shows more of it than a call keeps.
         self.verdict: Verdict | None = None
         self._proposals = Proposals()
+        # What people are offered to choose from, by the question.
+        self._options: dict[str, tuple[str, ...]] = {}
         self._filters_left = 0
         # Calls of a turn that is not written yet, and those that the gate let pass when it judged them.
         self._judged: set[str] = set()
         self._let: set[str] = set()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of what was read so far and may not simply leave: whoever goes on from here begins with them."""
+        return tuple([label for label in self._gate.evidence.labels if label in (Reads.PRIVATE, Reads.SECRET)])
 
     def is_at(self, seq: int) -> bool:
         """Whether it has followed the run up to this turn and knows of nothing that came to nothing after it."""
@@ -116,9 +126,11 @@ class Tracer:
                 self._note_held(name)
             else:
                 self._note_made(name, decision.tool, arrival)
-        for child in turn.decisions:
-            if isinstance(child, StartChild):
-                self._proposals.order(child.id, Ordered("", self._most_private(child)))
+        for decided in turn.decisions:
+            if isinstance(decided, StartChild):
+                self._proposals.order(decided.id, Ordered("", self._most_private(decided)))
+            elif isinstance(decided, AskHuman) and decided.options:
+                self._options[decided.id] = tuple([option.strip() for option in decided.options])
         hear = HEARD.get(type(arrival))
         if hear is not None:
             hear(self, arrival, read)
@@ -170,10 +182,22 @@ class Tracer:
         held = ledger.held(name)
         if refusal.code in (Refusal.APPROVAL_REJECTED, Refusal.APPROVAL_EXPIRED):
             if held is not None:
-                ledger.reject(held, arrival.by if isinstance(arrival, arrivals.ApprovalRefused) else _SILENCE)
+                self._note_no(held, arrival)
         elif held is None or refusal.code != Refusal.BUDGET_EXHAUSTED:
             # Where nobody may be asked any more, what is held stays so for good, and so does the wire.
             self._take_back(name, refusal.tool)
+
+    def _note_no(self, held: Call, arrival: Arrival) -> None:
+        """A call that was held is not to be made. Only a person's answer re-arms the wire: silence and a full queue do not."""
+        ledger = self._gate.ledger
+        by = arrival.by if isinstance(arrival, arrivals.ApprovalRefused) else _SILENCE
+        tripped = ledger.tripped
+        if by.startswith(QUEUE_MARK):
+            ledger.take_back(held.call_id, is_counted=held.call_id in self._let and self._is_mutating(held.tool))
+        else:
+            ledger.reject(held, by)
+        if by == _SILENCE or by.startswith(QUEUE_MARK):
+            ledger.tripped = tripped
 
     def _note_changed(self, question_id: str, call: ProposedCall, turn: Turn, read: Read) -> None:
         """A person gave other arguments: what is called is theirs and counts; what was held was never made."""
@@ -228,6 +252,14 @@ class Tracer:
         if text:
             self._show("", "", read(text))
 
+    def hear_answer(self, arrival: arrivals.QuestionAnswered, read: Read) -> None:
+        """Take in what a person answered. Who picks one of the options picks words of the model: those bind nothing."""
+        said = read(arrival.text)
+        if said is not None and said.strip() in self._options.pop(arrival.command_id, ()):
+            self._show("", "", said)
+        else:
+            self.hear_person(arrival.text, read)
+
     def hear_person(self, text: Text, read: Read) -> None:
         """Take in words that a person added to the user's own."""
         said = read(text)
@@ -274,7 +306,7 @@ HEARD: dict[type[Arrival], Callable[[Tracer, Any, Read], None]] = {
     arrivals.ChildEnded: Tracer.hear_child,
     arrivals.ContextFound: lambda tracer, arrival, read: tracer.hear_text(arrival.text, read),
     arrivals.CodeReturned: lambda tracer, arrival, read: tracer.hear_text(arrival.value, read),
-    arrivals.QuestionAnswered: lambda tracer, arrival, read: tracer.hear_person(arrival.text, read),
+    arrivals.QuestionAnswered: Tracer.hear_answer,
     arrivals.FeedbackGiven: lambda tracer, arrival, read: tracer.hear_person(arrival.text, read),
 }
 

@@ -2,6 +2,7 @@
 
 Rule 1: a number that belongs to something else is no amount: it stands behind a word that numbers are given to (invoice,
         room, page), before a plural that it counts, before a name, as an ordinal, or before "of".
+        What goes into a sum or a share is none either.
 Rule 2: where some numbers stand beside a currency or are called an amount, only those count.
 Rule 3: of several that nothing marks, one counts if it stands alone in the sentence that asks, and the others before it;
         else none does, and a person is asked.
@@ -19,8 +20,7 @@ from remit.provenance.kinds import number_key
 from remit.provenance.vocabulary import COUNTS, FUNCTION_WORDS
 
 # What numbers are given to in order to tell one from the other, in general English.
-_NUMBERED = frozenset(
-    """
+_NUMBERED_WORDS = """
     account address agreement apartment apt article batch bill block booking box branch bus card case chapter check
     cheque clause client code contract coupon customer delivery document employee exhibit exit extension figure file
     flat flight floor form gate group highway house id invoice issue item key level line locker lot member membership
@@ -28,31 +28,34 @@ _NUMBERED = frozenset(
     product project purchase question quote receipt record ref reference reservation room route row seat section
     serial shipment site slide station step street suite table tan task tel telephone ticket track tracking train
     transaction tram unit version volume vote year zip
-    """.split()
-)
+"""
+_NUMBERED = frozenset(_NUMBERED_WORDS.split())
 # What may stand between such a word and its number: "card ending in 9023", "invoice number is 77".
 _BETWEEN = frozenset({"ending", "ends", "in", "is", "with", "no", "nr", "number", "id", "numbered", "called", "the"})
 _BETWEEN_MAX = 3
 # These lead to a number even across a colon.
 _LABELS = frozenset({"no", "nr", "number", "id", "ref", "reference", "code"})
-_SIGNS = "$€£¥₹₩₽₺₪₫₴₦฿"
-_CODES = frozenset(
-    """
+_SIGNS = frozenset("$€£¥₹₩₽₺₪₫₴₦฿")
+_SIGNS_AND_DASH = "".join(sorted(_SIGNS)) + "-"
+_CODE_WORDS = """
     aed ars aud bgn brl cad chf clp cny cop czk dkk egp eur gbp hkd huf idr ils inr isk jpy kes krw kwd mad mxn myr ngn
     nok nzd pen php pkr pln qar ron rsd rub sar sek sgd thb try twd uah usd vnd zar btc eth usdc usdt
-    """.split()
-)
-_CURRENCIES = _CODES | frozenset(
-    """
+"""
+_CODES = frozenset(_CODE_WORDS.split())
+_CURRENCY_WORDS = """
     euro euros dollar dollars buck bucks pound pounds quid sterling yen yuan renminbi rupee rupees franc francs franken
     krona kronor krone kroner koruna forint zloty zlotys lira peso pesos real reais rand won ruble rubles rouble roubles
     shekel shekels baht dirham dirhams riyal riyals ringgit kr grand
-    """.split()
-)
+"""
+_CURRENCIES = _CODES | frozenset(_CURRENCY_WORDS.split())
 _CENTS = frozenset({"cent", "cents", "ct", "cts", "pence", "penny", "p"})
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
-# "an amount of 40", "a total of 40", "amount: 40".
-_CALLED = frozenset({"amount", "sum", "total"})
+# What is worked out is not what goes in: "10 percent of 250", "the sum of 12 and 8".
+_SHARE = re.compile(r"(?:%|\b(?:percent|half|third|quarter))\s+of\s+(?:the\s+)?[$€£¥]?\s?$", re.IGNORECASE)
+_SHARE_CHARS_MAX = 24
+_OPERANDS = re.compile(
+    r"\b(?:sum|total|difference|product|average)\s+(?:of|between)\b(?:[^.!?\n]|\.(?=\d))*", re.IGNORECASE
+)
 # Plurals that no ending shows.
 _COUNTED = frozenset({"people", "persons", "children", "men", "women", "pieces", "percent", "x"})
 _PLURAL_CHARS_MIN = 4
@@ -81,12 +84,14 @@ class Meant(Record):
 NOTHING_MEANT = Meant()
 
 
-def amounts_in(
-    bare: str, tokens: Sequence[Token], numbers: Mapping[str, tuple[NumberSaid, ...]]
-) -> tuple[Amount, ...]:
+def amounts_in(bare: str, tokens: Sequence[Token], numbers: Mapping[str, tuple[NumberSaid, ...]]) -> tuple[Amount, ...]:
     """The numbers of the words that may be amounts, in the order in which they stand."""
+    if not numbers:
+        return ()
+    operands = [found.span() for found in _OPERANDS.finditer(bare)]
     found = [one for key, uses in numbers.items() for said in uses for one in _amounts(bare, tokens, key, said)]
-    return tuple(sorted(found, key=lambda one: one.start))
+    kept = [one for one in found if not any(start <= one.start < end for start, end in operands)]
+    return tuple(sorted(kept, key=lambda one: one.start))
 
 
 def meant_for(amounts: Sequence[Amount], tokens: Sequence[Token], places: Sequence[int]) -> Meant:
@@ -98,7 +103,7 @@ def meant_for(amounts: Sequence[Amount], tokens: Sequence[Token], places: Sequen
     start, end = _sentence(tokens, places)
     own = [one for one in amounts if start <= one.start < end]
     if len({one.key for one in own}) == 1 and amounts[-1].start < end:
-        return Meant(_spans(own), frozenset())
+        return Meant(_spans(own))
     return Meant({}, frozenset(keys))
 
 
@@ -124,16 +129,15 @@ def _amounts(bare: str, tokens: Sequence[Token], key: str, said: NumberSaid) -> 
     """The number as an amount, if it may be one."""
     is_word = bare[said.start : said.end].lower() in COUNTS
     behind = _behind(bare, tokens, said)
-    sign_before = bare[: said.start].rstrip(" ")[-1:] in _SIGNS and bare[: said.start].rstrip(" ") != ""
-    sign_after = bare[said.end : said.end + 2].lstrip(" ")[:1]
+    signs = bare[max(said.start - 2, 0) : said.start].rstrip()[-1:] + bare[said.end : said.end + 2].lstrip()[:1]
     lowered = behind.lower()
-    if said.percent or _is_numbered(bare, tokens, said.start):
+    is_share = _SHARE.search(bare[max(said.start - _SHARE_CHARS_MAX, 0) : said.start]) is not None
+    if said.percent or is_share or _is_numbered(bare, tokens, said.start):
         return
     if lowered in _CENTS:
         yield Amount(number_key(Decimal(key) / _HUNDRED), said.start, said.end, is_marked=True, unit=said.unit)
         return
-    has_sign = sign_before or (sign_after != "" and sign_after in _SIGNS)
-    is_marked = has_sign or lowered in _CURRENCIES or _is_called(tokens, said.start)
+    is_marked = not _SIGNS.isdisjoint(signs) or lowered in _CURRENCIES or _is_called(tokens, said.start)
     if not is_marked and (is_word or _counts_something(behind)):
         return
     yield Amount(key, said.start, said.end, is_marked=is_marked, unit=said.unit)
@@ -143,8 +147,8 @@ def _behind(bare: str, tokens: Sequence[Token], said: NumberSaid) -> str:
     """The word right behind a number, or the letters that are part of it."""
     place = bisect_right(tokens, said.end, key=lambda token: token.end)
     if place < len(tokens) and (token := tokens[place]).start <= said.end < token.end:
-        return bare[said.end : token.end].strip(_SIGNS + "-")
-    if place < len(tokens) and bare[said.end : tokens[place].start].strip(_SIGNS + " \t") == "":
+        return bare[said.end : token.end].strip(_SIGNS_AND_DASH)
+    if place < len(tokens) and bare[said.end : tokens[place].start].strip(_SIGNS_AND_DASH + " \t") == "":
         return tokens[place].text
     return ""
 
@@ -196,4 +200,4 @@ def _is_called(tokens: Sequence[Token], start: int) -> bool:
     word, before = tokens[last].text.lower(), tokens[last - 1].text.lower() if last else ""
     if tokens[last].text.isupper() and word in _CODES:
         return True
-    return word in _CALLED or (word == "of" and before in _CALLED)
+    return word == "amount" or (word == "of" and before == "amount")

@@ -4,13 +4,16 @@ Rule 1: sources are tried from the strongest down: a handle, the schema's own de
         approval of the value, a trusted field of a picked record, a derived number, and the options of the boundary.
 Rule 2: what the model says, and what stands in text, is no source.
 Rule 3: the kind decides how a value is matched: numbers by size and unit, dates by day, everything else exactly.
-Rule 4: a true or an enum value is bound when the words name the switch or the choice.
+Rule 4: a true or an enum value is bound when the words of this exchange name the switch or the choice.
+Rule 5: words of earlier exchanges are tried after those of this one, and a verdict says so.
+Rule 6: where money moves, a number of the words binds only as an amount, or under the argument's own name.
 """
 
 import re
-from typing import Any
+from decimal import Decimal
 
-from remit.core.authority import reaches
+from remit.core.authority import Stakes, reaches
+from remit.core.record import replace
 from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
 from remit.provenance.kinds import (
@@ -24,6 +27,8 @@ from remit.provenance.kinds import (
     base_of,
     is_target,
     looks_like,
+    members_of,
+    number_key,
     number_of,
     satisfies,
     shape_of,
@@ -33,12 +38,15 @@ from remit.provenance.leaves import Leaf
 from remit.provenance.moments import is_said
 from remit.provenance.verdicts import Argument, Objection
 from remit.provenance.vocabulary import FUNCTION_WORDS, name_stems, name_words, stem, word_stems
+from remit.provenance.words import Words
 
 # From this length on, a bare number of the words is no count and may be an identifier without being called one.
 IDENTIFIER_DIGITS_MIN = 5
 # How a number begins; with a plus it is that of a telephone.
 _NUMERIC = frozenset("-0123456789")
-_MEMBER = re.compile(r"\s*[,;]\s*")
+# What an argument is called that takes a share, and one that takes an amount though it is written as a text.
+_RATES = frozenset({"percent", "percentag", "rat"})
+_SUMS = frozenset({"amount", "sum", "total", "price", "value", "limit", "fee", "cost", "budget", "payment", "cents"})
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
@@ -53,19 +61,64 @@ def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origi
         return Argument(leaf.path, leaf.value, "default", kind=kind)
     if isinstance(leaf.value, (dict, list, tuple)):
         return _objection(leaf, kind, Objection.PROVENANCE_UNBOUND, evidence)
-    if len(members := _members(leaf.value, kind)) > 1:
+    if len(members := members_of(leaf.value, kind)) > 1:
         return _by_members(leaf, kind, members, evidence, declaration)
-    if (span := _said(leaf, kind, evidence, declaration.name)) is not None:
-        if _is_known_otherwise(leaf, kind, evidence, declaration):
-            return _objection(leaf, kind, Objection.KIND_MISMATCH, evidence)
-        return Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
+    said = _by_words(leaf, kind, evidence, declaration)
+    if said is not None and (said.code is None or said.code is Objection.KIND_MISMATCH):
+        return said
     if evidence.approved and (declaration.name, kind, key_of(leaf.value)) in evidence.approved:
         return Argument(leaf.path, leaf.value, "approval", kind=kind)
     origins = evidence.index.origins_of(leaf.value)
     found = _by_origins(leaf, kind, origins, evidence, declaration, "field")
     if found.code is None:
         return found
-    return _by_option(leaf, kind, evidence, declaration) or found
+    return _by_option(leaf, kind, evidence, declaration) or (found if found.origin else said) or found
+
+
+def _by_words(leaf: Leaf, kind: str, evidence: Evidence, declaration: Declaration) -> Argument | None:
+    """What the words of this exchange, and then earlier ones, say about a value; nothing when they say nothing."""
+    if declaration.stakes is Stakes.MONEY and (number := _money(leaf, kind)) is not None:
+        return _amount(leaf, kind, number, evidence, declaration.name)
+    span, by = _said(leaf, kind, evidence.asking, evidence, declaration.name), "words"
+    if span is None and evidence.words is not evidence.asking and not isinstance(leaf.value, bool):
+        span, by = _said(leaf, kind, evidence.words, evidence, declaration.name), "earlier"
+    if span is None:
+        return None
+    if _is_known_otherwise(leaf, kind, evidence, declaration):
+        return _objection(leaf, kind, Objection.KIND_MISMATCH, evidence)
+    return Argument(leaf.path, leaf.value, by, span=span, kind=kind)
+
+
+def _money(leaf: Leaf, kind: str) -> Decimal | None:
+    """The number that a value of a tool that moves money stands for, if it may be an amount."""
+    value, base = leaf.value, base_of(kind)
+    if isinstance(value, bool) or base == "percent" or name_stems(leaf.argument) & _RATES:
+        return None
+    if base in NUMBERS:
+        return number_of(value)
+    if kind != ANY:
+        return None
+    is_number = isinstance(value, (int, float)) and "id" not in name_words(leaf.argument)
+    return number_of(value) if is_number or not _SUMS.isdisjoint(name_words(leaf.argument)) else None
+
+
+def _amount(leaf: Leaf, kind: str, number: Decimal, evidence: Evidence, tool: str) -> Argument | None:
+    """What the words say about an amount of money: that it is meant, that it may be, or that it is something else."""
+    words, key = evidence.asking, number_key(number)
+    if (span := words.called(key, leaf.argument)) is not None:
+        return Argument(leaf.path, leaf.value, "words", span=span, kind=kind)
+    unit = kind.partition(":")[2]
+    for meant, by in ((evidence.amounts[tool], "words"), (evidence.earlier_amounts, "earlier")):
+        if key in meant.spans and (not unit or evidence.words.has_unit(key, unit)):
+            return Argument(leaf.path, leaf.value, by, span=meant.spans[key], kind=kind)
+        if key in meant.rivals:
+            count = len(meant.rivals)
+            found = _objection(leaf, kind, Objection.RECORD_AMBIGUOUS, evidence, count)
+            return replace(found, note=f"one of {count} numbers that may be the amount")
+    if key not in evidence.words.numbers:
+        return None
+    found = _objection(leaf, kind, Objection.PROVENANCE_UNBOUND, evidence)
+    return replace(found, note="the words give this number for something else")
 
 
 def _is_of(leaf: Leaf, handle: Origin, evidence: Evidence) -> bool:
@@ -103,13 +156,6 @@ def _is_left_alone(leaf: Leaf) -> bool:
     return not leaf.is_required and default is None and (value is None or value in ("", [], {}, ()))
 
 
-def _members(value: Any, kind: str) -> list[str]:
-    """The members of a text that lists addresses, as mail programs take them."""
-    if isinstance(value, str) and ("," in value or ";" in value) and base_of(kind) in ("who", "email"):
-        return [member for member in _MEMBER.split(value.strip()) if member]
-    return []
-
-
 def _by_members(leaf: Leaf, kind: str, members: list[str], evidence: Evidence, declaration: Declaration) -> Argument:
     found = Argument(leaf.path, leaf.value, kind=kind)
     for member in members:
@@ -120,29 +166,30 @@ def _by_members(leaf: Leaf, kind: str, members: list[str], evidence: Evidence, d
     return Argument(leaf.path, leaf.value, found.bound_by, found.span, found.origin, kind=kind)
 
 
-def _said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
-    """Where the user's words give the value."""
+def _said(leaf: Leaf, kind: str, words: Words, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+    """Where these words of the user give the value."""
     value = leaf.value
     if isinstance(value, bool) or value is None:
-        return _switch_said(leaf, kind, evidence) if value is True else None
+        return _switch_said(leaf, kind, words) if value is True else None
     base = base_of(kind)
     if base in NUMBERS or (isinstance(value, float) and kind == ANY):
         number = number_of(value)
-        return None if number is None else evidence.words.number_said(number, kind, leaf.argument)
+        return None if number is None else words.number_said(number, kind, leaf.argument)
     if isinstance(value, str):
-        return _text_said(leaf, kind, base, evidence, tool)
-    return _integer_said(leaf, kind, evidence, tool) if isinstance(value, int) else None
+        return _text_said(leaf, kind, base, words, evidence, tool)
+    return _integer_said(leaf, kind, words, tool) if isinstance(value, int) else None
 
 
-def _text_said(leaf: Leaf, kind: str, base: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
-    value, words = leaf.value, evidence.words
-    if "enum" in leaf.schema and _is_choice(leaf) and (span := _choice_said(value, evidence)) is not None:
+def _text_said(leaf: Leaf, kind: str, base: str, words: Words, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+    value = leaf.value
+    # What a choice is called by is said loosely, so only what is asked now chooses.
+    if "enum" in leaf.schema and _is_choice(leaf) and (span := _choice_said(value, evidence.asking)) is not None:
         return span
     if base in MOMENTS or (kind == ANY and value[:1].isdecimal() and (DATE.fullmatch(value) or _TIME.fullmatch(value))):
         said = is_said(value, words.moments, today=evidence.today, years=evidence.years)
         return (words.moments.spans or ((0, 0),))[0] if said else words.span_of(value)
     if value.isdecimal():
-        return _digits_said(value, leaf, kind, evidence, tool)
+        return _digits_said(value, leaf, kind, words, tool)
     number = number_of(value) if value[:1] in _NUMERIC else None
     if number is not None:
         return words.number_said(number, kind, leaf.argument) if kind == ANY else None
@@ -158,24 +205,23 @@ def _text_said(leaf: Leaf, kind: str, base: str, evidence: Evidence, tool: str) 
     return span if words.is_name(value, hints) else None
 
 
-def _switch_said(leaf: Leaf, kind: str, evidence: Evidence) -> tuple[int, int] | None:
+def _switch_said(leaf: Leaf, kind: str, words: Words) -> tuple[int, int] | None:
     """A switch is turned on by the words that name it, all of them."""
     if leaf.schema.get("type") != "boolean" and base_of(kind) not in ("bool", "boolean"):
         return None
     stems = name_stems(leaf.argument)
-    return _first_place(stems, evidence) if stems and stems <= evidence.words.stems else None
+    return _first_place(stems, words) if stems and stems <= words.stems else None
 
 
-def _integer_said(leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+def _integer_said(leaf: Leaf, kind: str, words: Words, tool: str) -> tuple[int, int] | None:
     if kind == ANY and "id" not in name_words(leaf.argument):
         number = number_of(leaf.value)
-        return None if number is None else evidence.words.number_said(number, kind, leaf.argument)
-    return _digits_said(str(leaf.value), leaf, kind, evidence, tool)
+        return None if number is None else words.number_said(number, kind, leaf.argument)
+    return _digits_said(str(leaf.value), leaf, kind, words, tool)
 
 
-def _digits_said(digits: str, leaf: Leaf, kind: str, evidence: Evidence, tool: str) -> tuple[int, int] | None:
+def _digits_said(digits: str, leaf: Leaf, kind: str, words: Words, tool: str) -> tuple[int, int] | None:
     """A number as an identifier: written as an account number, called one, or too long to be a count."""
-    words = evidence.words
     if (span := words.strings.get(digits)) is not None or digits not in words.numbers:
         return span
     # The verb of a tool is no hint: "delete 13 files" names no file.
@@ -192,16 +238,16 @@ def _is_choice(leaf: Leaf) -> bool:
     return isinstance(choices, (list, tuple)) and leaf.value in choices
 
 
-def _choice_said(value: str, evidence: Evidence) -> tuple[int, int] | None:
+def _choice_said(value: str, words: Words) -> tuple[int, int] | None:
     """The schema's own choices are trusted spellings, so their words are matched in any case and form."""
     if FUNCTION_WORDS.intersection(name_words(value)):
         return None
     stems = word_stems(value)
-    return _first_place(stems, evidence) if stems and stems <= evidence.words.stems else None
+    return _first_place(stems, words) if stems and stems <= words.stems else None
 
 
-def _first_place(stems: frozenset[str], evidence: Evidence) -> tuple[int, int] | None:
-    first = evidence.words.first
+def _first_place(stems: frozenset[str], words: Words) -> tuple[int, int] | None:
+    first = words.first
     return min((first[one] for one in stems if one in first), default=None)
 
 

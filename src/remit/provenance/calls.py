@@ -13,12 +13,17 @@ from remit.core.record import Record, replace
 from remit.core.tools import Effect
 from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
+from remit.provenance.kinds import ANY, LABEL, TEXT, is_target
 from remit.provenance.repeating import Uses
 from remit.provenance.verdicts import Argument
 from remit.provenance.vocabulary import word_stems
 
 # Calls whose results never came. A run that has more of them open has lost its results; the oldest are forgotten.
 OPEN_CALLS_MAX = 1_000
+# Kinds that say nothing about what a value is.
+_LOOSE = frozenset({ANY, LABEL, TEXT})
+# What vouches for a value of the words: of this exchange, or of an earlier one.
+_SAID = frozenset({"words", "earlier"})
 
 
 class Scope(StrEnum):
@@ -153,7 +158,9 @@ def lookup_of(
     """The call with what its arguments rest on, which decides what its result may select."""
     by_words = [one for one in arguments if one.bound_by == "words"]
     unbound = [one.value for one in arguments if one.code is not None and not _is_made_of_words(one, evidence)]
-    unbound += [one.value for one in by_words if isinstance(one.value, str) and evidence.says_nothing(one.value)]
+    said = [one for one in arguments if one.bound_by in _SAID]
+    unbound += [one.value for one in said if isinstance(one.value, str) and evidence.says_nothing(one.value)]
+    is_earlier = any(one.bound_by == "earlier" for one in arguments)
     given = tuple([one.path for one in arguments if one.bound_by != "default"])
     chosen = not unbound
     return Call(
@@ -166,17 +173,17 @@ def lookup_of(
         ranged=chosen or all(isinstance(one, int) and not isinstance(one, bool) for one in unbound),
         located=bool(declaration.locator_args)
         and set(declaration.locator_args) <= {one.path.partition("[")[0] for one in by_words},
-        asked=_is_asked(declaration, evidence, chosen and bool(given)),
-        names=_names_in(by_words, declaration, evidence),
+        asked=_is_asked(declaration, evidence, arguments if chosen and not is_earlier else ()),
+        names=_names_in(said, declaration, evidence),
     )
 
 
-def _names_in(by_words: list[Argument], declaration: Declaration, evidence: Evidence) -> tuple[str, ...]:
+def _names_in(said: list[Argument], declaration: Declaration, evidence: Evidence) -> tuple[str, ...]:
     """What a call was given that the words use as a name."""
-    if not by_words:
+    if not said:
         return ()
     words, hints = evidence.words, word_stems(declaration.name)
-    return tuple([value for value in [str(one.value) for one in by_words] if words.is_name(value, hints)])
+    return tuple([value for value in [str(one.value) for one in said] if words.is_name(value, hints)])
 
 
 def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
@@ -190,7 +197,25 @@ def _is_made_of_words(argument: Argument, evidence: Evidence) -> bool:
     return known.issuperset(parts) and not evidence.says_nothing(argument.value)
 
 
-def _is_asked(declaration: Declaration, evidence: Evidence, is_named: bool) -> bool:  # noqa: FBT001
-    if is_named or declaration.effect is not Effect.READ:
+def _is_asked(declaration: Declaration, evidence: Evidence, named: tuple[Argument, ...]) -> bool:
+    """Whether the words ask for what is read: they speak of it, name where it stands, or name it and ask for the tool.
+
+    `named` are the arguments of a call whose every argument came from the user. That alone asks for nothing: any word of
+    a request can be looked up in anything.
+    """
+    if declaration.effect is not Effect.READ:
         return True
-    return not evidence.words.stems.isdisjoint(evidence.tool_words.about[declaration.name])
+    said, tools = evidence.asking.stems, evidence.tool_words
+    if not said.isdisjoint(tools.about[declaration.name]):
+        return True
+    given = [one for one in named if one.bound_by != "default"]
+    if any(one.code is None and _is_thing(one, declaration) for one in given):
+        return True
+    return bool(given) and not said.isdisjoint(tools.actions[declaration.name])
+
+
+def _is_thing(argument: Argument, declaration: Declaration) -> bool:
+    """Whether an argument names one thing: its kind is declared, or it says where something stands."""
+    if argument.path.partition("[")[0] in declaration.locator_args:
+        return True
+    return argument.kind not in _LOOSE and is_target(argument.kind)

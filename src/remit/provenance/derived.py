@@ -79,7 +79,7 @@ def operands_of(words: Words, number: int, name: str, group: Group, places: Iter
     for place in places:
         for field, kind in fields:
             value = number_of(group.records[place].get(field))
-            if value is not None and fits_argument(words, Origin(number, name, place, field, kind), group, ""):
+            if value is not None and fits_argument(words, Origin(number, name, place, field, kind), group, "", words):
                 yield value
 
 

@@ -3,14 +3,19 @@
 Rule 1: evidence only grows, by the user's words and by results; nothing a model says enters it.
 Rule 2: picks are computed when a result arrives, so that a decision is a few look-ups.
 Rule 3: the day of a run comes from a trusted date that a lookup without arguments returned alone.
+Rule 4: only this exchange asks: the last message of the user, and what they say while the run is open. Messages of
+        earlier exchanges may supply values, where this one names nothing itself or names something that they name too.
+Rule 5: what was read in earlier exchanges counts as read unasked: nobody asks for it now.
 """
 
+import re
 from itertools import islice
 
-from remit.core.authority import Authority
+from remit.core.authority import Authority, Stakes
 from remit.core.record import replace
 from remit.core.tools import Effect
 from remit.core.trust import Reads
+from remit.provenance.amounts import NOTHING_MEANT, Meant, meant_for
 from remit.provenance.declarations import Declaration
 from remit.provenance.derived import OPERANDS_MAX, Figures, operands_of
 from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
@@ -21,14 +26,33 @@ from remit.provenance.tool_words import ToolWords
 from remit.provenance.vocabulary import FUNCTION_WORDS, stem
 from remit.provenance.words import Words, words_of
 
+# What a run has read, as its labels say it.
+UNTRUSTED = "untrusted"
+LABELS = frozenset({UNTRUSTED, Reads.PRIVATE.value, Reads.SECRET.value})
+# Of earlier messages this much is kept, the oldest go first, so that there is always room for the last one.
+EARLIER_CHARS_MAX = 100_000
+# "20€" and "15:30" are written like names, and name nothing.
+_FIGURE = re.compile(r"[^\w]*\d[\d.,:]*[^\w\s]*[A-Za-z]{0,3}[^\w]*")
+
 
 class Evidence:
-    """What is known in one run."""
+    """What is known in one run. `asking` are the words of this exchange, `words` those that may supply values."""
 
     def __init__(
-        self, prompts: list[str], tools: dict[str, Declaration], tool_words: ToolWords, authority: Authority
+        self,
+        prompts: list[str],
+        tools: dict[str, Declaration],
+        tool_words: ToolWords,
+        authority: Authority,
+        *,
+        earlier: int = 0,
+        read: tuple[str, ...] = (),
     ) -> None:
-        self.prompts = list(prompts)
+        forgotten = _forgotten(prompts[:earlier])
+        self.prompts = prompts[forgotten:]
+        # So many of the prompts are of earlier exchanges, in which these labels were read.
+        self.earlier = earlier - forgotten
+        self.read = read
         self.tools = tools
         self.tool_words = tool_words
         self.authority = authority
@@ -37,25 +61,49 @@ class Evidence:
         self.years: set[int] = set()
         self.sole: set[str] = set()
         self.approved: set[tuple[str, str, str]] = set()
-        self.words: Words = _read(self.prompts, tool_words)
-        self.orders: tuple[Order, ...] = orders_in(self.words)
-        self.plan: Plan = plan_with(self.words, tool_words)
-        self.figures = Figures(self.words)
+        self._listen()
+        self.figures = Figures(self.asking)
         # What was read without being asked for, and who could have read all of it anyway; None: nobody is known to.
-        self.holds_back = False
-        self.labels: tuple[str, ...] = ()
-        self.may_know: frozenset[str] | None = None
+        self.holds_back = not {Reads.PRIVATE.value, Reads.SECRET.value}.isdisjoint(read)
+        self.labels: tuple[str, ...] = tuple(sorted(read))
+        self.may_know: frozenset[str] | None = frozenset() if self.holds_back else None
+        # Everything that was read, asked for or not: what the next exchange of a session has to be told.
+        self.has_read: tuple[str, ...] = self.labels
         self._picks: dict[tuple[int, str], dict[int, Pick]] = {}
 
     def hear(self, prompt: str) -> None:
         """Take in a further message of the user; what earlier results mean is picked anew."""
         self.prompts.append(prompt)
-        self.words = _read(self.prompts, self.tool_words)
-        self.orders = orders_in(self.words)
-        self.plan = plan_with(self.words, self.tool_words)
-        self.figures.read(self.words)
+        self._listen()
+        self.figures.read(self.asking)
         for number in range(len(self.index.observations)):
             self._pick(number)
+
+    def _listen(self) -> None:
+        """Read the messages: what they ask for, what they may supply, and which amounts may move."""
+        past = frozenset(range(self.earlier))
+        self.asking: Words = _read(self.prompts, self.tool_words, past)
+        supplying = {number for number in past if self._may_supply(number)}
+        self.words: Words = _read(self.prompts, self.tool_words, past - supplying) if supplying else self.asking
+        self.orders: tuple[Order, ...] = orders_in(self.asking)
+        self.plan: Plan = plan_with(self.asking, self.tool_words)
+        self.turns_to_somebody = any(map(self.asking.addresses, self.asking.names))
+        asking, words = self.asking, self.words
+        self.amounts: dict[str, Meant] = {
+            name: meant_for(asking.amounts, asking.tokens, self.plan.of(name).places)
+            for name, tool in self.tools.items()
+            if tool.stakes is Stakes.MONEY
+        }
+        is_silent = words is asking or bool(asking.amounts)
+        self.earlier_amounts = NOTHING_MEANT if is_silent else meant_for(words.amounts, words.tokens, ())
+
+    def _may_supply(self, number: int) -> bool:
+        """Whether an earlier message may supply values: this exchange names nothing, or something named there."""
+        named = [name for name in self.asking.names if not _FIGURE.fullmatch(name)]
+        if not named:
+            return True
+        said = words_of([self.prompts[number]])
+        return any(said.span_of(name) is not None for name in named)
 
     def add(self, observation: Observation) -> int:
         """Take in a result and give its number."""
@@ -63,9 +111,10 @@ class Evidence:
         self._pick(number)
         self.figures.add(observation)
         self._tell_time(observation)
-        self._hold_back(observation)
-        if observation.untrusted and "untrusted" not in self.labels:
-            self.labels = tuple(sorted((*self.labels, "untrusted")))
+        self._hold_back(observation, number)
+        if observation.untrusted:
+            self.labels = _with_label(self.labels, UNTRUSTED)
+            self.has_read = _with_label(self.has_read, UNTRUSTED)
         if observation.located:
             kinds = [kind for kind, _ in observation.references]
             self.sole.update(value for kind, value in observation.references if kinds.count(kind) == 1)
@@ -85,26 +134,38 @@ class Evidence:
     def _pick(self, number: int) -> None:
         observation = self.index.observations[number]
         for name, group in observation.groups.items():
-            picks = picks_of(observation, name, self.words, self.orders)
+            picks = picks_of(observation, name, self.asking, self.orders, self.words)
             self._picks[number, name] = picks
             # One more than are ever used is enough to know that there are too many.
             operands = self.figures.operands
             if len(operands) <= OPERANDS_MAX:
-                operands += islice(operands_of(self.words, number, name, group, picks), OPERANDS_MAX + 1)
+                operands += islice(operands_of(self.asking, number, name, group, picks), OPERANDS_MAX + 1)
 
-    def _hold_back(self, observation: Observation) -> None:
+    def _hold_back(self, observation: Observation, number: int) -> None:
         declaration = self.tools.get(observation.tool)
         if declaration is None or declaration.effect is not Effect.READ or declaration.reads is Reads.PUBLIC:
             return
         if declaration.directory and declaration.reads is Reads.PRIVATE and observation.chosen:
             return  # Who somebody is was looked up in order to reach them.
-        if declaration.reads is not Reads.SECRET and (observation.asked or _only_names(observation)):
+        if declaration.reads is not Reads.SECRET and _only_names(observation):
+            return
+        self.has_read = _with_label(self.has_read, declaration.reads.value)
+        if declaration.reads is not Reads.SECRET and (observation.asked or self._holds_named(number)):
             return
         readers = frozenset(observation.readers or ())
         self.may_know = readers if not self.holds_back or self.may_know is None else self.may_know & readers
         self.holds_back = True
-        if declaration.reads.value not in self.labels:
-            self.labels = tuple(sorted((*self.labels, declaration.reads.value)))
+        self.labels = _with_label(self.labels, declaration.reads.value)
+
+    def _holds_named(self, number: int) -> bool:
+        """Whether a lookup by the user's words found nothing but records that the words name."""
+        observation = self.index.observations[number]
+        for name, group in observation.groups.items():
+            picks = self._picks[number, name]
+            if observation.chosen and len(picks) == len(group.records) and any(map(supplies, group.kinds.values())):
+                if all(pick.reason == "named" for pick in picks.values()):
+                    return True
+        return False
 
     def _tell_time(self, observation: Observation) -> None:
         for group in observation.groups.values():
@@ -124,22 +185,40 @@ class Evidence:
         """Why this record may supply this value to this argument of a tool, or nothing when it may not."""
         observation = self.index.observations[origin.observation]
         group = observation.groups[origin.group]
-        if not fits_argument(self.words, origin, group, argument):
+        if not fits_argument(self.asking, origin, group, argument, self.words):
             return None
+        declaration = self.tools.get(observation.tool)
         pick = self._picks[origin.observation, origin.group].get(origin.record)
-        if pick is not None and is_related(self.words, origin, pick, observation, self.tools.get(observation.tool)):
+        if pick is not None and is_related(self.asking, origin, pick, observation, declaration, self._addresses):
             return pick
         places = self.plan.universals_of(tool)
-        declaration = self.tools.get(observation.tool)
-        covered = is_covered(self.words, origin, observation, declaration, places, is_picked=pick is not None)
+        covered = is_covered(self.asking, origin, observation, declaration, places, is_picked=pick is not None)
         return Pick("each") if covered else None
 
+    def _addresses(self, name: str) -> bool:
+        """Whether the words turn to somebody of this name; earlier ones only where this exchange turns to nobody."""
+        return (self.asking if self.turns_to_somebody else self.words).addresses(name)
 
-def _read(prompts: list[str], tools: ToolWords) -> Words:
+
+def _read(prompts: list[str], tools: ToolWords, silent: frozenset[int]) -> Words:
     """The words, of which a quotation that is introduced as payload (`subject "June"`) names nothing."""
-    words = words_of(prompts)
+    words = words_of(prompts, silent=silent)
     spoken = {name for name in words.names if words.word_before_quote(name) in tools.introducing}
     return replace(words, names=words.names - spoken) if spoken else words
+
+
+def _forgotten(earlier: list[str]) -> int:
+    """How many of the earlier messages, from the oldest on, are too much to be kept."""
+    chars = 0
+    for number in reversed(range(len(earlier))):
+        chars += len(earlier[number])
+        if chars > EARLIER_CHARS_MAX:
+            return number + 1
+    return 0
+
+
+def _with_label(labels: tuple[str, ...], label: str) -> tuple[str, ...]:
+    return labels if label in labels else tuple(sorted((*labels, label)))
 
 
 def _only_names(observation: Observation) -> bool:

@@ -7,9 +7,10 @@ Rule 2: effect `none` and reads that stay on the machine pass; reads over the ne
 Rule 3: the first held call trips the wire: until a person answers it, no effect happens unattended.
 Rule 4: an approval covers exactly the bytes that were held, once. A refusal by a person holds for the run.
 Rule 5: a result counts as trusted structure only when its call was let through; any other result is text.
+Rule 6: of a list of messages the last one of the user asks; those before it were answered, and ask for nothing again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +23,7 @@ from remit.core.tools import Effect
 from remit.provenance.binding import bind, close_set
 from remit.provenance.calls import Call, Ledger, Scope, lookup_of
 from remit.provenance.declarations import Declaration
-from remit.provenance.evidence import Evidence
+from remit.provenance.evidence import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, Origin, key_of
 from remit.provenance.leaves import LEAVES_MAX, Leaf
@@ -34,7 +35,7 @@ from remit.provenance.toolbox import Tool, Toolbox, toolbox_of
 from remit.provenance.verdicts import FIXES, Argument, Decision, Objection, PlanShown, Verdict, shown_value
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
-RULES_VERSION = 1
+RULES_VERSION = 2
 
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
@@ -55,17 +56,29 @@ class Gate:
     """The state of one run: its evidence, what was let through, what is held and what people said."""
 
     def __init__(
-        self, prompts: list[str], tools: list[JsonObject], authority: Authority, plan: dict[str, int] | None = None
+        self,
+        prompts: list[str],
+        tools: list[JsonObject],
+        authority: Authority,
+        plan: dict[str, int] | None = None,
+        *,
+        earlier: int = 0,
+        read: tuple[str, ...] = (),
     ) -> None:
         toolbox = _opened(tools)
         self.tools_json = tools
         self.tools: dict[str, Declaration] = toolbox.declarations
         self.authority = authority
         self.model_plan = dict(plan or {})
-        self.evidence = Evidence(prompts, self.tools, toolbox.words, authority)
+        self.evidence = Evidence(prompts, self.tools, toolbox.words, authority, earlier=earlier, read=read)
         self.ledger = Ledger()
         self.rules = _rules_hash(toolbox, authority)
         self._tools = toolbox.tools
+
+    @property
+    def has_read(self) -> tuple[str, ...]:
+        """What was read so far, asked for or not; a host gives it to the gate of the next exchange as `read`."""
+        return self.evidence.has_read
 
     def hear(self, prompt: str) -> None:
         """Take in a further message that the user wrote."""
@@ -150,7 +163,7 @@ class Gate:
         if reaches(self.authority.closed_set, declaration.stakes) and self._is_own(payload):
             control = [close_set(argument, evidence) for argument in control]
         arguments = (*control, *[check_payload(leaf, evidence, declaration) for leaf in payload])
-        call = lookup_of(call, declaration, arguments, evidence, targets=targets_of(control))
+        call = lookup_of(call, declaration, arguments, evidence, targets=targets_of(control, evidence.words))
         by = self.ledger.spend_approval(call)
         if by:
             return self._let_through(call, tool, arguments, approved_by=by)
@@ -181,7 +194,7 @@ class Gate:
         if not asked.count:
             return Objection.NOT_ASKED
         uses = self.ledger.uses_of(declaration.name)
-        return objection_to(arguments[:control], declaration, uses, asked, self.evidence.words)
+        return objection_to(arguments[:control], declaration, uses, asked, self.evidence.asking)
 
     def _asked(self, declaration: Declaration) -> Asked:
         """What the plan asks of a tool; without a plan every tool is asked for once."""
@@ -193,7 +206,7 @@ class Gate:
         return replace(asked, count=max(asked.count, 1))
 
     def _is_own(self, payload: list[Leaf]) -> bool:
-        return all(isinstance(leaf.value, str) and self.evidence.words.owns(leaf.value) for leaf in payload)
+        return all(isinstance(leaf.value, str) and self.evidence.asking.owns(leaf.value) for leaf in payload)
 
     def _looked_up(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
         """A read on this machine passes; what its arguments rest on decides what its result may select."""
@@ -257,22 +270,30 @@ def start(
     authority: Authority | None = None,
     *,
     plan: dict[str, int] | None = None,
+    read: Iterable[str] = (),
 ) -> Gate:
-    """Open the gate for a run: the user's prompt or messages, the tools as they declare themselves, the options."""
-    return Gate(_prompts(prompt), tools, authority or Authority(), plan)
+    """Open the gate for a run: the user's prompt or messages, the tools as they declare themselves, the options.
+
+    Of messages, the last one of the user is this exchange; `read` are the labels of what was read in earlier ones:
+    `untrusted`, `private`, `secret`.
+    """
+    prompts = _prompts(prompt)
+    labels = tuple(sorted(set(read)))
+    if unknown := [label for label in labels if label not in LABELS]:
+        message = f"read={unknown[0][:80]!r} is no label; use {', '.join(sorted(LABELS))}"
+        raise RequestRejected(GATE_INVALID, message)
+    earlier = max(len(prompts) - 1, 0)
+    return Gate(prompts, tools, authority or Authority(), plan, earlier=earlier, read=labels)
 
 
 def _prompts(prompt: Any) -> list[str]:
-    """What the user wrote: of messages, the texts of those whose role is `user`."""
+    """What the user wrote: of messages, the texts of those whose role is `user`. One that is no text says nothing."""
     if isinstance(prompt, str):
         return [prompt]
     if not isinstance(prompt, list) or not all(isinstance(message, dict) for message in prompt):
         raise RequestRejected(GATE_INVALID, f"prompt={repr(prompt)[:80]} is neither a text nor a list of messages")
-    return [
-        message["content"]
-        for message in prompt
-        if message.get("role") == "user" and isinstance(message.get("content"), str)
-    ]
+    contents = [message.get("content") for message in prompt if message.get("role") == "user"]
+    return [content if isinstance(content, str) else "" for content in contents]
 
 
 def _opened(tools: list[JsonObject]) -> Toolbox:
@@ -291,7 +312,11 @@ def _rules_hash(toolbox: Toolbox, authority: Authority) -> str:
 def _reasons(code: Objection | None, arguments: tuple[Argument, ...]) -> tuple[str, ...]:
     if code is None:
         return ()
-    about = [f"{one.code.value}: {one.path}={shown_value(one.value)!r}" for one in arguments if one.code is not None]
+    about = [
+        f"{one.code.value}: {one.path}={shown_value(one.value)!r}{one.note and f' ({one.note})'}"
+        for one in arguments
+        if one.code is not None
+    ]
     return tuple(about) or (code.value,)
 
 

@@ -58,9 +58,7 @@ def _replace(value: Any, path: str, index: Index, used: dict[str, Origin], depth
     if depth >= _DEPTH_MAX:
         return value
     if isinstance(value, dict):
-        return {
-            key: _replace(inner, f"{path}.{step_of(key)}", index, used, depth + 1) for key, inner in value.items()
-        }
+        return {key: _replace(inner, f"{path}.{step_of(key)}", index, used, depth + 1) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_replace(inner, f"{path}[{place}]", index, used, depth + 1) for place, inner in enumerate(value)]
     return value

@@ -39,6 +39,7 @@ DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\
 NAME_WORDS_MAX = 6
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 _NUMBER_SIGNS = frozenset("+-0123456789")
+_MEMBER = re.compile(r"\s*[,;]\s*")
 _TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 _PLAIN = re.compile(r"[^\x00-\x1f\x7f\u2028\u2029]+")
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff]")
@@ -118,6 +119,13 @@ def shape_of(kind: str) -> re.Pattern[str] | None:
     """The form that every value of a kind has, for kinds that have one."""
     base, _, space = kind.partition(":")
     return SHAPES.get(space if base == "who" else base)
+
+
+def members_of(value: Any, kind: str) -> list[str]:
+    """The members of a text that lists addresses, as mail programs take them."""
+    if isinstance(value, str) and ("," in value or ";" in value) and base_of(kind) in ("who", "email"):
+        return [member for member in _MEMBER.split(value.strip()) if member]
+    return []
 
 
 def number_of(value: Any) -> Decimal | None:

@@ -13,6 +13,9 @@ from collections.abc import Iterator, Sequence
 from remit.provenance.atoms import Token
 from remit.provenance.vocabulary import PREPOSITIONS
 
+# A clause of more words is a list; what is negated then goes to the end of the sentence.
+CLAUSE_WORDS_MAX = 200
+
 # What turns a clause around, and what takes out the thing named next.
 _OF_CLAUSES = frozenset(
     {"not", "don't", "dont", "never", "nor", "neither", "avoid", "mustn't", "shouldn't", "won't", "nobody", "none"}
@@ -31,12 +34,20 @@ _WORDS = _OF_CLAUSES | _OF_THINGS | _PAIRED.keys()
 # A colon ends no clause here: what it leads to is what is negated.
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')]|$)|(?<!:)\n")
 # Behind a comma a list goes on with a name, an address or a quotation, or with a plain word that ends there again.
-_GOES_ON = re.compile(r",\s*(?:and\s+|or\s+|nor\s+)?(?:[^\sa-z]|[a-z][\w'-]*(?:\s*(?:[,.;!?]|$)|\s+(?:and|or|nor)\b|[@./]\S))")
+_GOES_ON = re.compile(
+    r",\s*(?:and\s+|or\s+|nor\s+)?(?:[^\sa-z]|[a-z][\w'-]*(?:\s*(?:[,.;!?]|$)|\s+(?:and|or|nor)\b|[@./]\S))"
+)
 
 
 def negated_in(bare: str, tokens: Sequence[Token]) -> tuple[tuple[int, int], ...]:
     """From where to where the words say what is not to be; `bare` has the quotations blanked out."""
-    return tuple(_stretches(bare, tokens))
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(_stretches(bare, tokens)):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        elif start < end:
+            merged.append((start, end))
+    return tuple(merged)
 
 
 def _stretches(bare: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
@@ -63,7 +74,7 @@ def _end(bare: str, tokens: Sequence[Token], lowered: list[str], place: int, sto
     ended = _SENTENCE_END.search(bare, start)
     last = ended.start() if ended else len(bare)
     # The word right behind belongs to the negation: "not for Ann", "except in Rome".
-    for number in range(place + 2, len(tokens)):
+    for number in range(place + 2, min(place + CLAUSE_WORDS_MAX, len(tokens))):
         if tokens[number].start >= last:
             break
         if lowered[number] in stops:

@@ -34,7 +34,7 @@ def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> A
     path, text = leaf.path, leaf.value
     if not isinstance(text, str):
         return Argument(path, text, "typed")
-    if evidence.words.owns(text):
+    if evidence.asking.owns(text):
         return Argument(path, text, "words")
     if len(text) > PAYLOAD_CHARS_MAX or (not text.isascii() and _INVISIBLE.search(text)):
         return Argument(path, text, code=Objection.PAYLOAD_REFERENCE)

@@ -2,7 +2,8 @@
 
 Rule 1: a tool is asked for by its own words.
 Rule 2: a word asks when it stands as a verb or as a new thing ("make a transfer"), not as a thing that exists ("the
-        transfer"), not in the past, not negated, not quoted and not pasted.
+        transfer"), not in the past, not negated, not quoted and not pasted. What is asked, or said of somebody else, is
+        no order: "can Ann send it?", "what I should delete".
 Rule 3: a verb that no tool knows as its own may still find one: any word of a name or description, but only where
         the user's sentence puts it as an order.
 Rule 4: once, unless all, each, every, both, twice or a number is said of that order.
@@ -21,13 +22,18 @@ from remit.provenance.vocabulary import (
     COUNTS,
     DEFINITE,
     FUNCTION_WORDS,
+    HAVING,
+    INQUIRING,
     JOINING,
     LEADS,
+    MODALS,
     NEGATIONS,
     PAIRS,
     PARTICIPLES,
     PASSIVES,
+    PRONOUNS,
     QUESTIONS,
+    REQUESTED,
     STATING,
     TIMES,
     UNIVERSALS,
@@ -105,27 +111,47 @@ def _begins(found: str, stems: frozenset[str]) -> bool:
 def _orders(words: Words, known: frozenset[str]) -> list[tuple[int, str, bool]]:
     """The places where a word could ask for something: place, stem, and whether the sentence puts it as an order."""
     found = []
+    asking = _asking(words)
     for place, token in enumerate(words.tokens[:PLANNED_WORDS_MAX]):
         word = token.text.lower()
         if word in FUNCTION_WORDS and stem(word) not in known:
             continue
         before = _before(words.tokens, place)
-        if NEGATIONS.intersection(before) or not _may_ask(word, before):
+        if NEGATIONS.intersection(before) or words.is_negated(place) or not _may_ask(word, before):
             continue
         if before and before[-1] in PASSIVES:
             word = PARTICIPLES.get(word, word)
         leads = not before or before[-1] in LEADS
-        if _is_asking(words.tokens, place) and not (before and before[-1] in JOINING):
+        if asking[place]:
             continue  # "what did Ann write?" asks for an answer, not for an effect.
         found.append((place, stem(word), leads))
     return found
 
 
-def _is_asking(tokens: tuple[Token, ...], place: int) -> bool:
-    """Whether the sentence of a word opens with a word that asks a question."""
-    while place > 0 and not tokens[place].opens:
-        place -= 1
-    return tokens[place].text.lower() in QUESTIONS
+def _asking(words: Words) -> list[bool]:
+    """For each word whether it stands in a question, or in a clause that says what is asked: "tell me what to send"."""
+    tokens = words.tokens[:PLANNED_WORDS_MAX]
+    lowered = [token.text.lower() for token in tokens]
+    found: list[bool] = []
+    sentence = clause = 0
+    is_indirect = False
+    for place, token in enumerate(tokens):
+        before = lowered[place - 1] if place and not token.opens else ""
+        if token.opens or before in JOINING or "," in words.bare[tokens[place - 1].end : token.start]:
+            clause, is_indirect = place, False
+            sentence = place if token.opens else sentence
+        is_question = _opens_question(lowered, sentence) and before not in JOINING
+        found.append(is_question or is_indirect or (clause < place and _opens_question(lowered, clause)))
+        is_indirect = is_indirect or lowered[place] in INQUIRING
+    return found
+
+
+def _opens_question(lowered: list[str], place: int) -> bool:
+    """Whether a question begins at a place; "could you" begins a request."""
+    word, after = lowered[place], lowered[place + 1] if place + 1 < len(lowered) else ""
+    if word in MODALS:
+        return after not in REQUESTED
+    return word in QUESTIONS or (word == "do" and after in PRONOUNS)
 
 
 def _before(tokens: tuple[Token, ...], place: int) -> list[str]:
@@ -139,7 +165,10 @@ def _before(tokens: tuple[Token, ...], place: int) -> list[str]:
 
 def _may_ask(word: str, before: list[str]) -> bool:
     last = before[-1] if before else ""
-    if last in DEFINITE:
+    if last in DEFINITE or last in HAVING:
+        return False
+    # "Ann can send it" says what she can do.
+    if last in MODALS and len(before) > 1 and before[-2] not in REQUESTED and before[-2] not in JOINING:
         return False
     if word.endswith("ed") and len(word) > 4:
         return last in PASSIVES

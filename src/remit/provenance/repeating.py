@@ -1,15 +1,20 @@
 """Repeating: never the same effect on the same target twice, unless the words say so.
 
 Rule 1: the target of a call is every value that says on whom or on what it falls; amounts, dates and long texts are not.
-Rule 2: a list falls on each of its members; one member that was reached before makes the call a repetition.
+Rule 2: a list falls on each of its members, and so does a text that lists addresses; one member that was reached before,
+        or that stands in the list twice, makes the call a repetition.
 Rule 3: `once` takes a further target only when the words name it; `target` takes any that is bound; `free` takes all.
+Rule 4: one mention is one target, however it is spelled: values are the same when they are said at the same place of the
+        words, or when they differ in nothing but signs that change no address. This is for counting, never for binding.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
+from remit.core.record import Record
 from remit.core.trust import Repeat
 from remit.provenance.declarations import Declaration
-from remit.provenance.kinds import ANY, DATE, is_target
+from remit.provenance.kinds import ANY, DATE, is_identity, is_target, members_of, number_key, number_of
 from remit.provenance.labels import key_of
 from remit.provenance.planning import Asked
 from remit.provenance.verdicts import Argument, Objection
@@ -18,6 +23,32 @@ from remit.provenance.words import Words
 # What is longer is what is said, not on whom it falls.
 TARGET_CHARS_MAX = 100
 _UNAIMED = frozenset({"default", "prose", "typed"})
+# Marks a key that tells where in the words its values stand; names of arguments come without blanks.
+_MENTIONED = "\t"
+_BLANKS = re.compile(r"\s+")
+_SEPARATORS = re.compile(r"[.\-/()]")
+# An account, card or telephone number, whose separators tell nothing.
+_NUMBER = re.compile(r"\+?(?:[A-Z]{2}\d{2}[A-Z0-9]{8,30}|\d{5,34})")
+
+
+class Part(Record):
+    """One value of a target: the argument, the list it stands in and its place there, and what tells it from others."""
+
+    place: str
+    compact: str
+    span: tuple[int, int] | None = None
+    holder: str = ""
+    inside: str = ""
+
+    @property
+    def key(self) -> str:
+        """The part without its place in the words."""
+        return f"{self.place}={self.compact}"
+
+    @property
+    def mention(self) -> str:
+        """The part with its place in the words, if it has one."""
+        return f"{self.key} {self.span[0]}-{self.span[1]}" if self.span is not None else self.key
 
 
 class Uses:
@@ -42,21 +73,68 @@ class Uses:
             self.targets[target] -= 1
 
 
-def targets_of(arguments: Sequence[Argument]) -> tuple[str, ...]:
-    """The keys of all targets of a call; a call without any has one, the empty key."""
+def targets_of(arguments: Sequence[Argument], words: Words | None = None) -> tuple[str, ...]:
+    """The keys of all targets of a call; a call without any has one, the empty key.
+
+    A target that the words mention has a second key, which says where.
+    """
+    return _keys(list(_parts(arguments, words)))
+
+
+def _keys(parts: list[Part]) -> tuple[str, ...]:
+    single = [part for part in parts if not part.holder]
+    targets = [sorted([*single, part], key=_by_key) for part in parts if part.holder] or [sorted(single, key=_by_key)]
+    keys = {"\n".join([part.key for part in target]) for target in targets}
+    keys |= {
+        _MENTIONED + "\n".join([part.mention for part in target])
+        for target in targets
+        if any(part.span is not None for part in target)
+    }
+    return tuple(sorted(keys))
+
+
+def _by_key(part: Part) -> str:
+    return part.key
+
+
+def _parts(arguments: Sequence[Argument], words: Words | None) -> Iterator[Part]:
     # A call that falls on nobody and nothing is told apart by all that it says.
     aimed = [one for one in arguments if _is_target(one)] or [one for one in arguments if _is_scalar(one)]
-    single: list[str] = []
-    members: set[str] = set()
     for argument in aimed:
-        place, bracket, _ = argument.path.partition("[")
-        target = f"{place}={key_of(argument.value)}"
-        if bracket:
-            members.add(target)
+        path, kind = argument.path, argument.kind
+        place = _BLANKS.sub("", path.partition("[")[0])
+        holder, _, inside = path.rpartition("[")
+        members = members_of(argument.value, kind)
+        if len(members) > 1:
+            for number, member in enumerate(members):
+                span = None if words is None else words.span_of(member)
+                mention = _mention(member, kind, span, words)
+                yield Part(place, compact_of(member, kind), mention, holder or path, f"{inside}~{number}")
         else:
-            single.append(target)
-    shared = "\n".join(sorted(single))
-    return tuple([f"{shared}\n{member}" for member in sorted(members)]) if members else (shared,)
+            mention = _mention(argument.value, kind, argument.span, words)
+            yield Part(place, compact_of(argument.value, kind), mention, holder, inside)
+
+
+def _mention(value: object, kind: str, span: tuple[int, int] | None, words: Words | None) -> tuple[int, int] | None:
+    """Where the words say a value, if they spell it there and do not merely vouch for it."""
+    if span is None or words is None or not isinstance(value, str):
+        return None
+    said = compact_of(words.own[span[0] : span[1]], kind)
+    return span if said and compact_of(value, kind).endswith(said) else None
+
+
+def compact_of(value: object, kind: str) -> str:
+    """A value without what makes no difference to whom or what it reaches; to be compared, never to be bound."""
+    text = key_of(value)
+    if not isinstance(value, str):
+        return text
+    text = _BLANKS.sub("", text).lstrip("@#").rstrip(".,;:") or text
+    bare = _SEPARATORS.sub("", text).upper()
+    if _NUMBER.fullmatch(bare) is not None:
+        return bare
+    if (number := number_of(text)) is not None:
+        return number_key(number)
+    return text.casefold() if is_identity(kind) else text
 
 
 def _is_target(argument: Argument) -> bool:
@@ -77,11 +155,15 @@ def _is_scalar(argument: Argument) -> bool:
 def objection_to(
     arguments: tuple[Argument, ...], declaration: Declaration, uses: Uses, asked: Asked, words: Words
 ) -> Objection | None:
-    """Whether a call repeats what was done, or goes beyond how often it is asked for."""
-    if declaration.repeat is Repeat.FREE or not uses.calls:
+    """Whether a call repeats what was done or itself, or goes beyond how often it is asked for."""
+    if declaration.repeat is Repeat.FREE:
         return None
-    targets = targets_of(arguments)
-    if any(uses.targets.get(target, 0) >= asked.times for target in targets):
+    parts = list(_parts(arguments, words))
+    if _most_in_one_list(parts) > asked.times:
+        return Objection.REPEAT
+    if not uses.calls:
+        return None
+    if any(_reached(target, uses) >= asked.times for target in _keys(parts)):
         return Objection.REPEAT
     if uses.calls < asked.count:
         return None
@@ -92,3 +174,60 @@ def objection_to(
     if names and len(names) == len(aimed) and any(str(one.value) in words.names for one in names):
         return None
     return Objection.QUOTA
+
+
+def _reached(target: str, uses: Uses) -> int:
+    """How often a target was reached, under this key or under one whose mentions overlap with it."""
+    if not target.startswith(_MENTIONED):
+        return uses.targets.get(target, 0)
+    parts = _read(target)
+    counts = [
+        count for other, count in uses.targets.items() if other.startswith(_MENTIONED) and _are_one(parts, _read(other))
+    ]
+    return sum(counts)
+
+
+def _read(target: str) -> list[tuple[str, int, int]]:
+    """The parts of a key that tells where its values stand; those without a place have an empty one."""
+    read = []
+    for part in target[len(_MENTIONED) :].split("\n"):
+        key, _, span = part.partition(" ")
+        start, _, end = span.partition("-")
+        read.append((key, int(start or 0), int(end or 0)))
+    return read
+
+
+def _are_one(left: list[tuple[str, int, int]], right: list[tuple[str, int, int]]) -> bool:
+    """Whether two targets are the same in each part: by what they say, or by where the words say it."""
+    return len(left) == len(right) and all(
+        one[0] == other[0]
+        or (one[0].partition("=")[0] == other[0].partition("=")[0] and one[1] < other[2] and other[1] < one[2])
+        for one, other in zip(left, right, strict=True)
+    )
+
+
+def _most_in_one_list(parts: list[Part]) -> int:
+    """How often the member that a list has most often stands in it."""
+    elements: dict[tuple[str, str], list[Part]] = {}
+    for part in parts:
+        if part.holder:
+            elements.setdefault((part.holder, part.inside.partition(".")[0]), []).append(part)
+    if len(elements) < 2:
+        return 1
+    counts: dict[tuple[str, ...], int] = {}
+    spans: dict[str, list[tuple[int, int]]] = {}
+    for (holder, _), element in elements.items():
+        member = (holder, *sorted([f"{part.inside.partition('.')[2]}={part.compact}" for part in element]))
+        counts[member] = counts.get(member, 0) + 1
+        if len(element) == 1 and element[0].span is not None:
+            spans.setdefault(holder, []).append(element[0].span)
+    return max([*counts.values(), *(_most_overlapping(sorted(found)) for found in spans.values())])
+
+
+def _most_overlapping(spans: list[tuple[int, int]]) -> int:
+    most = together = reach = 0
+    for start, end in spans:
+        together = together + 1 if start < reach else 1
+        reach = max(reach, end) if together > 1 else end
+        most = max(most, together)
+    return most

@@ -9,7 +9,7 @@ Rule 4: all, each, every and both cover the records they are said of, if the loo
 Rule 5: a listing that was cut, or whose arguments the model chose, picks nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -83,17 +83,26 @@ class Order(Record):
     reach: tuple[int, int] = (0, 0)
 
 
-def picks_of(observation: Observation, name: str, words: Words, orders: tuple[Order, ...]) -> dict[int, Pick]:
-    """The records of a group that the user's words pick out, each with the reason."""
+def picks_of(
+    observation: Observation, name: str, asking: Words, orders: tuple[Order, ...], words: Words
+) -> dict[int, Pick]:
+    """The records of a group that the user's words pick out, each with the reason.
+
+    `words` are those of this exchange, `asking`, and of earlier ones: these name a record only where it names none.
+    """
     group = observation.groups[name]
     if group.is_cut:
         return {}
-    picks: dict[int, Pick] = dict(_named(group, words)) if observation.ranged or observation.chosen else {}
+    picks: dict[int, Pick] = {}
+    if observation.ranged or observation.chosen:
+        picks = dict(_named(group, asking))
+        if not picks and words is not asking:
+            picks = dict(_named(group, words))
     if observation.chosen:
-        for place, pick in _dated(group, words):
+        for place, pick in _dated(group, asking, words):
             picks.setdefault(place, pick)
         for order in orders:
-            if not _is_about(order, group, observation) or not _is_as_narrow(words, order, observation):
+            if not _is_about(order, group, observation) or not _is_as_narrow(asking, order, observation):
                 continue
             for place in _ends_of(group, order):
                 picks.setdefault(place, Pick("superlative", (order.word,)))
@@ -161,12 +170,12 @@ def _is_named_noun(text: str, words: Words) -> bool:
     return all(word.islower() and word not in FUNCTION_WORDS for word in tail) and words.run_of(text) is not None
 
 
-def _dated(group: Group, words: Words) -> Iterator[tuple[int, Pick]]:
+def _dated(group: Group, asking: Words, words: Words) -> Iterator[tuple[int, Pick]]:
     """The one record of a day that the words give, where they give nothing else to go by."""
     fields = [field for field, kind in group.kinds.items() if base_of(kind) in MOMENTS]
     if words.names or len(fields) != 1:
         return
-    for day in words.moments.days:
+    for day in asking.moments.days:
         places = [place for place, one in enumerate(group.records) if str(one.get(fields[0])).startswith(day)]
         if len(places) == 1:
             yield places[0], Pick("named", (day,))
@@ -186,7 +195,7 @@ def orders_in(words: Words) -> tuple[Order, ...]:
         # "the highest-rated hotel" is the hotel with the highest rating.
         word, _, tail = word.partition("-")
         after = tail or (lowered[place + 1] if place + 1 < len(lowered) else "")
-        order = None if after in _PERIODS else _order(word, after)
+        order = None if after in _PERIODS or words.is_negated(place) else _order(word, after)
         if order is not None:
             around = lowered[max(place - _NOUN_WORDS_MAX, 0) : place] + lowered[place + 1 : place + _NOUN_WORDS_MAX]
             before = lowered[place - 1] if place else ""
@@ -291,6 +300,8 @@ def is_covered(
     wanted = _noun_stems(origin, observation)
     for place in places:
         word = words.tokens[place].text.lower()
+        if words.is_limited(place):
+            continue  # Who or what is taken out again is for a person to say.
         if is_picked and origin.field.endswith(EACH) and word in ("everyone", "everybody"):
             return True  # Everyone that one picked record lists.
         if word in PAIRS and len(group.records) != 2:
@@ -332,9 +343,14 @@ def _noun_stems(origin: Origin, observation: Observation) -> set[str]:
 
 
 def is_related(
-    words: Words, origin: Origin, pick: Pick, observation: Observation, declaration: Declaration | None
+    words: Words,
+    origin: Origin,
+    pick: Pick,
+    observation: Observation,
+    declaration: Declaration | None,
+    addresses: Callable[[str], bool],
 ) -> bool:
-    """Whether the words ask for who somebody is in just this way; things need no relation."""
+    """Whether the words ask for who somebody is in just this way, or turn to them; things need no relation."""
     if not is_identity(origin.kind):
         return True
     key = origin.field.removesuffix("[]").rpartition(".")[2]
@@ -345,7 +361,7 @@ def is_related(
     if pick.reason == "only" and not observation.arguments:
         return bool(SELF & words.lower)
     names = pick.words if pick.reason == "named" else observation.names
-    if not any(map(words.addresses, names)):
+    if not any(map(addresses, names)):
         return False
     return pick.reason == "named" or (pick.reason == "only" and _answers_to(origin, observation))
 
@@ -360,14 +376,14 @@ def _answers_to(origin: Origin, observation: Observation) -> bool:
     return bool(names) and (not borne or any(name in label for name in names for label in borne))
 
 
-def fits_argument(words: Words, origin: Origin, group: Group, argument: str) -> bool:
+def fits_argument(asking: Words, origin: Origin, group: Group, argument: str, words: Words) -> bool:
     """Whether a number or date is the one meant: named like the argument, named by the words, or the only one."""
     base = base_of(origin.kind)
     family = NUMBERS if base in NUMBERS else MOMENTS
     if base not in family:
         return True
     key = name_stems(origin.field.removesuffix("[]").rpartition(".")[2])
-    if key & words.stems:
+    if key & asking.stems:
         return True
     if family is NUMBERS and argument and words.numbers:
         return False  # The words give numbers of their own.

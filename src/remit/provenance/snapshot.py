@@ -16,7 +16,7 @@ from remit.provenance.gate import Gate
 from remit.provenance.labels import Group, Observation
 from remit.provenance.repeating import Uses
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 SNAPSHOT_INVALID = "SNAPSHOT_INVALID"
 
 
@@ -26,6 +26,8 @@ def snapshot(gate: Gate) -> JsonObject:
     return {
         "version": SNAPSHOT_VERSION,
         "prompts": list(gate.evidence.prompts),
+        "earlier": gate.evidence.earlier,
+        "read": list(gate.evidence.read),
         "tools": gate.tools_json,
         "authority": authority_json(gate.authority),
         "plan": dict(gate.model_plan),
@@ -54,7 +56,8 @@ def restore(state: Any) -> Gate:
 
 
 def _restored(state: Any) -> Gate:
-    gate = Gate(state["prompts"], state["tools"], authority_of(state["authority"]), state["plan"])
+    authority, read = authority_of(state["authority"]), tuple(state["read"])
+    gate = Gate(state["prompts"], state["tools"], authority, state["plan"], earlier=state["earlier"], read=read)
     for one in state["observations"]:
         gate.evidence.add(_observation(one))
     gate.evidence.approved = {(tool, kind, value) for tool, kind, value in state["approved"]}

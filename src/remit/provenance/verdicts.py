@@ -52,7 +52,7 @@ FIXES = {
 
 
 class Argument(Record):
-    """One value of a call: what bound it and where that stands, or the objection to it."""
+    """One value of a call: what bound it and where that stands, or the objection to it, with a note where it needs one."""
 
     path: str
     value: Any
@@ -63,6 +63,7 @@ class Argument(Record):
     candidates: int = 0
     code: Objection | None = None
     kind: str = ""
+    note: str = ""
 
 
 class PlanShown(Record):

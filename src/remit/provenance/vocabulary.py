@@ -55,6 +55,7 @@ DEFINITE = frozenset(
 )
 NEGATIONS = frozenset(
     {"not", "don't", "dont", "never", "without", "avoid", "no", "cannot", "can't", "won't", "instead", "nor"}
+    | {"nobody", "none", "nothing", "noone", "no-one", "neither", "nowhere"}
 )
 # What may stand before a verb that is asked for.
 LEADS = frozenset(
@@ -98,9 +99,15 @@ PARTICIPLES = {
 ASIDES = frozenset({"of", "about", "from", "that", "which", "where", "who", "saying", "because", "if", "when"})
 # What leads from a question to an order: "when is it due, and please mail Ann".
 JOINING = frozenset({"and", "then", "please", "pls", "plz", "also"})
-QUESTIONS = frozenset(
-    {"what", "who", "whom", "whose", "when", "where", "why", "how", "which", "did", "does", "is", "are", "was", "were"}
-)
+# What a question is about, also inside of a sentence: "tell me which one to send".
+INQUIRING = frozenset({"what", "who", "whom", "whose", "when", "where", "why", "how", "which", "whether"})
+# What says that something is so, before a thing or a participle: "I have mail", "is it paid".
+HAVING = frozenset({"has", "have", "had", "is", "are", "was", "were", "am"})
+QUESTIONS = INQUIRING | HAVING | {"did", "does"}
+PRONOUNS = frozenset({"i", "you", "he", "she", "it", "we", "they", "any", "anybody", "anyone", "somebody", "someone"})
+# What may or should be. Said to the one who is asked it is a request, of anybody else it is none.
+MODALS = frozenset({"can", "could", "should", "would", "will", "must", "may", "might", "shall"})
+REQUESTED = frozenset({"you", "u"})
 STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "would"})
 PASSIVES = frozenset({"be", "been", "being", "get", "gets", "it", "them"})
 SELF = frozenset({"me", "my", "myself", "mine"})

@@ -5,19 +5,23 @@ Rule 1: a value is bound by a whole atom (an identifier, number, address, link, 
 Rule 2: case counts and nothing is folded: a look-alike never matches.
 Rule 3: pasted blocks are data. A quotation binds as a whole, and nothing inside it binds.
 Rule 4: function words bind nothing; a bare small number binds no identifier unless the words call it one.
+Rule 5: what the words mention only under a negation binds nothing, names nothing and asks for nothing.
+Rule 6: messages are read one by one, so that what was pasted into one swallows no other.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from decimal import Decimal
 from itertools import pairwise
 
 from remit.core.record import Record
+from remit.provenance.amounts import Amount, amounts_in
 from remit.provenance.atoms import NumberSaid, Token, numbers_of, take_atoms, take_quotes, take_references, tokens_of
 from remit.provenance.blocks import own_words
 from remit.provenance.kinds import NUMBERS, base_of, number_key
 from remit.provenance.moments import Moments, moments_in
+from remit.provenance.negation import negated_in
 from remit.provenance.references import references_in
 from remit.provenance.vocabulary import (
     DEFINITE,
@@ -28,6 +32,7 @@ from remit.provenance.vocabulary import (
     PREPOSITIONS,
     TURNING,
     name_stems,
+    name_words,
     stem,
 )
 
@@ -47,7 +52,6 @@ _VISIBLE = re.compile(r"\S")
 class Words(Record):
     """The user's own words, indexed. `bare` has quotations blanked out, `own` only what was pasted in."""
 
-    prompt: str
     own: str
     bare: str
     strings: dict[str, tuple[int, int]]
@@ -64,6 +68,9 @@ class Words(Record):
     places: dict[str, tuple[int, ...]] = {}
     first: dict[str, tuple[int, int]] = {}
     ends: tuple[int, ...] = ()
+    # What may be an amount of money, and from where to where the words say what is not to be.
+    amounts: tuple[Amount, ...] = ()
+    negated: tuple[tuple[int, int], ...] = ()
 
     def span_of(self, value: str) -> tuple[int, int] | None:
         """Where the words say this text as a whole, if they do."""
@@ -111,6 +118,19 @@ class Words(Record):
         unit = kind.partition(":")[2] if base_of(kind) in NUMBERS else ""
         for said in self.numbers.get(number_key(number), ()):
             if said.percent == wants_percent and unit in ("", said.unit):
+                return said.start, said.end
+        return None
+
+    def has_unit(self, key: str, unit: str) -> bool:
+        """Whether the words give a number in this unit."""
+        return any(said.unit == unit for said in self.numbers.get(key, ()))
+
+    def called(self, key: str, argument: str) -> tuple[int, int] | None:
+        """Where the words call a number what an argument is called: "2 days", "account 77120"."""
+        parts = name_words(argument)
+        wanted = {stem(part) for part in (parts if _CALLED.intersection(parts) else parts[-1:])} - {""}
+        for said in self.numbers.get(key, ()):
+            if not said.percent and (stem(said.unit) in wanted or wanted.intersection(said.mentions[-1:])):
                 return said.start, said.end
         return None
 
@@ -201,6 +221,21 @@ class Words(Record):
                 return False
         return False
 
+    def is_negated(self, place: int) -> bool:
+        """Whether a word stands where the words say what is not to be."""
+        return any(start <= self.tokens[place].start < end for start, end in self.negated)
+
+    def is_limited(self, place: int) -> bool:
+        """Whether the sentence of a word takes something out again: "everybody except Ann", "all files, but not this"."""
+        first = last = place
+        while first > 0 and not self.tokens[first].opens:
+            first -= 1
+        last += 1
+        while last < len(self.tokens) and not self.tokens[last].opens:
+            last += 1
+        start, end = self.tokens[first].start, self.tokens[last].start if last < len(self.tokens) else len(self.own)
+        return any(start <= one < end for one, _ in self.negated)
+
     def owns(self, text: str) -> bool:
         """Whether a text is wholly the user's: empty, or an unbroken run of what they wrote, quotations included."""
         head = text.split(None, 2)
@@ -230,46 +265,71 @@ def _is_whole(text: str, start: int, end: int) -> bool:
     )
 
 
-def words_of(prompts: Iterable[str]) -> Words:
-    """The words of all messages that the user wrote, one after the other."""
-    messages = list(prompts)
-    prompt = "\n\n".join(messages)[:PROMPT_CHARS_MAX]
-    own = "\n\n".join(map(own_words, messages))[:PROMPT_CHARS_MAX]
+def words_of(prompts: Iterable[str], *, silent: Collection[int] = ()) -> Words:
+    """The words of all messages that the user wrote, one after the other; the silent ones, by number, say nothing."""
+    read = [_blank(text) if number in silent else own_words(text) for number, text in enumerate(prompts)]
+    own = "\n\n".join(read)[:PROMPT_CHARS_MAX]
     strings: dict[str, tuple[int, int]] = {}
-    references = set()
-    bare = take_quotes(own, strings)
-    for found in references_in(own):
-        references |= {found.text, found.compact}
+    bare = take_quotes(own, {})
+    tokens = tokens_of(take_references(bare, {}))
+    negated = negated_in(bare, tokens)
+    said, bare = _without(own, negated), _without(bare, negated)
+    take_quotes(said, strings)
     plain = take_references(bare, strings)
     names = set(strings)
     moments = moments_in(plain)
-    tokens = tokens_of(plain)
-    names |= take_atoms(plain, tokens, moments, strings)
-    lowered = [token.text.lower() for token in tokens]
-    ordered = {place for place, token in enumerate(tokens) if token.opens or lowered[place - 1] in LEADS}
-    elsewhere = {token.text for place, token in enumerate(tokens) if place not in ordered}
+    kept = _outside(tokens, negated)
+    said_tokens = tuple([tokens[place] for place in kept])
+    names |= take_atoms(plain, said_tokens, moments, strings)
+    numbers = numbers_of(plain, said_tokens, moments)
+    lowered = [tokens[place].text.lower() for place in kept]
+    ordered = {place for place in kept if tokens[place].opens or tokens[place - 1].text.lower() in LEADS}
+    elsewhere = {tokens[place].text for place in kept if place not in ordered}
     return Words(
-        prompt=prompt,
         own=own,
         bare=bare,
         strings=strings,
         names=frozenset(names),
-        numbers=numbers_of(plain, tokens, moments),
-        references=frozenset(references),
+        numbers=numbers,
+        references=frozenset(form for found in references_in(said) for form in (found.text, found.compact)),
         moments=moments,
         tokens=tokens,
         stems=frozenset(stem(part) for word in lowered for part in (word, *word.split("-"))),
         orders=frozenset(tokens[place].text for place in ordered) - elsewhere - names,
         lower=frozenset(part for word in lowered for part in (word, *word.split("-"))),
         spaced=_SPACE.sub(" ", own),
-        places=_places_of(tokens),
+        places=_places_of(tokens, kept),
         ends=tuple([token.end for token in tokens]),
-        first={stem(token.text): (token.start, token.end) for token in reversed(tokens)},
+        first={stem(tokens[place].text): (tokens[place].start, tokens[place].end) for place in reversed(kept)},
+        amounts=amounts_in(plain, tokens, numbers),
+        negated=negated,
     )
 
 
-def _places_of(tokens: tuple[Token, ...]) -> dict[str, tuple[int, ...]]:
+def _blank(text: str) -> str:
+    return _VISIBLE.sub(" ", text)
+
+
+def _without(text: str, stretches: Iterable[tuple[int, int]]) -> str:
+    """The text with these stretches, which come in order, blanked out."""
+    parts: list[str] = []
+    last = 0
+    for start, end in stretches:
+        parts += [text[last:start], _blank(text[start:end])]
+        last = end
+    return "".join((*parts, text[last:]))
+
+
+def _outside(tokens: tuple[Token, ...], stretches: tuple[tuple[int, int], ...]) -> list[int]:
+    """The places of the tokens that stand in none of these stretches."""
+    if not stretches:
+        return list(range(len(tokens)))
+    edges = [edge for stretch in stretches for edge in stretch]
+    return [place for place, token in enumerate(tokens) if bisect_right(edges, token.start) % 2 == 0]
+
+
+def _places_of(tokens: tuple[Token, ...], kept: list[int]) -> dict[str, tuple[int, ...]]:
     found: dict[str, list[int]] = {}
-    for place, token in enumerate(tokens):
-        found.setdefault(token.text, []).append(place)
+    for place in kept:
+        found.setdefault(tokens[place].text, []).append(place)
     return {text: tuple(places) for text, places in found.items()}

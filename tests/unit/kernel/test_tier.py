@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.boundary import Boundary
+from remit.core.boundary import Boundary, BoundaryMode
 from remit.core.budget import Budget
 from remit.core.failure import RequestRejected
 from remit.core.graph import EXITS, STANDARD_RULES, TERMINALS, Edge, Feed, Graph, Node, NodeKind, NodeOutcome
@@ -126,6 +126,9 @@ def test_a_tool_node_in_a_cycle_without_a_model_is_no_loop_of_choice() -> None:
         (replace(FREE, approval_categories=(ToolCategory.EMAIL_CALENDAR,)), (SEND, WRITE), Tier.BOUNDED_LOOP),
         (replace(FREE, four_eyes=(ToolCategory.EMAIL_CALENDAR,)), (SEND,), Tier.SUPERVISED_LOOP),
         (GUARDED, CHANGES, Tier.BOUNDED_LOOP),
+        # Whoever only records stops nobody.
+        (Boundary(mode=BoundaryMode.AUDIT), CHANGES, Tier.BOUNDED_LOOP),
+        (Boundary(mode=BoundaryMode.AUDIT), READS, Tier.SUPERVISED_LOOP),
     ],
 )
 def test_a_bounded_loop_is_supervised_when_every_change_is_a_persons_to_allow(

@@ -20,7 +20,7 @@ from remit.core.boundary import (
     Then,
     boundary_version,
 )
-from remit.core.budget import FIELDS, Budget
+from remit.core.budget import FIELDS, Budget, Dimension
 from remit.core.canonical import INTEGER_MAX
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
@@ -30,6 +30,7 @@ from remit.core.strict_yaml import YamlFault
 from remit.core.tool_policy import StateWrite
 from remit.core.tools import RATE_MAX, Effect, ToolCategory
 from remit.core.trust import Reads
+from remit.kernel.exhaustion import WAYS_OUT
 from remit.orchestrate.boundary_file import (
     BOUNDARY_INVALID,
     boundary_at,
@@ -215,6 +216,8 @@ def test_money_is_said_in_dollars(said: object, microusd: int) -> None:
         ({"budget": {"inference_cost_usd": "9999999999.9"}}, "budget.inference_cost_usd", "six decimals"),
         ({"budget": {"exhaustion": {"patience": "stop"}}}, "budget.exhaustion.patience", "known are"),
         ({"budget": {"exhaustion": {"steps": "weep"}}}, "budget.exhaustion.steps", "one of stop"),
+        ({"budget": {"exhaustion": {"retries": "ask"}}}, "budget.exhaustion", "retries cannot ask when it is spent"),
+        ({"conditions": [{"name": "a", "when": '"secret" in labels'}]}, "conditions", "give the boundary `authority`"),
         ({"budget": {"wrap_up_tokens": "x"}}, "budget.wrap_up_tokens", "a whole number"),
         ({"budget": {"stops_early": "yes"}}, "budget.stops_early", "true or false"),
         ({"escalation": {"queues": {"boredom": "ann"}}}, "escalation.queues.boredom", "known are"),
@@ -377,6 +380,12 @@ def _tuples(members: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...
     return st.lists(members, max_size=4).map(tuple)
 
 
+def _ways_out() -> st.SearchStrategy[tuple[tuple[str, Exhaustion], ...]]:
+    """Ways out that each dimension has."""
+    pairs = [(FIELDS[dimension], way) for dimension in Dimension for way in WAYS_OUT.get(dimension, (Exhaustion.STOP,))]
+    return st.lists(st.sampled_from(pairs), unique_by=lambda pair: pair[0], max_size=4).map(tuple)
+
+
 def _table(keys: st.SearchStrategy[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.dictionaries(keys, values, max_size=4).map(lambda found: tuple(found.items()))
 
@@ -399,12 +408,12 @@ _BOUNDARIES = st.builds(
     writes=st.none() | _tuples(st.sampled_from(StateWrite)),
     decisions=st.none() | _tuples(st.sampled_from(DecisionRight)),
     tier_max=st.integers(1, TIER_MAX),
-    exhaustion=_table(st.sampled_from(FIELDS), st.sampled_from(Exhaustion)),
+    exhaustion=_ways_out(),
     wrap_up_tokens=_AMOUNTS,
     stops_early=st.booleans(),
     queues=_table(st.sampled_from([trigger.value for trigger in Trigger]), _TEXTS),
     on_silence=_tuples(_TEXTS),
-)
+).filter(lambda boundary: boundary.authority is not None or not any("labels" in c.when for c in boundary.conditions))
 
 
 @given(_BOUNDARIES)

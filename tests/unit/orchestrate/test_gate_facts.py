@@ -97,10 +97,10 @@ def test_each_value_is_kept_with_where_it_comes_from() -> None:
     listed = Argument("all", ["y"] * 1000)
     kept = found(verdict(Decision.ASK, Objection.PROVENANCE_UNBOUND, said, copied, alien, listed), is_lost=False)
     origins = kept["origins"]
-    assert [origin.where for origin in origins] == ["request[3:6]", "$obs2.records[1].email", "", ""]
-    assert [origin.bound_by for origin in origins] == ["words", "field", "", ""]
-    assert origins[2].code == "PROVENANCE_UNBOUND"
-    assert [len(origin.value) for origin in origins] == [3, 16, VALUE_SHOWN_CHARS_MAX, VALUE_SHOWN_CHARS_MAX]
+    assert [origin.where for origin in origins] == ["", "request[3:6]", "$obs2.records[1].email", ""]
+    assert [origin.bound_by for origin in origins] == ["", "words", "field", ""]
+    assert origins[0].code == "PROVENANCE_UNBOUND"
+    assert [len(origin.value) for origin in origins] == [VALUE_SHOWN_CHARS_MAX, 3, 16, VALUE_SHOWN_CHARS_MAX]
 
 
 def test_of_a_long_list_a_person_is_shown_the_beginning() -> None:

@@ -12,10 +12,13 @@ from remit.core.record import JsonObject
 from remit.core.tools import TOOL_INVALID
 from remit.orchestrate import guarding
 from remit.orchestrate.facade import guard as opened
+from remit.orchestrate.gate_facts import RESULT_LOST
 from remit.orchestrate.guard_boundary import GUARD_BOUNDARY_INVALID
+from remit.orchestrate.guard_fixes import CALL_ID_HELD, FIXES
+from remit.orchestrate.guard_held import CALL_NOT_HELD
 from remit.orchestrate.guard_lines import GUARD_LINE_INVALID, GUARD_LINE_TOO_LONG, LINE_BYTES_MAX
 from remit.orchestrate.guard_operations import GUARD_OP_INVALID
-from remit.orchestrate.guard_run import CALL_ID_HELD, CALL_NOT_HELD, FIXES, RESULT_LOST, GuardedRun
+from remit.orchestrate.guard_run import GuardedRun
 from remit.orchestrate.guard_tools import GUARD_TOOL_INVALID, LIST_KEPT_BYTES_MAX, LISTS_KEPT_MAX, TOOLS_MAX, Toolsets
 from remit.orchestrate.guarding import Guard
 from remit.provenance.declarations import DECLARATION_INVALID
@@ -69,7 +72,7 @@ class Talk:
         self.started = self.say("start", prompt=prompt, tools=TOOLS if tools is None else tools, **said)
 
     def say(self, op: str, **fields: Any) -> JsonObject:
-        return self.guard.handle({"op": op, "run": "r", **fields}) or {}
+        return self.guard.answer({"op": op, "run": "r", **fields}) or {}
 
     def call(self, tool: str, call_id: str | None = None, /, **arguments: Any) -> JsonObject:
         named = {} if call_id is None else {"id": call_id}
@@ -214,7 +217,7 @@ def test_when_nobody_may_be_asked_any_more_what_would_be_asked_is_refused() -> N
     talk.answer(approve=False, id="c")
     assert ruled(talk.mail("mallory@evil.example", "d")) == ("refuse", Refusal.BUDGET_EXHAUSTED)
     assert talk.answer(approve=True, id="d")["code"] == CALL_NOT_HELD
-    assert ruled(talk.mail(BOB, "d")) == ("refuse", "UNDECLARED"), "the gate still holds what nobody can answer"
+    assert ruled(talk.mail(BOB, "d")) == ("refuse", Refusal.BUDGET_EXHAUSTED), "the gate still holds the other one"
     assert ruled(talk.mail()) == ("refuse", Refusal.BUDGET_EXHAUSTED), "what the wire holds can no longer be asked"
 
 
@@ -289,9 +292,9 @@ def test_the_result_of_a_call_that_is_only_held_is_text() -> None:
 def test_runs_that_are_open_at_once_know_nothing_of_each_other() -> None:
     guard = Guard()
     for run, prompt in (("one", PROMPT), (2, "Find the plan.")):
-        assert guard.handle({"op": "start", "run": run, "prompt": prompt, "tools": TOOLS}) == {"ok": True}
+        assert guard.answer({"op": "start", "run": run, "prompt": prompt, "tools": TOOLS}) == {"ok": True}
     call = {"op": "call", "tool": "send_mail", "args": {"to": BOB, "body": "The plan is ready."}}
-    assert [(guard.handle({**call, "run": run}) or {})["decision"] for run in ("one", "2")] == ["allow", "ask"]
+    assert [(guard.answer({**call, "run": run}) or {})["decision"] for run in ("one", "2")] == ["allow", "ask"]
     assert guard.runs == ("one", "2")
 
 
@@ -305,10 +308,10 @@ def test_a_prompt_may_be_a_conversation_of_which_only_the_user_counts() -> None:
 def test_a_plan_of_a_model_counts_where_the_boundary_takes_it() -> None:
     guard = Guard()
     start = {"op": "start", "prompt": PROMPT, "tools": TOOLS, "boundary": {"authority": {"plan": "model"}}}
-    guard.handle({**start, "run": "a", "plan": {"send_mail": 1}})
-    guard.handle({**start, "run": "b", "plan": {}})
+    guard.answer({**start, "run": "a", "plan": {"send_mail": 1}})
+    guard.answer({**start, "run": "b", "plan": {}})
     call = {"op": "call", "tool": "send_mail", "args": {"to": BOB, "body": "The plan is ready."}}
-    assert [(guard.handle({**call, "run": run}) or {})["code"] for run in "ab"] == ["", "NOT_ASKED"]
+    assert [(guard.answer({**call, "run": run}) or {})["code"] for run in "ab"] == ["", "NOT_ASKED"]
 
 
 @pytest.mark.parametrize(
@@ -410,7 +413,7 @@ def test_a_boundary_may_be_a_name_or_an_object_that_says_what_differs(boundary: 
     ],
 )
 def test_an_operation_that_cannot_be_used_is_answered_with_a_code(operation: Any) -> None:
-    answer = Talk().guard.handle(operation) or {}
+    answer = Talk().guard.answer(operation) or {}
     assert (answer["ok"], answer["code"]) == (False, GUARD_OP_INVALID)
     assert answer["message"]
     json.dumps(answer)
@@ -434,9 +437,9 @@ def test_runs_beyond_the_limit_are_refused_until_one_ends(monkeypatch: pytest.Mo
     monkeypatch.setattr(guarding, "RUNS_MAX", 1)
     talk = Talk()
     start = {"op": "start", "run": "s", "prompt": "", "tools": []}
-    assert (talk.guard.handle(start) or {})["code"] == guarding.GUARD_RUNS_FULL
+    assert (talk.guard.answer(start) or {})["code"] == guarding.GUARD_RUNS_FULL
     talk.say("end")
-    assert talk.guard.handle(start) == {"ok": True}
+    assert talk.guard.answer(start) == {"ok": True}
 
 
 @pytest.mark.parametrize("limit", ["CALLS_MAX", "OPEN_MAX"])
@@ -545,12 +548,12 @@ def test_a_line_that_is_too_long_may_have_been_a_result(beginning: bytes, is_los
 
 def test_a_run_that_met_a_bug_is_over_and_no_other_is(monkeypatch: pytest.MonkeyPatch) -> None:
     talk = Talk()
-    talk.guard.handle({"op": "start", "run": "s", "prompt": "", "tools": []})
+    talk.guard.answer({"op": "start", "run": "s", "prompt": "", "tools": []})
     with monkeypatch.context() as broken:
         broken.setattr(GuardedRun, "judge", lambda *_: 1 // 0)
         assert talk.mail()["code"] == guarding.GUARD_RUN_BROKEN
     assert talk.mail()["code"] == guarding.GUARD_RUN_BROKEN
-    assert talk.guard.handle({"op": "end", "run": "s"}) == {"ok": True}
+    assert talk.guard.answer({"op": "end", "run": "s"}) == {"ok": True}
     assert talk.say("end") == {"ok": True}
 
 

@@ -88,7 +88,9 @@ def approve(
     ] = (),
     version: PacketVersion = "",
     args: Annotated[Path | None, Parameter(help="A JSON file with arguments to call the tool with instead.")] = None,
-    arguments: Annotated[str, Parameter(help="The same as a JSON text; what changes is shown.")] = "",
+    arguments: Annotated[
+        str, Parameter(help="Arguments to change, as a JSON text: null removes one, and what is not named stays.")
+    ] = "",
     text: Annotated[str, Parameter(help="The answer to a question that is asked in words.")] = "",
     reason: Annotated[str, Parameter(help="Why; the journal keeps it.")] = "",
     by: ByWhom = "",
@@ -106,7 +108,8 @@ def approve(
         raise wrong_usage(f"--only ticks calls that were held together; name them all as {packet[:_SHOWN_CHARS_MAX]}+")
     if is_group and (text or changed is not None):
         raise wrong_usage("a text or other arguments are for one call; name it without the +")
-    return _answer(_Answer(Signal.APPROVE, packet, payload, by or os_user(), version, only), common, terminal)
+    answer = _Answer(Signal.APPROVE, packet, payload, by or os_user(), version, only, bool(arguments))
+    return _answer(answer, common, terminal)
 
 
 def reject(
@@ -173,6 +176,19 @@ class _Answer(Record):
     by: str
     version: str = ""
     only: tuple[str, ...] = ()
+    # Whether the arguments are those to change, and not all of them.
+    is_partial: bool = False
+
+
+def _whole(answer: _Answer, asked: Approval) -> _Answer:
+    """The answer with all arguments of the call, where it names only those to change."""
+    if not answer.is_partial:
+        return answer
+    merged = {**asked.arguments, **answer.payload["arguments"]}
+    whole = {
+        name: value for name, value in merged.items() if value is not None or name not in answer.payload["arguments"]
+    }
+    return replace(answer, payload={**answer.payload, "arguments": whole})
 
 
 def _answer(answer: _Answer, common: Common, terminal: Terminal) -> int:
@@ -184,13 +200,14 @@ def _answer(answer: _Answer, common: Common, terminal: Terminal) -> int:
         async with reopened(common.settings(), watcher=narrator) as system:
             packet = await system.archive.packet(answer.name)
             _expect_version(packet, answer.version)
+            said = _whole(answer, packet[0])
             ticked, others = _ticked(packet, answer.only)
-            _show(terminal, packet, ticked, answer)
+            _show(terminal, packet, ticked, said)
             narrator.run_id = await system.archive.root(packet[0].run_id)
             teller = await caught_up(system, narrator.run_id)
             narrator.teller = None if terminal.is_json else teller
             for asked in ticked:
-                await _say(system, terminal, asked, answer)
+                await _say(system, terminal, asked, said)
             for asked in others:
                 await _say(system, terminal, asked, replace(answer, kind=Signal.REJECT, payload={"reason": UNTICKED}))
             response = await at_rest(system, narrator.run_id)

@@ -27,6 +27,8 @@ ORIGINS_MAX = 12
 # As much of a name, a reason or an origin as one line of a packet holds.
 NOTE_CHARS_MAX = 500
 # What is told of the budget: the dimensions of which least is left stand in a packet, the others in `remit show`.
+# What the gate says of free text that holds no pointer: somebody made it up, and nobody supplied it.
+PROSE = "prose"
 LEFT_MAX = 6
 
 EFFECTS = {
@@ -97,6 +99,8 @@ def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]
     for name, text in (("reaches", asked.blast_radius), ("way back", asked.rollback)):
         if text:
             yield _fact(name, text)
+    if asked.gaps:
+        yield _fact("not declared", ", ".join(asked.gaps), Ink.WAITS)
     if asked.labels:
         yield _fact("has read", ", ".join(asked.labels))
     for dimension, amount in asked.releases:
@@ -155,6 +159,8 @@ def _origin(origin: ValueOrigin) -> Line:
         code = f" ({origin.code})" if origin.code else ""
         return ((what, Ink.PLAIN), (_noted(f"nothing that can be trusted supplies it{code}"), Ink.BAD))
     where = f", {origin.where}" if origin.where else ""
+    if origin.bound_by == PROSE:
+        return ((what.replace("+", "~", 1), Ink.PLAIN), ("words of the model, which point nowhere", Ink.FAINT))
     return ((what, Ink.PLAIN), (_noted(f"from {origin.bound_by}{where}"), Ink.GOOD))
 
 

@@ -14,11 +14,11 @@ from cyclopts import Parameter
 
 from remit.adapters.cli.inputs import InputUnusable, as_usage, prompt_from, wrong_usage
 from remit.core.boundary import Boundary
-from remit.core.profiles import PROFILES, STANDARD
 from remit.core.budget import FIELDS, Budget, Dimension, assign
 from remit.core.contract import Mode, SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import Routing
+from remit.core.profiles import PROFILES, STANDARD
 
 if TYPE_CHECKING:
     from remit.assemble import Work

@@ -5,8 +5,6 @@ Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
 """
 
-from unicodedata import normalize
-
 import msgspec
 
 from remit.core.arrivals import (
@@ -103,9 +101,8 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
 
 
 def _person(name: str) -> str:
-    """A name as a reader takes it: without case, spaces at its ends, and characters that nobody sees."""
-    seen = "".join(letter for letter in normalize("NFKC", name) if letter.isprintable())
-    return seen.strip().casefold()
+    """A name as a reader takes it, whose case says nothing. What nobody sees in it was taken out before."""
+    return name.casefold()
 
 
 def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: ApprovalGiven) -> None:

@@ -135,7 +135,7 @@ class ChildExecutor:
         if command.kind.startswith(JUDGE_MARK):
             return await self._judge(live, command)
         if node is None or node.inner is None:
-            return child_manifest(parent, command, chat_graph())
+            return child_manifest(parent, command, chat_graph(), read=_read_by(live))
         # What people said meanwhile is for the next model that is asked, and here the children ask.
         heard = tuple(live.state.pending)
         if node.feed is not None:
@@ -146,8 +146,9 @@ class ChildExecutor:
             request = step_request(parent.request, node, (user_message(node.prompt), *heard))
         else:
             request = replica_request(parent.request, await self._hub.runner.text(live.state.ephemeral), heard)
-            return child_manifest(parent, command, node.inner, request, replica=_place_of(live.state, command))
-        return child_manifest(parent, command, node.inner, request)
+            place = _place_of(live.state, command)
+            return child_manifest(parent, command, node.inner, request, replica=place, read=_read_by(live))
+        return child_manifest(parent, command, node.inner, request, read=_read_by(live))
 
     async def _judge(self, live: Live, command: StartChild) -> Manifest:
         """What a judge is started with: the question of its criterion, the answer, and the evidence there was for it."""
@@ -174,6 +175,11 @@ class ChildExecutor:
         text = await self._hub.runner.text(state.answer)
         usage = usage_of(state)
         return ChildSaid(command.id, state.ending, text, spent_by(state), state.error, state.message, usage)
+
+
+def _read_by(live: Live) -> tuple[str, ...]:
+    """Labels of what a run has read by now: its child may be told of it."""
+    return pinned(live.state).read if live.tracer is None else live.tracer.labels
 
 
 def _place_of(state: RunState, command: StartChild) -> int:

@@ -17,6 +17,7 @@ from remit.core.events import Turn
 from remit.core.failure import ArrivalFault, IllegalArrival
 from remit.core.record import replace
 from remit.core.signals import Signal, UserSignal, packet_id, packet_named
+from remit.core.tool_policy import gaps_of
 from remit.kernel.state import RunState, questions
 from remit.observe.packets import Approval
 from remit.observe.queues import asked_at_ms, escalation_asked
@@ -84,7 +85,7 @@ def _with_packet(asked: Approval, state: RunState, question: AskHuman) -> Approv
         tool=call.tool,
         effect="" if tool is None else tool.effect.value,
         arguments=arguments_in(call.arguments),
-        reasons=tuple(dict.fromkeys((*packet.reasons, *call.reasons))),
+        reasons=packet.reasons,
         releases=_amounts(packet.releases),
         tool_version=packet.tool_version,
         boundary_version=packet.boundary_version,
@@ -96,6 +97,7 @@ def _with_packet(asked: Approval, state: RunState, question: AskHuman) -> Approv
         labels=call.labels,
         blast_radius=packet.blast_radius,
         rollback=packet.rollback,
+        gaps=() if tool is None else tuple([gap.value for gap in gaps_of(tool)]),
         source=packet.source,
         left=_amounts(packet.left),
         approvals_needed=packet.approvals_needed,
