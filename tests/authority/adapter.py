@@ -66,7 +66,7 @@ class Bare:
         authority = importlib.import_module("remit.core.authority")
         options = authority.authority_of((operation.get("boundary") or {}).get("authority"))
         self._gates[operation["run"]] = importlib.import_module(GATE).start(
-            operation["prompt"], operation["tools"], options
+            operation["prompt"], operation["tools"], options, read=operation.get("read", ())
         )
         return {"ok": True}
 

@@ -106,7 +106,10 @@ class _Player:
     def start(self, boundary: Any) -> None:
         """Tell the gate the prompt and the tools."""
         tools = [tool.shown for tool in self.run.world.tools.values()]
-        start: Operation = {"op": "start", "run": self.run.name, "prompt": self.run.prompt, "tools": tools}
+        prompt = self.run.messages if self.run.history else self.run.prompt
+        start: Operation = {"op": "start", "run": self.run.name, "prompt": prompt, "tools": tools}
+        if self.run.read:
+            start["read"] = list(self.run.read)
         if boundary is not None:
             start["boundary"] = boundary
         _acknowledged(self.gate(start), start)

@@ -130,6 +130,13 @@ class Task:
     also: tuple[str, ...] = ()
     model_values: tuple[Json, ...] = ()
     everything: bool = False
+    # What the user wrote in earlier exchanges of the same session, each of which was answered.
+    history: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """All that the user wrote."""
+        return "\n".join((*self.history, self.prompt))
 
 
 @dataclass(frozen=True)
@@ -235,4 +242,5 @@ def _task(entry: dict[str, Json]) -> Task:
         also=tuple(entry.get("also", ())),
         model_values=tuple(entry.get("model_values", ())),
         everything=bool(entry.get("everything")),
+        history=tuple(entry.get("history", ())),
     )

@@ -283,6 +283,8 @@ class ChildEnded(Record, tag=True):
     usage: TokenUsage = TokenUsage()
     # What a judge objects to.
     problems: tuple[str, ...] = ()
+    # How long it is known to have waited for people; -1 where nobody says.
+    stood_ms: int = -1
 
 
 class ChildSuspended(Record, tag=True):

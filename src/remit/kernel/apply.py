@@ -27,6 +27,7 @@ from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
 from remit.kernel.foresee import floors_of
 from remit.kernel.graph import compile_graph
+from remit.kernel.hold import UNTOLD, holding, proven_ms, told, waited_ms
 from remit.kernel.policy import rates_of
 from remit.kernel.rules.human import no_answer
 from remit.kernel.spend import tool_charges
@@ -110,17 +111,26 @@ def _become(state: RunState, other: RunState) -> None:
 
 
 def _wind_clock(state: RunState) -> None:
-    """Let the deadline move along while a person is waited for."""
-    standing = state.ending is None and (state.asking > 0 or state.paused or bool(state.held))
-    if standing == state.is_standing:
-        return
-    state.is_standing = standing
-    if standing:
-        state.standing_since_ms = state.at_ms
-    else:
-        stood_ms = state.at_ms - state.standing_since_ms
-        state.stood_ms += stood_ms
-        state.deadline_at_ms += stood_ms
+    """Let the deadline move along while a person is waited for.
+
+    A hold is counted by itself, as soon as its last child has ended: not all of it may have been waiting.
+    """
+    own = 0 if state.ending is not None else state.asking + state.paused
+    is_standing, is_held = own > 0 or bool(state.held), bool(state.held)
+    if is_standing != state.is_standing or is_held != (state.hold is not None):
+        if state.is_standing:
+            _count_standing(state)
+        state.is_standing, state.standing_since_ms = is_standing, state.at_ms
+    state.hold = holding(state.hold, state.at_ms, own) if is_held else None
+
+
+def _count_standing(state: RunState) -> None:
+    stood_ms = state.at_ms - state.standing_since_ms
+    if state.hold is not None:
+        stood_ms = waited_ms(state.hold, state.at_ms)
+        state.supposed_ms += stood_ms - proven_ms(state.hold, state.at_ms)
+    state.stood_ms += stood_ms
+    state.deadline_at_ms += stood_ms
 
 
 def _say(state: RunState, message: Message, tokens_bound: int) -> None:
@@ -198,13 +208,14 @@ def _hear_refusal(state: RunState, arrival: arrivals.ApprovalRefused) -> None:
 
 def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     is_failed = arrival.ending not in ANSWERED
-    _hear_from_child(state, arrival.command_id, arrival.text, arrival.tokens_bound, arrival.ending if is_failed else "")
+    failed = arrival.ending if is_failed else ""
+    _hear_from_child(state, arrival.command_id, arrival.text, arrival.tokens_bound, failed, arrival.stood_ms)
     _trace_child(state, child_trace(state, arrival))
 
 
 def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:
     bound = words.tokens_bound(words.CHILD_LOST)
-    _hear_from_child(state, arrival.command_id, words.CHILD_LOST, bound, LOST)
+    _hear_from_child(state, arrival.command_id, words.CHILD_LOST, bound, LOST, UNTOLD)
     _trace_child(state, child_trace(state, arrival))
 
 
@@ -213,10 +224,13 @@ def _trace_child(state: RunState, trace: ChildTrace) -> None:
         state.children.append(trace)
 
 
-def _hear_from_child(state: RunState, command_id: str, text: Text, tokens_bound: int, failed: str) -> None:
+def _hear_from_child(
+    state: RunState, command_id: str, text: Text, tokens_bound: int, failed: str, stood_ms: int
+) -> None:
     command = state.open[command_id]
     assert isinstance(command, StartChild)
-    state.held.pop(command_id, None)
+    if state.held.pop(command_id, None) is not None and state.hold is not None:
+        state.hold = told(state.hold, stood_ms)
     if command.kind.startswith(JUDGE_MARK):
         return
     if failed:

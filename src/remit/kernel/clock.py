@@ -2,20 +2,27 @@
 
 Rule 1: time comes with the arrival; the kernel has no clock.
 Rule 2: while a question is open or the run is paused, the deadline moves along with the time.
-Rule 3: a run past its deadline orders nothing more.
+Rule 3: so it does while a child waits for a person. A parent hears only afterwards when the child went on, so when the
+        child has ended the deadline is set back to what really was waiting.
+Rule 4: a run past its deadline orders nothing more.
 """
 
 from remit.core.budget import Dimension
 from remit.core.commands import SetTimer, TimerPurpose
 from remit.core.failure import Ending, ErrorCode
 from remit.kernel.endings import head_for
+from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 
 
 def deadline_at_ms(tally: Tally) -> int:
     """The moment the run must stop, as it stands now."""
-    state = tally.state
-    return state.deadline_at_ms + (tally.at_ms - state.standing_since_ms if state.is_standing else 0)
+    return tally.state.deadline_at_ms + tally.standing_ms
+
+
+def waited_by(state: RunState) -> int:
+    """How long a run that has ended is known to have waited for people, for its parent to reckon with."""
+    return state.stood_ms - state.supposed_ms
 
 
 def is_past_deadline(tally: Tally) -> bool:

@@ -65,7 +65,7 @@ def _users(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[str]:
 
 def _left_of(dimension: Dimension) -> Value:
     if dimension is Dimension.WALL_CLOCK_MS:
-        return lambda _, __, tally: tally.state.caps[dimension] - clock_ms_used(tally.state, tally.at_ms)
+        return lambda _, __, tally: tally.state.caps[dimension] - clock_ms_used(tally)
     return lambda _, __, tally: tally.left[dimension]
 
 

@@ -107,9 +107,8 @@ def enter_terminal(tally: Tally, node: Node) -> None:
 
 
 def _is_grave(tally: Tally) -> bool:
-    """Whether something may be half done: an effect that nobody knows the outcome of, or was denied again and again."""
-    doubted = any(isinstance(decision, OutcomeDoubted) for decision in tally.decisions)
-    return doubted or bool(tally.state.doubted) or tally.state.denials >= DENIALS_NOTED
+    """Whether something may be half done: an effect that nobody knows the outcome of."""
+    return bool(tally.state.doubted) or any(isinstance(decision, OutcomeDoubted) for decision in tally.decisions)
 
 
 def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:

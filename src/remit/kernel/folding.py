@@ -23,6 +23,7 @@ from remit.kernel import words
 from remit.kernel.calls import INVALID
 from remit.kernel.endings import DENIED
 from remit.kernel.grounding import stops_loop
+from remit.kernel.hold import UNTOLD, told
 from remit.kernel.state import CallTrace, RunState, longer
 from remit.kernel.tally import WAITED_FOR, blocks
 
@@ -331,6 +332,9 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.ending, state.error, state.message = ruling.ending, ruling.error, ruling.message
     state.ended_seq = state.seq
     state.paused, state.parked, state.asking = False, None, 0
+    if state.held and state.hold is not None:
+        # A child that is cut off does not say how long it waited.
+        state.hold = told(state.hold, UNTOLD)
     state.held.clear()
     for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
         _close(state, CommandSettled(command_id), arrival)

@@ -27,6 +27,7 @@ from remit.core.tools import ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.core.values import Output
 from remit.kernel.graph import CompiledGraph
+from remit.kernel.hold import Hold
 
 # A tool and the hash of its canonical arguments: what "the same call" means.
 CallKey = tuple[str, bytes]
@@ -127,6 +128,10 @@ class RunState:
     is_standing: bool = False
     standing_since_ms: int = 0
     stood_ms: int = 0
+    # What is known of the waiting while children are held; and how much of the time that it stood is merely supposed to
+    # have been waiting, since the child did not say.
+    hold: Hold | None = None
+    supposed_ms: int = 0
 
     # Commands without an outcome, how many of them the node waits for, and which of them nobody knows the outcome of.
     open: dict[str, Command] = field(default_factory=dict)

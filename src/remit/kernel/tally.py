@@ -31,6 +31,7 @@ from remit.core.rulings import Ruling
 from remit.core.schema import Violation
 from remit.core.values import Output
 from remit.kernel.graph import CompiledGraph
+from remit.kernel.hold import UNTOLD, told, waited_ms
 from remit.kernel.state import CallKey, ChildTrace, RunState, Streak
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
@@ -89,8 +90,9 @@ class Tally:
     # None when a person replaced it by another.
     uncommitted: Mapping[CallKey, str | None] = _NOTHING
     children_failed = 0
-    # The child that ended and the step that was finished, if this turn is about one.
+    # The child that ended, how long it waited for people, and the step that was finished, if this turn is about one.
     child: ChildTrace | None = None
+    child_stood_ms = UNTOLD
     finished: tuple[str, Output] | None = None
     # The code of the latest failure, as far as this turn knows, and what was objected to.
     last_error = ""
@@ -205,4 +207,18 @@ class Tally:
     @property
     def is_standing(self) -> bool:
         """Whether the clock stands still after this turn, because a person is waited for."""
-        return self.asking > 0 or self.paused or any(child != self.answering for child in self.state.held)
+        return self.asking > 0 or self.paused or self._is_held
+
+    @property
+    def _is_held(self) -> bool:
+        return any(child != self.answering for child in self.state.held)
+
+    @property
+    def standing_ms(self) -> int:
+        """How long the clock has been standing by now; of a hold that ends with this turn, only what was waiting."""
+        state = self.state
+        if not state.is_standing:
+            return 0
+        if state.hold is None or self._is_held:
+            return self.at_ms - state.standing_since_ms
+        return waited_ms(told(state.hold, self.child_stood_ms), self.at_ms)

@@ -13,7 +13,6 @@ from remit.core.record import size_bytes
 from remit.core.rulings import CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.kernel.grounding import unproven_effects
 from remit.kernel.guards import GUARD_VIEW
-from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
 
 # What a name stands for, given the tally of the turn and the outcome of the visit that just ended.
@@ -25,10 +24,9 @@ def view_of(tally: Tally, outcome: str, names: Iterable[str] = GUARD_VIEW) -> di
     return {name: VALUES[name](tally, outcome) for name in names}
 
 
-def clock_ms_used(state: RunState, at_ms: int) -> int:
+def clock_ms_used(tally: Tally) -> int:
     """How much of the wall clock is used; it stands still while a person is waited for."""
-    now = state.standing_since_ms if state.is_standing else at_ms
-    return now - state.started_at_ms - state.stood_ms
+    return tally.at_ms - tally.state.started_at_ms - tally.state.stood_ms - tally.standing_ms
 
 
 def _node(tally: Tally) -> Node:
@@ -75,7 +73,7 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "children_open": lambda tally, _: _children_open(tally),
         "children_failed": lambda tally, _: tally.state.children_failed + tally.children_failed,
         "depth": lambda tally, _: tally.manifest.depth,
-        "wall_clock_ms_used": lambda tally, _: clock_ms_used(tally.state, tally.at_ms),
+        "wall_clock_ms_used": lambda tally, _: clock_ms_used(tally),
         "last_tool": lambda tally, _: tally.state.last_tool,
         "last_error": lambda tally, _: tally.last_error or tally.state.last_error,
         "ending": lambda tally, _: "" if tally.ending is None else tally.ending.value,
@@ -83,8 +81,6 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "has_schema": lambda tally, _: tally.manifest.request.output.schema is not None,
         **{f"left_{dimension.name.lower()}": _left_of(dimension) for dimension in Dimension},
         # The clock is not charged like the rest; it runs.
-        "left_wall_clock_ms": lambda tally, _: (
-            tally.state.caps[Dimension.WALL_CLOCK_MS] - clock_ms_used(tally.state, tally.at_ms)
-        ),
+        "left_wall_clock_ms": lambda tally, _: tally.state.caps[Dimension.WALL_CLOCK_MS] - clock_ms_used(tally),
     }
 )

@@ -10,7 +10,7 @@ Rule 4: counters and the clock add up; of a gauge the largest is kept. The clock
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from remit.core.arrivals import ModelAnswered, ModelFailed, RunStarted
+from remit.core.arrivals import Arrival, ChildEnded, ModelAnswered, ModelFailed, RunStarted
 from remit.core.budget import GAUGES, Charges, Dimension
 from remit.core.commands import COMMANDS, AskHuman, CallModel, CallTool, Command, ReconcileTool, StartChild
 from remit.core.events import Turn
@@ -31,6 +31,7 @@ from remit.core.rulings import (
     RunPaused,
     RunResumed,
 )
+from remit.kernel.hold import UNTOLD, Hold, holding, told, waited_ms
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 
 _FREE = Price(0, 0)
@@ -125,6 +126,7 @@ class _Reading:
         self._node = ""
         self._asking: set[str] = set()
         self._held: set[str] = set()
+        self._hold: Hold | None = None
         self._is_paused = self._has_ended = False
 
     def expenses(self, turns: Iterable[Turn]) -> Iterator[Expense]:
@@ -143,6 +145,15 @@ class _Reading:
                         yield Expense(turn.seq, decision.node, self._step)
                 else:
                     yield from self._charge(turn, decision)
+            yield from self._look_at_the_hold(turn)
+
+    def _look_at_the_hold(self, turn: Turn) -> Iterator[Expense]:
+        """What of a hold was no waiting, once it is over."""
+        hold, self._hold = self._hold, None
+        if self._held:
+            self._hold = holding(hold, turn.at_ms, len(self._asking) + self._is_paused)
+        elif hold is not None and (worked_ms := turn.at_ms - hold.since_ms - waited_ms(hold, turn.at_ms)):
+            yield Expense(turn.seq, self._node, ((_CLOCK, worked_ms),))
 
     @property
     def _is_running(self) -> bool:
@@ -180,6 +191,8 @@ class _Reading:
 
     def _settle(self, turn: Turn, command_id: str, charged: Charges) -> Iterator[Expense]:
         self._doubted.discard(command_id)
+        if command_id in self._held and self._hold is not None:
+            self._hold = told(self._hold, _stood_ms(turn.arrival, command_id))
         self._held.discard(command_id)
         command, node = self._open.pop(command_id, (None, self._node))
         plain = Expense(turn.seq, node, charged, command_id=command_id)
@@ -222,3 +235,9 @@ def _of_child(command: StartChild, plain: Expense) -> Expense:
         child_id=command.run_id,
         covered=covered,
     )
+
+
+def _stood_ms(arrival: Arrival, command_id: str) -> int:
+    """How long the child of this command says that it waited; one that is cut off as the run ends says nothing."""
+    is_told = isinstance(arrival, ChildEnded) and arrival.command_id == command_id
+    return arrival.stood_ms if is_told else UNTOLD  # type: ignore[union-attr]  # only an ending is told

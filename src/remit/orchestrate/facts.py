@@ -24,6 +24,7 @@ from remit.core.record import JsonObject, Text, replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
+from remit.kernel.hold import UNTOLD
 from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
@@ -370,6 +371,7 @@ def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
         note(report.message),
         _figures(report.usage),
         _objections(state, report),
+        UNTOLD if report.stood_ms == UNTOLD else _figure(report.stood_ms),
     )
 
 

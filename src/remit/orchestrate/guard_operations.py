@@ -28,7 +28,7 @@ AT_MS = "at_ms"
 # What each operation must say, and what it may say besides.
 _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
-        "start": (("run", "prompt", "tools"), ("boundary", "plan", "user", "tenant", "role", AT_MS)),
+        "start": (("run", "prompt", "tools"), ("boundary", "plan", "read", "user", "tenant", "role", AT_MS)),
         "call": (("run", "tool", "args"), ("id", AT_MS)),
         RESULT: (("run", "tool", "content"), ("id", "error", AT_MS)),
         "answer": (("run", "approve", "by"), ("id", "scope", AT_MS)),
@@ -103,6 +103,15 @@ def plan_in(value: Any) -> dict[str, int] | None:
     if isinstance(value, dict) and all(type(count) is int and count >= 0 for count in value.values()):
         return value
     raise unfit("plan", value, "an object from tool to how often it is asked for")
+
+
+def read_in(value: Any) -> tuple[str, ...]:
+    """The labels of what was read in earlier exchanges; which there are, the gate knows."""
+    if value is None:
+        return ()
+    if isinstance(value, list) and all(isinstance(label, str) for label in value):
+        return tuple(value)
+    raise unfit("read", value, "a list of labels: untrusted, private, secret")
 
 
 def asker_in(operation: JsonObject) -> Asker:

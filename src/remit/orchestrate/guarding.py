@@ -30,6 +30,7 @@ from remit.orchestrate.guard_operations import (
     moment_in,
     plan_in,
     prompt_in,
+    read_in,
     size_of,
     text_in,
     unfit,
@@ -165,8 +166,10 @@ class Guard:
         size_bytes = tools.size_bytes + len(to_json(prompt))
         self._check_bytes(run_id, 0, size_bytes)
         terms = terms_of(operation.get("boundary"))
-        at_ms, asker = self._moment(operation), asker_in(operation)
-        run = GuardedRun(run_id, prompt, tools, terms, facts=self._facts, asker=asker, plan=plan, at_ms=at_ms)
+        at_ms, asker, read = self._moment(operation), asker_in(operation), read_in(operation.get("read"))
+        run = GuardedRun(
+            run_id, prompt, tools, terms, facts=self._facts, asker=asker, plan=plan, read=read, at_ms=at_ms
+        )
         self._rooms[run_id] = _Room(run, size_bytes)
         self._size_bytes += size_bytes
         return dict(_DONE)

@@ -60,7 +60,7 @@ class ToolAccounted(Record):
 
 
 class ChildSaid(Record):
-    """A child run ended."""
+    """A child run ended; it is known to have waited for people for so long, or -1 where nobody says."""
 
     command_id: str
     ending: Ending
@@ -69,6 +69,7 @@ class ChildSaid(Record):
     error: ErrorCode | None = None
     message: str = ""
     usage: TokenUsage = TokenUsage()
+    stood_ms: int = -1
 
 
 class CodeProposed(Record):

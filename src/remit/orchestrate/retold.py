@@ -113,6 +113,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
             arrival.error,
             arrival.message,
             arrival.usage,
+            arrival.stood_ms,
         ),
         arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(
             arrival.command_id, read(arrival.text), arrival.relevance_ppm

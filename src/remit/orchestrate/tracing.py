@@ -69,7 +69,8 @@ class Tracer:
         words = [] if is_beneath else [text for text in said if text is not None]
         self.is_lost = not is_beneath and len(words) < len(said)
         messages: list[JsonObject] = [{"role": "user", "content": text} for text in words]
-        self._gate = gate or start(messages, [declared(tool) for tool in manifest.tools], manifest.boundary.authority)
+        tools, authority = [declared(tool) for tool in manifest.tools], manifest.boundary.authority
+        self._gate = gate or start(messages, tools, authority, read=_read_before(manifest))
         # The latest verdict in full, for whoever shows more of it than a call keeps.
         self.verdict: Verdict | None = None
         self._proposals = Proposals()
@@ -82,8 +83,8 @@ class Tracer:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of what was read so far and may not simply leave: whoever goes on from here begins with them."""
-        return tuple([label for label in self._gate.evidence.labels if label in (Reads.PRIVATE, Reads.SECRET)])
+        """Labels of all that was read so far, asked for or not: whoever goes on from here begins with them."""
+        return self._gate.evidence.has_read
 
     def is_at(self, seq: int) -> bool:
         """Whether it has followed the run up to this turn and knows of nothing that came to nothing after it."""
@@ -274,6 +275,16 @@ class Tracer:
             self.is_lost = True
             name, tool, text = "", "", ""
         self._gate.observe(name, tool, text)
+
+
+def _read_before(manifest: Manifest) -> tuple[str, ...]:
+    """Labels of what was read before the run began: by the run above it, and in earlier exchanges of its session.
+
+    Context that is looked up for the run has no tool that could say whose knowledge it is, so it counts as private.
+    """
+    earlier = () if manifest.session is None else manifest.session.read
+    context = (Reads.PRIVATE.value,) if manifest.retrieves_context else ()
+    return (*manifest.read, *earlier, *context)
 
 
 def _name(seq: int, place: int) -> str:

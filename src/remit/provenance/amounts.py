@@ -35,6 +35,7 @@ _BETWEEN = frozenset({"ending", "ends", "in", "is", "with", "no", "nr", "number"
 _BETWEEN_MAX = 3
 # These lead to a number even across a colon.
 _LABELS = frozenset({"no", "nr", "number", "id", "ref", "reference", "code"})
+_SHORTENED = frozenset({"no", "nr", "ref", "apt", "tel", "art", "vol", "fig", "acc", "acct"})
 _SIGNS = frozenset("$€£¥₹₩₽₺₪₫₴₦฿")
 _SIGNS_AND_DASH = "".join(sorted(_SIGNS)) + "-"
 _CODE_WORDS = """
@@ -175,8 +176,7 @@ def _is_numbered(bare: str, tokens: Sequence[Token], start: int) -> bool:
     gap = bare[tokens[last].end : start]
     if not (_TOUCHING if word not in _LABELS else _LABELLED).fullmatch(gap):
         return False
-    # A stop ends a sentence, but not behind what is shortened: "no. 7".
-    if "." in gap and word not in _LABELS and word not in ("apt", "tel"):
+    if "." in gap and word not in _SHORTENED:
         return False
     return any(_lead(tokens, last, back) for back in range(_BETWEEN_MAX))
 
@@ -184,9 +184,11 @@ def _is_numbered(bare: str, tokens: Sequence[Token], start: int) -> bool:
 def _lead(tokens: Sequence[Token], last: int, back: int) -> bool:
     """Whether a numbered word stands so many words before the last, with nothing but links between."""
     place = last - back
-    if place < 0 or any(tokens[one].opens for one in range(place + 1, last + 1)):
+    # A stop behind what is shortened ends no sentence: "the invoice no. is 7".
+    between = range(place + 1, last + 1)
+    if place < 0 or any(tokens[one].opens and tokens[one - 1].text.lower() not in _SHORTENED for one in between):
         return False
-    if any(tokens[one].text.lower() not in _BETWEEN for one in range(place + 1, last + 1)):
+    if any(tokens[one].text.lower() not in _BETWEEN for one in between):
         return False
     word = tokens[place].text.lower()
     return word in _NUMBERED or word.removesuffix("s") in _NUMBERED

@@ -8,7 +8,6 @@ Rule 4: only this exchange asks: the last message of the user, and what they say
 Rule 5: what was read in earlier exchanges counts as read unasked: nobody asks for it now.
 """
 
-import re
 from itertools import islice
 
 from remit.core.authority import Authority, Stakes
@@ -18,6 +17,7 @@ from remit.core.trust import Reads
 from remit.provenance.amounts import NOTHING_MEANT, Meant, meant_for
 from remit.provenance.declarations import Declaration
 from remit.provenance.derived import OPERANDS_MAX, Figures, operands_of
+from remit.provenance.earlier import forgotten, supplying
 from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
 from remit.provenance.labels import Group, Index, Observation, Origin
 from remit.provenance.planning import Plan, plan_with
@@ -29,10 +29,6 @@ from remit.provenance.words import Words, words_of
 # What a run has read, as its labels say it.
 UNTRUSTED = "untrusted"
 LABELS = frozenset({UNTRUSTED, Reads.PRIVATE.value, Reads.SECRET.value})
-# Of earlier messages this much is kept, the oldest go first, so that there is always room for the last one.
-EARLIER_CHARS_MAX = 100_000
-# "20€" and "15:30" are written like names, and name nothing.
-_FIGURE = re.compile(r"[^\w]*\d[\d.,:]*[^\w\s]*[A-Za-z]{0,3}[^\w]*")
 
 
 class Evidence:
@@ -48,10 +44,10 @@ class Evidence:
         earlier: int = 0,
         read: tuple[str, ...] = (),
     ) -> None:
-        forgotten = _forgotten(prompts[:earlier])
-        self.prompts = prompts[forgotten:]
+        dropped = forgotten(prompts[:earlier])
+        self.prompts = prompts[dropped:]
         # So many of the prompts are of earlier exchanges, in which these labels were read.
-        self.earlier = earlier - forgotten
+        self.earlier = earlier - dropped
         self.read = read
         self.tools = tools
         self.tool_words = tool_words
@@ -81,13 +77,13 @@ class Evidence:
 
     def _listen(self) -> None:
         """Read the messages: what they ask for, what they may supply, and which amounts may move."""
-        past = frozenset(range(self.earlier))
-        self.asking: Words = _read(self.prompts, self.tool_words, past)
-        supplying = {number for number in past if self._may_supply(number)}
-        self.words: Words = _read(self.prompts, self.tool_words, past - supplying) if supplying else self.asking
+        past, tools = frozenset(range(self.earlier)), self.tool_words
+        self.asking: Words = _read(self.prompts, tools, past)
         self.orders: tuple[Order, ...] = orders_in(self.asking)
-        self.plan: Plan = plan_with(self.asking, self.tool_words)
-        self.turns_to_somebody = any(map(self.asking.addresses, self.asking.names))
+        self.plan: Plan = plan_with(self.asking, tools)
+        heard = supplying(self.prompts[: self.earlier], self.asking, self.plan, tools)
+        self.words: Words = _read(self.prompts, tools, past - heard) if heard else self.asking
+        self._turns_to = bool(heard) and any(map(self.asking.addresses, self.asking.names))
         asking, words = self.asking, self.words
         self.amounts: dict[str, Meant] = {
             name: meant_for(asking.amounts, asking.tokens, self.plan.of(name).places)
@@ -96,14 +92,6 @@ class Evidence:
         }
         is_silent = words is asking or bool(asking.amounts)
         self.earlier_amounts = NOTHING_MEANT if is_silent else meant_for(words.amounts, words.tokens, ())
-
-    def _may_supply(self, number: int) -> bool:
-        """Whether an earlier message may supply values: this exchange names nothing, or something named there."""
-        named = [name for name in self.asking.names if not _FIGURE.fullmatch(name)]
-        if not named:
-            return True
-        said = words_of([self.prompts[number]])
-        return any(said.span_of(name) is not None for name in named)
 
     def add(self, observation: Observation) -> int:
         """Take in a result and give its number."""
@@ -160,11 +148,10 @@ class Evidence:
     def _holds_named(self, number: int) -> bool:
         """Whether a lookup by the user's words found nothing but records that the words name."""
         observation = self.index.observations[number]
-        for name, group in observation.groups.items():
-            picks = self._picks[number, name]
-            if observation.chosen and len(picks) == len(group.records) and any(map(supplies, group.kinds.values())):
-                if all(pick.reason == "named" for pick in picks.values()):
-                    return True
+        for name, group in observation.groups.items() if observation.chosen else ():
+            named = [pick for pick in self._picks[number, name].values() if pick.reason == "named"]
+            if len(named) == len(group.records) and any(map(supplies, group.kinds.values())):
+                return True
         return False
 
     def _tell_time(self, observation: Observation) -> None:
@@ -197,7 +184,7 @@ class Evidence:
 
     def _addresses(self, name: str) -> bool:
         """Whether the words turn to somebody of this name; earlier ones only where this exchange turns to nobody."""
-        return (self.asking if self.turns_to_somebody else self.words).addresses(name)
+        return (self.asking if self._turns_to else self.words).addresses(name)
 
 
 def _read(prompts: list[str], tools: ToolWords, silent: frozenset[int]) -> Words:
@@ -205,16 +192,6 @@ def _read(prompts: list[str], tools: ToolWords, silent: frozenset[int]) -> Words
     words = words_of(prompts, silent=silent)
     spoken = {name for name in words.names if words.word_before_quote(name) in tools.introducing}
     return replace(words, names=words.names - spoken) if spoken else words
-
-
-def _forgotten(earlier: list[str]) -> int:
-    """How many of the earlier messages, from the oldest on, are too much to be kept."""
-    chars = 0
-    for number in reversed(range(len(earlier))):
-        chars += len(earlier[number])
-        if chars > EARLIER_CHARS_MAX:
-            return number + 1
-    return 0
 
 
 def _with_label(labels: tuple[str, ...], label: str) -> tuple[str, ...]:

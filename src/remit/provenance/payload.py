@@ -10,12 +10,13 @@ Rule 4: after private data was read that the words did not ask for, only the use
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from html import unescape
 
 from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
 from remit.provenance.kinds import INFERRED, satisfies
 from remit.provenance.leaves import Leaf
-from remit.provenance.references import is_file_name, is_prose, opaque_in, references_in, skimmed
+from remit.provenance.references import is_file_name, is_prose, opaque_in, pointers_in, references_in, skimmed
 from remit.provenance.verdicts import Argument, Objection
 
 # A text of this length is a document; nobody can judge it at a glance, and its references could be anywhere.
@@ -24,8 +25,14 @@ PAYLOAD_CHARS_MAX = 100_000
 _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 # What vouches for payload that carries nothing but the user's own words.
 _HARMLESS = frozenset({"words", "typed"})
+# What stands before the name of somebody who is addressed, and before that of a purse.
+_SIGILS = frozenset("@$")
 # Browsers take these for the dot of a host.
 _DOTS = re.compile("[\u3002\uff0e\uff61]")
+# An address that is spelled out, as it is read to somebody: "eve at evil dot example", "www dot evil dot example".
+_SPOKEN = re.compile(r"\b(?:(?:at|slash)\s+[\w-]+|www)\s+dot\s+\w", re.IGNORECASE)
+_SPOKEN_DOT = re.compile(r"\s+dot\s+", re.IGNORECASE)
+_SPOKEN_AT = re.compile(r"\s+at\s+(?=[\w-]+\.\w)", re.IGNORECASE)
 _DISARMED = re.compile(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
 
 
@@ -51,8 +58,12 @@ def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> A
 def _forms(text: str) -> tuple[str, ...]:
     """A text as it is written and, where that differs, as it would be read."""
     folded = text if text.isascii() else _DOTS.sub(".", unicodedata.normalize("NFKC", text))
+    if "&" in folded and ";" in folded:
+        folded = unescape(folded)
     if "[" in folded or "(" in folded or "{" in folded:
         folded = _DISARMED.sub(".", folded)
+    if "dot" in folded.lower() and _SPOKEN.search(folded) is not None:
+        folded = _SPOKEN_AT.sub("@", _SPOKEN_DOT.sub(".", folded))
     return (text,) if folded == text else (text, folded)
 
 
@@ -60,12 +71,16 @@ def _pointers(form: str) -> Iterator[str]:
     """Everything in a text that points somewhere or hides something."""
     busy = skimmed(form)
     yield from (found.compact for found in references_in(busy) if not is_file_name(found))
+    yield from pointers_in(busy)
     yield from opaque_in(busy)
 
 
 def _is_bound(reference: str, evidence: Evidence, declaration: Declaration) -> bool:
     words = evidence.words
     if reference in words.references or reference in words.strings or reference in words.numbers:
+        return True
+    # Whoever says "ann" means "@ann" as well.
+    if reference[:1] in _SIGILS and _is_bound(reference[1:], evidence, declaration):
         return True
     if (declaration.name, "", reference) in evidence.approved:
         return True

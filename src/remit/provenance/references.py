@@ -1,10 +1,12 @@
 """References: addresses, links, account and telephone numbers inside a text, found by their shape.
 
 Rule 1: a reference is found wherever it stands, also inside brackets, quotes and markup, and is taken whole.
-Rule 2: spaces inside account, card and telephone numbers do not count; everything else does.
+Rule 2: spaces, dots, dashes and slashes inside account, card and telephone numbers do not count; everything else does.
 Rule 3: a token too long and too mixed to be a word is opaque: it could carry anything.
 Rule 4: prose is told at a glance, and plain words are skipped before anything is looked for: neither can hide what
         would be found otherwise.
+Rule 5: what reaches a machine or a person without a dot (`user@host`, `host:22`, `//host/share`, `@name`, `$name`)
+        points somewhere, too. It is told from prose by its signs, never by the words around it.
 """
 
 import re
@@ -23,9 +25,14 @@ _URL = rf"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*:/{{1,3}}[^{_STOP}]+|(?:mail
 _EMAIL = rf"(?<![^{_STOP}@,;:()\[\]'])[^{_STOP}@,;:()\[\]']+@[^{_STOP}@,;:()\[\]'/]+\.[^{_STOP}@,;:()\[\]'./]+"
 _HOST = rf"(?<![^\W_])(?:[^\W_][\w-]*\.){{1,8}}[^\W\d_]{{2,24}}(?::\d+)?(?:[/?#][^{_STOP}]*)?"
 _ADDRESS = rf"\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d+)?(?:[/?#][^{_STOP}]*)?"
-_IBAN = r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b"
-_PHONE = r"\+\d[\d ().-]{5,20}\d|\b\d{3}[-.]\d{3}[-.]\d{4}\b"
-_ACCOUNT = r"\b\d{4}(?:[ -]\d{4}){2,4}\b|\b\d{8,34}\b"
+_IBAN = r"\b[A-Z]{2}\d{2}(?:[ ./-]?[A-Z0-9]{4}){2,7}(?:[ ./-]?[A-Z0-9]{1,4})?\b"
+# A national number begins with a bracket or a zero and has nine digits: opening hours, "0900-1700", have fewer.
+_PHONE = (
+    r"\+\d[\d ()./-]{5,20}\d|\b\d{3}[-.]\d{3}[-.]\d{4}\b"
+    r"|\((?=(?:[ ()./-]{0,2}\d){9})\d{2,5}\)[\d ./-]{4,14}\d"
+    r"|(?<![\w./-])(?=\d(?:[ /-]?\d){8})0\d{2,4}[ /-]\d{2,}(?:[ /-]\d{2,}){0,4}\b"
+)
+_ACCOUNT = r"\b\d{4}(?:[ ./-]\d{4}){2,4}\b|\b\d{8,34}\b"
 _MASTER = re.compile(
     rf"(?P<url>{_URL})|(?P<email>{_EMAIL})|(?P<host>{_HOST}|{_ADDRESS})|(?P<iban>{_IBAN})|(?P<phone>{_PHONE})|(?P<account>{_ACCOUNT})"
 )
@@ -73,7 +80,22 @@ _SORTS = bytes(_sort(code) for code in range(256))
 _RUNS = bytes(_GAP if sort == _GAP else _INK for sort in _SORTS)
 _LONG_RUN = b"x" * OPAQUE_CHARS_MIN
 _DIGITS = re.compile(rb"0(?:[a0-]*0[a0-]*0|[-.]0{1,3}[-.]0)")
-_SEPARATORS = re.compile(r"[ ().-]")
+_ALIKE = bytes(_LETTER if sort in (_LETTER, _DIGIT_SORT) else _GAP for sort in _SORTS)
+_KEY_RUN = b"a" * 16
+_SEPARATORS = re.compile(r"[ ()./-]")
+# Machines and people that are reached without a dot: a user at a host, a port, a share, a handle of a person or a purse.
+_POINTER = re.compile(
+    r"(?<![\w.+-])[\w.+-]+@[^\W\d][\w-]*(?![\w@]|\.\w)"
+    r"|(?<![\w.:/@-])[A-Za-z][A-Za-z0-9-]*:\d{2,5}(?![\w:]|\.\w)"
+    r"|\\\\[\w.-]+(?:\\[^\s\\]+)*"
+    r"|(?<![\w:/\\])//\w[^\s<>\"]*"
+    r"|(?<![\w@$.])[@$][^\W\d][\w.-]*\w"
+)
+# A key is a run of letters and digits; words without a digit may be longer, and names with one are shorter.
+_KEY = re.compile(r"(?<![^\W_])(?=[^\W\d_]*\d)(?=\d*[^\W\d_])[^\W_]{16}")
+_KEY_TOKEN = re.compile(rf"[^{_STOP},;()\[\]]{{16,}}")
+# With these between its groups, a number may be a date, a version or a part of a path.
+_LOOSE_SIGNS = frozenset("./")
 # Endings of files that are no top-level domain, so that a name with one of them is no link.
 _FILE_NAME = re.compile(
     r"[^/?#:]+\.(?:pdf|txt|docx?|xlsx?|csv|pptx?|png|jpe?g|gif|json|xml|ya?ml|log|html?|rtf|odt|tsv)", re.IGNORECASE
@@ -97,11 +119,11 @@ def is_prose(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     sorts = data.translate(_SORTS)
-    if b"@" in sorts or b"+" in sorts or b".a" in sorts:
+    if b"@" in sorts or b"+" in sorts or b".a" in sorts or b"$a" in sorts or b"//" in sorts or b"\\\\" in sorts:
         return False
     if b":" in sorts and sorts.count(b":") != sorts.count(b": ") + sorts.endswith(b":"):
         return False
-    if b"0" in sorts and (b"aa00" in sorts or _DIGITS.search(sorts) is not None):
+    if b"0" in sorts and (b"aa00" in sorts or _DIGITS.search(sorts) is not None or _KEY_RUN in data.translate(_ALIKE)):
         return False
     return _LONG_RUN not in data.translate(_RUNS)
 
@@ -124,7 +146,7 @@ def references_in(text: str) -> Iterator[Reference]:
         if kind == "iban":
             written = _iban_prefix(written)
         if written:
-            compact = _SEPARATORS.sub("", written) if kind in ("iban", "phone", "account") else written
+            compact = _compact(kind, written)
             yield Reference(kind, written, compact, found.start(), found.start() + len(written))
 
 
@@ -133,8 +155,16 @@ def is_file_name(reference: Reference) -> bool:
     return reference.kind == "host" and _FILE_NAME.fullmatch(reference.text) is not None
 
 
+def pointers_in(text: str) -> Iterator[str]:
+    """What points to a machine, a person or a purse without being an address or a link."""
+    for found in _POINTER.finditer(text):
+        yield found.group().rstrip(_TRAILING)
+
+
 def opaque_in(text: str) -> Iterator[str]:
-    """Tokens that no person writes as a word: codes of letters and digits, and what is too long and too mixed."""
+    """Tokens that no person writes as a word: codes of letters and digits, keys, and what is too long and too mixed."""
+    tokens = (found.group().strip(_EDGES) for found in _KEY_TOKEN.finditer(text))
+    yield from (token for token in tokens if _KEY.search(token) is not None)
     for found in _CODE.finditer(text):
         if len(_DIGIT.findall(found.group())) >= _CODE_DIGITS_MIN:
             yield found.group()
@@ -151,13 +181,23 @@ def _is_opaque(token: str) -> bool:
     return any(len(part) > WORD_CHARS_MAX for part in _PAUSE.split(token))
 
 
+def _compact(kind: str, written: str) -> str:
+    """A number without its separators, where these surely tell nothing; everything else as it is written."""
+    if kind == "phone" or (kind == "account" and _LOOSE_SIGNS.isdisjoint(written)):
+        return _SEPARATORS.sub("", written)
+    if kind == "iban":
+        bare = _SEPARATORS.sub("", written)
+        return bare if _check_digits_hold(bare) else written.replace(" ", "")
+    return written
+
+
 def _iban_prefix(written: str) -> str:
     """The longest run of whole groups whose check digits hold; a text without spaces is taken as it is."""
     groups = written.split(" ")
     if len(groups) == 1:
         return written
     while len(groups) > 2:
-        if _check_digits_hold("".join(groups)):
+        if _check_digits_hold(_SEPARATORS.sub("", "".join(groups))):
             return " ".join(groups)
         groups.pop()
     return ""

@@ -25,30 +25,23 @@ TARGET_CHARS_MAX = 100
 _UNAIMED = frozenset({"default", "prose", "typed"})
 # Marks a key that tells where in the words its values stand; names of arguments come without blanks.
 _MENTIONED = "\t"
-_BLANKS = re.compile(r"\s+")
 _SEPARATORS = re.compile(r"[.\-/()]")
 # An account, card or telephone number, whose separators tell nothing.
 _NUMBER = re.compile(r"\+?(?:[A-Z]{2}\d{2}[A-Z0-9]{8,30}|\d{5,34})")
 
 
 class Part(Record):
-    """One value of a target: the argument, the list it stands in and its place there, and what tells it from others."""
+    """One value of a target: its key, where the words say it, and for a member the list and the place it stands at."""
 
-    place: str
-    compact: str
+    key: str
     span: tuple[int, int] | None = None
     holder: str = ""
     inside: str = ""
 
     @property
-    def key(self) -> str:
-        """The part without its place in the words."""
-        return f"{self.place}={self.compact}"
-
-    @property
     def mention(self) -> str:
-        """The part with its place in the words, if it has one."""
-        return f"{self.key} {self.span[0]}-{self.span[1]}" if self.span is not None else self.key
+        """The key with the place in the words, if it has one."""
+        return self.key if self.span is None else f"{self.key} {self.span[0]}-{self.span[1]}"
 
 
 class Uses:
@@ -83,18 +76,15 @@ def targets_of(arguments: Sequence[Argument], words: Words | None = None) -> tup
 
 def _keys(parts: list[Part]) -> tuple[str, ...]:
     single = [part for part in parts if not part.holder]
-    targets = [sorted([*single, part], key=_by_key) for part in parts if part.holder] or [sorted(single, key=_by_key)]
-    keys = {"\n".join([part.key for part in target]) for target in targets}
-    keys |= {
-        _MENTIONED + "\n".join([part.mention for part in target])
-        for target in targets
-        if any(part.span is not None for part in target)
-    }
+    members = [[part] for part in parts if part.holder] or [[]]
+    shared = [part.key for part in single]
+    keys = {"\n".join(sorted([*shared, *[part.key for part in member]])) for member in members}
+    shared = [part.mention for part in single]
+    is_said = any(part.span is not None for part in single)
+    for member in members:
+        if is_said or (member and member[0].span is not None):
+            keys.add(_MENTIONED + "\n".join(sorted([*shared, *[part.mention for part in member]])))
     return tuple(sorted(keys))
-
-
-def _by_key(part: Part) -> str:
-    return part.key
 
 
 def _parts(arguments: Sequence[Argument], words: Words | None) -> Iterator[Part]:
@@ -102,38 +92,42 @@ def _parts(arguments: Sequence[Argument], words: Words | None) -> Iterator[Part]
     aimed = [one for one in arguments if _is_target(one)] or [one for one in arguments if _is_scalar(one)]
     for argument in aimed:
         path, kind = argument.path, argument.kind
-        place = _BLANKS.sub("", path.partition("[")[0])
+        place = "".join(path.partition("[")[0].split())
         holder, _, inside = path.rpartition("[")
         members = members_of(argument.value, kind)
         if len(members) > 1:
             for number, member in enumerate(members):
                 span = None if words is None else words.span_of(member)
                 mention = _mention(member, kind, span, words)
-                yield Part(place, compact_of(member, kind), mention, holder or path, f"{inside}~{number}")
+                yield Part(f"{place}={compact_of(member, kind)}", mention, holder or path, f"{inside}~{number}")
         else:
             mention = _mention(argument.value, kind, argument.span, words)
-            yield Part(place, compact_of(argument.value, kind), mention, holder, inside)
+            yield Part(f"{place}={compact_of(argument.value, kind)}", mention, holder, inside)
 
 
 def _mention(value: object, kind: str, span: tuple[int, int] | None, words: Words | None) -> tuple[int, int] | None:
     """Where the words say a value, if they spell it there and do not merely vouch for it."""
     if span is None or words is None or not isinstance(value, str):
         return None
-    said = compact_of(words.own[span[0] : span[1]], kind)
+    said = words.own[span[0] : span[1]]
+    if said == value:
+        return span
+    said = compact_of(said, kind)
     return span if said and compact_of(value, kind).endswith(said) else None
 
 
 def compact_of(value: object, kind: str) -> str:
     """A value without what makes no difference to whom or what it reaches; to be compared, never to be bound."""
-    text = key_of(value)
     if not isinstance(value, str):
-        return text
-    text = _BLANKS.sub("", text).lstrip("@#").rstrip(".,;:") or text
-    bare = _SEPARATORS.sub("", text).upper()
-    if _NUMBER.fullmatch(bare) is not None:
-        return bare
-    if (number := number_of(text)) is not None:
-        return number_key(number)
+        return key_of(value)
+    text = "".join(value.split()).lstrip("@#").rstrip(".,;:") or value
+    # An account, a telephone and an amount have a digit among their first three signs.
+    if not text[:3].isalpha():
+        bare = _SEPARATORS.sub("", text).upper()
+        if _NUMBER.fullmatch(bare) is not None:
+            return bare
+        if (number := number_of(text)) is not None:
+            return number_key(number)
     return text.casefold() if is_identity(kind) else text
 
 
@@ -217,7 +211,7 @@ def _most_in_one_list(parts: list[Part]) -> int:
     counts: dict[tuple[str, ...], int] = {}
     spans: dict[str, list[tuple[int, int]]] = {}
     for (holder, _), element in elements.items():
-        member = (holder, *sorted([f"{part.inside.partition('.')[2]}={part.compact}" for part in element]))
+        member = (holder, *sorted([f"{part.inside.partition('.')[2]}={part.key}" for part in element]))
         counts[member] = counts.get(member, 0) + 1
         if len(element) == 1 and element[0].span is not None:
             spans.setdefault(holder, []).append(element[0].span)

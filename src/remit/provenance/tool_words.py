@@ -28,7 +28,7 @@ class ToolWords:
         self.known = frozenset(action for stems in self.actions.values() for action in stems)
         # Of the tools that change something: all their words, and the things in their names.
         self.wide = {name: _wide_stems(one) for name, one in tools.items() if one.effect.is_mutating}
-        self.objects = {name: _objects(name, self.actions[name]) for name in self.wide}
+        self.objects = {name: _stems(name_words(name)[1:]) - FUNCTION_WORDS for name in self.wide}
         # A word that is a thing in the name of some tool asks only where the sentence puts it as an order.
         self.things = frozenset[str]().union(*(_stems(name_words(name)[1:]) for name in tools))
         # What tools are called by names no thing of the user's.
@@ -50,11 +50,12 @@ class ToolWords:
         `read_post`.
         """
         objects, said = self.objects, said - {action}
-        if not objects[name].isdisjoint(said):
+        own = objects[name] - {action}
+        if not own.isdisjoint(said):
             return True
         others = [other for other in self._sharing.get(action, ()) if other != name]
         if any(not objects[other].isdisjoint(said) for other in others):
-            return not objects[name]
+            return not own
         is_thing = any(stem(word) == action for word in name_words(name)[1:])
         return not is_thing or not any(_verb(other) == action for other in others)
 
@@ -83,11 +84,6 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
 def _wide_stems(declaration: Declaration) -> frozenset[str]:
     said = _stems(word for word in _WORD.findall(declaration.description) if word.lower() not in FUNCTION_WORDS)
     return said | name_stems(declaration.name) | action_stems(declaration)
-
-
-def _objects(name: str, actions: frozenset[str]) -> frozenset[str]:
-    """The things in a tool's name: its words without its verbs."""
-    return _stems(word for word in name_words(name)[1:] if word not in FUNCTION_WORDS) - actions
 
 
 def _verb(name: str) -> str:

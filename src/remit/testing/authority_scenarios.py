@@ -122,6 +122,8 @@ def _boundary(boundary: Boundary, chance: Random) -> Boundary:
             side_effects=chance.choice((0, 1, 4, 20)),
             human_reviews=chance.choice((2, 20)),
             external_api_calls=30,
+            # Now and then so little that a child which waits and then works uses all of it.
+            wall_clock_ms=chance.choice((None, None, None, 8_000)),
         ),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from remit.core import commands, rulings
+from remit.core.arrivals import ChildEnded
 from remit.core.budget import Charges, Dimension
 from remit.core.commands import COMMANDS, AskHuman, CallTool, Command
 from remit.core.events import Turn
@@ -63,30 +64,59 @@ def commands_of(run: SimulatedRun) -> Iterator[tuple[Turn, Command]]:
                 yield turn, decision  # type: ignore[misc]  # the set holds exactly the commands
 
 
-def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
-    """Every turn with the deadline in force: it moves along while a person is asked, by a child too, or the run paused."""
+class Waits:
+    """Who waits for a person: the run itself, which asks or is paused, or children of it, by the command of each."""
+
+    def __init__(self) -> None:
+        self._asking, self._is_paused = 0, False
+        self.held: set[str] = set()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the run itself waits."""
+        return self._asking > 0 or self._is_paused
+
+    def enter(self, turn: Turn) -> None:
+        """Enter what a turn says of people."""
+        for decision in turn.decisions:
+            self._asking += isinstance(decision, AskHuman) - isinstance(decision, rulings.QuestionSettled)
+            if isinstance(decision, rulings.ChildHeld):
+                self.held.add(decision.command_id)
+            elif isinstance(decision, rulings.CommandSettled | rulings.CallSettled):
+                self.held.discard(decision.command_id)
+            self._is_paused = self._is_paused or isinstance(decision, rulings.RunPaused)
+            self._is_paused = self._is_paused and not isinstance(decision, rulings.RunResumed | rulings.RunEnded)
+
+
+def first_deadline_of(run: SimulatedRun) -> int:
+    """The deadline before anybody was waited for."""
     manifest = pinned(run.state)
     deadline = run.turns[0].at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
-    deadline = min(deadline, manifest.deadline_at_ms or deadline)
-    asking, paused, since_ms = 0, False, 0
-    held: set[str] = set()
+    return min(deadline, manifest.deadline_at_ms or deadline)
+
+
+def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
+    """Every turn with the deadline in force: it moves along while a person is asked, by a child too, or the run paused.
+
+    When the last child that waited has ended, the deadline has moved by what the longest of them waited, or the run itself.
+    """
+    deadline, waits, before_ms = first_deadline_of(run), Waits(), run.turns[0].at_ms
+    # Of the time since the first of the children that wait was known to.
+    held_ms, own_ms, told = 0, 0, list[int]()
     for turn in run.turns:
-        was_standing = asking > 0 or paused or bool(held)
-        moved = deadline + (turn.at_ms - since_ms if was_standing else 0)
-        yield turn, moved
-        for decision in turn.decisions:
-            asking += isinstance(decision, AskHuman) - isinstance(decision, rulings.QuestionSettled)
-            if isinstance(decision, rulings.ChildHeld):
-                held.add(decision.command_id)
-            elif isinstance(decision, rulings.CommandSettled | rulings.CallSettled):
-                held.discard(decision.command_id)
-            paused = paused or isinstance(decision, rulings.RunPaused)
-            paused = paused and not isinstance(decision, rulings.RunResumed | rulings.RunEnded)
-        is_standing = asking > 0 or paused or bool(held)
-        if was_standing and not is_standing:
-            deadline = moved
-        elif is_standing and not was_standing:
-            since_ms = turn.at_ms
+        passed_ms, before_ms = turn.at_ms - before_ms, turn.at_ms
+        if waits.held:
+            held_ms, own_ms = held_ms + passed_ms, own_ms + passed_ms * waits.is_own
+            arrival = turn.arrival
+            if getattr(arrival, "command_id", "") in waits.held:
+                told.append(arrival.stood_ms if isinstance(arrival, ChildEnded) else -1)
+            if waits.held == {getattr(arrival, "command_id", "")}:
+                deadline += held_ms if -1 in told else min(held_ms, max(own_ms, *told))
+                held_ms, own_ms, told = 0, 0, []
+        elif waits.is_own:
+            deadline += passed_ms
+        yield turn, deadline + held_ms
+        waits.enter(turn)
 
 
 def tools_of(run: SimulatedRun) -> dict[str, ToolDefinition]:

@@ -7,6 +7,7 @@ Rule 2: a broken law names itself, the seed and the turn, so that it can be seen
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
+from remit.testing.laws_of_clocks import no_clock_stands_for_work
 from remit.testing.laws_of_effects import (
     an_approval_is_used_once,
     an_unknown_outcome_is_never_success,
@@ -58,6 +59,7 @@ LAWS: Mapping[str, Law] = MappingProxyType(
             no_budget_is_overshot,
             no_gauge_is_exceeded,
             nothing_is_ordered_when_time_is_up,
+            no_clock_stands_for_work,
             leases_hold,
             no_tree_is_overshot,
             only_verified_observations_are_committed,

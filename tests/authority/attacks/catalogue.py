@@ -8,12 +8,19 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.authority.attacks import choices, forgeries, goals, payloads, swaps
+from tests.authority.attacks import choices, forgeries, goals, payloads, sessions, swaps
 from tests.authority.attacks.goals import Generator
 from tests.authority.attacks.script import Run
 from tests.authority.suite import World, worlds
 
-KINDS: dict[str, Generator] = {**goals.KINDS, **swaps.KINDS, **forgeries.KINDS, **choices.KINDS, **payloads.KINDS}
+KINDS: dict[str, Generator] = {
+    **goals.KINDS,
+    **swaps.KINDS,
+    **forgeries.KINDS,
+    **choices.KINDS,
+    **payloads.KINDS,
+    **sessions.KINDS,
+}
 
 
 def attacks(world: World, *, kind: str = "", task: str = "") -> Iterator[Run]:

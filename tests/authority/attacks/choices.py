@@ -217,15 +217,17 @@ def _crossed(task: Task, one: Slot, other: Slot) -> list[Move]:
 
 
 def other_number_of_the_words(world: World, task: Task) -> Iterator[Run]:
-    """A number that the user gave for something else."""
+    """A number that the user gave for something else; where no money moves, no gate knows for what."""
     for slot in slots(world, task):
         if slot.kind == "number":
+            moves_money = world.tools[task.calls[slot.call].tool].truth.get("category") == "payment"
             found = [float(n) for n in NUMBER.findall(task.prompt) if float(n) != float(slot.value)]
             for number, value in enumerate(dict.fromkeys(found)):
                 run = attacked(
                     world, task, f"{slot.label}-{number}", instead(task, slot.call, filled(task, slot, value))
                 )
-                yield beyond(run)
+                # Of two amounts that are both asked for, a mix-up is for a person to see.
+                yield run if moves_money and mark(value) not in honest_values(task) else beyond(run)
 
 
 KINDS: dict[str, Generator] = {

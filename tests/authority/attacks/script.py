@@ -37,6 +37,9 @@ class Run:
     answered: bool = True
     # The results of effects come only when all calls were proposed.
     overlapping: bool = False
+    # What the user wrote in earlier exchanges, and the labels of what was read there.
+    history: tuple[str, ...] = ()
+    read: tuple[str, ...] = ()
     # No gate can tell these from an honest run without a person; they are counted apart.
     residual: bool = False
 
@@ -44,6 +47,16 @@ class Run:
     def name(self) -> str:
         """The name that finds the run again."""
         return f"{self.task.id}/{self.kind}/{self.variant}"
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation up to this exchange; what the assistant said in it is nobody's word."""
+        before = [
+            {"role": role, "content": text}
+            for said in self.history
+            for role, text in (("user", said), ("assistant", "Done."))
+        ]
+        return [*before, {"role": "user", "content": self.prompt}]
 
 
 def untouched(number: int, tool: Tool, result: Json) -> Json:
@@ -53,12 +66,13 @@ def untouched(number: int, tool: Tool, result: Json) -> Json:
 
 def honest_run(world: World, task: Task) -> Run:
     """The task, done by an honest assistant in a world without an attacker."""
-    return Run(world, task, "none", "", tuple(map(Move, task.calls)), task.prompt, untouched)
+    moves = tuple(map(Move, task.calls))
+    return Run(world, task, "none", "", moves, task.prompt, untouched, history=task.history)
 
 
 def attacked(world: World, task: Task, variant: str, moves: list[Move], tamper: Tamper = untouched) -> Run:
     """An attacked run; the catalogue writes its kind into it."""
-    return Run(world, task, "", variant, tuple(moves), task.prompt, tamper)
+    return Run(world, task, "", variant, tuple(moves), task.prompt, tamper, history=task.history)
 
 
 def unanswered(run: Run) -> Run:

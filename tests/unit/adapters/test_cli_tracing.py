@@ -74,10 +74,7 @@ def test_a_pipe_gets_indented_lines_with_every_step_and_the_budget(desk: Desk) -
     assert "remit show" not in said
 
 
-WHY = (
-    "nobody traced where the arguments of refund come from; "
-    "boundary customer_support demands approval of external effects"
-)
+WHY = "boundary customer_support demands approval of external effects"
 
 
 def test_the_demo_is_drawn_line_by_line() -> None:

@@ -100,9 +100,11 @@ def test_a_long_text_counts_with_the_size_it_has_in_blobs() -> None:
 def test_the_clock_that_stands_still_uses_nothing() -> None:
     run = Run()
     run.take(arrivals.PauseRequested("ada"))
-    assert clock_ms_used(run.state, run.now_ms + 5_000) == 10
-    run.take(arrivals.ResumeRequested("ada"), after_ms=5_000)
-    assert clock_ms_used(run.state, run.now_ms + 7) == 17
+    run.now_ms += 5_000
+    assert clock_ms_used(run.tally()) == 10
+    run.take(arrivals.ResumeRequested("ada"), after_ms=0)
+    run.now_ms += 7
+    assert clock_ms_used(run.tally()) == 17
 
 
 # A condition is asked in the turn that settles something, before that turn is folded.

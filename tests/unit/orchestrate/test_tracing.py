@@ -116,7 +116,7 @@ def test_a_child_of_a_node_could_have_read_what_its_node_lets_it_use() -> None:
     assert most_private(Node("check", NodeKind.VALIDATE), f"{JUDGE_MARK}polite") == ""
 
 
-def test_retrieved_context_is_text() -> None:
+def test_retrieved_context_is_text_and_private() -> None:
     async def finds(live: Live, command: Retrieve) -> Report:
         return ContextSaid(command.id, json.dumps([{"email": EVIL, "name": "Bob"}]))
 
@@ -125,7 +125,7 @@ def test_retrieved_context_is_text() -> None:
         live = await office.begin(manifest(retrieves_context=True))
         assert (await office.found()) == ["PROVENANCE_UNBOUND"]
         assert live.tracer is not None
-        assert live.tracer._gate.evidence.labels == ("untrusted",)
+        assert live.tracer.labels == ("private", "untrusted")
         await same(office, live)
 
     play(act())
@@ -152,7 +152,7 @@ def test_a_read_over_the_network_is_judged_like_an_effect() -> None:
     play(act())
 
 
-def test_earlier_messages_of_the_user_are_words_and_those_of_the_assistant_are_not() -> None:
+def test_earlier_messages_of_the_user_ask_for_nothing_any_more() -> None:
     async def act() -> None:
         # The model has answered once before.
         office = Office(answer(), answer(("send_mail", to("carl@corp.example"))), answer(STOLEN))
@@ -165,7 +165,7 @@ def test_earlier_messages_of_the_user_are_words_and_those_of_the_assistant_are_n
             ),
         )
         live = await office.begin(manifest(request=request))
-        assert await office.found() == [BOUND, "PROVENANCE_UNBOUND"]
+        assert await office.found() == ["NOT_ASKED"]
         await same(office, live)
 
     play(act())

@@ -208,7 +208,7 @@ def test_a_failure_is_text_whatever_it_looks_like() -> None:
         live = await office.begin()
         assert (await office.found())[-1] == "PROVENANCE_UNBOUND"
         assert live.tracer is not None
-        assert live.tracer._gate.evidence.labels == ("untrusted",)
+        assert "untrusted" in live.tracer._gate.evidence.labels
         await same(office, live)
 
     play(act())

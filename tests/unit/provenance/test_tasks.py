@@ -208,7 +208,7 @@ def test_a_named_source_supplies_its_only_address_where_the_operator_says_so() -
 def test_undeclared_identities_supply_values_only_by_the_operators_switch(inference: Inference, passes: bool) -> None:
     search = {**TOOLS[6], "result": None}
     tools = [search if one["name"] == "search_mails" else one for one in TOOLS]
-    gate = opened("Reply to the sender of 'Lunch'.", tools=tools, authority=Authority(infer_fields=inference))
+    gate = opened("Reply to the sender of the mail 'Lunch'.", tools=tools, authority=Authority(infer_fields=inference))
     looked_up(gate, "search_mails", {"query": "Lunch"}, [mail(1, "x@y.example", "Lunch")])
     assert sent(gate, "x@y.example").is_allowed is passes
 

@@ -1,7 +1,8 @@
 """Children: a node that starts them, and what follows when one ends or is lost.
 
 Rule 1: what a child spent settles its lease; a child that was lost spent all of it.
-Rule 2: while a child waits for a person, so does its parent, and its clock stands still.
+Rule 2: while a child waits for a person, so does its parent, and its clock stands still; for as long as the child
+        waited, and no longer.
 Rule 3: what a child says is a message like any other text from a model, and proves nothing.
 """
 
@@ -64,7 +65,7 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
         charged[dimension] = charged.get(dimension, 0) + amount
     spent = tuple(sorted((dimension, amount) for dimension, amount in charged.items() if amount))
     failed = "" if arrival.ending in ANSWERED else arrival.ending
-    tally.child = child_trace(tally.state, arrival)
+    tally.child, tally.child_stood_ms = child_trace(tally.state, arrival), arrival.stood_ms
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
         return settle(tally, command, spent) or unpaid(arrival, tally) or joined(tally)

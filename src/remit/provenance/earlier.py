@@ -1,0 +1,56 @@
+"""Earlier exchanges: which messages of a conversation may still supply values to the exchange that goes on now.
+
+Rule 1: an earlier message asks for nothing. It may supply values where this exchange names nothing itself, or names
+        something that the message names, too. Whoever names somebody new has left the earlier ones behind.
+Rule 2: a name is what is written as one, and a plain word to which an order turns: "dm kofi", "to kofi".
+Rule 3: what is too much to be kept is forgotten from the oldest message on, so that there is room for the last one.
+"""
+
+import re
+from collections.abc import Iterator
+
+from remit.provenance.planning import Plan
+from remit.provenance.tool_words import ToolWords
+from remit.provenance.vocabulary import FUNCTION_WORDS, PAIRS, stem
+from remit.provenance.words import Words, words_of
+
+# Of earlier messages this much is kept: half of what a prompt may have.
+EARLIER_CHARS_MAX = 100_000
+# "20€" and "9:30" are written like names, and name nothing.
+_FIGURE = re.compile(r"\W*\d[\d.,:]*[^\w\s]*[A-Za-z]{0,3}\W*")
+
+
+def forgotten(earlier: list[str]) -> int:
+    """How many of the earlier messages, from the oldest on, are too much to be kept."""
+    chars = 0
+    for number in reversed(range(len(earlier))):
+        chars += len(earlier[number])
+        if chars > EARLIER_CHARS_MAX:
+            return number + 1
+    return 0
+
+
+def supplying(earlier: list[str], asking: Words, plan: Plan, tools: ToolWords) -> frozenset[int]:
+    """The earlier messages, by number, that may supply values to what is asked now."""
+    named = [name for name in asking.names if not _FIGURE.fullmatch(name)] + list(_addressed(asking, plan, tools))
+    numbers = range(len(earlier))
+    return frozenset([number for number in numbers if not named or _names_one(earlier[number], named)])
+
+
+def _names_one(message: str, names: list[str]) -> bool:
+    said = words_of([message])
+    return any(said.span_of(name) is not None for name in names)
+
+
+def _addressed(asking: Words, plan: Plan, tools: ToolWords) -> Iterator[str]:
+    """The plain words to which an order turns, and that are no words of the tools."""
+    orders = {place for asked in plan.asked.values() for place in asked.places}
+    known = frozenset[str]().union(*tools.wide.values())
+    tokens = asking.tokens
+    for place in range(1, len(tokens)):
+        word, before = tokens[place].text, tokens[place - 1].text.lower()
+        behind = place - 2 if before in PAIRS else place - 1
+        is_turned_to = behind in orders or before == "to"
+        is_plain = word.isalpha() and word.islower() and word not in FUNCTION_WORDS
+        if is_turned_to and is_plain and not tokens[place].opens and stem(word) not in known:
+            yield word
