@@ -32,7 +32,7 @@ from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState, pinned
 from remit.observe.meter import Meter, metered
 from remit.orchestrate.facade import Store, System
-from remit.orchestrate.kit import Kit, Terms, kit_of
+from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
 from remit.tool.loading import load_tools
 from remit.tool.registry import Registry
@@ -179,10 +179,16 @@ def watched(kit: Kit, watcher: Watcher) -> Kit:
     return replace(kit, on_turn=on_turn, on_chunk=on_chunk, on_recovered=watcher.recovered)
 
 
-def kit_for(engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None) -> Kit:
-    """The kit that an engine's spec and the places of tools describe; paths in the spec start from `base`."""
-    found = open_engine(engine, base=base, settings=(settings or settings_of()).engines)
-    return kit_of(found, tools_at(tools))
+def kit_for(
+    engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None, downgrade: str = ""
+) -> Kit:
+    """The kit that specs of engines and the places of tools describe; paths in a spec start from `base`.
+
+    `downgrade` is asked in place of the engine when money runs short and the boundary says so.
+    """
+    specs = (engine, downgrade) if downgrade else (engine,)
+    found = [open_engine(spec, base=base, settings=(settings or settings_of()).engines) for spec in specs]
+    return Kit({one.model_info().name: one for one in found}, tools_at(tools), cheaper=len(specs) - 1)
 
 
 def tools_at(places: Sequence[str]) -> Registry:

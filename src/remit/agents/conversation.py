@@ -69,6 +69,7 @@ class AgentLoop:
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
         judge: Engine | str | None = None,
+        downgrade: Engine | str | None = None,
         filters: Iterable[ToolCallFilter] = (),
         session_id: str = "",
         user_id: str = "",
@@ -91,6 +92,7 @@ class AgentLoop:
             judging.code,
             judging.judge,
             filters_of(filters),
+            None if downgrade is None else engine_of(downgrade),
         )
         self.session_id = session_id or str(uuid4())
         self.user_id = user_id

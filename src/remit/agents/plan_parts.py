@@ -13,11 +13,11 @@ from remit.agents.conversation import AgentLoop
 from remit.agents.redundant import RedundantLoop
 from remit.agents.single import SpecializedLoop
 from remit.agents.terms import engine_of
-from remit.core.profiles import STANDARD
 from remit.core.budget import Budget
 from remit.core.contract import Mode
 from remit.core.failure import RequestRejected
 from remit.core.graph import Ask, schema_text
+from remit.core.profiles import STANDARD
 from remit.inference.engine import Engine
 from remit.inference.specs import engine_spec
 from remit.orchestrate.handlers import (

@@ -123,6 +123,8 @@ class Manifest(Record):
     is_delegated: bool = False
     # Labels of what the run above has read.
     read: tuple[str, ...] = ()
+    # So many models after the first stand ready to be asked in its place, in this order, once money runs short.
+    cheaper: int = 0
     # Named code that looks at proposed calls before they are judged, in this order.
     filters: tuple[str, ...] = ()
     # What like runs needed at least, where any are known.
@@ -150,6 +152,7 @@ def make_manifest(
     plan: PlanTrace | None = None,
     filters: tuple[str, ...] = (),
     foresight: Foresight | None = None,
+    cheaper: int = 0,
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, tools, boundary.budget, budget)
@@ -181,6 +184,7 @@ def make_manifest(
         plan=plan,
         filters=filters,
         foresight=foresight,
+        cheaper=cheaper,
     )
 
 

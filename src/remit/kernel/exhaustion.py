@@ -138,7 +138,7 @@ def _is_result(tally: Tally, entry: object) -> bool:
 
 def _downgrade(tally: Tally, dimension: Dimension) -> bool:
     place = tally.state.model_index + tally.downgrades + 1
-    if place >= len(tally.manifest.models):
+    if place > tally.manifest.cheaper:
         return False
     tally.downgrades += 1
     tally.rule(ModelDowngraded(int(dimension), tally.manifest.models[place].name))

@@ -178,14 +178,20 @@ def _queue(name: str, items: Sequence[QueueItem], limits: QueueLimits) -> QueueS
         sum(item.severity is Severity.HIGH for item in overdue),
         limits.load_max,
         limits.age_ms_max,
-        bool(limits.load_max) and len(items) >= limits.load_max,
+        bool(limits.load_max) and len({packet_of(item) for item in items}) >= limits.load_max,
     )
 
 
 def ahead_of(item: QueueItem, items: Iterable[QueueItem]) -> int:
-    """How many items of its queue were there before this one, itself not counted."""
-    return sum(
-        (other.since_ms, other.id) < (item.since_ms, item.id)
+    """How many packets of its queue were there before this item's own; calls that were held together are one."""
+    before = {
+        packet_of(other)
         for other in items
-        if other.queue == item.queue and other.id != item.id
-    )
+        if other.queue == item.queue and (other.since_ms, other.id) < (item.since_ms, item.id)
+    }
+    return len(before - {packet_of(item)})
+
+
+def packet_of(item: QueueItem) -> str:
+    """What an item is answered with: its group, or itself where it is alone."""
+    return item.group or item.id

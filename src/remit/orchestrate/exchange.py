@@ -51,6 +51,8 @@ class LoopConfig:
     judge: Engine | None = None
     # What looks at proposed calls before they are judged, by name and in this order.
     filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
+    # Who is asked in place of the engine when the boundary says `downgrade` and money runs short.
+    downgrade: Engine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,8 @@ class Exchange:
         self._telling = Telling()
         self._outputs: list[tuple[str, Text]] = []
         self._teller: asyncio.Task[None] | None = None
-        engines = (config.engine,) if config.judge is None else (config.engine, config.judge)
+        cheaper = () if config.downgrade is None else (config.downgrade,)
+        engines = (config.engine, *cheaper, *(() if config.judge is None else (config.judge,)))
         self.kit = Kit(
             {engine.model_info().name: engine for engine in engines},
             config.tools,
@@ -95,6 +98,7 @@ class Exchange:
             on_turn=self._hear,
             on_chunk=None if config.stream is None else partial(self._pass_on, config.stream),
             filters=config.filters,
+            cheaper=len(cheaper),
         )
 
     async def finish(self) -> None:

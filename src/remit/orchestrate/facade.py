@@ -403,6 +403,7 @@ class System:
             session=session,
             plan=None if plan is None else plan.trace,
             filters=tuple(kit.filters),
+            cheaper=kit.cheaper,
         )
         check_tier(manifest)
         check_intake(manifest, self._runner.clock.now_ms())

@@ -44,7 +44,7 @@ from remit.orchestrate.guard_operations import Asker
 from remit.orchestrate.guard_tools import Toolset
 from remit.orchestrate.guard_turns import AT_HAND, Turns, manifest_of
 from remit.orchestrate.guard_verdicts import allowed, asked, found_json, noted_json, refused
-from remit.orchestrate.reports import CodeProposed
+from remit.orchestrate.reports import CodeProposed, PersonApproved
 from remit.orchestrate.texts import Kept, note
 from remit.orchestrate.tracing import Tracer, reader_of
 from remit.provenance.calls import Scope
@@ -145,7 +145,8 @@ class GuardedRun:
         if self._stopped:
             message = f"call {call_id!r} cannot be approved, since the run was stopped: {self._stopped}; end the run"
             raise RequestRejected(RUN_STOPPED, message, {"stop": True})
-        arrival = ApprovalGiven(held.question.id, by)
+        arrival = self._facts.complete(self._turns.state, PersonApproved(held.question.id, by), [])
+        assert isinstance(arrival, ApprovalGiven), "facts make this of a yes"
         tally = self._turns.tally(held.question.id)
         try:
             on_approved(tally, arrival)
@@ -162,11 +163,12 @@ class GuardedRun:
     def reject(self, call_id: str, by: str) -> None:
         """Turn a held call away, now and whenever it is proposed again."""
         held = self.held.of(call_id)
-        arrival = ApprovalRefused(held.question.id, by)
+        arrival = self._facts.complete(self._turns.state, ApprovalRefused(held.question.id, by), [])
+        assert isinstance(arrival, ApprovalRefused), "facts leave a no as it is"
         tally = self._turns.tally(held.question.id)
         on_refused(tally, arrival)
         self._turns.fold(arrival, tally.decisions)
-        self._rejected[_key(held.call)] = by
+        self._rejected[_key(held.call)] = arrival.by
         self.held.drop(call_id)
 
     def _completed(self, proposed: ToolCall, kept: Kept, tracer: Tracer | None) -> CodeReturned:

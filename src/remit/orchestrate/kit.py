@@ -75,6 +75,8 @@ class Kit:
     planner: Planner | None = None
     # By name, in the order in which they look at proposed calls.
     filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
+    # How many engines after the first are cheaper ones, to be asked in its place when money runs short.
+    cheaper: int = 0
     # The files of its code and handlers, which the manifest names so that another process makes the same kit again.
     sources: tuple[Source, ...] = ()
 

@@ -1,7 +1,7 @@
 """Amounts: which numbers of the words can be meant as an amount of money. Where money moves, only these count.
 
 Rule 1: a number that belongs to something else is no amount: it stands behind a word that numbers are given to (invoice,
-        room, page), before a plural that it counts, before a name, as an ordinal, or before "of".
+        room, page), before a plural that it counts, before a name, as an ordinal, a year or a group of digits, or before "of".
         What goes into a sum or a share is none either.
 Rule 2: where some numbers stand beside a currency or are called an amount, only those count.
 Rule 3: of several that nothing marks, one counts if it stands alone in the sentence that asks, and the others before it;
@@ -62,6 +62,11 @@ _COUNTED = frozenset({"people", "persons", "children", "men", "women", "pieces",
 _PLURAL_CHARS_MIN = 4
 _TOUCHING = re.compile(r"[\s(#№]*\.?[\s(#№]*")
 _LABELLED = re.compile(r"[\s(#№.:=]*")
+# Groups of digits side by side are a telephone number, a card or a code.
+_GROUP_BEFORE = re.compile(r"\d[ /-]$")
+_GROUP_BEHIND = re.compile(r"[ /-]\d")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_WHEN = frozenset({"in", "since", "until", "till", "during"})
 _HUNDRED = Decimal(100)
 
 
@@ -139,7 +144,7 @@ def _amounts(bare: str, tokens: Sequence[Token], key: str, said: NumberSaid) -> 
         yield Amount(number_key(Decimal(key) / _HUNDRED), said.start, said.end, is_marked=True, unit=said.unit)
         return
     is_marked = not _SIGNS.isdisjoint(signs) or lowered in _CURRENCIES or _is_called(tokens, said.start)
-    if not is_marked and (is_word or _counts_something(behind)):
+    if not is_marked and (is_word or _counts_something(behind) or _is_written_as_another(bare, tokens, said)):
         return
     yield Amount(key, said.start, said.end, is_marked=is_marked, unit=said.unit)
 
@@ -163,6 +168,17 @@ def _counts_something(behind: str) -> bool:
         return False
     is_plural = lowered.endswith("s") and not lowered.endswith("ss") and len(lowered) >= _PLURAL_CHARS_MIN
     return behind[0].isupper() or is_plural
+
+
+def _is_written_as_another(bare: str, tokens: Sequence[Token], said: NumberSaid) -> bool:
+    """Whether a number is a part of a longer one, begins with a nought that counts nothing, or is a year."""
+    digits = bare[said.start : said.end]
+    if _GROUP_BEFORE.search(bare[max(said.start - 2, 0) : said.start]) or _GROUP_BEHIND.match(bare, said.end):
+        return True
+    if len(digits) > 1 and digits[0] == "0" and digits[1].isdecimal():
+        return True
+    last = bisect_right(tokens, said.start, key=lambda token: token.end) - 1
+    return last >= 0 and tokens[last].text.lower() in _WHEN and _YEAR.fullmatch(digits) is not None
 
 
 def _is_numbered(bare: str, tokens: Sequence[Token], start: int) -> bool:

@@ -9,7 +9,8 @@ Rule 4: one mention is one target, however it is spelled: values are the same wh
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from remit.core.record import Record
 from remit.core.trust import Repeat
@@ -22,6 +23,8 @@ from remit.provenance.words import Words
 
 # What is longer is what is said, not on whom it falls.
 TARGET_CHARS_MAX = 100
+# The targets of the calls of some runs; what is remembered is short.
+_COMPACT_KEPT_MAX = 4_096
 _UNAIMED = frozenset({"default", "prose", "typed"})
 # Marks a key that tells where in the words its values stand; names of arguments come without blanks.
 _MENTIONED = "\t"
@@ -71,23 +74,30 @@ def targets_of(arguments: Sequence[Argument], words: Words | None = None) -> tup
 
     A target that the words mention has a second key, which says where.
     """
-    return _keys(list(_parts(arguments, words)))
+    return _keys(_parts(arguments, words))
 
 
 def _keys(parts: list[Part]) -> tuple[str, ...]:
     single = [part for part in parts if not part.holder]
-    members = [[part] for part in parts if part.holder] or [[]]
-    shared = [part.key for part in single]
-    keys = {"\n".join(sorted([*shared, *[part.key for part in member]])) for member in members}
-    shared = [part.mention for part in single]
-    is_said = any(part.span is not None for part in single)
-    for member in members:
-        if is_said or (member and member[0].span is not None):
-            keys.add(_MENTIONED + "\n".join(sorted([*shared, *[part.mention for part in member]])))
-    return tuple(sorted(keys))
+    members = [part for part in parts if part.holder]
+    keys = _joined([part.key for part in single], [part.key for part in members], "")
+    if all(part.span is None for part in parts):
+        return tuple(sorted(keys))
+    mentions = _joined([part.mention for part in single], [part.mention for part in members], _MENTIONED)
+    return tuple(sorted(keys | mentions))
 
 
-def _parts(arguments: Sequence[Argument], words: Words | None) -> Iterator[Part]:
+def _joined(single: list[str], members: list[str], mark: str) -> set[str]:
+    """One key for each member, or one in all where there are none."""
+    if not single:
+        return {mark + member for member in members} or {mark}
+    if not members:
+        return {mark + "\n".join(sorted(single))}
+    return {mark + "\n".join(sorted([*single, member])) for member in members}
+
+
+def _parts(arguments: Sequence[Argument], words: Words | None) -> list[Part]:
+    parts: list[Part] = []
     # A call that falls on nobody and nothing is told apart by all that it says.
     aimed = [one for one in arguments if _is_target(one)] or [one for one in arguments if _is_scalar(one)]
     for argument in aimed:
@@ -99,10 +109,12 @@ def _parts(arguments: Sequence[Argument], words: Words | None) -> Iterator[Part]
             for number, member in enumerate(members):
                 span = None if words is None else words.span_of(member)
                 mention = _mention(member, kind, span, words)
-                yield Part(f"{place}={compact_of(member, kind)}", mention, holder or path, f"{inside}~{number}")
+                key = f"{place}={compact_of(member, kind)}"
+                parts.append(Part(key, mention, holder or path, f"{inside}~{number}"))
         else:
             mention = _mention(argument.value, kind, argument.span, words)
-            yield Part(f"{place}={compact_of(argument.value, kind)}", mention, holder, inside)
+            parts.append(Part(f"{place}={compact_of(argument.value, kind)}", mention, holder, inside))
+    return parts
 
 
 def _mention(value: object, kind: str, span: tuple[int, int] | None, words: Words | None) -> tuple[int, int] | None:
@@ -120,6 +132,10 @@ def compact_of(value: object, kind: str) -> str:
     """A value without what makes no difference to whom or what it reaches; to be compared, never to be bound."""
     if not isinstance(value, str):
         return key_of(value)
+    return _kept_compact(value, kind) if len(value) <= TARGET_CHARS_MAX else _compact(value, kind)
+
+
+def _compact(value: str, kind: str) -> str:
     text = "".join(value.split()).lstrip("@#").rstrip(".,;:") or value
     # An account, a telephone and an amount have a digit among their first three signs.
     if not text[:3].isalpha():
@@ -129,6 +145,9 @@ def compact_of(value: object, kind: str) -> str:
         if (number := number_of(text)) is not None:
             return number_key(number)
     return text.casefold() if is_identity(kind) else text
+
+
+_kept_compact = lru_cache(maxsize=_COMPACT_KEPT_MAX)(_compact)
 
 
 def _is_target(argument: Argument) -> bool:
@@ -152,7 +171,7 @@ def objection_to(
     """Whether a call repeats what was done or itself, or goes beyond how often it is asked for."""
     if declaration.repeat is Repeat.FREE:
         return None
-    parts = list(_parts(arguments, words))
+    parts = _parts(arguments, words)
     if _most_in_one_list(parts) > asked.times:
         return Objection.REPEAT
     if not uses.calls:

@@ -83,6 +83,7 @@ def governed(manifest: Manifest, seed: int) -> Manifest:
         caps=assign(boundary.budget),
         tools=governed_tools(manifest.tools),
         models=(*manifest.models, CHEAP),
+        cheaper=1,
         request=replace(manifest.request, messages=(user_message(_WORDS),), tools=()),
         goal=goal,
         filters=tuple(name for name in FILTERS if chance.random() < 0.15),
@@ -116,14 +117,14 @@ def _boundary(boundary: Boundary, chance: Random) -> Boundary:
         on_silence=("supervisor",) if chance.random() < 0.4 else (),
         budget=Budget(
             tool_calls=chance.choice((6, 20, 60)),
-            output_tokens=chance.choice((2_000, 60_000)),
-            context_tokens=chance.choice((1_500, 3_000, 200_000)),
-            inference_cost_microusd=chance.choice((3_000, 8_000, 5_000_000)),
+            output_tokens=chance.choice((5_000, 60_000, 60_000)),
+            # A first call shows about 1,900 tokens: some results fit beside them, or all, and then nothing is spent. It
+            # reserves about 6,000 microusd, and a tenth of that with the cheaper model.
+            context_tokens=chance.choice((2_600, 4_000, 200_000, 200_000)),
+            inference_cost_microusd=chance.choice((4_000, 5_000_000, 5_000_000)),
             side_effects=chance.choice((0, 1, 4, 20)),
             human_reviews=chance.choice((2, 20)),
             external_api_calls=30,
-            # Now and then so little that a child which waits and then works uses all of it.
-            wall_clock_ms=chance.choice((None, None, None, 8_000)),
         ),
     )
 

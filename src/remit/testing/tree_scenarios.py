@@ -30,6 +30,9 @@ STEPS_OF_THE_ROOT = 40
 # How often the root goes round, with fewer children or in its chat, to spend what is left.
 ROUNDS_MAX = 8
 
+# Where moments of different runs can be compared.
+STEADY_WEATHER = tuple(replace(faults, clock_jump=0.0) for faults in WEATHER)
+
 Lease = tuple[tuple[str, int], ...]
 
 _WORDS = "take one part each, and pass on what is too much for you"
@@ -117,6 +120,23 @@ def tree_scenario(seed: int, *, faults: Faults | None = None, children: int = CH
         seed=seed,
     )
     world.finish(random_tree(chance, f"tree{seed}", children))
+    return world
+
+
+def hurried_scenario(seed: int) -> SimulatedWorld:
+    """A world with a small tree that has little time, whose runs wait for people now and then; its clock never jumps."""
+    chance = Random(f"hurry {seed}")
+    world = SimulatedWorld(
+        model=eager_model,
+        tools=tree_tools(),
+        person=random_person,
+        faults=chance.choice(STEADY_WEATHER),
+        seed=seed,
+    )
+    manifest = random_tree(chance, f"hurry{seed}", chance.choice((1, 2)))
+    caps = list(manifest.caps)
+    caps[Dimension.WALL_CLOCK_MS] = chance.randrange(3_000, 20_000)
+    world.finish(replace(manifest, caps=tuple(caps)))
     return world
 
 

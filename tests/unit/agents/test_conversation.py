@@ -16,6 +16,7 @@ from remit.agents.opening import HOME_INVALID, LOOP_RUNNING
 from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import HOME_VARIABLE, system_in_memory
 from remit.backend.memory.store import MemoryStore
+from remit.core.boundary import Exhaustion
 from remit.core.contract import CallStatus
 from remit.core.envelope import (
     REQUEST_HINT_INVALID,
@@ -26,13 +27,14 @@ from remit.core.envelope import (
 )
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.goal import Goal, RequiredAction
+from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.manifest import MANIFEST_INVALID
 from remit.core.messages import Message, Role, system_message
 from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES, STANDARD
-from remit.core.record import JsonObject, Text
+from remit.core.record import JsonObject, Text, replace
 from remit.core.signals import PACKET_UNKNOWN
 from remit.core.storage import BlobMissing
-from remit.inference.engine import Engine, Restarted, StreamChunk
+from remit.inference.engine import Engine, Restarted, StreamChunk, StreamHandler
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
 from remit.observe.event_log import Action, ContextEvent, Event, InMemoryEventLog
@@ -99,11 +101,12 @@ def test_an_agent_has_ten_settings_with_their_defaults_and_what_follows_from_its
         "code",
         "judge",
         "filters",
+        "downgrade",
     ]
     assert (config.engine, len(config.tools), config.system_prompt, config.grammar) == (engine, 0, "", "")
     assert (config.max_tokens, config.max_tool_iterations) == (2048, 20)
     assert (config.stream, config.on_tool_result, config.observer, config.context_provider) == (None,) * 4
-    assert (config.code, config.judge, config.filters) == ({}, None, {})
+    assert (config.code, config.judge, config.filters, config.downgrade) == ({}, None, {}, None)
     assert LoopConfig(engine).tools.definitions == ()
 
 
@@ -817,3 +820,25 @@ def test_a_setting_of_another_kind_is_refused_when_the_agent_is_made(setting: di
     with pytest.raises(RequestRejected) as refused:
         AgentLoop(ScriptedEngine([{"text": "hello"}]), **setting)
     assert refused.value.code == code
+
+
+def test_when_money_runs_short_the_cheaper_engine_is_asked() -> None:
+    dear = Priced("dear", 1_000_000_000)
+    cheap = Priced("cheap", 0)
+    frugal = replace(STANDARD, name="frugal", exhaustion=(("inference_cost_microusd", Exhaustion.DOWNGRADE),))
+    budget = Budget(inference_cost_microusd=1_000)
+    agent = AgentLoop(dear, boundary=frugal, budget=budget, downgrade=cheap, system=system_in_memory())
+    assert agent.chat_sync("hello").content == "from cheap"
+
+
+class Priced:
+    """An engine whose words cost so much."""
+
+    def __init__(self, name: str, microusd_per_mtok: int) -> None:
+        self._info = ModelInfo(name, 100_000, Price(microusd_per_mtok, microusd_per_mtok))
+
+    def model_info(self) -> ModelInfo:
+        return self._info
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        return ModelResult(f"from {self._info.name}")

@@ -93,6 +93,7 @@ def manifest_of(
         budget=budget,
         graph=graph or chat_graph(),
         models=(model, *others),
+        cheaper=len(others),
         tools=tools,
         goal=goal,
         retrieves_context=retrieves_context,

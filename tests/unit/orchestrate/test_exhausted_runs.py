@@ -47,7 +47,7 @@ def read(page: int) -> str:
 
 
 def kit_of(*engines: Named | Listening, tools: tuple[Tool, ...] = (read,)) -> Kit:
-    return Kit({engine.model_info().name: engine for engine in engines}, Registry(tools))
+    return Kit({engine.model_info().name: engine for engine in engines}, Registry(tools), cheaper=len(engines) - 1)
 
 
 def terms(*policies: tuple[str, Exhaustion], budget: Budget, wrap_up_tokens: int = 64) -> Terms:

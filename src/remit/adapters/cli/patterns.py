@@ -66,6 +66,8 @@ class Wanted(NamedTuple):
     budget: Budget
     graph: Path | None
     router: Routing
+    # Who is asked when money runs short; empty for nobody.
+    downgrade: str = ""
 
 
 @Parameter(name="*")
@@ -168,7 +170,7 @@ class PatternOptions:
         if self.plan is not None:
             file = plan_in(self.plan)
             return planned_work(Work(kit_for_plan(file, wanted.engine, wanted.tools, base=base), terms), file, prompt)
-        work = Work(kit_for(wanted.engine, wanted.tools, base=base), terms)
+        work = Work(kit_for(wanted.engine, wanted.tools, base=base, downgrade=wanted.downgrade), terms)
         if self.rules is not None:
             work = ruled_work(work, self.rules, self.judge, base=base)
         n, voting = REPLICAS_DEFAULT if self.n is None else self.n, self.voting or VOTING_DEFAULT

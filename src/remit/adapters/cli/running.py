@@ -67,6 +67,9 @@ def run(
         ),
     ] = "chat",
     engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
+    downgrade: Annotated[
+        str, Parameter(help="Which model to ask when money runs short and the boundary says `downgrade`.")
+    ] = "",
     schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the answer must fit.")] = None,
     grammar: Annotated[Path | None, Parameter(help="A file with the grammar that the answer must follow.")] = None,
     tools: Annotated[
@@ -111,7 +114,7 @@ def run(
             tenant_id=tenant,
         )
     )
-    wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO))
+    wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade)
     return _played(terminal, common, request, lambda: pattern.work(wanted, request, asked))
 
 
