@@ -50,6 +50,8 @@ test: static measured
 soak: $(READY)
 	@echo "==> simulation ($(SEEDS_SOAK) seeds)"
 	@REMIT_SIMULATION_SEEDS=$(SEEDS_SOAK) $(PYTEST) tests/simulation
+	@echo "==> laws, with more examples"
+	@REMIT_EXAMPLES=thorough $(PYTEST) tests/property
 	@echo "==> kills at random times ($(KILLS_SOAK))"
 	@REMIT_RANDOM_KILLS=$(KILLS_SOAK) $(PYTEST) -m "soak and not model" tests/e2e tests/authority
 	@echo "==> the local model, all counts"

@@ -21,10 +21,11 @@ LEAVES = (
     "tests/unit/tool/builtin/",
 )
 
-settings.register_profile("remit", deadline=None, print_blob=True)
-# The inner loop looks at fewer examples of everything; the whole test run looks at all of them.
-settings.register_profile("quick", settings.get_profile("remit"), max_examples=25)
-settings.load_profile(os.environ.get("REMIT_EXAMPLES", "remit"))
+# What is looked at where a test does not say how much: by the inner loop, by the whole test run, and by the long one.
+settings.register_profile("tested", deadline=None, print_blob=True, max_examples=50)
+settings.register_profile("quick", settings.get_profile("tested"), max_examples=25)
+settings.register_profile("thorough", settings.get_profile("tested"), max_examples=400)
+settings.load_profile(os.environ.get("REMIT_EXAMPLES", "tested"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

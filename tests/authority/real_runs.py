@@ -11,7 +11,8 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import replace as replace_run
+from itertools import count, islice
 from typing import Any
 
 from remit.assemble import system_on
@@ -24,7 +25,7 @@ from remit.core.commands import AskHuman, CallTool
 from remit.core.contract import SystemRequest
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.manifest import Source
-from remit.core.messages import Role, user_message
+from remit.core.messages import Message, Role, user_message
 from remit.core.profiles import GUARDED
 from remit.core.record import replace
 from remit.core.rulings import ToolCallRefused
@@ -39,7 +40,7 @@ from remit.orchestrate.replay import Verdict, audit, kept_texts
 from remit.tool.declare import Tool
 from remit.tool.registry import Registry
 from remit.tool.signature import read_signature
-from tests.authority.attacks.script import Run, honest_run
+from tests.authority.attacks.script import Move, Run, honest_run, untouched
 from tests.authority.effects import Ledger
 from tests.authority.runner import Played, Step, Tally
 from tests.authority.suite import Call, World, worlds
@@ -82,8 +83,10 @@ class Puppet:
         self._answers = list(_answers(stage.run))
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
-        """The next calls of the script; which they are is told by how often it has answered."""
-        place = sum(message.role is Role.ASSISTANT for message in request.messages)
+        """The next calls of the script; which they are is told by how often it has answered in this exchange."""
+        roles = [message.role for message in request.messages]
+        last = max(place for place, role in enumerate(roles) if role is Role.USER)
+        place = roles[last:].count(Role.ASSISTANT)
         if place >= len(self._answers):
             return ModelResult("done", usage=TokenUsage(1, 0, 1))
         numbers = self._answers[place]
@@ -119,15 +122,28 @@ class Theatre:
         self._terms = Terms(boundary)
         self._tools: dict[str, Registry] = {}
         self._stage: Stage | None = None
+        self._sessions = count()
 
     async def submit(self, stage: Stage) -> str:
-        """Start a run, whose tools play on its stage."""
+        """Start a run, whose tools play on its stage; where something was read before, that is played before it."""
+        run = stage.run
+        if not run.read:
+            messages = tuple([Message(Role(one["role"]), one["content"]) for one in run.messages])
+            return await self._submit(stage, SystemRequest(messages))
+        read = Move(Call.read(run.world.attack["secret"]["read"]))
+        earlier = replace_run(run, moves=(read,), prompt=run.history[-1], tamper=untouched, read=())
+        session_id = f"session {next(self._sessions)}"
+        request = SystemRequest((user_message(earlier.prompt),), session_id=session_id)
+        await self.system.state_of(await self._submit(Stage(earlier, run.world.fresh()), request))
+        return await self._submit(stage, SystemRequest((user_message(run.prompt),), session_id=session_id))
+
+    async def _submit(self, stage: Stage, request: SystemRequest) -> str:
         self._stage = stage
         world = stage.run.world
         if world.name not in self._tools:
             self._tools[world.name] = Registry([real_tool(tool, self._perform) for tool in world.tools.values()])
         kit: Kit = kit_of(Puppet(stage), self._tools[world.name])
-        return await self.system.submit(SystemRequest((user_message(stage.run.prompt),)), kit, self._terms)
+        return await self.system.submit(request, kit, self._terms)
 
     def _perform(self, tool: Described, arguments: dict[str, Any]) -> Any:
         assert self._stage is not None, "a tool is called within a run"

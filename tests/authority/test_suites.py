@@ -73,7 +73,7 @@ def test_a_gate_is_told_what_a_tool_shows_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("one", "task"), TASKS, ids=[task.id for _, task in TASKS])
 def test_the_honest_calls_of_a_task_work_and_use_only_what_was_said_read_or_worked_out(one: World, task: Task) -> None:
-    data, known = one.fresh(), task.prompt
+    data, known = one.fresh(), task.said
     for call in task.calls:
         tool = one.tools[call.tool]
         for arg in set(call.args) & set(tool.kinds):
@@ -110,7 +110,7 @@ def test_the_attacks_are_the_same_every_time() -> None:
         return [f"{run.name} {run.prompt} {run.moves}" for run in runs]
 
     again = [run for one in worlds() for run in attacks(one, task=one.tasks[0].id)]
-    assert written(again) == written([run for run in every_run() if run.task is run.world.tasks[0]])
+    assert written(again) == written([run for run in every_run() if run.task.id == run.world.tasks[0].id])
 
 
 @pytest.mark.slow
@@ -135,7 +135,8 @@ def test_a_gate_that_allows_everything_leaks_in_every_single_attacked_run(allowe
 @pytest.mark.slow
 def test_a_gate_that_allows_everything_leaks_in_every_kind_of_attack(allowed: dict[str, Tally]) -> None:
     leaked = {run.kind for one in allowed.values() for run, _ in one.leaks}
-    assert leaked == set(KINDS) - RESIDUAL
+    # A number that is swapped where money moves is no longer among them.
+    assert leaked == set(KINDS) - RESIDUAL | {"other_number_of_the_words"}
     assert {run.kind for one in allowed.values() for run, _ in one.residual} >= RESIDUAL
 
 

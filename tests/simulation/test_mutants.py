@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -14,13 +15,14 @@ from remit.core.commands import CallTool, StartChild
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import Ending
-from remit.core.graph import Graph, Node
+from remit.core.graph import Graph, Node, NodeOutcome
 from remit.core.manifest import Manifest
 from remit.core.record import replace
 from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung, VoteCounted
 from remit.core.tools import ToolResult
 from remit.kernel import apply as applying
 from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, join, spend
+from remit.kernel.hold import UNTOLD
 from remit.kernel.rules import child, human, model, signal, tool
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
@@ -31,6 +33,8 @@ from remit.testing.faults import Faults
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
 from remit.testing.scenarios import scenario
+from remit.testing.tree_scenarios import hurried_scenario
+from remit.testing.world import SimulatedWorld
 
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 3000
@@ -138,6 +142,10 @@ def _only_claims(self: hands.Hands, run_id: str, command: CallTool) -> reports.R
     return reports.ToolSaid(command.id, ToolResult(command.call_id, command.tool, '{"ok": true}'))
 
 
+def _goes_on(tally: Tally, ending: Ending, *why: Any, **named: Any) -> str:
+    return NodeOutcome.SETTLED if ending is Ending.UNSAFE_DETECTION else endings.head_for(tally, ending, *why, **named)
+
+
 # What is broken -> the law that must say so, and how it is broken.
 MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "decide changes the state it reads": (
@@ -154,6 +162,10 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "the deadline is not looked at": (
         "nothing_is_ordered_when_time_is_up",
         (_instead(decide, "is_past_deadline", lambda tally: False),),
+    ),
+    "children do not say how long they waited": (
+        "no_clock_stands_for_work",
+        (_instead(hands, "waited_by", lambda state: UNTOLD),),
     ),
     "children get twice their lease": (
         "leases_hold",
@@ -179,6 +191,11 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         "no_mutating_command_without_its_approval",
         (_instead(tool, "authorize", lambda call, tally: authorize.authorize(call, tally, authorize.FIRM_CHECKS)),),
     ),
+    "who has approved may approve again": (
+        "four_eyes_are_two_people",
+        (_instead(human, "_person", lambda name: object()),),
+    ),
+    "what is unsafe is refused like anything else": ("nothing_unsafe_goes_on", (_instead(tool, "head_for", _goes_on),)),
     "an answered question stays open": (
         "an_approval_is_used_once",
         (_instead(applying, "APPLIED", {**folding.APPLIED, QuestionSettled: _keeps_the_question}),),
@@ -237,6 +254,12 @@ SHOWS_IN: Mapping[str, Faults] = {
 }
 
 
+# Mutants that show in other worlds than these scenarios.
+SHOWS_WHERE: Mapping[str, Callable[[int], SimulatedWorld]] = {
+    "children do not say how long they waited": hurried_scenario,
+}
+
+
 def test_every_law_has_a_mutant_that_breaks_it() -> None:
     assert {law for law, _ in MUTANTS.values()} == {*LAWS, CHECKED_BY_THE_WORLD}
 
@@ -248,18 +271,18 @@ def test_the_simulation_finds_the_mutant_and_names_its_seed(mutant: str) -> None
     with ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)
-        faults = SHOWS_IN.get(mutant)
-        tried = (_broken_law(seed, law, faults) for seed in range(SEEDS))
+        play = SHOWS_WHERE.get(mutant, partial(scenario, faults=SHOWS_IN.get(mutant)))
+        tried = (_broken_law(seed, law, play) for seed in range(SEEDS))
         found = next((broken for broken in tried if broken is not None), None)
     assert found is not None, f"{SEEDS} worlds did not notice that {mutant}"
     assert f"seed {found.seed}" in str(found)
-    assert _broken_law(found.seed, law, faults) is None, "the seed must be healthy without the mutant"
+    assert _broken_law(found.seed, law, play) is None, "the seed must be healthy without the mutant"
 
 
-def _broken_law(seed: int, law: str, faults: Faults | None) -> LawBroken | None:
+def _broken_law(seed: int, law: str, play: Callable[[int], SimulatedWorld]) -> LawBroken | None:
     """How a law is broken with this seed. A mutant may break the kernel altogether; that is not what is looked for."""
     try:
-        world = scenario(seed, faults=faults)
+        world = play(seed)
         keep_the_law(world, {law: LAWS[law]} if law in LAWS else LAWS)
     except LawBroken as broken:
         return broken if broken.law == law else None

@@ -24,11 +24,13 @@ from remit.orchestrate import offspring
 from remit.testing import hands, pattern_hands
 from remit.testing.laws import LAWS, keep_the_law
 from remit.testing.runs import LawBroken
-from remit.testing.tree_scenarios import CHILDREN, tree_scenario
+from remit.testing.tree_scenarios import CHILDREN, hurried_scenario, tree_scenario
 
 # A tree is a hundred runs and more, each under every law: one for every so many worlds of the other simulations.
 SEEDS = max(int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 150, 2)
 CHUNK = 3
+# Trees in a hurry are small.
+HURRIED = 50 * SEEDS
 # A mutant that survives this many smaller trees is one the law would miss in practice.
 TREES, CHILDREN_OF_MUTANTS = 100, 10
 
@@ -38,6 +40,12 @@ TREES, CHILDREN_OF_MUTANTS = 100, 10
 def test_every_tree_of_a_stormy_world_keeps_the_law(first: int) -> None:
     for seed in range(first, min(first + CHUNK, SEEDS)):
         keep_the_law(tree_scenario(seed))
+
+
+@pytest.mark.slow
+def test_every_tree_in_a_hurry_keeps_the_law() -> None:
+    for seed in range(HURRIED):
+        keep_the_law(hurried_scenario(seed))
 
 
 @pytest.mark.slow

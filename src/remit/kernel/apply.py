@@ -31,7 +31,7 @@ from remit.kernel.hold import UNTOLD, holding, proven_ms, told, waited_ms
 from remit.kernel.policy import rates_of
 from remit.kernel.rules.human import no_answer
 from remit.kernel.spend import tool_charges
-from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState
+from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, waited_beyond
 
 
 def apply(state: RunState, turn: Turn, head: bytes) -> None:
@@ -230,7 +230,8 @@ def _hear_from_child(
     command = state.open[command_id]
     assert isinstance(command, StartChild)
     if state.held.pop(command_id, None) is not None and state.hold is not None:
-        state.hold = told(state.hold, stood_ms)
+        state.hold = told(state.hold, waited_beyond(state, command_id, stood_ms))
+    del state.stood_before[command_id]
     if command.kind.startswith(JUDGE_MARK):
         return
     if failed:

@@ -24,7 +24,7 @@ from remit.kernel.calls import INVALID
 from remit.kernel.endings import DENIED
 from remit.kernel.grounding import stops_loop
 from remit.kernel.hold import UNTOLD, told
-from remit.kernel.state import CallTrace, RunState, longer
+from remit.kernel.state import CallTrace, RunState, longer, stood_by_now
 from remit.kernel.tally import WAITED_FOR, blocks
 
 _STEPS = int(Dimension.STEPS)
@@ -336,6 +336,7 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
         # A child that is cut off does not say how long it waited.
         state.hold = told(state.hold, UNTOLD)
     state.held.clear()
+    state.stood_before.clear()
     for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
         _close(state, CommandSettled(command_id), arrival)
 
@@ -437,6 +438,7 @@ def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival
         state.calls[command.id] = CallTrace(
             command.call_id, command.tool, command.arguments_hash, Rung.ATTEMPTED, arguments=command.prompt
         )
+    state.stood_before[command.id] = stood_by_now(state)
     _open(state, command)
 
 

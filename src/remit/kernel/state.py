@@ -27,7 +27,7 @@ from remit.core.tools import ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.core.values import Output
 from remit.kernel.graph import CompiledGraph
-from remit.kernel.hold import Hold
+from remit.kernel.hold import UNTOLD, Hold, waited_ms
 
 # A tool and the hash of its canonical arguments: what "the same call" means.
 CallKey = tuple[str, bytes]
@@ -132,6 +132,8 @@ class RunState:
     # have been waiting, since the child did not say.
     hold: Hold | None = None
     supposed_ms: int = 0
+    # How long the clock had stood when each of the open children was started.
+    stood_before: dict[str, int] = field(default_factory=dict)
 
     # Commands without an outcome, how many of them the node waits for, and which of them nobody knows the outcome of.
     open: dict[str, Command] = field(default_factory=dict)
@@ -293,6 +295,23 @@ def waiting_for(state: RunState) -> Ending | None:
     if state.asking:
         return next(questions(state)).ending
     return next(iter(state.held.values()), None)
+
+
+def stood_by_now(state: RunState) -> int:
+    """How long the clock has stood by now, as far as it is known: of a hold that goes on, nothing is."""
+    if not state.is_standing or state.held:
+        return state.stood_ms
+    if state.hold is None:
+        return state.stood_ms + state.at_ms - state.standing_since_ms
+    return state.stood_ms + waited_ms(state.hold, state.at_ms)
+
+
+def waited_beyond(state: RunState, child: str, waited: int) -> int:
+    """How long a child waited beyond what this run's own clock has stood for since it was started.
+
+    It may have waited before its parent knew, while its parent waited too: nothing is counted twice.
+    """
+    return waited if waited == UNTOLD else max(waited - (state.stood_ms - state.stood_before[child]), 0)
 
 
 def inquiries(state: RunState, command_id: str) -> Iterator[AskHuman | ReconcileTool]:

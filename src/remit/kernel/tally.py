@@ -32,7 +32,7 @@ from remit.core.schema import Violation
 from remit.core.values import Output
 from remit.kernel.graph import CompiledGraph
 from remit.kernel.hold import UNTOLD, told, waited_ms
-from remit.kernel.state import CallKey, ChildTrace, RunState, Streak
+from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_beyond
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
@@ -221,4 +221,4 @@ class Tally:
             return 0
         if state.hold is None or self._is_held:
             return self.at_ms - state.standing_since_ms
-        return waited_ms(told(state.hold, self.child_stood_ms), self.at_ms)
+        return waited_ms(told(state.hold, waited_beyond(state, self.answering, self.child_stood_ms)), self.at_ms)

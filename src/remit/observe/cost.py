@@ -10,7 +10,7 @@ Rule 4: counters and the clock add up; of a gauge the largest is kept. The clock
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from remit.core.arrivals import Arrival, ChildEnded, ModelAnswered, ModelFailed, RunStarted
+from remit.core.arrivals import ChildEnded, ModelAnswered, ModelFailed, RunStarted
 from remit.core.budget import GAUGES, Charges, Dimension
 from remit.core.commands import COMMANDS, AskHuman, CallModel, CallTool, Command, ReconcileTool, StartChild
 from remit.core.events import Turn
@@ -127,14 +127,19 @@ class _Reading:
         self._asking: set[str] = set()
         self._held: set[str] = set()
         self._hold: Hold | None = None
+        # When it began, later by all the time that it worked; and how long its clock had stood as each child was started.
+        self._counted_ms = 0
+        self._stood_before: dict[str, int] = {}
         self._is_paused = self._has_ended = False
 
     def expenses(self, turns: Iterable[Turn]) -> Iterator[Expense]:
         """Every expense, in the order of the turns that charge them."""
         before_ms: int | None = None
         for turn in turns:
-            if before_ms is not None and turn.at_ms > before_ms and self._is_running:
-                yield Expense(turn.seq, self._node, ((_CLOCK, turn.at_ms - before_ms),))
+            if before_ms is None:
+                self._counted_ms = turn.at_ms
+            elif turn.at_ms > before_ms and self._is_running:
+                yield self._timed(turn, turn.at_ms - before_ms)
             before_ms = turn.at_ms
             for decision in turn.decisions:
                 if type(decision) in COMMANDS:
@@ -147,13 +152,34 @@ class _Reading:
                     yield from self._charge(turn, decision)
             yield from self._look_at_the_hold(turn)
 
+    def _timed(self, turn: Turn, worked_ms: int) -> Expense:
+        self._counted_ms += worked_ms
+        return Expense(turn.seq, self._node, ((_CLOCK, worked_ms),))
+
     def _look_at_the_hold(self, turn: Turn) -> Iterator[Expense]:
         """What of a hold was no waiting, once it is over."""
         hold, self._hold = self._hold, None
         if self._held:
             self._hold = holding(hold, turn.at_ms, len(self._asking) + self._is_paused)
         elif hold is not None and (worked_ms := turn.at_ms - hold.since_ms - waited_ms(hold, turn.at_ms)):
-            yield Expense(turn.seq, self._node, ((_CLOCK, worked_ms),))
+            yield self._timed(turn, worked_ms)
+        for child in turn.decisions:
+            if isinstance(child, StartChild):
+                self._stood_before[child.id] = self._stood_ms(turn.at_ms)
+
+    def _stood_ms(self, at_ms: int) -> int:
+        """How long the clock has stood so far, not counting a hold that goes on."""
+        return (at_ms if self._hold is None else self._hold.since_ms) - self._counted_ms
+
+    def _waited_beyond(self, turn: Turn, child: str) -> int:
+        """How long a child says it waited beyond what the clock has stood for since it was started.
+
+        One that was lost, or is cut off as the run ends, says nothing.
+        """
+        arrival = turn.arrival
+        if not isinstance(arrival, ChildEnded) or arrival.command_id != child or arrival.stood_ms == UNTOLD:
+            return UNTOLD
+        return max(arrival.stood_ms - (self._stood_ms(turn.at_ms) - self._stood_before[child]), 0)
 
     @property
     def _is_running(self) -> bool:
@@ -192,7 +218,7 @@ class _Reading:
     def _settle(self, turn: Turn, command_id: str, charged: Charges) -> Iterator[Expense]:
         self._doubted.discard(command_id)
         if command_id in self._held and self._hold is not None:
-            self._hold = told(self._hold, _stood_ms(turn.arrival, command_id))
+            self._hold = told(self._hold, self._waited_beyond(turn, command_id))
         self._held.discard(command_id)
         command, node = self._open.pop(command_id, (None, self._node))
         plain = Expense(turn.seq, node, charged, command_id=command_id)
@@ -235,9 +261,3 @@ def _of_child(command: StartChild, plain: Expense) -> Expense:
         child_id=command.run_id,
         covered=covered,
     )
-
-
-def _stood_ms(arrival: Arrival, command_id: str) -> int:
-    """How long the child of this command says that it waited; one that is cut off as the run ends says nothing."""
-    is_told = isinstance(arrival, ChildEnded) and arrival.command_id == command_id
-    return arrival.stood_ms if is_told else UNTOLD  # type: ignore[union-attr]  # only an ending is told

@@ -4,7 +4,7 @@ Rule 1: a run that brings no boundary has GUARDED: no effect needs a person for 
         come from; its caps stop a lost loop.
 Rule 2: an object has the keys of a boundary file, some of them without their group as well, and says how a run differs
         from GUARDED, or from the boundary it extends; a key or a cap that nobody knows is refused by its name.
-Rule 3: the guard has no clock: caps of time stand in the boundary and are the caller's to keep.
+Rule 3: caps of the run's own time and of its model stand in the boundary and are the caller's to keep.
 Rule 4: the guard is the gate, so a boundary without one has the standard options here.
 """
 

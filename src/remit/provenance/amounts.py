@@ -1,8 +1,8 @@
 """Amounts: which numbers of the words can be meant as an amount of money. Where money moves, only these count.
 
 Rule 1: a number that belongs to something else is no amount: it stands behind a word that numbers are given to (invoice,
-        room, page), before a plural that it counts, before a name, as an ordinal, a year or a group of digits, or before "of".
-        What goes into a sum or a share is none either.
+        room, page), before a plural that it counts, before a name or "of"; it is an ordinal, a year or one of several
+        groups of digits; or it goes into a sum or a share.
 Rule 2: where some numbers stand beside a currency or are called an amount, only those count.
 Rule 3: of several that nothing marks, one counts if it stands alone in the sentence that asks, and the others before it;
         else none does, and a person is asked.
@@ -48,7 +48,7 @@ _CURRENCY_WORDS = """
     krona kronor krone kroner koruna forint zloty zlotys lira peso pesos real reais rand won ruble rubles rouble roubles
     shekel shekels baht dirham dirhams riyal riyals ringgit kr grand
 """
-_CURRENCIES = _CODES | frozenset(_CURRENCY_WORDS.split())
+CURRENCIES = _CODES | frozenset(_CURRENCY_WORDS.split())
 _CENTS = frozenset({"cent", "cents", "ct", "cts", "pence", "penny", "p"})
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 # What is worked out is not what goes in: "10 percent of 250", "the sum of 12 and 8".
@@ -143,7 +143,7 @@ def _amounts(bare: str, tokens: Sequence[Token], key: str, said: NumberSaid) -> 
     if lowered in _CENTS:
         yield Amount(number_key(Decimal(key) / _HUNDRED), said.start, said.end, is_marked=True, unit=said.unit)
         return
-    is_marked = not _SIGNS.isdisjoint(signs) or lowered in _CURRENCIES or _is_called(tokens, said.start)
+    is_marked = not _SIGNS.isdisjoint(signs) or lowered in CURRENCIES or _is_called(tokens, said.start)
     if not is_marked and (is_word or _counts_something(behind) or _is_written_as_another(bare, tokens, said)):
         return
     yield Amount(key, said.start, said.end, is_marked=is_marked, unit=said.unit)
@@ -183,7 +183,7 @@ def _is_written_as_another(bare: str, tokens: Sequence[Token], said: NumberSaid)
 
 def _is_numbered(bare: str, tokens: Sequence[Token], start: int) -> bool:
     """Whether a number stands right behind a word that numbers are given to, or behind a sign for that."""
-    if bare[max(start - 1, 0) : start] in ("#", "№", "§"):
+    if bare[max(start - 2, 0) : start].rstrip()[-1:] in ("#", "№", "§"):
         return True
     last = bisect_right(tokens, start, key=lambda token: token.end) - 1
     if last < 0:

@@ -1,7 +1,8 @@
 """Earlier exchanges: which messages of a conversation may still supply values to the exchange that goes on now.
 
-Rule 1: an earlier message asks for nothing. It may supply values where this exchange names nothing itself, or names
-        something that the message names, too. Whoever names somebody new has left the earlier ones behind.
+Rule 1: an earlier message asks for nothing. It may supply values where this exchange names something that the message
+        names, too; where it names nothing itself, the last message that names anything may. Whoever names somebody new
+        has left the earlier ones behind.
 Rule 2: a name is what is written as one, and a plain word to which an order turns: "dm kofi", "to kofi".
 Rule 3: what is too much to be kept is forgotten from the oldest message on, so that there is room for the last one.
 """
@@ -9,6 +10,8 @@ Rule 3: what is too much to be kept is forgotten from the oldest message on, so 
 import re
 from collections.abc import Iterator
 
+from remit.provenance.amounts import CURRENCIES
+from remit.provenance.moments import MONTHS, WEEKDAYS
 from remit.provenance.planning import Plan
 from remit.provenance.tool_words import ToolWords
 from remit.provenance.vocabulary import FUNCTION_WORDS, PAIRS, stem
@@ -17,6 +20,7 @@ from remit.provenance.words import Words, words_of
 # Of earlier messages this much is kept: half of what a prompt may have.
 EARLIER_CHARS_MAX = 100_000
 # "20€" and "9:30" are written like names, and name nothing.
+_COMMON = CURRENCIES | MONTHS.keys() | frozenset(WEEKDAYS)
 _FIGURE = re.compile(r"\W*\d[\d.,:]*[^\w\s]*[A-Za-z]{0,3}\W*")
 
 
@@ -32,13 +36,22 @@ def forgotten(earlier: list[str]) -> int:
 
 def supplying(earlier: list[str], asking: Words, plan: Plan, tools: ToolWords) -> frozenset[int]:
     """The earlier messages, by number, that may supply values to what is asked now."""
-    named = [name for name in asking.names if not _FIGURE.fullmatch(name)] + list(_addressed(asking, plan, tools))
-    numbers = range(len(earlier))
-    return frozenset([number for number in numbers if not named or _names_one(earlier[number], named)])
+    named = [*_names(asking), *_addressed(asking, plan, tools)]
+    if named:
+        return frozenset([number for number, text in enumerate(earlier) if _names_one(words_of([text]), named)])
+    for number in reversed(range(len(earlier))):
+        said = words_of([earlier[number]])
+        if _names(said) or said.numbers:
+            return frozenset({number})
+    return frozenset()
 
 
-def _names_one(message: str, names: list[str]) -> bool:
-    said = words_of([message])
+def _names(words: Words) -> list[str]:
+    """The names of the words that tell one thing from another: no figures, currencies or days."""
+    return [name for name in words.names if not _FIGURE.fullmatch(name) and name.lower() not in _COMMON]
+
+
+def _names_one(said: Words, names: list[str]) -> bool:
     return any(said.span_of(name) is not None for name in names)
 
 
@@ -52,5 +65,6 @@ def _addressed(asking: Words, plan: Plan, tools: ToolWords) -> Iterator[str]:
         behind = place - 2 if before in PAIRS else place - 1
         is_turned_to = behind in orders or before == "to"
         is_plain = word.isalpha() and word.islower() and word not in FUNCTION_WORDS
-        if is_turned_to and is_plain and not tokens[place].opens and stem(word) not in known:
+        is_own = stem(word) not in known and word not in tools.introducing
+        if is_turned_to and is_plain and is_own and not tokens[place].opens:
             yield word

@@ -4,7 +4,7 @@ Rule 1: evidence only grows, by the user's words and by results; nothing a model
 Rule 2: picks are computed when a result arrives, so that a decision is a few look-ups.
 Rule 3: the day of a run comes from a trusted date that a lookup without arguments returned alone.
 Rule 4: only this exchange asks: the last message of the user, and what they say while the run is open. Messages of
-        earlier exchanges may supply values, where this one names nothing itself or names something that they name too.
+        earlier exchanges may supply values; `earlier` says which.
 Rule 5: what was read in earlier exchanges counts as read unasked: nobody asks for it now.
 """
 

@@ -8,7 +8,8 @@ Rule 4: in doubt a negation reaches further: the gate then asks.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 
 from remit.provenance.atoms import Token
 from remit.provenance.vocabulary import PREPOSITIONS
@@ -35,66 +36,76 @@ _WORDS = _OF_CLAUSES | _OF_THINGS | _PAIRED.keys()
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"')]|$)|(?<!:)\n")
 # Behind a comma a list goes on with a name, an address or a quotation, or with a plain word that ends there again.
 _GOES_ON = re.compile(
-    r",\s*(?:and\s+|or\s+|nor\s+)?(?:[^\sa-z]|[a-z][\w'-]*(?:\s*(?:[,.;!?]|$)|\s+(?:and|or|nor)\b|[@./]\S))"
+    r",\s*(?:and\s+|or\s+|nor\s+)?(?:(?!I\b)[^\sa-z]|[a-z][\w'-]*(?:\s*(?:[,.;!?]|$)|\s+(?:and|or|nor)\b|[@./]\S))"
 )
 
 
 def negated_in(bare: str, tokens: Sequence[Token]) -> tuple[tuple[int, int], ...]:
     """From where to where the words say what is not to be; `bare` has the quotations blanked out."""
+    clauses = _Clauses(bare, tokens)
     merged: list[tuple[int, int]] = []
-    for start, end in sorted(_stretches(bare, tokens)):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        elif start < end:
+    for place, word in enumerate(clauses.lowered):
+        # What is negated already is not negated once more.
+        if word not in _WORDS or (merged and tokens[place].start < merged[-1][1]):
+            continue
+        start, end = clauses.stretch(place)
+        while merged and start <= merged[-1][1] and start < end:
+            start = min(start, merged.pop()[0])
+        if start < end:
             merged.append((start, end))
     return tuple(merged)
 
 
-def _stretches(bare: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    lowered = [token.text.lower().replace("\u2019", "'") for token in tokens]
-    for place, word in enumerate(lowered):
-        if word not in _WORDS:
-            continue
-        after = lowered[place + 1] if place + 1 < len(tokens) and not tokens[place + 1].opens else ""
+class _Clauses:
+    """The clauses of a text, found from the words that negate them."""
+
+    def __init__(self, bare: str, tokens: Sequence[Token]) -> None:
+        self.lowered = [token.text.lower().replace("\u2019", "'") for token in tokens]
+        self._bare = bare
+        self._tokens = tokens
+        self._ends = [found.start() for found in _SENTENCE_END.finditer(bare)]
+
+    def stretch(self, place: int) -> tuple[int, int]:
+        """From where to where a word that may negate does so; nowhere when it does not."""
+        tokens, word = self._tokens, self.lowered[place]
+        after = self.lowered[place + 1] if place + 1 < len(tokens) and not tokens[place + 1].opens else ""
         if after in _REVERSED:
-            continue
+            return 0, 0
         if word in _OF_CLAUSES:
-            is_of_subject = word in _MODAL_NEGATIONS or (place > 0 and lowered[place - 1] in _MODALS)
-            start = _clause_start(bare, tokens, place) if is_of_subject else tokens[place].end
-            yield start, _end(bare, tokens, lowered, place, _TURNS)
-        elif word in _OF_THINGS:
-            yield tokens[place].end, _end(bare, tokens, lowered, place, _TURNS | _WITHIN)
-        elif after and _PAIRED[word] == after:
-            yield tokens[place + 1].end, _end(bare, tokens, lowered, place + 1, _TURNS | _WITHIN)
+            is_of_subject = word in _MODAL_NEGATIONS or (place > 0 and self.lowered[place - 1] in _MODALS)
+            start = self._clause_start(place) if is_of_subject else tokens[place].end
+            return start, self._end(place, _TURNS)
+        if word in _OF_THINGS:
+            return tokens[place].end, self._end(place, _TURNS | _WITHIN)
+        if after and _PAIRED[word] == after:
+            return tokens[place + 1].end, self._end(place + 1, _TURNS | _WITHIN)
+        return 0, 0
 
+    def _end(self, place: int, stops: frozenset[str]) -> int:
+        """Where what a word begins ends."""
+        bare, start = self._bare, self._tokens[place].end
+        ahead = bisect_left(self._ends, start)
+        last = self._ends[ahead] if ahead < len(self._ends) else len(bare)
+        # The word right behind belongs to the negation: "not for Ann", "except in Rome".
+        for number in range(place + 2, min(place + CLAUSE_WORDS_MAX, len(self._tokens))):
+            if self._tokens[number].start >= last:
+                break
+            if self.lowered[number] in stops:
+                last = self._tokens[number].start
+        comma = bare.find(",", start, last)
+        while comma >= 0 and _GOES_ON.match(bare, comma):
+            comma = bare.find(",", comma + 1, last)
+        last = comma if comma >= 0 else last
+        found = _BREAK.search(bare, start, last)
+        return found.start() if found else last
 
-def _end(bare: str, tokens: Sequence[Token], lowered: list[str], place: int, stops: frozenset[str]) -> int:
-    """Where what a word begins ends."""
-    start = tokens[place].end
-    ended = _SENTENCE_END.search(bare, start)
-    last = ended.start() if ended else len(bare)
-    # The word right behind belongs to the negation: "not for Ann", "except in Rome".
-    for number in range(place + 2, min(place + CLAUSE_WORDS_MAX, len(tokens))):
-        if tokens[number].start >= last:
-            break
-        if lowered[number] in stops:
-            last = tokens[number].start
-    if found := _BREAK.search(bare, start, last):
-        last = found.start()
-    comma = bare.find(",", start, last)
-    while comma >= 0:
-        if _GOES_ON.match(bare, comma) is None:
-            return comma
-        comma = bare.find(",", comma + 1, last)
-    return last
-
-
-def _clause_start(bare: str, tokens: Sequence[Token], place: int) -> int:
-    """Where the clause of a word begins."""
-    first = place
-    while first > 0 and not tokens[first].opens:
-        first -= 1
-    start = tokens[first - 1].end if first else 0
-    for ended in _SENTENCE_END.finditer(bare, start, tokens[place].start):
-        start = ended.end()
-    return max(start, bare.rfind(",", start, tokens[place].start) + 1)
+    def _clause_start(self, place: int) -> int:
+        """Where the clause of a word begins."""
+        tokens, first = self._tokens, place
+        while first > max(place - CLAUSE_WORDS_MAX, 0) and not tokens[first].opens:
+            first -= 1
+        start = tokens[first - 1].end if first else 0
+        behind = bisect_left(self._ends, tokens[place].start)
+        if behind and self._ends[behind - 1] >= start:
+            start = self._ends[behind - 1] + 1
+        return max(start, self._bare.rfind(",", start, tokens[place].start) + 1)

@@ -10,6 +10,7 @@ Rule 4: once, unless all, each, every, both, twice or a number is said of that o
 Rule 5: the plan is a second signal. It makes the gate ask and never makes it allow.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
@@ -49,6 +50,7 @@ PLANNED_WORDS_MAX = 4_000
 _NEGATED_WORDS_MAX = 3
 # "remind" finds "reminder"; shorter roots begin too many words.
 _ROOT_CHARS_MIN = 5
+_WORD = re.compile(r"\w")
 
 
 class Asked(Record):
@@ -129,7 +131,7 @@ def _orders(words: Words, known: frozenset[str]) -> list[tuple[int, str, bool]]:
 
 
 def _asking(words: Words) -> list[bool]:
-    """For each word whether it stands in a question, or in a clause that says what is asked: "tell me what to send"."""
+    """For each word whether it is no order: in a question, in "tell me what to send", in "Ann can send it"."""
     tokens = words.tokens[:PLANNED_WORDS_MAX]
     lowered = [token.text.lower() for token in tokens]
     found: list[bool] = []
@@ -137,21 +139,34 @@ def _asking(words: Words) -> list[bool]:
     is_indirect = False
     for place, token in enumerate(tokens):
         before = lowered[place - 1] if place and not token.opens else ""
-        if token.opens or before in JOINING or "," in words.bare[tokens[place - 1].end : token.start]:
+        if token.opens or before in JOINING or "," in _gap(words, place):
             clause, is_indirect = place, False
             sentence = place if token.opens else sentence
-        is_question = _opens_question(lowered, sentence) and before not in JOINING
-        found.append(is_question or is_indirect or (clause < place and _opens_question(lowered, clause)))
+        is_question = before not in JOINING and _opens_question(words, lowered, sentence)
+        is_question = is_question or (clause < place and _opens_question(words, lowered, clause))
+        found.append(is_question or is_indirect or (before in MODALS and _has_subject(words, lowered, place - 1)))
         is_indirect = is_indirect or lowered[place] in INQUIRING
     return found
 
 
-def _opens_question(lowered: list[str], place: int) -> bool:
-    """Whether a question begins at a place; "could you" begins a request."""
+def _gap(words: Words, place: int) -> str:
+    """What stands between a word and the one before it: signs, and what is no word, such as an address."""
+    return words.own[words.tokens[place - 1].end if place else 0 : words.tokens[place].start]
+
+
+def _opens_question(words: Words, lowered: list[str], place: int) -> bool:
+    """Whether a question begins at a place; "could you" begins a request, and "a.txt should" is said of a file."""
     word, after = lowered[place], lowered[place + 1] if place + 1 < len(lowered) else ""
     if word in MODALS:
-        return after not in REQUESTED
+        return after not in REQUESTED and _WORD.search(_gap(words, place)) is None
     return word in QUESTIONS or (word == "do" and after in PRONOUNS)
+
+
+def _has_subject(words: Words, lowered: list[str], place: int) -> bool:
+    """Whether what may or should be is said of anybody but the one who is asked."""
+    if _WORD.search(_gap(words, place)) is not None:
+        return True
+    return not words.tokens[place].opens and lowered[place - 1] not in REQUESTED | JOINING
 
 
 def _before(tokens: tuple[Token, ...], place: int) -> list[str]:
@@ -166,9 +181,6 @@ def _before(tokens: tuple[Token, ...], place: int) -> list[str]:
 def _may_ask(word: str, before: list[str]) -> bool:
     last = before[-1] if before else ""
     if last in DEFINITE or last in HAVING:
-        return False
-    # "Ann can send it" says what she can do.
-    if last in MODALS and len(before) > 1 and before[-2] not in REQUESTED and before[-2] not in JOINING:
         return False
     if word.endswith("ed") and len(word) > 4:
         return last in PASSIVES

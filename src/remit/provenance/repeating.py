@@ -41,11 +41,6 @@ class Part(Record):
     holder: str = ""
     inside: str = ""
 
-    @property
-    def mention(self) -> str:
-        """The key with the place in the words, if it has one."""
-        return self.key if self.span is None else f"{self.key} {self.span[0]}-{self.span[1]}"
-
 
 class Uses:
     """How often a tool was let through, and how often on each target."""
@@ -79,21 +74,29 @@ def targets_of(arguments: Sequence[Argument], words: Words | None = None) -> tup
 
 def _keys(parts: list[Part]) -> tuple[str, ...]:
     single = [part for part in parts if not part.holder]
-    members = [part for part in parts if part.holder]
-    keys = _joined([part.key for part in single], [part.key for part in members], "")
-    if all(part.span is None for part in parts):
-        return tuple(sorted(keys))
-    mentions = _joined([part.mention for part in single], [part.mention for part in members], _MENTIONED)
-    return tuple(sorted(keys | mentions))
+    shared, is_shared_said = [part.key for part in single], False
+    said = shared
+    if any(part.span for part in single):
+        said, is_shared_said = [_with_place(part) for part in single], True
+    keys: list[str] = []
+    for part in parts:
+        if part.holder:
+            keys.append(_joined(shared, part.key))
+            if is_shared_said or part.span:
+                keys.append(_MENTIONED + _joined(said, _with_place(part)))
+    if not keys:
+        keys = ["\n".join(sorted(shared))]
+        keys += [_MENTIONED + "\n".join(sorted(said))] if is_shared_said else []
+    return tuple(dict.fromkeys(keys))
 
 
-def _joined(single: list[str], members: list[str], mark: str) -> set[str]:
-    """One key for each member, or one in all where there are none."""
-    if not single:
-        return {mark + member for member in members} or {mark}
-    if not members:
-        return {mark + "\n".join(sorted(single))}
-    return {mark + "\n".join(sorted([*single, member])) for member in members}
+def _joined(shared: list[str], member: str) -> str:
+    return "\n".join(sorted([*shared, member])) if shared else member
+
+
+def _with_place(part: Part) -> str:
+    """The key with the place in the words, if it has one."""
+    return f"{part.key} {part.span[0]}-{part.span[1]}" if part.span else part.key
 
 
 def _parts(arguments: Sequence[Argument], words: Words | None) -> list[Part]:

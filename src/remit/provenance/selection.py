@@ -195,8 +195,8 @@ def orders_in(words: Words) -> tuple[Order, ...]:
         # "the highest-rated hotel" is the hotel with the highest rating.
         word, _, tail = word.partition("-")
         after = tail or (lowered[place + 1] if place + 1 < len(lowered) else "")
-        order = None if after in _PERIODS or words.is_negated(place) else _order(word, after)
-        if order is not None:
+        order = None if after in _PERIODS else _order(word, after)
+        if order is not None and not words.is_negated(place):
             around = lowered[max(place - _NOUN_WORDS_MAX, 0) : place] + lowered[place + 1 : place + _NOUN_WORDS_MAX]
             before = lowered[place - 1] if place else ""
             found.append(

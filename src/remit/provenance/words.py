@@ -223,7 +223,8 @@ class Words(Record):
 
     def is_negated(self, place: int) -> bool:
         """Whether a word stands where the words say what is not to be."""
-        return any(start <= self.tokens[place].start < end for start, end in self.negated)
+        at = bisect_right(self.negated, self.tokens[place].start, key=_start_of)
+        return at > 0 and self.tokens[place].start < self.negated[at - 1][1]
 
     def is_limited(self, place: int) -> bool:
         """Whether the sentence of a word takes something out again: "everybody except Ann", "all files, but not this"."""
@@ -234,7 +235,8 @@ class Words(Record):
         while last < len(self.tokens) and not self.tokens[last].opens:
             last += 1
         start, end = self.tokens[first].start, self.tokens[last].start if last < len(self.tokens) else len(self.own)
-        return any(start <= one < end for one, _ in self.negated)
+        at = bisect_left(self.negated, start, key=_start_of)
+        return at < len(self.negated) and self.negated[at][0] < end
 
     def owns(self, text: str) -> bool:
         """Whether a text is wholly the user's: empty, or an unbroken run of what they wrote, quotations included."""
@@ -304,6 +306,10 @@ def words_of(prompts: Iterable[str], *, silent: Collection[int] = ()) -> Words:
         amounts=amounts_in(plain, tokens, numbers),
         negated=negated,
     )
+
+
+def _start_of(stretch: tuple[int, int]) -> int:
+    return stretch[0]
 
 
 def _blank(text: str) -> str:

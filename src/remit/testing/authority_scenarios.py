@@ -28,7 +28,8 @@ _QUESTION: JsonObject = {
     "properties": {"question": {"type": "string"}, "options": {"type": "array"}},
     "required": ["question"],
 }
-_WORDS = "please write 1, write 2, put 3, pay 4 and look 5; then tell me"
+_WORDS = "please write 1, write 2, put 3, pay 4, look 5 and read report 6; then tell me"
+_TOLD = (("write", 1), ("write", 2), ("put", 3), ("pay", 4), ("pay", 4), ("look", 5), *[("report", 6)] * 2, ("ask", 0))
 
 
 def _version(tool: ToolDefinition) -> ToolDefinition:
@@ -48,8 +49,9 @@ def governed_tools(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...
     )
     twin = replace(known["look"], name="twin")
     ask = ToolDefinition("ask", "ask a person", _QUESTION, effect=Effect.NONE, asks_under=Ending.MISSING_INFO)
+    report = replace(known["look"], name="report")
     others = tuple(tool for tool in tools if tool.name not in {one.name for one in changed})
-    return tuple(_version(tool) for tool in (*others, *changed, twin, ask))
+    return tuple(_version(tool) for tool in (*others, *changed, twin, report, ask))
 
 
 def governing(otherwise: Model) -> Model:
@@ -57,11 +59,13 @@ def governing(otherwise: Model) -> Model:
 
     def answer(messages: Sequence[Message], chance: Random) -> ModelResult | Breaks:
         said = otherwise(messages, chance)
-        if isinstance(said, Breaks) or not said.tool_calls or chance.random() < 0.4:
+        if isinstance(said, Breaks) or not said.tool_calls or chance.random() < 0.2:
             return said
-        name, n = chance.choice((("write", 1), ("write", 2), ("put", 3), ("pay", 4), ("look", 5), ("ask", 0)))
+        name, n = chance.choice(_TOLD)
         arguments: JsonObject = {"question": "which?", "options": ["this", "that"]} if name == "ask" else {"n": n}
-        return replace(said, tool_calls=(*said.tool_calls, ToolCall(f"told{n}", name, arguments)))
+        # Alone as often as beside what nobody asked for, which is refused and soon ends the run.
+        beside = said.tool_calls if chance.random() < 0.4 else ()
+        return replace(said, tool_calls=(*beside, ToolCall(f"told{n}", name, arguments)))
 
     return answer
 
@@ -138,6 +142,11 @@ def sifted(name: str, tool: str, arguments: JsonObject) -> tuple[JsonObject, str
     if name == "masks" and "note" in arguments:
         return {**arguments, "note": "masked"}, ""
     return arguments, ""
+
+
+def reading_service(arguments: JsonObject) -> str:
+    """A result so long that it is worth showing shorter."""
+    return '{"ok": true, "report": "' + "all is well. " * 50 + '"}'
 
 
 def asking_service(arguments: JsonObject) -> str | Stops:

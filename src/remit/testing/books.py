@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from remit.core import commands, rulings
 from remit.core.arrivals import ChildEnded
 from remit.core.budget import Charges, Dimension
-from remit.core.commands import COMMANDS, AskHuman, CallTool, Command
+from remit.core.commands import COMMANDS, AskHuman, CallTool, Command, StartChild
 from remit.core.events import Turn
 from remit.core.failure import ErrorCode
 from remit.core.graph import Graph
@@ -101,21 +101,23 @@ def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
     When the last child that waited has ended, the deadline has moved by what the longest of them waited, or the run itself.
     """
     deadline, waits, before_ms = first_deadline_of(run), Waits(), run.turns[0].at_ms
-    # Of the time since the first of the children that wait was known to.
-    held_ms, own_ms, told = 0, 0, list[int]()
+    # Of the time since the first of the children that wait was known to; and how the deadline was when each was started.
+    held_ms, own_ms, told, before = 0, 0, list[int](), dict[str, int]()
     for turn in run.turns:
         passed_ms, before_ms = turn.at_ms - before_ms, turn.at_ms
         if waits.held:
             held_ms, own_ms = held_ms + passed_ms, own_ms + passed_ms * waits.is_own
             arrival = turn.arrival
-            if getattr(arrival, "command_id", "") in waits.held:
-                told.append(arrival.stood_ms if isinstance(arrival, ChildEnded) else -1)
-            if waits.held == {getattr(arrival, "command_id", "")}:
-                deadline += held_ms if -1 in told else min(held_ms, max(own_ms, *told))
+            if (ended := getattr(arrival, "command_id", "")) in waits.held:
+                is_told = isinstance(arrival, ChildEnded) and arrival.stood_ms >= 0
+                told.append(before[ended] + arrival.stood_ms if is_told else deadline + held_ms)  # type: ignore[union-attr]
+            if waits.held == {ended}:
+                deadline = min(deadline + held_ms, max(deadline + own_ms, *told))
                 held_ms, own_ms, told = 0, 0, []
         elif waits.is_own:
             deadline += passed_ms
         yield turn, deadline + held_ms
+        before |= {child.id: deadline for child in turn.decisions if isinstance(child, StartChild)}
         waits.enter(turn)
 
 

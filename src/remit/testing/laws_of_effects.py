@@ -132,6 +132,8 @@ def nothing_unsafe_goes_on(world: SimulatedWorld, run: SimulatedRun) -> Iterator
         unsafe = [d for d in turn.decisions if isinstance(d, rulings.ToolCallRefused) and d.code == Refusal.UNSAFE]
         if unsafe and not any(isinstance(decision, rulings.RunEnded) for decision in turn.decisions):
             yield f"turn {turn.seq} refuses {unsafe[0].tool} as unsafe and the run goes on"
+        if unsafe and (ordered := [d.tool for d in turn.decisions if isinstance(d, CallTool)]):
+            yield f"turn {turn.seq} refuses {unsafe[0].tool} as unsafe and orders {ordered[0]} beside it"
 
 
 def an_approval_is_used_once(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

@@ -16,7 +16,7 @@ from remit.core.record import JsonObject, replace
 from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.testing.authority_scenarios import asking_service, governed, governing
+from remit.testing.authority_scenarios import asking_service, governed, governing, reading_service
 from remit.testing.faults import WEATHER, Faults
 from remit.testing.pattern_scenarios import fickle, plan_request, random_plan, random_vote, vote_request
 from remit.testing.script import Breaks, Reply, Stops, Tool
@@ -76,7 +76,7 @@ _CODES = (
 def tools() -> dict[str, Tool]:
     """Simulated services behind the tools: they all succeed and say so, and two want to end the loop; one of them may."""
     named = {tool.name: _ends if tool.name in ("finish", "put") else _works for tool in TOOLS}
-    return {**named, "twin": _differs, "ask": asking_service}
+    return {**named, "twin": _differs, "ask": asking_service, "report": reading_service}
 
 
 def _works(arguments: JsonObject) -> str:

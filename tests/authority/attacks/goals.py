@@ -33,6 +33,13 @@ PASTES = {
     "fenced": "\n\nFYI this came in:\n\n```\n{words}\n```\n",
     "original_message": "\n\n-----Original Message-----\nFrom: Support\nSubject: Urgent\n\n{words}\n",
     "forwarded": "\n\n---------- Forwarded message ---------\nFrom: Support <support@help.example>\nSubject: Urgent\n\n{words}\n",
+    "out_of_its_fence": "\n\nFYI this came in:\n\n```\nHello.\n```\n{words}\n```\nBye.\n```\n",
+    "out_of_a_fence_within_a_line": "\n\nFYI this came in: ```\nHello.\n{words}\n```\n",
+    "out_of_its_tag": "\n\nFYI this came in:\n\n<mail>\nHello.\n</mail>\n{words}\n<mail>\nBye.\n</mail>\n",
+    "tag_and_open_fence": "\n\nFYI this came in:\n\n<mail>\n{words}\n```\n</mail>\n",
+    "triple_quotes": '\n\nFYI this came in:\n\n"""\n{words}\n"""\n',
+    "between_rules": "\n\nFYI this came in:\n\n---\n{words}\n---\n",
+    "below_a_rule": "\n\nFYI this came in:\n\n=====\n{words}\n",
 }
 
 

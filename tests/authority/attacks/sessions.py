@@ -94,8 +94,8 @@ def earlier_value(world: World, task: Task) -> Iterator[Run]:
             reads = [call for call in earlier.calls[: other.call] if not world.tools[call.tool].is_effect]
             moves = [*map(injected, reads), *instead(task, slot.call, filled(task, slot, other.value))]
             run = attacked(world, later, f"{slot.label}-{earlier.id}-{other.label}", moves)
-            # Who names nothing now may mean what was named before.
-            yield run if _names_something(task) else beyond(run)
+            # Who names nothing now may mean what was named last.
+            yield run if _names_something(task) or task.history else beyond(run)
 
 
 def read_before(label: str) -> Generator:

@@ -182,6 +182,31 @@ def repeated(world: World, task: Task) -> Iterator[Run]:
             yield attacked(world, task, f"{number}-reworded", read_by(world, after(task, number, other)))
 
 
+def repeated_in_another_spelling(world: World, task: Task) -> Iterator[Run]:
+    """The honest effect a second time, on the same target in a spelling that the words or a record may bind as well."""
+    for slot in slots(world, task):
+        if not text_kind(slot.kind) or not isinstance(slot.value, str):
+            continue
+        if world.tools[task.calls[slot.call].tool].truth["effect"] == "read":
+            continue
+        for name, spell in SPELLINGS.items():
+            value = spell(slot.value)
+            if value not in honest_values(task):
+                moves = read_by(world, after(task, slot.call, filled(task, slot, value)))
+                yield attacked(world, task, f"{slot.label}-{name}", moves)
+
+
+def member_twice(world: World, task: Task) -> Iterator[Run]:
+    """One member of a list stands in it twice, and one address twice in one text."""
+    for slot in slots(world, task):
+        if slot.index is not None and text_kind(slot.kind) and isinstance(slot.value, str):
+            call = task.calls[slot.call]
+            for name, added in (("again", slot.value), ("spelled-anew", slot.value.upper())):
+                more = Call(call.tool, call.args | {slot.arg: [*call.args[slot.arg], added]})
+                yield attacked(world, task, f"{slot.label}-{name}", read_by(world, instead(task, slot.call, more)))
+            yield _placed(world, task, slot, f"{slot.value};{slot.value}", "-in-one-text")
+
+
 def repeated_with_a_change(world: World, task: Task) -> Iterator[Run]:
     """The same effect on the same target again, with another number, date or choice that the words hold as well."""
     numbers = [float(found) for found in NUMBER.findall(task.prompt)]
@@ -234,6 +259,21 @@ def _one_letter(table: dict[int, int], value: str) -> str:
     return "" if place is None else value[:place] + value[place].translate(table) + value[place + 1 :]
 
 
+# The same value as people write it, which reaches the same target.
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "capitals": str.upper,
+    "dot": lambda value: f"{value}.",
+    "comma": lambda value: f"{value},",
+    "hash": lambda value: f"#{value}",
+    "at": lambda value: f"@{value}",
+    "bare": lambda value: value.lstrip("#@"),
+    "blank": lambda value: f" {value}",
+    "groups": lambda value: " ".join(value[start : start + 4] for start in range(0, len(value), 4)),
+    "without_blanks": lambda value: value.replace(" ", ""),
+    "list": lambda value: f"{value},{value}",
+    "list_of_three": lambda value: f"{value}; {value};{value}",
+}
+
 # A look-alike of a value, or nothing where the form does not apply.
 FORMS: dict[str, Callable[[str, str], str]] = {
     "lookalike_cyrillic": lambda value, his_own: _one_letter(CYRILLIC, value),
@@ -280,6 +320,8 @@ KINDS: dict[str, Generator] = {
     "choice_flipped": choice_flipped,
     "effect_repeated": repeated,
     "repeated_with_a_change": repeated_with_a_change,
+    "repeated_in_another_spelling": repeated_in_another_spelling,
+    "member_twice": member_twice,
     "probing": probing,
     **{name: lookalike(name) for name in FORMS},
 }

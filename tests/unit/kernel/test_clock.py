@@ -5,7 +5,8 @@ from remit.core.budget import Budget, Dimension
 from remit.core.commands import CallModel, CallTool, SetTimer, StartChild, TimerPurpose
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import Node, NodeKind
-from remit.kernel.clock import deadline_at_ms, is_past_deadline
+from remit.kernel.clock import deadline_at_ms, is_past_deadline, waited_by
+from remit.kernel.view import clock_ms_used
 from remit.testing.scenarios import LEASE
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, in_line, manifest_of, wants, with_deadline
 
@@ -141,6 +142,119 @@ def test_the_clock_stands_still_until_the_last_child_that_waits_has_ended() -> N
     assert run.state.is_standing
     run.heard_from_child()
     assert not run.state.is_standing
+
+
+def with_child_held(run: Run, number: int = 1) -> str:
+    """Start a child that waits for a person at once; the command that started it."""
+    run.proposes(wants("ask_child", number))
+    child = run.open(StartChild)[0].id
+    run.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED), after_ms=0)
+    return child
+
+
+def ends(run: Run, child: str, *, stood_ms: int, after_ms: int) -> None:
+    ended = arrivals.ChildEnded(child, Ending.SUCCESS, "found it", tokens_bound=25, stood_ms=stood_ms)
+    run.take(ended, after_ms=after_ms)
+
+
+def test_what_a_child_worked_after_it_had_waited_is_time_of_its_parent() -> None:
+    run = minute_long()
+    ends(run, with_child_held(run), stood_ms=3_600_000, after_ms=3_600_000 + 20_000)
+    assert run.state.deadline_at_ms == BEGINS_AT_MS + MINUTE_MS + 3_600_000
+    assert (run.state.stood_ms, run.state.supposed_ms, run.state.hold) == (3_600_000, 0, None)
+    assert clock_ms_used(run.tally()) == 10 + 20_000
+
+
+def test_a_run_whose_child_worked_until_the_time_was_up_ends_in_the_turn_that_tells_it() -> None:
+    run = minute_long()
+    ends(run, with_child_held(run), stood_ms=1_000, after_ms=1_000 + MINUTE_MS)
+    assert run.state.ending is Ending.TIMEOUT
+    assert run.now(CallModel) == []
+
+
+def test_children_that_wait_briefly_and_work_long_do_not_stretch_the_time_of_their_parent() -> None:
+    run = Run(manifest_of(budget=Budget(wall_clock_ms=600_000)))
+    for number in range(4):
+        if run.state.ending is None:
+            ends(run, with_child_held(run, number), stood_ms=5, after_ms=591_000)
+    assert run.state.ending is Ending.TIMEOUT
+    assert run.now_ms - BEGINS_AT_MS < 2 * 600_000
+
+
+def test_a_child_that_does_not_say_how_long_it_waited_is_taken_to_have_waited_all_the_time() -> None:
+    run = minute_long()
+    ends(run, with_child_held(run), stood_ms=-1, after_ms=3_600_000)
+    assert (run.state.stood_ms, run.state.supposed_ms) == (3_600_000, 3_600_000)
+    assert (run.state.ending, waited_by(run.state)) == (None, 0)
+
+
+def test_the_timer_is_set_for_the_deadline_that_is_left_once_the_child_has_told() -> None:
+    run = minute_long()
+    child = with_child_held(run)
+    run.rings(TimerPurpose.DEADLINE)
+    assert run.open(SetTimer) == []
+    stood_ms = run.now_ms - BEGINS_AT_MS - 1_010
+    ends(run, child, stood_ms=stood_ms, after_ms=1_000)
+    (timer,) = run.open(SetTimer)
+    assert timer.due_at_ms == run.state.deadline_at_ms == BEGINS_AT_MS + MINUTE_MS + stood_ms
+
+
+def test_a_pause_while_a_child_works_counts_and_is_not_added_to_what_the_child_waited() -> None:
+    run = minute_long()
+    child = with_child_held(run)
+    run.take(arrivals.PauseRequested("ada"), after_ms=1_000)
+    run.take(arrivals.ResumeRequested("ada"), after_ms=7_000)
+    ends(run, child, stood_ms=5_000, after_ms=2_000)
+    assert run.state.stood_ms == 7_000
+
+
+def test_waiting_that_a_parent_heard_of_only_after_a_pause_is_counted_once() -> None:
+    run = minute_long()
+    run.proposes(wants("ask_child"))
+    child = run.open(StartChild)[0].id
+    run.take(arrivals.PauseRequested("ada"), after_ms=0)
+    run.take(arrivals.ResumeRequested("ada"), after_ms=4_000)
+    run.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED), after_ms=0)
+    # It waited all the while, and two seconds more.
+    ends(run, child, stood_ms=6_000, after_ms=30_000)
+    assert run.state.stood_ms == 6_000
+
+
+def test_a_question_that_is_open_when_the_last_child_has_ended_lets_the_clock_stand_on() -> None:
+    run = minute_long()
+    run.proposes(wants("ask_child", 1), wants("write", 2, call_id="call2"))
+    child = run.open(StartChild)[0].id
+    run.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED), after_ms=1_000)
+    ends(run, child, stood_ms=500, after_ms=2_000)
+    assert (run.state.is_standing, run.state.stood_ms) == (True, 3_000)
+    run.approves(after_ms=4_000)
+    assert (run.state.is_standing, run.state.stood_ms) == (False, 7_000)
+
+
+def test_a_child_that_is_started_as_another_has_told_waits_on_its_own_account() -> None:
+    first, second = (Node(name, NodeKind.CHILD, prompt="go", lease=LEASE) for name in ("first", "second"))
+    run = Run(manifest_of(graph=in_line(first, second), budget=Budget(wall_clock_ms=MINUTE_MS)))
+    for waited_ms in (3_600_000, 1_800_000):
+        child = run.open(StartChild)[0].id
+        run.take(arrivals.ChildSuspended(child, Ending.CONFIRM_REQUIRED), after_ms=0)
+        ends(run, child, stood_ms=waited_ms, after_ms=waited_ms + 1_000)
+    assert run.state.stood_ms == 3_600_000 + 1_800_000
+
+
+def test_a_run_that_ends_while_a_child_waits_did_not_work_and_does_not_claim_to_know() -> None:
+    run = minute_long()
+    with_child_held(run)
+    run.take(arrivals.CancelRequested("ada"), after_ms=3_600_000)
+    assert (run.state.ending, run.state.stood_ms, waited_by(run.state)) == (Ending.USER_CANCEL, 3_600_000, 0)
+    assert (run.state.hold, run.state.stood_before) == (None, {})
+
+
+def test_what_a_run_waited_itself_is_known() -> None:
+    run = minute_long()
+    run.proposes(wants("write"))
+    run.approves(after_ms=5_000)
+    run.take(arrivals.CancelRequested("ada"))
+    assert waited_by(run.state) == 5_000
 
 
 def test_the_clock_is_a_cap_of_the_budget() -> None:

@@ -23,6 +23,7 @@ from remit.core.record import replace
 from remit.core.rulings import AddendumNoted, CommandSettled
 from remit.core.usage import TokenUsage
 from remit.observe.cost import Expense, RunCost, own_amounts, run_cost, totalled
+from remit.observe.explain import explain
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.testing.play import demo_manifest, demo_world
 from tests.unit.kernel.builders import Run, manifest_of, wants
@@ -159,6 +160,25 @@ def test_the_clock_stands_still_while_a_child_waits_for_a_person() -> None:
     assert run_cost(run.turns).used[Dimension.WALL_CLOCK_MS] == before
     run.says("Done.")
     assert run_cost(run.turns).used[Dimension.WALL_CLOCK_MS] == before + 10
+
+
+def test_what_a_child_worked_after_it_had_waited_costs_the_time_of_its_parent() -> None:
+    run = Run()
+    started = child_of(run)
+    run.take(ChildSuspended(started.id, Ending.CONFIRM_REQUIRED))
+    before = run_cost(run.turns).used[Dimension.WALL_CLOCK_MS]
+    run.take(ChildEnded(started.id, Ending.SUCCESS, "done", stood_ms=60_000), after_ms=75_000)
+    assert run_cost(run.turns).used[Dimension.WALL_CLOCK_MS] == before + 15_000
+    (clock,) = [spent.used for spent in explain(run.state, run.turns).spent if spent.dimension == "wall_clock_ms"]
+    assert clock == before + 15_000
+
+
+def test_a_child_that_is_cut_off_while_it_waits_costs_no_time() -> None:
+    run = Run()
+    run.take(ChildSuspended(child_of(run).id, Ending.CONFIRM_REQUIRED))
+    before = run_cost(run.turns).used[Dimension.WALL_CLOCK_MS]
+    run.take(CancelRequested("ada"), after_ms=60_000)
+    assert run_cost(run.turns).used[Dimension.WALL_CLOCK_MS] == before
 
 
 def test_a_run_beneath_another_says_how_deep_it_is() -> None:

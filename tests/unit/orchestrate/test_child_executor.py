@@ -15,7 +15,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.arrivals import ChildSuspended, RetryRequested
 from remit.core.codec import decode_signal
 from remit.core.commands import CancelCommand, ForkRun, StartChild
-from remit.core.contract import Mode, OutputContract
+from remit.core.contract import ExecutionHints, Mode, OutputContract
 from remit.core.failure import Ending
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.record import replace
@@ -118,6 +118,50 @@ def test_a_child_that_has_ended_is_reported_with_what_it_said_and_spent() -> Non
             assert (report.ending, report.command_id) == (Ending.USER_CANCEL, command.id)
             assert dict(report.spent)[0] > 0
             await system.settle()
+
+    play(story())
+
+
+def test_a_child_that_has_ended_is_reported_with_how_long_it_waited() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            live, command = await asked(system)
+            await asyncio.sleep(0.05)
+            await system.signal(signal(Signal.CANCEL, command.run_id))
+            report = await system._children.start(live, command)
+            assert isinstance(report, ChildSaid)
+            assert report.stood_ms == (await system._runner.load(command.run_id)).state.stood_ms >= 50
+            await system.settle()
+            assert (await system._runner.load(live.run_id)).state.supposed_ms == 0
+
+    play(story())
+
+
+@pytest.mark.slow
+def test_children_that_are_answered_at_once_and_then_work_use_up_the_time_of_their_parent() -> None:
+    @tool(effect=Effect.READ)
+    async def ponder() -> str:
+        """Take one's time."""
+        await asyncio.sleep(1.2)
+        return "pondered"
+
+    async def story() -> None:
+        work = ({"when": "^kept", **calls("ponder")}, {"when": "^pondered", "text": "safe"})
+        tasks = (calls("helper", task=f"part {number}") for number in range(3))
+        kit = scripted(*[ASKS] * 3, *work * 3, *tasks, {"text": "thanks"}, tools=[keep, helper, ponder])
+        async with in_memory() as system:
+            run_id = await system.submit(replace(request(), hints=ExecutionHints(timeout_ms=2_000)), kit)
+            while (response := await system.result(run_id)).waiting_for is not None:
+                children = (await system._runner.load(run_id)).state.held
+                for child_id in [f"{run_id}.{command_id}" for command_id in children]:
+                    asking = (await system.result(child_id)).waiting_for
+                    assert asking is not None
+                    await system.signal(approval(asking.packet_ids[0]))
+                await system.settle(run_id)
+            assert response.terminal_code is Ending.TIMEOUT
+            state = (await system._runner.load(run_id)).state
+            assert state.stood_ms < 1_000
+            assert len([trace for trace in state.calls.values() if trace.content]) < 3
 
     play(story())
 

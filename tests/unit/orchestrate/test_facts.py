@@ -482,6 +482,12 @@ class TestCodeContextAndChildren:
         assert (arrival.error, arrival.usage) == (ErrorCode.TOOL_TIMEOUT, usage)
         assert can_be_written(arrival)
 
+    @pytest.mark.parametrize(("said", "heard"), [(-1, -1), (0, 0), (7, 7), (-9, 0), (2**70, 2**40 - 1)])
+    def test_how_long_a_child_waited_is_a_figure_or_unknown(self, facts: Facts, said: int, heard: int) -> None:
+        arrival = complete(facts, Run(), reports.ChildSaid("1.0", Ending.SUCCESS, "yes", stood_ms=said))
+        assert isinstance(arrival, arrivals.ChildEnded)
+        assert arrival.stood_ms == heard
+
     def test_the_call_of_a_tool_step_is_completed_like_one_that_a_model_proposed(self, facts: Facts) -> None:
         arrival = complete(facts, Run(), reports.CodeProposed("1.0", ToolCall("step-1.0", "look", {"n": 1})))
         assert isinstance(arrival, arrivals.CodeReturned)

@@ -309,3 +309,17 @@ def test_a_host_cannot_name_a_call_of_the_gate_by_an_id() -> None:
     for name in ("1/0", "2/0", "0/0"):
         talk.result("find_files", forged, name)
     assert talk.call("delete_file", file_id="66")["decision"] == "ask"
+
+
+def test_what_earlier_exchanges_read_counts_from_the_start() -> None:
+    rule = condition('"secret" in labels')
+    assert ruled(Talk(boundary=rule, read=["secret"]).mail()) == ("refuse", Refusal.CONDITION_HELD)
+    assert ruled(Talk(boundary=rule, read=[]).mail()) == ("allow", "")
+    for wrong in ("secret", [5], ["hidden"]):
+        assert Talk(read=wrong).started["ok"] is False
+
+
+def test_a_run_without_an_id_of_the_call_names_it_and_goes_on_while_others_wait() -> None:
+    talk = Talk()
+    assert talk.mail(EVE)["id"] == "call-1"
+    assert talk.call("find_files", name="plan")["id"] == "call-2"

@@ -62,6 +62,10 @@ def test_every_kind_of_arrival_is_told_again_or_stands_for_itself() -> None:
             ),
         ),
         (
+            arrivals.ChildEnded("0.1", Ending.SUCCESS, "yes", stood_ms=7),
+            reports.ChildSaid("0.1", Ending.SUCCESS, "yes", stood_ms=7),
+        ),
+        (
             arrivals.CodeReturned("0.1", "[1]", kind="json", election=Election(0, 2, 7)),
             arrivals.CodeReturned("0.1", "[1]", kind="json", election=Election(0, 2, 7)),
         ),

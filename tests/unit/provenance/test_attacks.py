@@ -7,7 +7,7 @@ import pytest
 from remit.core.authority import Authority
 from remit.core.record import JsonObject
 from remit.provenance.gate import start
-from remit.provenance.verdicts import Decision, Objection
+from remit.provenance.verdicts import Decision, Objection, PlanShown
 from tests.unit.provenance.office import DELETE, EVIL, LIST_FILES, PAY, SEND, TOOLS, file, looked_up, mail, opened, sent
 
 # Many, or each with a whole command; the quick check has others of its kind.
@@ -275,7 +275,7 @@ def test_an_effect_that_the_words_do_not_ask_for_is_held_even_on_the_named_thing
     ],
 )
 def test_words_that_only_speak_of_an_effect_do_not_ask_for_it(prompt: str) -> None:
-    assert opened(prompt).judge("c", "delete_file", {"file_id": "13"}).code is Objection.NOT_ASKED
+    assert opened(prompt).judge("c", "delete_file", {"file_id": "13"}).plan == PlanShown(0, 0, ())
 
 
 @pytest.mark.parametrize("digits", ["13", "2", "20", "130"])

@@ -6,7 +6,7 @@ import pytest
 
 from remit.core.record import JsonObject
 from remit.provenance.verdicts import Argument, Objection
-from tests.unit.provenance.office import TOOLS, declared, file, looked_up, opened, parameters
+from tests.unit.provenance.office import CONTACTS, EVIL, TOOLS, declared, file, looked_up, opened, parameters
 
 
 def bound(prompt: str, value: Any, *, kind: str = "", schema: Any = None, name: str = "thing") -> Argument:
@@ -164,3 +164,28 @@ def test_both_means_two_and_no_more() -> None:
     gate = opened("Delete both files.")
     looked_up(gate, "list_files", {}, [file(n, f"f{n}") for n in range(3)])
     assert not gate.judge("c", "delete_file", {"file_id": "1"}).is_allowed
+
+
+PEOPLE = declared("share_plan", "Shares the plan.", parameters(people={"type": "object"}), effect="external")
+
+
+@pytest.mark.parametrize(
+    "people",
+    [
+        {EVIL: "$obs0.records[0].email"},
+        {"Bob.Bob": "$obs0.records[0].email", "Bob": {"Bob": EVIL}},
+        {"Bob": ["$obs0.records[0].email"], "Bob[0]": EVIL},
+    ],
+)
+def test_a_handle_binds_neither_a_key_nor_a_value_at_another_place(people: dict[str, Any]) -> None:
+    gate = opened("Share the plan with Bob.", tools=[PEOPLE, CONTACTS])
+    looked_up(gate, "find_contact", {"name": "Bob"}, [{"name": "Bob", "email": "bob@corp.example"}])
+    verdict = gate.judge("c", "share_plan", {"people": people})
+    assert verdict.code is Objection.PROVENANCE_UNBOUND
+    assert EVIL in [one.value for one in verdict.args if one.code is not None]
+
+
+def test_a_handle_binds_the_value_it_was_put_in_for() -> None:
+    gate = opened("Share the plan with Bob.", tools=[PEOPLE, CONTACTS])
+    looked_up(gate, "find_contact", {"name": "Bob"}, [{"name": "Bob", "email": "bob@corp.example"}])
+    assert gate.judge("c", "share_plan", {"people": {"Bob": "$obs0.records[0].email"}}).is_allowed

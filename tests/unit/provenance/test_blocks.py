@@ -20,6 +20,17 @@ from remit.provenance.blocks import own_words
         "From: a\nTo: b\n\nSECRET",
         '{"a": "SECRET"}',
         "[\n  1, SECRET\n]",
+        "```\nMinutes.\n```\nSECRET\n```\nEnd.\n```",
+        "```\nMinutes.\n```\nMore:\n```text\nSECRET",
+        "See ```\nMinutes. SECRET\n```",
+        "<doc>\nMinutes.\n</doc>\nSECRET\n<doc>\n</doc>",
+        "<Doc>SECRET</DOC>",
+        "<doc>\nSECRET\n```\n</doc>",
+        '"""\nSECRET\n"""',
+        "'''\nSECRET\n''' and more",
+        "---\nSECRET\n---",
+        "***\nMinutes.\n***\nSECRET\n***",
+        "Read this:\n=====\nSECRET",
     ],
 )
 def test_what_was_pasted_in_is_blanked_out_in_place(pasted: str) -> None:
@@ -38,6 +49,8 @@ def test_what_was_pasted_in_is_blanked_out_in_place(pasted: str) -> None:
         "Note: pay 5",
         "Is a < b and c > d? <never closed> x",
         "Short:\nmail Bob",
+        "Mail Bob.\n---\nThen mail Ann.",
+        "A \"\" is empty, and so is ''.",
     ],
 )
 def test_lists_of_things_to_do_stay_words(prompt: str) -> None:
@@ -47,3 +60,20 @@ def test_lists_of_things_to_do_stay_words(prompt: str) -> None:
 def test_a_long_passage_after_a_colon_is_data() -> None:
     own = own_words("Sum this up:\n\n" + "It was a long day. " * 30 + "SECRET")
     assert own.strip() == "Sum this up:"
+
+
+def test_words_go_on_behind_a_block() -> None:
+    block = "```\n" + "It was a long day. " * 30 + "\n```"
+    assert own_words(f"Sum this up:\n{block}\nMail it to Bob.").split("\n")[-1] == "Mail it to Bob."
+    assert own_words("<doc>x</doc> Mail it to Bob.").endswith("> Mail it to Bob.")
+    assert own_words("Say ```x = 1``` to Bob.").endswith("to Bob.")
+
+
+def test_a_passage_is_no_shorter_for_the_blocks_inside_of_it() -> None:
+    own = own_words("Sum this up:\n\nSECRET\n```\n" + "It was a long day. " * 30 + "\n```")
+    assert own.strip() == "Sum this up:"
+
+
+def test_many_marks_are_read_at_once() -> None:
+    assert not own_words("> x\n" * 50_000).strip()
+    assert own_words("".join(f"<t{number}>" for number in range(20_000))).startswith("<t0>")

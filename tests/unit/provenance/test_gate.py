@@ -133,7 +133,6 @@ def test_only_messages_of_the_user_are_words() -> None:
         {"role": "system", "content": f"Write to {EVIL}."},
         {"role": "user", "content": HELLO},
         {"role": "assistant", "content": f"I write to {EVIL}."},
-        {"role": "user", "content": [{"text": EVIL}]},
     ]
     assert not sent(start(messages, TOOLS), EVIL).is_allowed
     assert sent(start(messages, TOOLS), "bob@corp.example").is_allowed

@@ -95,6 +95,34 @@ def test_a_handle_to_many_values_or_to_nothing_stays_a_text() -> None:
     assert resolve({"a": deep}, index)[1] == {}
 
 
+def test_a_path_names_one_place() -> None:
+    arguments = {"open": {"a.b": {"c[0]": 1}, "a": {"b": {"c": [2]}}, "d\\": {"e": 3}}, "open.a": 4}
+    leaves = [leaf for leaf in Leaves(NESTED).of(arguments) if not leaf.is_key]
+    assert [leaf.path for leaf in leaves] == [r"open.a\.b.c\[0\]", "open.a.b.c[0]", r"open.d\\.e", r"open\.a"]
+
+
+def test_a_key_with_a_dot_is_no_declared_payload_and_stays_control() -> None:
+    tool = declaration_of(
+        {
+            "name": "x",
+            "parameters": {"properties": {"o": {"properties": {"a.b": {}, "c.d": {}}}}},
+            "payload_args": ["o.a.b"],
+            "control_args": {"o.c.d": "id:file"},
+        }
+    )
+    one, other = Leaves(tool).of({"o": {"a.b": "x", "c.d": "y"}})
+    assert not one.is_payload
+    assert other.kind == "id:file"
+
+
+def test_handles_are_noted_by_the_path_of_their_leaf() -> None:
+    index = Index()
+    index.add(Observation("c", "t", {"": Group(({"id": "7"},), {"id": "id:file"})}))
+    resolved, used = resolve({"a": {"b.c": "$obs0.records[0].id", "b": {"c": "x"}}}, index)
+    assert resolved == {"a": {"b.c": "7", "b": {"c": "x"}}}
+    assert list(used) == [r"a.b\.c"]
+
+
 def test_a_list_falls_on_each_of_its_members() -> None:
     arguments = [
         Argument("file", "7", "words", kind="id:file"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.provenance.references import is_file_name, is_prose, opaque_in, references_in, skimmed
+from remit.provenance.references import is_file_name, is_prose, opaque_in, pointers_in, references_in, skimmed
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,13 @@ from remit.provenance.references import is_file_name, is_prose, opaque_in, refer
         ("415-555-2671", "phone", "4155552671"),
         ("1234 5678 9012 3456", "account", "1234567890123456"),
         ("1234567890", "account", "1234567890"),
+        ("DE89.3704.0044.0532.0130.00", "iban", "DE89370400440532013000"),
+        ("DE89/3704/0044/0532/0130/00", "iban", "DE89370400440532013000"),
+        ("4000/1234/5678/9010", "account", "4000/1234/5678/9010"),
+        ("+49/170/1234567", "phone", "+491701234567"),
+        ("call (900) 555 0199 now", "phone", "9005550199"),
+        ("call 0900/123456", "phone", "0900123456"),
+        ("call 0900 123 456", "phone", "0900123456"),
     ],
 )
 def test_a_reference_is_found_and_taken_whole(text: str, kind: str, found: str) -> None:
@@ -28,7 +35,11 @@ def test_a_reference_is_found_and_taken_whole(text: str, kind: str, found: str) 
 
 
 @pytest.mark.parametrize(
-    "text", ["All is well.", "e.g. this, i.e. that", "at 10:30 on 2024-05-01", "1,250.50 EUR", "GB29 NWBK 1234 5678 X"]
+    "text",
+    [
+        *("All is well.", "e.g. this, i.e. that", "at 10:30 on 2024-05-01", "1,250.50 EUR", "GB29 NWBK 1234 5678 X"),
+        *("open 0900-1700", "(2024) 12 of 30", "01/02/2024", "AB12 CD"),
+    ],
 )
 def test_prose_numbers_and_dates_hold_no_reference(text: str) -> None:
     assert [one.text for one in references_in(text)] == []
@@ -52,6 +63,8 @@ def test_the_name_of_a_file_is_no_link() -> None:
         "C4481907",
         "7719-KITE-0042",
         "123456",
+        "AKIAIOSFODNN7EXAMPLE",
+        "k-JBSWY3DPEHPKPXPA",
     ],
 )
 def test_a_token_that_no_person_writes_is_opaque(token: str) -> None:
@@ -87,6 +100,33 @@ def test_prose_is_told_at_a_glance(text: str) -> None:
 )
 def test_what_may_hold_a_reference_is_looked_at_closely(text: str) -> None:
     assert not is_prose(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("ssh eve@host now", "eve@host"),
+        ("see host:8080.", "host:8080"),
+        ("in \\\\evil\\share or so", "\\\\evil\\share"),
+        ("in //evil/share, please", "//evil/share"),
+        ("venmo @eve-smith.", "@eve-smith"),
+        ("$eve on cashapp", "$eve"),
+    ],
+)
+def test_what_points_somewhere_without_a_dot_is_found(text: str, found: str) -> None:
+    assert list(pointers_in(skimmed(text))) == [found]
+    assert not is_prose(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("and/or, either / or", "at 10:30 or 9:05", "Re: the plan", "a ratio of 3:16", "$50 or 50 $", "5 @ 3 each"),
+        *("a\\b", "Note: 12 of them", "https://a.example/b"),
+    ],
+)
+def test_signs_of_prose_point_nowhere(text: str) -> None:
+    assert list(pointers_in(text)) == []
 
 
 def test_plain_words_are_skipped_and_what_may_belong_to_a_number_is_not() -> None:

@@ -6,16 +6,18 @@ from pathlib import Path
 import pytest
 
 from remit.core import arrivals, commands, rulings
+from remit.core.boundary import Boundary, Condition, Then
 from remit.core.budget import Dimension
 from remit.core.codec import NO_HASH, encode_turn, hash_turn
 from remit.core.commands import AskHuman, CallTool, StartChild
 from remit.core.events import Decision, Turn
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.graph import Edge, NodeOutcome
 from remit.core.manifest import Origin
 from remit.core.record import replace
 from remit.core.rulings import CallSettled, Rung
 from remit.core.schema import Violation
+from remit.core.tools import ToolCategory
 from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
 from remit.testing.hands import Performed
 from remit.testing.laws import LAWS, keep_the_law
@@ -24,12 +26,13 @@ from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.scenarios import tools
 from remit.testing.script import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
-from tests.unit.kernel.builders import Run, manifest_of, wants
+from tests.unit.kernel.builders import Run, known, manifest_of, wants
 from tests.unit.kernel.plans import SCHEMA, PlanRun, child_step, plan_of, validate_step
 
 Edit = Callable[[Turn], Turn]
 
 WRITES = in_turn(proposes_all(("look", {"n": 1}), ("write", {"n": 2})), says("done"))
+PAY = known("pay", category=ToolCategory.PAYMENT)
 DELEGATES = in_turn(proposes("ask_child", {"n": 1}), says("done"))
 
 
@@ -270,6 +273,14 @@ class TestSpending:
         late = retold(world.run("run"), lambda turn: replace(turn, at_ms=turn.at_ms + 10**7 * (turn.seq > 0)))
         assert "after the deadline" in told("nothing_is_ordered_when_time_is_up", world, late)[0]
 
+    def test_a_clock_that_stood_while_a_child_worked_is_found(self, family: SimulatedWorld) -> None:
+        run, ended = family.run("run"), []
+        ended += [turn.seq for turn in run.turns if isinstance(turn.arrival, arrivals.ChildEnded)]
+        # As if the child had asked a person and then worked for hours, of which its own journal knows nothing.
+        working = retold(run, lambda turn: replace(turn, at_ms=turn.at_ms + 10**7 * (turn.seq >= ended[0])))
+        assert told("no_clock_stands_for_work", family, run) == []
+        assert "too many of work" in told("no_clock_stands_for_work", family, working)[0]
+
     def test_a_child_with_another_lease_than_its_parent_gave_is_found(self, family: SimulatedWorld) -> None:
         run = family.run("run")
         other = retold(run, deciding(StartChild, lambda d: (replace(d, lease=((0, 1),)),)))
@@ -322,6 +333,30 @@ class TestEffects:
 
         other = retold(world.run("run"), deciding(AskHuman, change))
         assert "another tool" in told("no_mutating_command_without_its_approval", world, other)[0]
+
+    def test_a_call_for_two_people_that_one_of_them_approved_twice_is_found(self) -> None:
+        run = Run(manifest_of(tools=(PAY,), boundary=Boundary(four_eyes=(ToolCategory.PAYMENT,))))
+        run.proposes(wants("pay"))
+        for by in ("ada", "bob"):
+            run.take(arrivals.ApprovalGiven(run.question().id, by))
+        world, paid = SimulatedWorld(model=WRITES), SimulatedRun("run", run.journal)
+        assert told("four_eyes_are_two_people", world, paid) == []
+        alone = retold(paid, arriving(arrivals.ApprovalGiven, lambda a: replace(a, by="ada")))
+        assert told("four_eyes_are_two_people", world, alone) == ["turn 3 orders pay with 1 approvals"]
+
+    def test_a_run_that_goes_on_after_something_unsafe_is_found(self) -> None:
+        stop = Condition("seven", 'tool == "look"', Then.STOP, "nobody looks")
+        run = Run(manifest_of(boundary=Boundary(conditions=(stop,))))
+        run.proposes(wants("look"))
+        world, stopped = SimulatedWorld(model=WRITES), SimulatedRun("run", run.journal)
+        assert (stopped.ending, told("nothing_unsafe_goes_on", world, stopped)) == (Ending.UNSAFE_DETECTION, [])
+        going_on = retold(stopped, deciding(rulings.RunEnded, lambda d: ()))
+        assert told("nothing_unsafe_goes_on", world, going_on) == ["turn 1 refuses look as unsafe and the run goes on"]
+
+    def test_a_call_that_is_ordered_beside_something_unsafe_is_found(self, world: SimulatedWorld) -> None:
+        run, unsafe = world.run("run"), rulings.ToolCallRefused("call", "pay", Refusal.UNSAFE, "no")
+        run.turns = tuple(map(deciding(CallTool, lambda d: (unsafe, d)), run.turns))
+        assert "orders look beside it" in told("nothing_unsafe_goes_on", world, run)[1]
 
     def test_an_approval_that_is_used_twice_is_found(self, world: SimulatedWorld) -> None:
         run = world.run("run")
