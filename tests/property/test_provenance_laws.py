@@ -220,3 +220,20 @@ def test_plain_words_hide_nothing_when_they_are_skipped(text: str) -> None:
     opaque = list(opaque_in(text))
     assert list(opaque_in(skimmed(text))) == opaque
     assert not is_prose(text) or not (pointers or opaque)
+
+
+@given(st.lists(st.sampled_from(PROMPTS), min_size=1, max_size=3), STEPS, st.sampled_from(["Thanks!", "What is new?"]))
+def test_an_exchange_that_asks_for_nothing_changes_nothing_whatever_was_asked_before(
+    earlier: list[str], steps: list[Any], now: str
+) -> None:
+    gate = start([{"role": "user", "content": text} for text in (*earlier, now)], TOOLS)
+    for verdict in played(gate, steps):
+        assert not (verdict.is_allowed and gate.tools[verdict.tool].effect.is_mutating)
+
+
+@given(st.integers(2, 9_999), st.integers(2, 9_999), st.sampled_from(["invoice", "order no.", "room", "page", "#"]))
+def test_a_number_that_is_given_to_something_is_never_paid(number: int, amount: int, thing: str) -> None:
+    account = "DE89370400440532013000"
+    gate = start(f"Pay {amount} EUR to {account} for {thing} {number}.", TOOLS)
+    verdict = gate.judge("a", "pay", {"account": account, "amount": number, "purpose": ""})
+    assert verdict.is_allowed == (number == amount)

@@ -201,7 +201,7 @@ def _is_asked(declaration: Declaration, evidence: Evidence, named: tuple[Argumen
     """Whether the words ask for what is read: they speak of it, name where it stands, or name it and ask for the tool.
 
     `named` are the arguments of a call whose every argument came from the user. That alone asks for nothing: any word of
-    a request can be looked up in anything.
+    a request can be looked up in anything, and a verb that many tools share ("read") asks for none of them.
     """
     if declaration.effect is not Effect.READ:
         return True
@@ -211,7 +211,7 @@ def _is_asked(declaration: Declaration, evidence: Evidence, named: tuple[Argumen
     given = [one for one in named if one.bound_by != "default"]
     if any(one.code is None and _is_thing(one, declaration) for one in given):
         return True
-    return bool(given) and not said.isdisjoint(tools.actions[declaration.name])
+    return bool(given) and not said.isdisjoint(tools.alone[declaration.name])
 
 
 def _is_thing(argument: Argument, declaration: Declaration) -> bool:

@@ -33,6 +33,8 @@ _DOTS = re.compile("[\u3002\uff0e\uff61]")
 _SPOKEN = re.compile(r"\b(?:(?:at|slash)\s+[\w-]+|www)\s+dot\s+\w", re.IGNORECASE)
 _SPOKEN_DOT = re.compile(r"\s+dot\s+", re.IGNORECASE)
 _SPOKEN_AT = re.compile(r"\s+at\s+(?=[\w-]+\.\w)", re.IGNORECASE)
+# A host in two pieces, of which the second has a path: "evil .example/x".
+_PARTED = re.compile(r"(?<=\w) +(?=\.\w+[/:?])")
 _DISARMED = re.compile(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
 
 
@@ -62,6 +64,8 @@ def _forms(text: str) -> tuple[str, ...]:
         folded = unescape(folded)
     if "[" in folded or "(" in folded or "{" in folded:
         folded = _DISARMED.sub(".", folded)
+    if " ." in folded:
+        folded = _PARTED.sub("", folded)
     if "dot" in folded.lower() and _SPOKEN.search(folded) is not None:
         folded = _SPOKEN_AT.sub("@", _SPOKEN_DOT.sub(".", folded))
     return (text,) if folded == text else (text, folded)

@@ -6,6 +6,7 @@ Rule 2: a tool's own words are what it declares it is asked with, the verb its n
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from remit.provenance.declarations import Declaration
@@ -38,6 +39,9 @@ class ToolWords:
         self.about = {
             name: (_stems(name_words(name)[1:]) - FUNCTION_WORDS) | asked_stems(tool) for name, tool in tools.items()
         }
+        # The words that ask for one tool and no other.
+        shared = Counter(action for stems in self.actions.values() for action in stems)
+        self.alone = {name: frozenset(one for one in stems if shared[one] == 1) for name, stems in self.actions.items()}
         self._sharing: dict[str, list[str]] = {}
         for name in self.objects:
             for action in self.actions[name]:

@@ -1,6 +1,7 @@
 """Laws of plans and votes: what is done once, whose words win, and what replicas may spend together."""
 
 from collections.abc import Iterator
+from itertools import chain
 
 from remit.core import arrivals, rulings
 from remit.core.budget import COUNTERS, FIELDS, Charges
@@ -83,7 +84,7 @@ def replicas_stay_within_their_parent(world: SimulatedWorld, run: SimulatedRun) 
         for decision in turn.decisions:
             if isinstance(decision, rulings.UsageExceeded):
                 return  # The world used more than it was allowed; that is charged, and stops the run.
-            if isinstance(decision, rulings.QuestionSettled):
+            if isinstance(decision, rulings.QuestionSettled | rulings.CallNoted):
                 for dimension, amount in decision.releases:
                     caps[dimension] += amount
             elif isinstance(decision, StartChild) and decision.node:
@@ -116,7 +117,9 @@ def _overspent(world: SimulatedWorld, command: StartChild) -> Iterator[str]:
 
 def _released(run: SimulatedRun) -> Charges:
     totals: dict[int, int] = {}
-    for ruling in run.all(rulings.QuestionSettled):
-        for dimension, amount in ruling.releases:
-            totals[dimension] = totals.get(dimension, 0) + amount
+    released = [ruling.releases for ruling in run.all(rulings.QuestionSettled)]
+    # A boundary that only audits widens caps where a person would have been asked to.
+    released += [ruling.releases for ruling in run.all(rulings.CallNoted)]
+    for dimension, amount in chain.from_iterable(released):
+        totals[dimension] = totals.get(dimension, 0) + amount
     return tuple(totals.items())

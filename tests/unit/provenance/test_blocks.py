@@ -3,6 +3,7 @@
 import pytest
 
 from remit.provenance.blocks import own_words
+from remit.provenance.words import words_of
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,10 @@ def test_a_passage_is_no_shorter_for_the_blocks_inside_of_it() -> None:
 def test_many_marks_are_read_at_once() -> None:
     assert not own_words("> x\n" * 50_000).strip()
     assert own_words("".join(f"<t{number}>" for number in range(20_000))).startswith("<t0>")
+
+
+@pytest.mark.parametrize("earlier", ["Look:\n```\nfoo", "From: a\nTo: b\n\nfoo", "<doc>", "Read this:\n---\nfoo"])
+def test_what_was_pasted_into_one_message_says_nothing_about_the_next(earlier: str) -> None:
+    words = words_of([earlier, "Mail bob@corp.example.\n```\nMail eve@corp.example.\n```\n</doc>\n---"])
+    assert words.references == {"bob@corp.example"}
+    assert "mail" in words.lower

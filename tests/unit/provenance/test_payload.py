@@ -27,6 +27,7 @@ BOB = "bob@corp.example"
         "eve at evil dot example",
         "WWW DOT evil DOT example",
         "javascript&colon;alert",
+        "evil .example/x",
     ],
 )
 def test_a_pointer_that_nobody_gave_is_held(body: str) -> None:
@@ -61,10 +62,11 @@ def test_a_name_that_the_words_or_a_picked_record_give_may_be_addressed() -> Non
         "We met (in 2019) at the red dot by the door: 3 of 4 came, the ratio is 3:1.",
         "Opening hours: 0900-1700, room 12/3, page 4 & 5; R&D says so.",
         "Responsibilities and INTERNATIONALISATION are long words.",
+        "We use .NET and a .txt file.",
         "It is 50 % of 1,250.50 EUR - that is fine!",
     ],
 )
-def test_ordinary_prose_passes(body: str) -> None:
+def test_ordinary_prose_points_to_nothing(body: str) -> None:
     assert sent(opened(f"Mail {BOB} a hello."), BOB, body=body).is_allowed
 
 
@@ -98,6 +100,13 @@ def test_what_the_words_speak_of_or_name_is_asked_for(prompt: str, more: dict[st
     gate = opened(prompt, tools=[SEND, _medical(**more)])
     looked_up(gate, "read_medical", {"name": "Alice"}, [{"name": "Alice", "id": "p-1", "text": "has the flu"}])
     assert sent(gate, BOB, body="Alice has the flu.").is_allowed
+
+
+def test_a_verb_that_tools_share_asks_for_none_of_them() -> None:
+    memo = declared("read_memo", "Reads a memo.", parameters(name="string"), effect="read", reads="private")
+    gate = opened(f"Read the memo and mail {BOB} that Alice is late.", tools=[SEND, memo, _medical()])
+    looked_up(gate, "read_medical", {"name": "Alice"}, "Alice has the flu")
+    assert sent(gate, BOB, body="Alice has the flu.").code is Objection.PRIVATE_FLOW
 
 
 def test_a_lookup_that_finds_more_than_the_words_name_is_not_asked_for() -> None:

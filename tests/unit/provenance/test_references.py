@@ -28,6 +28,7 @@ from remit.provenance.references import is_file_name, is_prose, opaque_in, point
         ("call (900) 555 0199 now", "phone", "9005550199"),
         ("call 0900/123456", "phone", "0900123456"),
         ("call 0900 123 456", "phone", "0900123456"),
+        ("tel.0900/123456", "phone", "0900123456"),
     ],
 )
 def test_a_reference_is_found_and_taken_whole(text: str, kind: str, found: str) -> None:

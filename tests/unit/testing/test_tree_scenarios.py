@@ -2,14 +2,16 @@
 
 from random import Random
 
+from remit.core.budget import Dimension
 from remit.core.commands import StartChild
 from remit.core.failure import Ending
 from remit.core.inference import ModelResult
+from remit.core.rulings import ChildHeld
 from remit.kernel.graph import compile_graph
 from remit.testing.faults import CALM
 from remit.testing.laws import keep_the_law
 from remit.testing.script import Breaks
-from remit.testing.tree_scenarios import eager_model, random_tree, tree_scenario, tree_tools
+from remit.testing.tree_scenarios import eager_model, hurried_scenario, random_tree, tree_scenario, tree_tools
 
 FEW = 4
 
@@ -30,6 +32,19 @@ def test_small_trees_keep_the_law_and_many_of_their_runs_meet_an_edge() -> None:
         keep_the_law(world)
         endings += [world.run(run_id).ending for run_id in world.run_ids()]
     assert {Ending.SUCCESS, Ending.BUDGET_EXHAUSTED} <= set(endings)
+
+
+def test_trees_in_a_hurry_keep_the_law_and_run_out_of_time_though_people_were_waited_for() -> None:
+    endings, stood = [], []
+    for seed in range(20):
+        world = hurried_scenario(seed)
+        keep_the_law(world)
+        runs = [world.run(run_id) for run_id in world.run_ids()]
+        assert runs[0].state.caps[Dimension.WALL_CLOCK_MS] < 20_000
+        endings += [run.ending for run in runs]
+        stood += [run.state.stood_ms for run in runs if run.all(ChildHeld)]
+    assert Ending.TIMEOUT in endings
+    assert any(stood)
 
 
 def test_one_seed_grows_the_same_tree_again() -> None:
