@@ -12,26 +12,21 @@ import sys
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
-from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.journal import MemoryJournal
 from remit.core import arrivals, commands
 from remit.core.arrivals import Happened
 from remit.core.boundary import Boundary
 from remit.core.budget import FIELDS, Budget
 from remit.core.codec import FORMAT, decode_turn
-from remit.core.commands import Command
 from remit.core.contract import OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction
 from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, schema_text
-from remit.core.inference import ModelResult
 from remit.core.manifest import Manifest, Source, make_manifest
 from remit.core.messages import user_message
 from remit.core.plan import ExecutionPlan, PlanPolicy, Step
 from remit.core.record import JsonObject
-from remit.core.tools import ToolCall, ToolResult
+from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.core.values import ValueKind
 from remit.kernel.state import pinned, standing_at
@@ -42,82 +37,15 @@ from remit.orchestrate.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.patterns.plan import plan_graph
 from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
-from remit.orchestrate.ports import Live
-from remit.orchestrate.reports import Report
-from remit.orchestrate.runner import Runner
 from remit.testing.runs import fold
 from remit.testing.scenarios import LEASE, MODEL, RESULT, TOOLS, review_graph
 from remit.testing.script import proposes, proposes_all, says
 from remit.tool.declare import tool
 from remit.tool.registry import Registry
+from scripts.golden_authority import GOVERNED
+from scripts.golden_stage import DONE, Stage, asked
 
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
-BEGINS_AT_MS = 1_000_000
-# Between any two reports.
-STEP_MS = 1_000
-DONE = '{"ok": true}'
-
-C = TypeVar("C", bound=Command)
-
-
-class Stage:
-    """A world of one script: its clock moves with every report, and nobody performs anything unasked."""
-
-    def __init__(self) -> None:
-        self.journal = MemoryJournal()
-        self.runner = Runner(journal=self.journal, blobs=MemoryBlobs(), clock=self, dispatch=self)
-        # The runs to be stored: the name of the file, and whose journal it holds.
-        self.names: dict[str, str] = {}
-        self._at_ms = BEGINS_AT_MS
-
-    def now_ms(self) -> int:
-        """The time of the latest report."""
-        return self._at_ms
-
-    def send(self, live: Live, command: Command) -> None:
-        """Do nothing: the script says what becomes of a command."""
-
-    async def receive(self, live: Live) -> Report | None:
-        """Nobody waits here: the script hands every report in."""
-        return None
-
-    def forget(self, live: Live) -> None:
-        """Nothing is under way."""
-
-    async def start(self, name: str, manifest: Manifest) -> Live:
-        """Begin a run whose journal is stored under a name."""
-        self.names[name] = manifest.run_id
-        return await self.runner.start(manifest)
-
-    async def hear(self, live: Live, *heard: Report) -> None:
-        """Let reports arrive, one step after the other; each of them must be judged."""
-        for report in heard:
-            self._at_ms += STEP_MS
-            await self.runner.judge(live, report)
-
-    async def answer(self, live: Live, *results: ModelResult) -> None:
-        """Let the model answer the call that is open, as often as there are results."""
-        for result in results:
-            await self.hear(live, reports.ModelSaid(asked(live, commands.CallModel).id, result))
-
-    async def give(self, live: Live, content: str = DONE) -> None:
-        """Let the oldest open tool call return."""
-        call = asked(live, commands.CallTool)
-        await self.hear(live, reports.ToolSaid(call.id, ToolResult(call.call_id, call.tool, content), duration_ms=40))
-
-    async def lose_track(self, live: Live) -> None:
-        """Let the oldest open tool call run out of time."""
-        call = asked(live, commands.CallTool)
-        await self.hear(live, reports.ToolBroke(call.id, ErrorCode.TOOL_TIMEOUT, "it took too long", call.timeout_ms))
-
-    async def approve(self, live: Live, arguments: JsonObject | None = None) -> None:
-        """Let a person say yes to the oldest question."""
-        await self.hear(live, reports.PersonApproved(asked(live, commands.AskHuman).id, "ada", arguments))
-
-
-def asked(live: Live, kind: type[C]) -> C:
-    """The oldest open command of a kind."""
-    return next(command for command in live.state.open.values() if isinstance(command, kind))
 
 
 def chat(
@@ -398,11 +326,14 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     counted,
     planned,
     judged,
+    *GOVERNED,
 )
 
 # How the runs end that do not succeed.
 ENDINGS = {
     "budget_exhausted": Ending.BUDGET_EXHAUSTED,
+    "stopped_early": Ending.BUDGET_EXHAUSTED,
+    "last_words": Ending.BUDGET_EXHAUSTED,
     "cancelled_in_doubt": Ending.USER_CANCEL,
     "never_observed": Ending.VALIDATION_FAIL,
     "retried": Ending.UNAVAILABLE_DEP,

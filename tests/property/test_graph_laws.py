@@ -31,9 +31,9 @@ from remit.core.graph import (
     graph_version,
 )
 from remit.kernel.draw import draw_mermaid
+from remit.kernel.expressions import GuardType, holds
 from remit.kernel.graph import CompiledGraph, GraphRefused, GuardUndecided, compile_graph
 from remit.kernel.graph_checks import GraphProblem
-from remit.kernel.expressions import GuardType, holds
 from remit.kernel.guards import GUARD_VIEW, parse_guard
 from remit.orchestrate.graph_file import parse_graph
 from remit.orchestrate.patterns.chat import chat_graph

@@ -132,7 +132,7 @@ class QuestionSettled(Record, tag=True):
 
 
 class ChildHeld(Record, tag=True):
-    """A child waits for a person, so this run's clock stands still until that child is settled."""
+    """A child waits for a person, so this run's clock stands still, for as long as the child waits."""
 
     command_id: str
     waiting_for: Ending

@@ -64,7 +64,7 @@ def test_who_names_somebody_new_has_left_the_earlier_ones_behind(now: str) -> No
 
 
 @pytest.mark.parametrize("now", ["Pay 20€ to the same account.", "Pay 20 to it at 9:30."])
-def test_figures_name_nobody(now: str) -> None:
+def test_figures_of_a_sentence_name_nobody_new(now: str) -> None:
     assert paid(talk(f"Pay 40 to {ACCOUNT}.", now), ACCOUNT, 20).is_allowed
 
 

@@ -67,9 +67,7 @@ def run(
         ),
     ] = "chat",
     engine: Annotated[str, Parameter(help="Which model to ask, such as scripted:FILE; `local` unless said.")] = LOCAL,
-    downgrade: Annotated[
-        str, Parameter(help="Which model to ask when money runs short and the boundary says `downgrade`.")
-    ] = "",
+    downgrade: Downgrade = "",
     schema: Annotated[Path | None, Parameter(help="A file with the JSON Schema that the answer must fit.")] = None,
     grammar: Annotated[Path | None, Parameter(help="A file with the grammar that the answer must follow.")] = None,
     tools: Annotated[
@@ -90,6 +88,9 @@ def run(
     ] = None,
     session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
     timeout: Seconds = None,
+Downgrade = Annotated[
+    str, Parameter(help="Which model to ask when money runs short and the boundary says `downgrade`.")
+]
     no_foresee: NoForesee = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
