@@ -22,7 +22,8 @@ from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.runner import Runner
 from remit.testing.runs import SimulatedRun, fold
-from scripts.make_golden import GOLDEN, Stage, files, read_journal, summary_of, write
+from scripts.golden_stage import Stage
+from scripts.make_golden import GOLDEN, files, read_journal, summary_of, write
 
 JOURNALS = sorted(GOLDEN.glob("v*/*.journal"))
 # Every so many bytes one is changed: a prime, so that it meets every kind of place.

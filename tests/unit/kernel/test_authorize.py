@@ -16,13 +16,10 @@ from remit.core.record import replace
 from remit.core.schema import Violation
 from remit.core.tools import Effect, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.kernel.authorize import (
-    ALLOWED,
     CHECKS,
     FIRM_CHECKS,
     IDENTICAL_CALLS_MAX,
     STANDING,
-    Judgement,
-    Verdict,
     authorize,
     checks_left,
     comes_from_a_trusted_origin,
@@ -30,6 +27,7 @@ from remit.kernel.authorize import (
     reasons_to_ask,
 )
 from remit.kernel.state import pinned
+from remit.kernel.verdicts import ALLOWED, Judgement, Verdict
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, manifest_of, wants

@@ -43,6 +43,10 @@ NoForesee: TypeAlias = Annotated[
     bool, Parameter(help="Let the run spend its budget, although it may be foreseen that it cannot finish.")
 ]
 
+Downgrade: TypeAlias = Annotated[
+    str, Parameter(help="Which model to ask when money runs short and the boundary says `downgrade`.")
+]
+
 # The engine that needs nothing but this machine.
 LOCAL = "local"
 
@@ -88,9 +92,6 @@ def run(
     ] = None,
     session: Annotated[str, Parameter(help="The session that the run continues, or begins.")] = "",
     timeout: Seconds = None,
-Downgrade = Annotated[
-    str, Parameter(help="Which model to ask when money runs short and the boundary says `downgrade`.")
-]
     no_foresee: NoForesee = False,
     user: Annotated[str, Parameter(help="For whom it runs; without it the user of the operating system.")] = "",
     tenant: Annotated[str, Parameter(help="Whose quotas it counts against.")] = "",
@@ -101,8 +102,7 @@ Downgrade = Annotated[
     """Start a run and wait until it has ended or waits for a person."""
     others = {"--schema": schema, "--grammar": grammar, "--graph": graph, "--tools": tools, "--router": router}
     pattern.check(Mode(mode), others)
-    limits, caps = boundary_named(boundary), budget_from(budget or ())
-    limits = replace(limits, stops_early=False) if no_foresee else limits
+    limits, caps = _limits(boundary, is_foreseen=not no_foresee), budget_from(budget or ())
     asked = pattern.prompt(prompt, file)
     request = usable(
         SystemRequest(
@@ -117,6 +117,12 @@ Downgrade = Annotated[
     )
     wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade)
     return _played(terminal, common, request, lambda: pattern.work(wanted, request, asked))
+
+
+def _limits(boundary: str, *, is_foreseen: bool) -> Boundary:
+    """The boundary of a run, which may be told to spend its budget to the end."""
+    limits = boundary_named(boundary)
+    return limits if is_foreseen else replace(limits, stops_early=False)
 
 
 def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: Callable[[], "Work"]) -> int:
