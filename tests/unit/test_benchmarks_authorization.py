@@ -1,6 +1,7 @@
 """The benchmark of authorization runs and says what it found; how fast it was is for people to read."""
 
 import json
+from functools import cache
 
 import pytest
 
@@ -18,6 +19,7 @@ from benchmarks.errand import TOOLS
 pytestmark = pytest.mark.slow
 
 
+@cache
 def tiny() -> list[Series]:
     return measure_authorization((3, 4), decisions=3, rounds=2)
 
