@@ -118,14 +118,19 @@ def foresight_of(courses: Iterable[Course], *, runs_min: int = RUNS_MIN) -> Fore
 
 
 def needs_of(state: RunState) -> tuple[Need, ...]:
-    """The interval of what an open run still needs, per counter; none where too little is known."""
-    foresight = pinned(state).foresight
-    if foresight is None or state.ending is not None:
+    """The interval of what an open run still needs, per counter; none where too little is known.
+
+    Like runs say both ends of it; whoever made the plan may widen the upper one, and nothing else.
+    """
+    manifest = pinned(state)
+    if state.ending is not None:
         return ()
-    if (milestone := milestone_after(foresight, state.iterations)) is None:
-        return ()
-    least = dict(milestone.least)
-    return tuple(Need(FIELDS[d], least.get(d, 0), most) for d, most in milestone.most)
+    milestone = None if manifest.foresight is None else milestone_after(manifest.foresight, state.iterations)
+    least, most = (dict(milestone.least), dict(milestone.most)) if milestone is not None else ({}, {})
+    for name, amount in manifest.plan.estimate if manifest.plan is not None else ():
+        dimension = FIELDS.index(name)
+        most[dimension] = max(most.get(dimension, 0), amount - state.used[dimension])
+    return tuple(Need(FIELDS[d], least.get(d, 0), amount) for d, amount in sorted(most.items()) if amount)
 
 
 def stopped_in(turns: Iterable[Turn]) -> Stopped | None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from remit.core.boundary import Boundary, DecisionRight
+from remit.core.budget import LEASABLE
 from remit.core.canonical import INTEGER_MAX
 from remit.core.contract import SystemRequest
 from remit.core.failure import RequestRejected
@@ -172,4 +173,16 @@ def _completed(plan: ExecutionPlan, planner_id: str, at_ms: int) -> ExecutionPla
     is_told = type(created) is int and 0 < created <= INTEGER_MAX
     rationale = clean(str(trace.rationale)[:_RATIONALE_CHARS_MAX])
     maker = clean(str(trace.planner_id or planner_id)[:_NAME_CHARS_MAX])
-    return replace(plan, trace=PlanTrace(maker, rationale, created if is_told else at_ms, len(plan.steps)))
+    made = PlanTrace(maker, rationale, created if is_told else at_ms, len(plan.steps), _estimate(trace))
+    return replace(plan, trace=made)
+
+
+def _estimate(trace: PlanTrace) -> tuple[tuple[str, int], ...]:
+    """What a planner thinks that its plan takes, as far as that can be meant: counters of the budget, and amounts."""
+    given: object = trace.estimate
+    found: list[tuple[str, int]] = []
+    for pair in given if isinstance(given, tuple | list) else ():
+        match pair:
+            case (str() as name, int() as amount) if name in LEASABLE and 0 <= amount <= INTEGER_MAX:
+                found.append((name, int(amount)))
+    return tuple(found)

@@ -16,6 +16,7 @@ from remit.core.graph import Graph, NodeKind
 from remit.core.inference import ModelResult
 from remit.core.manifest import Manifest, Origin
 from remit.core.messages import user_message
+from remit.core.plan import PlanTrace
 from remit.core.record import BlobRef, replace
 from remit.core.rulings import StoppedEarly
 from remit.core.tools import ToolCall
@@ -286,3 +287,11 @@ def test_a_run_that_was_not_stopped_early_says_nothing_of_it() -> None:
     assert stopped_in(TWO_LOOKS.turns) is None
     explained = explain(TWO_LOOKS.state, TWO_LOOKS.turns)
     assert (explained.stopped, explained.needs) == (None, ())
+
+
+def test_whoever_made_the_plan_may_only_widen_what_is_thought_to_be_needed_at_most() -> None:
+    hopeful = replace(manifest_of(), plan=PlanTrace("model", estimate=(("tool_calls", 9), ("steps", 0))))
+    state = begun(hopeful)
+    assert needs_of(state) == (Need("tool_calls", 0, 9),)
+    state.used[Dimension.TOOL_CALLS] = 9
+    assert needs_of(state) == ()

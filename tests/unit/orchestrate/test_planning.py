@@ -58,6 +58,11 @@ def test_a_trace_keeps_what_its_planner_said_and_is_completed() -> None:
     assert made_by(Makes(PLAN)).trace == PlanTrace("Makes", "", 1_000, 2)
     wild = replace(PLAN, trace=PlanTrace("", "x" * 5_000 + "\ud800", -3))
     assert made_by(Makes(wild)).trace == PlanTrace("Makes", "x" * 1_000, 1_000, 2)
+    hopes = (("tool_calls", 9), ("moons", 1), ("steps", -1), ("steps", "x"), "steps")
+    hopeful = replace(PLAN, trace=PlanTrace("mine", estimate=hopes))  # type: ignore[arg-type]  # a planner's word
+    assert made_by(Makes(hopeful)).trace == PlanTrace("mine", "", 1_000, 2, (("tool_calls", 9),))
+    wordy = replace(PLAN, trace=PlanTrace("mine", estimate="many"))  # type: ignore[arg-type]  # a planner's word
+    assert made_by(Makes(wordy)).trace == PlanTrace("mine", "", 1_000, 2)
     late = replace(PLAN, trace=PlanTrace("mine", "\ud800", 2**60))
     assert made_by(Makes(late)).trace == PlanTrace("mine", "?", 1_000, 2)
 
