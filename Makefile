@@ -37,7 +37,7 @@ run: $(READY)
 
 check: static
 	@echo "==> tests ($(SEEDS_CHECK) seeds)"
-	@REMIT_SIMULATION_SEEDS=$(SEEDS_CHECK) REMIT_EXAMPLES=quick $(PYTEST) -m "not slow and not model" $(CHECKED)
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_CHECK) REMIT_EXAMPLES=quick $(PYTEST) -m "not slow and not soak and not model" $(CHECKED)
 
 test: static measured
 	@scripts/system_tools.sh
@@ -53,7 +53,7 @@ soak: $(READY)
 	@echo "==> laws, with more examples"
 	@REMIT_EXAMPLES=thorough $(PYTEST) tests/property
 	@echo "==> kills at random times ($(KILLS_SOAK))"
-	@REMIT_RANDOM_KILLS=$(KILLS_SOAK) $(PYTEST) -m "soak and not model" tests/e2e tests/authority
+	@REMIT_RANDOM_KILLS=$(KILLS_SOAK) $(PYTEST) -m "soak and not model" tests/e2e tests/authority tests/unit
 	@echo "==> the local model, all counts"
 	@$(BIN)/python -m pytest --quiet -m "soak and model" -s tests
 
@@ -88,7 +88,7 @@ static: $(READY)
 measured: $(READY)
 	@echo "==> coverage"
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest --quiet --numprocesses=2 --dist=worksteal -m "not model" $(MEASURED)
+	@$(BIN)/coverage run -m pytest --quiet --numprocesses=2 --dist=worksteal -m "not model and not soak" $(MEASURED)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage json --quiet -o .coverage.json
 	@$(BIN)/python scripts/coverage_gate.py .coverage.json

@@ -158,7 +158,7 @@ def test_the_large_graph_compiles_and_has_the_nodes_its_stages_promise() -> None
     assert len(compile_graph(staged_graph(1, stages=3)).nodes) == 2 + 3 * 3 + 5
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_whole_measurement_puts_its_rounds_together_imports_included() -> None:
     report = measure(replace(TINY, rounds=2))
     assert [figure.name for figure in report.imports] == list(STARTS)
