@@ -189,6 +189,7 @@ def test_a_durable_loop_is_measured_against_every_way_to_commit() -> None:
     assert all(is_complete(figure, TINY.run_repeats) for figure in figures)
 
 
+@pytest.mark.soak
 def test_durable_runs_with_and_without_a_person_are_measured_against_synced_commits() -> None:
     figures = measure_durable_runs(TINY)
     assert len(figures) == 3
@@ -276,6 +277,7 @@ def test_the_report_becomes_one_json_object() -> None:
     assert values["measured_elsewhere_micros"]["Agno"] == 214
 
 
+@pytest.mark.soak
 def test_votes_among_few_and_many_are_measured_against_reading_the_candidates() -> None:
     figures = votes_in_rounds(replace(TINY, rounds=2))
     assert len({figure.name for figure in figures}) == len(figures) == 5 * len(COUNTS)
@@ -284,6 +286,7 @@ def test_votes_among_few_and_many_are_measured_against_reading_the_candidates() 
     assert "candidates of 4" in next(vote_lines(figures))
 
 
+@pytest.mark.soak
 def test_structured_output_is_measured_against_reading_and_validating_alone() -> None:
     figures = constrain_in_rounds(replace(TINY, rounds=2))
     assert len({figure.name for figure in figures}) == len(figures)
