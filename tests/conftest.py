@@ -17,6 +17,13 @@ LEAVES = (
     "tests/unit/inference/test_openai",
     "tests/unit/inference/test_local",
     "tests/unit/inference/test_gguf",
+    "tests/unit/adapters/",
+    "tests/unit/constraint/",
+    "tests/unit/provenance/",
+    "tests/unit/validate/",
+    "tests/property/test_cost",
+    "tests/property/test_snapshot",
+    "tests/property/test_tracing",
     "tests/unit/testing/",
     "tests/unit/tool/builtin/",
 )
