@@ -33,10 +33,11 @@ from remit.orchestrate.proposals import Ordered, Proposals
 from remit.provenance.calls import Call
 from remit.provenance.gate import Gate, start
 from remit.provenance.handles import resolve
-from remit.provenance.verdicts import Decision, Verdict
+from remit.provenance.verdicts import Decision, Objection, Verdict
 
 # Who answers where no person does.
 _AUDIT, _SILENCE = "audit", "silence"
+_DELEGATED = "a child of this run may have done it already; approve the call, or let one run do both"
 # Before the name of a queue, it says who refused in place of a person.
 QUEUE_MARK = "queue:"
 # A text in full; None when it is not kept any more.
@@ -74,6 +75,8 @@ class Tracer:
         # The latest verdict in full, for whoever shows more of it than a call keeps.
         self.verdict: Verdict | None = None
         self._proposals = Proposals()
+        # Whether a child was started that may do what this run is asked for; what it did is not known here.
+        self._has_delegated = False
         # What people are offered to choose from, by the question.
         self._options: dict[str, tuple[str, ...]] = {}
         self._filters_left = 0
@@ -109,7 +112,12 @@ class Tracer:
         if not self._gate.tools[call.tool].is_checked:
             # Conditions look at what was read before any call, a read among them.
             return replace(call, labels=verdict.labels) if verdict.labels else call
-        return replace(call, **found(verdict, is_lost=self.is_lost))
+        judged = replace(call, **found(verdict, is_lost=self.is_lost))
+        if self._has_delegated and judged.provenance is Provenance.BOUND and self._is_mutating(call.tool):
+            return replace(
+                judged, provenance=Provenance.UNBOUND, objection=Objection.REPEAT.value, reasons=(_DELEGATED,)
+            )
+        return judged
 
     def follow(self, turn: Turn, read: Read) -> None:
         """Tell the gate what a turn made of the calls it judged, and show it what the turn brought."""
@@ -130,6 +138,8 @@ class Tracer:
         for decided in turn.decisions:
             if isinstance(decided, StartChild):
                 self._proposals.order(decided.id, Ordered("", self._most_private(decided)))
+                usable = _usable_by(decided, self._manifest)
+                self._has_delegated = self._has_delegated or any(tool.effect.is_mutating for tool in usable)
             elif isinstance(decided, AskHuman) and decided.options:
                 self._options[decided.id] = tuple([option.strip() for option in decided.options])
         hear = HEARD.get(type(arrival))

@@ -71,7 +71,8 @@ def test_a_call_whose_values_come_from_the_words_and_a_looked_up_record_needs_no
     play(act())
 
 
-@pytest.mark.parametrize(("read", "found"), [(DIARY, "PRIVATE_FLOW"), (NEWS, BOUND)])
+# Where nothing private could be read, a child that could act itself may have done already what is asked for.
+@pytest.mark.parametrize(("read", "found"), [(DIARY, "PRIVATE_FLOW"), (NEWS, "REPEAT")])
 def test_what_a_child_says_is_as_private_as_anything_it_could_have_read(read: Any, found: str) -> None:
     async def act() -> None:
         helper = TOOLS[-1]
