@@ -218,7 +218,7 @@ def test_a_question_and_a_child_that_a_person_had_to_allow_are_made_then(tool: s
         # Neither of them is an effect, so the wire is not for them.
         assert (ledger.held_ids(), ledger.tripped) == (("1/0",), "")
         await office.tell(live, PersonApproved(asked(live)[0].id, "ada"))
-        assert ledger.held_ids() == ()
+        assert "1/0" not in ledger.held_ids()
         if tool == "ask_user":
             await office.tell(live, PersonSaid("ada", "Bob", asked(live)[0].id))
         assert (await office.found())[-1] == (BOUND if tool == "ask_user" else "REPEAT")
