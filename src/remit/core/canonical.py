@@ -21,6 +21,7 @@ import msgspec
 
 # The largest integer that a double holds without gaps; RFC 8785 builds on I-JSON, which stops here.
 INTEGER_MAX = 2**53 - 1
+_INTEGER_MIN = -INTEGER_MAX
 
 # Documents that people write stay under twenty levels. The bound keeps both encoders well inside the interpreter's
 # stack of a thousand frames, so that the answer does not depend on how deep the caller stands.
@@ -92,9 +93,7 @@ def _is_plain(value: Any, levels_left: int) -> bool:
         return False
     for member in members:
         kind = type(member)
-        if kind is str or kind is bool or member is None:
-            continue
-        if kind is int and -INTEGER_MAX <= member <= INTEGER_MAX:
+        if kind in _LITERALS or (kind is int and _INTEGER_MIN <= member <= INTEGER_MAX):
             continue
         if kind is float:
             if not (FRACTION_MIN < abs(member) < FRACTION_MAX and member % 1.0):
@@ -105,6 +104,7 @@ def _is_plain(value: Any, levels_left: int) -> bool:
 
 
 _CONTAINERS = frozenset({dict, list, tuple})
+_LITERALS = frozenset({str, bool, type(None)})
 _ARRAYS = (list, tuple)
 
 

@@ -37,10 +37,8 @@ from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, waited_beyo
 def apply(state: RunState, turn: Turn, head: bytes) -> None:
     """Fold a turn; `head` is the hash of its bytes, which the next turn will carry."""
     arrival = turn.arrival
-    hear = HEARD.get(type(arrival))
-    if hear is None and type(arrival) is RunStarted:
-        _become(state, opened(arrival, turn.at_ms))
     state.seq, state.at_ms, state.head = turn.seq, turn.at_ms, head
+    hear = HEARD.get(type(arrival))
     if hear is not None and state.ending is None:
         hear(state, arrival)
     for decision in turn.decisions:
@@ -73,7 +71,6 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
         is_traced=is_traced(manifest),
         visits=[0] * len(graph.nodes),
         caps=list(manifest.caps),
-        used=[0] * len(manifest.caps),
         left=list(manifest.caps),
         deadline_at_ms=min(deadline, manifest.deadline_at_ms or deadline),
         context=list(manifest.request.messages),
@@ -105,9 +102,11 @@ def is_traced(manifest: Manifest) -> bool:
     return any(is_looked_at or tool.effect.is_mutating or tool.network for tool in manifest.tools)
 
 
-def _become(state: RunState, other: RunState) -> None:
+def _hear_start(state: RunState, arrival: RunStarted) -> None:
+    began = opened(arrival, state.at_ms)
+    began.seq, began.head = state.seq, state.head
     for field in RunState.__slots__:
-        setattr(state, field, getattr(other, field))
+        setattr(state, field, getattr(began, field))
 
 
 def _wind_clock(state: RunState) -> None:
@@ -246,6 +245,7 @@ def _hear_from_child(
 
 
 HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = {
+    arrivals.RunStarted: _hear_start,
     arrivals.ModelAnswered: _hear_answer,
     arrivals.ModelFailed: _hear_model_failure,
     arrivals.CodeReturned: _hear_code,

@@ -272,12 +272,12 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     if tally.ending is not None and (tally.blocking or tally.ending in AT_ONCE):
         # What still waits can only be cut off by ending; who was stopped at once does nothing more.
         return _enter(tally, _terminal(tally, CLASS_OF[tally.ending]), outcome)
-    visits_max = node.visits_max
-    if visits_max and tally.state.visits[target] + tally.visits.count(target) >= visits_max:
+    state, visits_max, steps_left = tally.state, node.visits_max, tally.left[_STEPS]
+    if visits_max and state.visits[target] + tally.visits.count(target) >= visits_max:
         return _leave_exhausted(tally, outcome, iterations_exhausted(tally, node.name, visits_max))
-    if tally.left[_STEPS] <= 0:
+    if steps_left <= 0:
         return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))
-    if tally.state.floors is not None and (stopped := stop_early(tally, target)) is not None:
+    if state.floors is not None and (stopped := stop_early(tally, target)) is not None:
         return _leave_exhausted(tally, outcome, stopped)
     if kind is _TOOL:
         tally.stopped = False
@@ -286,7 +286,7 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     if tally.ending is not None:
         tally.ending, tally.error, tally.message = None, None, ""
     tally.visits += (target,)
-    tally.left[_STEPS] -= 1
+    tally.left[_STEPS] = steps_left - 1
     tally.node = target
     tally.decisions.append(NodeEntered(node.name, outcome))
     return ENTRIES[kind](tally, node)

@@ -9,7 +9,7 @@ from typing import Any
 
 from remit.core import arrivals, commands, rulings
 from remit.core.arrivals import Arrival, Provenance
-from remit.core.budget import Dimension
+from remit.core.budget import Charges, Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
 from remit.core.failure import Ending, InvariantBroken, Refusal
@@ -34,32 +34,35 @@ _ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
 _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 
 
-def _open(state: RunState, command: Command) -> None:
+def _open(state: RunState, command: Command, arrival: Arrival) -> None:
+    _reserve(state, command)
+    if blocks(command):
+        state.blocking += 1
+
+
+def _reserve(state: RunState, command: Command) -> None:
     state.open[command.id] = command
     left = state.left
     for dimension, amount in command.reserved:
         left[dimension] -= amount
-    if type(command) in WAITED_FOR or blocks(command):
-        state.blocking += 1
 
 
-def _close(state: RunState, ruling: CommandSettled | CallSettled, arrival: Arrival) -> Command:
+def _close(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
     """Release what a command reserved and charge what it cost."""
     command = state.open.pop(ruling.command_id)
-    charged, left, used = ruling.charged, state.left, state.used
-    if charged == command.reserved:
-        # As most calls are: what was held becomes what was used, and what is left stays as it is.
-        for dimension, amount in charged:
-            used[dimension] += amount
-    else:
-        for dimension, amount in command.reserved:
-            left[dimension] += amount
-        for dimension, amount in charged:
-            left[dimension] -= amount
-            used[dimension] += amount
+    if ruling.charged != command.reserved:
+        _recount(state, command, ruling.charged)
     if type(command) in WAITED_FOR or blocks(command):
         state.blocking -= 1
-    return command
+
+
+def _recount(state: RunState, command: Command, charged: Charges) -> None:
+    """Count what was charged in place of what was reserved."""
+    left = state.left
+    for dimension, amount in command.reserved:
+        left[dimension] += amount
+    for dimension, amount in charged:
+        left[dimension] -= amount
 
 
 def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
@@ -69,13 +72,12 @@ def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
 def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) -> None:
     graph = state.graph
     assert graph is not None, "the first turn pins the graph"
-    index = graph.index[ruling.node]
+    state.node = index = graph.index[ruling.node]
+    state.entered_at_ms = state.at_ms
     kind = graph.nodes[index].kind
-    state.node, state.entered_at_ms = index, state.at_ms
     if kind is _TERMINAL:
         return
     state.visits[index] += 1
-    state.used[_STEPS] += 1
     state.left[_STEPS] -= 1
     state.is_unjudged = False
     state.sent_back = ()
@@ -86,8 +88,11 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
 
 
 def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
-    command = _close(state, ruling, arrival)
+    command = state.open.pop(ruling.command_id)
     assert isinstance(command, commands.CallTool)
+    if ruling.charged != command.reserved:
+        _recount(state, command, ruling.charged)
+    state.blocking -= 1
     if state.doubted:
         state.doubted.pop(command.id, None)
     trace = state.calls[command.id]
@@ -104,9 +109,6 @@ def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         state.last_error = ruling.code
         if command.mutating:
             state.uncommitted[command.tool, command.arguments_hash] = ruling.code
-    if isinstance(arrival, arrivals.ToolReturned) and arrival.critical and ruling.rung is _COMMITTED:
-        for name, value in arrival.critical:
-            state.critical.setdefault(name, (value, command.tool))
     if ruling.rung is not _ATTEMPTED and command.id not in state.replaced:
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
@@ -129,6 +131,9 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
     if isinstance(arrival, arrivals.ToolReturned):
         trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
+        if arrival.critical and trace.rung is _COMMITTED:
+            for name, value in arrival.critical:
+                state.critical.setdefault(name, (value, trace.tool))
         if arrival.stop_loop and trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
             state.stopped, state.answer = True, arrival.content
             state.answer_violations = arrival.answer_violations
@@ -351,7 +356,8 @@ def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) 
         message = f"command {command.id} shows {command.messages_count} messages and the run has {len(state.context)}"
         raise InvariantBroken("CONTEXT_MISCOUNTED", message)
     state.attempt = command.attempt
-    _open(state, command)
+    state.blocking += 1
+    _reserve(state, command)
 
 
 def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
@@ -369,7 +375,8 @@ def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) ->
         _keep_moment(state, command.tool)
     if state.tools[command.tool].fallback:
         state.provenances[command.id] = _provenance_of(state, command)
-    _open(state, command)
+    state.blocking += 1
+    _reserve(state, command)
 
 
 def _keep_moment(state: RunState, tool: str) -> None:
@@ -395,7 +402,7 @@ def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
             state.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
     if command.call_id:
         _trace_question(state, command)
-    _open(state, command)
+    _open(state, command, arrival)
 
 
 def _trace_question(state: RunState, command: AskHuman) -> None:
@@ -439,11 +446,7 @@ def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival
             command.call_id, command.tool, command.arguments_hash, Rung.ATTEMPTED, arguments=command.prompt
         )
     state.stood_before[command.id] = stood_by_now(state)
-    _open(state, command)
-
-
-def _open_plainly(state: RunState, command: Command, arrival: Arrival) -> None:
-    _open(state, command)
+    _open(state, command, arrival)
 
 
 def _part(state: RunState, command: Command, arrival: Arrival) -> None:
@@ -484,11 +487,11 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.RunEnded: _end,
     commands.CallModel: _call_model,
     commands.CallTool: _call_tool,
-    commands.ReconcileTool: _open_plainly,
-    commands.CallCode: _open_plainly,
-    commands.Retrieve: _open_plainly,
+    commands.ReconcileTool: _open,
+    commands.CallCode: _open,
+    commands.Retrieve: _open,
     commands.AskHuman: _ask_human,
-    commands.SetTimer: _open_plainly,
+    commands.SetTimer: _open,
     commands.StartChild: _start_child,
     commands.CancelCommand: _part,
     commands.ForkRun: _part,

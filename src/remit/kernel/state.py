@@ -115,9 +115,8 @@ class RunState:
     paused: bool = False
 
     # The budget vector, in the order of Dimension. Caps begin as the manifest's and grow by what people release; what
-    # is left of them is neither used nor reserved by an open command.
+    # is left of them is neither used nor reserved by an open command. What is used is the rest, and kept nowhere.
     caps: list[int] = field(default_factory=list)
-    used: list[int] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
     deadline_at_ms: int = 0
     # How many questions to people are open.
@@ -240,7 +239,17 @@ class RunState:
     @property
     def reserved(self) -> list[int]:
         """What open commands hold, per dimension."""
-        return [cap - used - left for cap, used, left in zip(self.caps, self.used, self.left, strict=True)]
+        held = [0] * len(self.caps)
+        for command in self.open.values():
+            for dimension, amount in command.reserved:
+                held[dimension] += amount
+        return held
+
+    @property
+    def used(self) -> list[int]:
+        """What was spent for good, per dimension."""
+        amounts = zip(self.caps, self.left, self.reserved, strict=True)
+        return [cap - left - reserved for cap, left, reserved in amounts]
 
 
 def pinned(state: RunState) -> Manifest:

@@ -11,6 +11,7 @@ from typing import Any
 from remit.core.boundary import Condition
 from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.codec import read_json
+from remit.core.goal import Goal
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.tools import ToolDefinition
 from remit.kernel.state import RunState, pinned
@@ -52,10 +53,9 @@ def abridged(arguments: JsonObject, conditions: Iterable[Condition] = (), contro
     return canonical_json(kept).decode()
 
 
-def critical_facts(state: RunState, content: bytes) -> tuple[tuple[str, str], ...]:
+def critical_facts(goal: Goal, content: bytes) -> tuple[tuple[str, str], ...]:
     """What a result says of the facts that the goal calls critical, wherever in it they stand."""
-    goal = pinned(state).goal
-    if goal is None or not goal.critical:
+    if not goal.critical:
         return ()
     try:
         found = read_json(content)

@@ -20,7 +20,7 @@ from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool, Star
 from remit.core.failure import ANSWERED, ArrivalFault, ErrorCode, IllegalArrival
 from remit.core.goal import JUDGE_MARK
 from remit.core.manifest import Manifest
-from remit.core.record import JsonObject, Text, replace, size_bytes
+from remit.core.record import BlobRef, JsonObject, Text, replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
@@ -166,7 +166,7 @@ class Facts:
             report.command_id,
             text,
             reasoning,
-            self._traced(state, calls, kept),
+            calls if self._tracer is None else self._traced(state, calls, kept),
             usage,
             bound,
             violations,
@@ -188,13 +188,14 @@ class Facts:
 
     def _proposed(self, state: RunState, call: ToolCall, kept: Kept, place: int = 0) -> tuple[ProposedCall, int]:
         """A call with its facts, and the bound on the tokens of its words."""
-        tool = state.tools.get(call.name)
+        tool, tracer, arguments = state.tools.get(call.name), self._tracer, call.arguments
         tool_name = name(call.name) if tool is None else tool.name
         # A call without an id could not be told from no call at all.
         call_id = name(call.id) or f"call-{place}"
         # The result of the call, whatever it will be, repeats its name and its id.
         bound = 2 * len((tool_name + call_id).encode()) + MESSAGE_TOKENS_OVERHEAD
-        arguments = call.arguments if self._tracer is None else self._tracer.resolved(call.arguments)
+        if tracer is not None:
+            arguments = tracer.resolved(arguments)
         try:
             canonical = canonical_json(arguments)
         except NotCanonical as error:
@@ -209,7 +210,7 @@ class Facts:
             control = [control for control, _ in tool.control_args]
             short = abridged(arguments, pinned(state).boundary.conditions, control)
             proposed = replace(proposed, abridged=short)
-        if arguments is not call.arguments:
+        if tracer is not None and arguments is not call.arguments:
             said = canonical_json(call.arguments)
             proposed = replace(proposed, said=stored_bytes(said, sha256(said).digest(), kept))
         return proposed, bound + len(canonical)
@@ -222,8 +223,7 @@ class Facts:
         It comes last, when nothing can go wrong any more: the gate counts what it has judged.
         """
         tracer = self._tracer
-        left = len(pinned(state).filters) if filters_left is None else filters_left
-        if tracer is None or left:
+        if tracer is None or (len(pinned(state).filters) if filters_left is None else filters_left):
             return calls
         read, seq = reader_of(dict(kept)), state.seq + 1
         return tuple([tracer.judged(call, read, seq=seq, place=place) for place, call in enumerate(calls)])
@@ -274,11 +274,13 @@ class Facts:
             # A digest from outside could name a text that is somebody else's.
             raise TypeError("a tool returns a text")
         content, is_stopping = encoded(result.content), result.stop_loop is True
-        evidence = sha256(content).digest()
-        if len(content) <= RESULT_SHOWN_BYTES_MAX or is_stopping:
-            shown, whole, size = stored_bytes(content, evidence, kept), None, len(content)
+        evidence, size = sha256(content).digest(), len(content)
+        whole: BlobRef | None = None
+        if size <= RESULT_SHOWN_BYTES_MAX or is_stopping:
+            shown = stored_bytes(content, evidence, kept)
         else:
             shown, whole, size = shortened(content, evidence, kept)
+        goal = state.manifest.goal  # type: ignore[union-attr]  # complete() has seen that there is one
         return arrivals.ToolReturned(
             command_id,
             shown,
@@ -290,11 +292,11 @@ class Facts:
             _figure(report.duration_ms),
             self._output_violations(pinned(state), content.decode()) if is_stopping else (),
             whole,
-            critical_facts(state, content),
+            () if goal is None else critical_facts(goal, content),
         )
 
     def _result_violations(self, state: RunState, command: Command | None, content: bytes) -> tuple[Violation, ...]:
-        if not isinstance(command, CallTool):
+        if type(command) is not CallTool:
             return _NOT_OPEN
         schema = state.tools[command.tool].result
         return self._checks.violations_in_result(schema, content.decode()) if schema else ()
@@ -438,8 +440,6 @@ def _figures(usage: TokenUsage) -> TokenUsage:
 
 
 def _figure(duration_ms: int) -> int:
-    if type(duration_ms) is not int or duration_ms < 0:
+    if type(duration_ms) is not int:
         return 0
-    if duration_ms > FIGURE_MAX:
-        return FIGURE_MAX
-    return duration_ms
+    return duration_ms if 0 <= duration_ms <= FIGURE_MAX else FIGURE_MAX * (duration_ms > 0)

@@ -52,6 +52,11 @@ class _Work:
         self.driver: asyncio.Task[Any] | None = None
         self.is_cut = False
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether whoever drives the run waits for a report already."""
+        return self.direct != "" or self.waiter is not None
+
     def has(self, command_id: str) -> bool:
         """Whether a command is under way, or waits to be begun."""
         if command_id in self.tasks or command_id == self.direct:
@@ -79,19 +84,15 @@ class InProcessDispatch:
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
         work = self._work[live.run_id]
-        # Whoever drives the run and waits already will not look into the outbox.
-        is_waited_for = work.direct or work.waiter is not None
         if type(command) in PERFORMED:
             # Asked only where something is under way; most commands come when nothing is.
-            if (is_waited_for or work.outbox or work.tasks) and work.has(command.id):
-                return
-            if is_waited_for:
-                self._start(work, live, command)
-            else:
+            if not (work.direct or work.outbox or work.tasks or work.waiter is not None):
                 work.outbox.append((live, command))
+            elif not work.has(command.id):
+                self._add(work, live, command)
         elif isinstance(command, SetTimer):
             _disarm(work)
-            if is_waited_for:
+            if work.is_waited_for:
                 self._arm(work, live)
         elif isinstance(command, CancelCommand):
             self._cancel(work, command.about)
@@ -120,7 +121,9 @@ class InProcessDispatch:
             # Asked for once and not with every command: it takes a system call to find out.
             work.driver = asyncio.current_task()
         try:
-            report = received(await executor(sender, command), self.vault)
+            report = await executor(sender, command)
+            if self.vault.redactor.names:
+                report = received(report, self.vault)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             if not work.is_cut:
                 return _explained(live, command, error)
@@ -178,6 +181,13 @@ class InProcessDispatch:
             finally:
                 work.waiter = None
         return work.reports.popleft()
+
+    def _add(self, work: _Work, live: Live, command: Command) -> None:
+        """Begin a command beside others: at once, where whoever drives the run will not look into the outbox."""
+        if work.is_waited_for:
+            self._start(work, live, command)
+        else:
+            work.outbox.append((live, command))
 
     def _start(self, work: _Work, live: Live, command: Command) -> None:
         work.tasks[command.id] = asyncio.create_task(self._perform(work, live, command))

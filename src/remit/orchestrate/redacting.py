@@ -17,7 +17,7 @@ OF_TOOLS = (ToolSaid, ToolBroke, ToolAccounted)
 def redacted(report: Report, vault: Vault) -> Report:
     """The report without any value of the vault."""
     redactor = vault.redactor
-    if not redactor:
+    if not redactor.names:
         return report
     if not isinstance(report, ModelSaid):
         found: Report = _changed(report, redactor.redacted)

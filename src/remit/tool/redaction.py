@@ -33,7 +33,7 @@ class _Form(NamedTuple):
 class Redactor:
     """Finds the values it was made with."""
 
-    __slots__ = ("_forms", "_names")
+    __slots__ = ("_forms", "names")
 
     def __init__(self, values: Iterable[tuple[str, str]] = ()) -> None:
         """The names of secrets, each with a value; a name may come with several."""
@@ -42,10 +42,8 @@ class Redactor:
         # The longest first: a value may be the beginning of another one.
         listed = sorted(forms, key=lambda text: (-len(text), text))
         self._forms = tuple(_Form(text, forms[text], min(len(text) // 2, EDGE_CHARS_MAX)) for text in listed)
-        self._names = tuple(dict.fromkeys(name for name, _ in known))
-
-    def __bool__(self) -> bool:
-        return bool(self._names)
+        # Of the secrets whose values are looked for; with none, nothing is.
+        self.names = tuple(dict.fromkeys(name for name, _ in known))
 
     def redacted(self, text: str) -> str:
         """The text with `[secret NAME]` in place of every value."""
@@ -63,7 +61,7 @@ class Redactor:
         """The name of a secret that arguments, as JSON, hold the value or the mark of; empty if they hold none."""
         if name := self.value_in(arguments):
             return name
-        return next((name for name in self._names if f"[exposed secret {name}]" in arguments), "")
+        return next((name for name in self.names if f"[exposed secret {name}]" in arguments), "")
 
     def _replaced(self, text: str, mark: str) -> str:
         for form in self._forms:

@@ -78,7 +78,7 @@ class ToolExecutor:
         if tool is None:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
         text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
-        if self.vault.redactor and (name := self.vault.redactor.found_in(text)):
+        if self.vault.redactor.names and (name := self.vault.redactor.found_in(text)):
             if self.vault.redactor.value_in(text):
                 self.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
