@@ -22,6 +22,7 @@ from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung, VoteCounted
 from remit.core.tools import ToolResult
 from remit.kernel import apply as applying
 from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, join, spend
+from remit.kernel import tally as tallying
 from remit.kernel.hold import UNTOLD
 from remit.kernel.rules import child, human, model, signal, tool
 from remit.kernel.state import RunState
@@ -228,6 +229,14 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "a turn counts what the fold does not": (
         "the_tally_agrees_with_the_fold",
         (_instead(tool, "stops_loop", lambda arrival, tool: False),),
+    ),
+    "nobody notices that a run has ended": (
+        "the_tally_agrees_with_the_fold",
+        (_instead(tallying, "WEIGHTY", frozenset()),),
+    ),
+    "steps are counted as depth": (
+        "an_ended_run_holds_nothing",
+        (_instead(folding, "_STEPS", int(Dimension.DEPTH)),),
     ),
     "a paused run goes on": ("a_paused_run_orders_nothing", (_instead(decide, "AT_ONCE", (None, *Ending)),)),
     "refusals are not told": ("every_call_is_answered", (_instead(tool, "refuse_call", _says_nothing),)),

@@ -19,7 +19,6 @@ from remit.core.manifest import Manifest
 from remit.core.messages import Message, tool_message, user_message
 from remit.core.record import Text
 from remit.core.rulings import Rung
-from remit.core.usage import TokenUsage
 from remit.kernel import words
 from remit.kernel.authorize import checks_left
 from remit.kernel.children import child_charges, child_trace
@@ -141,27 +140,26 @@ def _say(state: RunState, message: Message, tokens_bound: int) -> None:
 
 
 def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
-    if arrival.text or arrival.calls:
+    text, calls, usage = arrival.text, arrival.calls, arrival.usage
+    if calls or text:
         # An answer that says nothing is tried again; no model wants to be shown an empty message.
         state.context.append(arrival)
         state.context_tokens += arrival.tokens_bound
-    _hear_usage(state, arrival.usage)
-    state.iterations += 1
-    state.proposed, state.is_unjudged = arrival.calls, len(arrival.calls) > 0
-    state.filtered = 0
-    if arrival.text:
-        state.answer, state.answer_violations = arrival.text, arrival.violations
-
-
-def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
-    _hear_usage(state, arrival.usage)
-    state.last_error = arrival.code
-
-
-def _hear_usage(state: RunState, usage: TokenUsage) -> None:
     state.prompt_tokens += usage.prompt_tokens
     state.reasoning_tokens += usage.reasoning_tokens
     state.output_tokens += usage.output_tokens
+    state.iterations += 1
+    state.proposed, state.is_unjudged = calls, len(calls) > 0
+    state.filtered = 0
+    if text:
+        state.answer, state.answer_violations = text, arrival.violations
+
+
+def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
+    state.prompt_tokens += arrival.usage.prompt_tokens
+    state.reasoning_tokens += arrival.usage.reasoning_tokens
+    state.output_tokens += arrival.usage.output_tokens
+    state.last_error = arrival.code
 
 
 def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:

@@ -137,9 +137,9 @@ def _shallow(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 def is_within_budget(call: ProposedCall, tally: Tally) -> Verdict:
     """Everything the call may cost at worst still fits, and something is left of the counter its node names."""
-    charges = tally.state.tool_charges[call.tool]
-    if (here := rules_here(tally).budget) != _TOOL_CALLS:
-        charges = (*charges, (int(Dimension[here.upper()]), 1))
+    charges, rules = tally.state.tool_charges[call.tool], tally.graph.nodes[tally.node].rules
+    if rules is not None and rules.budget != _TOOL_CALLS:
+        charges = (*charges, (int(Dimension[rules.budget.upper()]), 1))
     dimension = lacking(tally, charges)
     if dimension is None:
         return ALLOWED
@@ -181,7 +181,7 @@ def lifted_by_a_person(call: ProposedCall, tally: Tally) -> Charges:
 def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
     """The same tool with the same arguments was not already called too often without a change between."""
     key = (call.tool, call.arguments_hash)
-    times = tally.state.repeats.get(key, 0) + tally.repeats.count(key)
+    times = tally.state.repeats.get(key, 0) + (tally.repeats.count(key) if tally.repeats else 0)
     if times < IDENTICAL_CALLS_MAX:
         return ALLOWED
     return refuse(

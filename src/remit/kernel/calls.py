@@ -14,7 +14,7 @@ from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.rulings import Answer, CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.asking import REVIEW, ask, settle_question
-from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask, rules_here
+from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask
 from remit.kernel.children import start_delegate
 from remit.kernel.spend import lacking
 from remit.kernel.state import RunState, inquiries, longer
@@ -46,31 +46,33 @@ _decode = msgspec.json.Decoder().decode
 
 def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on."""
-    tool = tally.state.tools[call.tool]
+    state, name, arguments_hash = tally.state, call.tool, call.arguments_hash
+    tool = state.tools[name]
     if tool.asks_under is not None:
         _ask_for_the_model(tally, call, tool.asks_under)
         return
-    tally.repeats += ((call.tool, call.arguments_hash),)
+    tally.repeats += ((name, arguments_hash),)
     if tool.delegates:
         start_delegate(tally, call)
         return
     mutating = tool.effect in MUTATING
     if mutating:
-        tally.claim(call.tool, call.arguments_hash, Rung.ATTEMPTED)
-    command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, rules_here(tally)
-    if timeout_ms > rules.timeout_ms:
+        tally.claim(name, arguments_hash, Rung.ATTEMPTED)
+        tally.is_weighty = True
+    command_id, timeout_ms, rules = tally.next_id(), tool.timeout_ms, tally.graph.nodes[tally.node].rules
+    if rules is not None and timeout_ms > rules.timeout_ms:
         timeout_ms = rules.timeout_ms
     tally.order(
         CallTool(
             command_id,
             call.call_id,
-            call.tool,
+            name,
             tool.version,
             call.arguments,
-            call.arguments_hash,
-            f"{tally.state.run_id}:{command_id}",
+            arguments_hash,
+            f"{state.run_id}:{command_id}",
             timeout_ms,
-            tally.state.tool_charges[call.tool],
+            state.tool_charges[name],
             mutating,
             approved_by,
         )

@@ -115,17 +115,16 @@ ENTRIES: Mapping[NodeKind, Entry] = {
 
 def take_turn(state: RunState, arrival: Arrival, at_ms: int) -> Turn:
     """The next turn of a run: the arrival and what is decided about it."""
-    decisions = tuple(weigh(state, arrival, at_ms).decisions)
-    return Turn(state.seq + 1, at_ms, state.head, KERNEL_VERSION, arrival, decisions)
+    return weigh(state, arrival, at_ms).turn
 
 
 def decide(state: RunState, arrival: Arrival, at_ms: int) -> tuple[Decision, ...]:
     """Rule on one arrival, or raise IllegalArrival."""
-    return tuple(weigh(state, arrival, at_ms).decisions)
+    return weigh(state, arrival, at_ms).turn.decisions
 
 
 def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
-    """The tally of a turn, with its decisions. What it counted is what the state will hold once they are applied."""
+    """The tally of a turn, and the turn in it. What it counted is what the state will hold once that is applied."""
     kind = type(arrival)
     answers, answering = ANSWERS.get(kind), ""
     if answers is None:
@@ -137,14 +136,15 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
         if type(state.open.get(answering)) is not answers or answering in state.doubted:
             _admit_outcome(state, arrival, answering)
     tally = Tally(state, at_ms, answering)
-    if state.ending is not None:
+    if state.ending is None:
+        outcome = RULES[kind](tally, arrival)
+        if outcome is not None:
+            _move(tally, outcome)
+        if at_ms >= state.deadline_at_ms or state.is_standing:
+            _look_at_the_clock(tally)
+    else:
         _decide_late(tally, arrival)
-        return tally
-    outcome = RULES[kind](tally, arrival)
-    if outcome is not None:
-        _move(tally, outcome)
-    if at_ms >= state.deadline_at_ms or state.is_standing:
-        _look_at_the_clock(tally)
+    tally.turn = Turn(state.seq + 1, at_ms, state.head, KERNEL_VERSION, arrival, tuple(tally.decisions))
     return tally
 
 
@@ -204,6 +204,8 @@ def _fault_of(state: RunState, command_id: str) -> ArrivalFault:
 
 def _decide_late(tally: Tally, arrival: Arrival) -> None:
     """After the ending only late outcomes, retries and session entries are heard; none changes how the run ended."""
+    # Nothing follows that would make up for it, should such a turn be lost.
+    tally.is_weighty = True
     if isinstance(arrival, RetryRequested):
         on_retry(tally, arrival)
     elif isinstance(arrival, SessionNoted):
@@ -222,7 +224,7 @@ def _move(tally: Tally, outcome: str | None) -> None:
         if tally.paused and tally.ending not in AT_ONCE:
             _park(tally, outcome)
             return
-        target = sure[tally.node].get(outcome) if tally.node >= 0 else None
+        target = sure[tally.node].get(outcome)
         if target is not None:
             outcome = _enter(tally, target, outcome)
         elif outcome == AGAIN:
@@ -273,7 +275,7 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
         # What still waits can only be cut off by ending; who was stopped at once does nothing more.
         return _enter(tally, _terminal(tally, CLASS_OF[tally.ending]), outcome)
     state, visits_max, steps_left = tally.state, node.visits_max, tally.left[_STEPS]
-    if visits_max and state.visits[target] + tally.visits.count(target) >= visits_max:
+    if visits_max and state.visits[target] + (tally.visits.count(target) if tally.visits else 0) >= visits_max:
         return _leave_exhausted(tally, outcome, iterations_exhausted(tally, node.name, visits_max))
     if steps_left <= 0:
         return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Arrival, Provenance
-from remit.core.budget import Charges, Dimension
+from remit.core.arrivals import Arrival, Provenance, ToolReturned
+from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
 from remit.core.failure import Ending, InvariantBroken, Refusal
@@ -35,13 +35,9 @@ _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 
 
 def _open(state: RunState, command: Command, arrival: Arrival) -> None:
-    _reserve(state, command)
+    state.open[command.id] = command
     if blocks(command):
         state.blocking += 1
-
-
-def _reserve(state: RunState, command: Command) -> None:
-    state.open[command.id] = command
     left = state.left
     for dimension, amount in command.reserved:
         left[dimension] -= amount
@@ -49,20 +45,13 @@ def _reserve(state: RunState, command: Command) -> None:
 
 def _close(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
     """Release what a command reserved and charge what it cost."""
-    command = state.open.pop(ruling.command_id)
-    if ruling.charged != command.reserved:
-        _recount(state, command, ruling.charged)
-    if type(command) in WAITED_FOR or blocks(command):
-        state.blocking -= 1
-
-
-def _recount(state: RunState, command: Command, charged: Charges) -> None:
-    """Count what was charged in place of what was reserved."""
-    left = state.left
+    command, left = state.open.pop(ruling.command_id), state.left
     for dimension, amount in command.reserved:
         left[dimension] += amount
-    for dimension, amount in charged:
+    for dimension, amount in ruling.charged:
         left[dimension] -= amount
+    if type(command) in WAITED_FOR or blocks(command):
+        state.blocking -= 1
 
 
 def _nothing(state: RunState, decision: Decision, arrival: Arrival) -> None:
@@ -88,10 +77,8 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
 
 
 def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
-    command = state.open.pop(ruling.command_id)
-    assert isinstance(command, commands.CallTool)
-    if ruling.charged != command.reserved:
-        _recount(state, command, ruling.charged)
+    # It is charged what it reserved, so what is left stays as it is.
+    command: commands.CallTool = state.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
     state.blocking -= 1
     if state.doubted:
         state.doubted.pop(command.id, None)
@@ -128,7 +115,7 @@ def _commit(state: RunState, command: commands.CallTool) -> None:
 
 def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
     """Put the outcome of a call into the context, in the words of whoever told it."""
-    if isinstance(arrival, arrivals.ToolReturned):
+    if type(arrival) is ToolReturned:
         trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
         message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
         if arrival.critical and trace.rung is _COMMITTED:
@@ -356,27 +343,31 @@ def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) 
         message = f"command {command.id} shows {command.messages_count} messages and the run has {len(state.context)}"
         raise InvariantBroken("CONTEXT_MISCOUNTED", message)
     state.attempt = command.attempt
+    state.open[command.id] = command
     state.blocking += 1
-    _reserve(state, command)
+    left = state.left
+    for dimension, amount in command.reserved:
+        left[dimension] -= amount
 
 
 def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
-    key = (command.tool, command.arguments_hash)
+    tool, arguments_hash, mutating = command.tool, command.arguments_hash, command.mutating
+    key = (tool, arguments_hash)
     state.repeats[key] = state.repeats.get(key, 0) + 1
-    state.last_tool = command.tool
-    if command.tool not in state.tried:
-        state.tried[command.tool] = True
-    state.calls[command.id] = CallTrace(
-        command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, command.mutating, command.arguments
-    )
-    if command.mutating:
+    state.last_tool = tool
+    state.tried[tool] = True
+    state.calls[command.id] = CallTrace(command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments)
+    if mutating:
         state.uncommitted[key] = Rung.ATTEMPTED
-    if command.tool in state.rated:
-        _keep_moment(state, command.tool)
-    if state.tools[command.tool].fallback:
+    if tool in state.rated:
+        _keep_moment(state, tool)
+    if state.tools[tool].fallback:
         state.provenances[command.id] = _provenance_of(state, command)
+    state.open[command.id] = command
     state.blocking += 1
-    _reserve(state, command)
+    left = state.left
+    for dimension, amount in command.reserved:
+        left[dimension] -= amount
 
 
 def _keep_moment(state: RunState, tool: str) -> None:

@@ -154,7 +154,8 @@ def _compile(data: bytes) -> CompiledGraph:
         index=MappingProxyType(layout.index),
         nodes=layout.nodes,
         start=layout.index[graph.start],
-        sure=tuple(sure),
+        # Before the first node, which is number -1, nothing is sure.
+        sure=(*sure, {}),
         choices=tuple(choices),
         schemas=MappingProxyType(
             {i: read_json(node.ask.schema) for i, node in enumerate(layout.nodes) if node.ask and node.ask.schema}

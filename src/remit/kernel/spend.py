@@ -75,12 +75,13 @@ def at_least(floor: Charges, charges: Charges) -> Charges:
 
 def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
+    left, is_over = tally.left, False
+    before = left.copy()
     tally.release(command)
     tally.decisions.append(CommandSettled(command.id, charged))
-    left, held, is_over = tally.left, dict(command.reserved), False
     for dimension, amount in charged:
         left[dimension] -= amount
-        if amount > held.get(dimension, 0):
+        if left[dimension] < before[dimension]:
             is_over = True
     return _stop_for_excess(tally, command, charged) if is_over else None
 

@@ -23,11 +23,11 @@ from remit.core.commands import (
     StartChild,
     TimerPurpose,
 )
-from remit.core.events import Decision
+from remit.core.events import Decision, Turn
 from remit.core.failure import Ending, ErrorCode
 from remit.core.manifest import Manifest
 from remit.core.record import Text
-from remit.core.rulings import Ruling
+from remit.core.rulings import ChildHeld, QuestionSettled, Ruling, RunEnded
 from remit.core.schema import Violation
 from remit.core.values import Output
 from remit.kernel.graph import CompiledGraph
@@ -36,6 +36,9 @@ from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_bey
 
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
+
+# Rulings that somebody relies on.
+WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, RunEnded})
 
 # What most turns have to say of effects and failures. Who has more to say replaces it.
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -50,17 +53,28 @@ def blocks(command: Command) -> bool:
     return isinstance(command, AskHuman) and command.purpose is not AskPurpose.OUTCOME
 
 
+class _AsTheState:
+    """A field that is as the state has it until the turn says otherwise; for those that most turns do not look at."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, tally: Any, owner: type) -> Any:
+        said = tally.__dict__
+        return said[self._name] if self._name in said else getattr(tally.state, self._name)
+
+    def __set__(self, tally: Any, value: Any) -> None:
+        tally.__dict__[self._name] = value
+
+
 class Tally:
     """A turn in the making."""
 
     # fmt: off
     __slots__ = (
         "__dict__",
-        "answer",
-        "answer_violations",
         "answering",
         "answers",
-        "asking",
         "at_ms",
         "blocking",
         "committed",
@@ -70,18 +84,29 @@ class Tally:
         "failures_in_a_row",
         "graph",
         "is_unjudged",
+        "is_weighty",
         "left",
         "manifest",
         "messages_count",
         "node",
+        "orders",
         "paused",
         "proposed",
         "repeats",
         "state",
         "stopped",
+        "turn",
         "visits",
     )
     # fmt: on
+
+    # How many questions are open, and what stands as the answer of the run.
+    asking: int = _AsTheState()  # type: ignore[assignment]
+    answer: Text = _AsTheState()  # type: ignore[assignment]
+    answer_violations: tuple[Violation, ...] = _AsTheState()  # type: ignore[assignment]
+
+    # What it comes to, once everything is decided.
+    turn: Turn
 
     # What most turns never touch. It stands in the class, where it costs a turn nothing and cannot be changed; a turn
     # that has more to say keeps that in its dict, which is made only then.
@@ -113,26 +138,23 @@ class Tally:
 
     def __init__(self, state: RunState, at_ms: int, answering: str = "") -> None:
         """Nothing is promised yet."""
-        manifest, graph = state.manifest, state.graph
-        assert manifest is not None, "the first turn pins the manifest"
-        assert graph is not None, "the first turn pins the graph"
         self.state = state
-        self.manifest: Manifest = manifest
-        self.graph: CompiledGraph = graph
+        # The first turn pins both, and nobody decides anything before.
+        self.manifest: Manifest = state.manifest  # type: ignore[assignment]
+        self.graph: CompiledGraph = state.graph  # type: ignore[assignment]
         self.at_ms = at_ms
         # Where the run stands and what it has, as of this moment of the turn.
         self.node = state.node
         self.blocking = state.blocking
-        self.asking = state.asking
         self.paused = state.paused
         self.context_tokens = state.context_tokens
         self.messages_count = len(state.context)
         self.proposed: tuple[ProposedCall, ...] = state.proposed
-        self.answer: Text = state.answer
-        self.answer_violations: tuple[Violation, ...] = state.answer_violations
         self.stopped = state.stopped
         self.is_unjudged = state.is_unjudged
+        # What was decided so far, and the commands among it.
         self.decisions: list[Decision] = []
+        self.orders: list[Command] = []
         # Per dimension: what remains, with everything taken off that this turn has promised so far.
         self.left = state.left.copy()
         # The command whose outcome is being judged: it is settled once, by the rule that judges it.
@@ -145,6 +167,9 @@ class Tally:
         # How often the model answered, for the conditions that look at it.
         self.answers = 0
         self.ending: Ending | None = None
+        # Whether somebody may rely on this turn before the next: it orders an effect or asks a person, or a question,
+        # the waiting for a child or the whole run has come to something.
+        self.is_weighty = False
 
     def next_id(self) -> str:
         """The id of a command ordered now: its turn and its place there."""
@@ -152,6 +177,8 @@ class Tally:
 
     def rule(self, ruling: Ruling) -> None:
         """Record a ruling."""
+        if type(ruling) in WEIGHTY:
+            self.is_weighty = True
         self.decisions.append(ruling)
 
     def order(self, command: Command) -> None:
@@ -161,6 +188,7 @@ class Tally:
             left[dimension] -= amount
         if type(command) in WAITED_FOR or blocks(command):
             self.blocking += 1
+        self.orders.append(command)
         self.decisions.append(command)
 
     def release(self, command: Command) -> None:

@@ -18,15 +18,16 @@ from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded
 from remit.core.storage import Barrier, Listing
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState, questions
+from remit.kernel.tally import WEIGHTY
 from remit.observe.foresight import likeness_of
 from remit.observe.verify import ANSWERED_BY_THE_WORLD
 
 # What people say. They are told that they were heard, so it has to last; a kind nobody has placed yet counts as theirs.
 SAID_BY_PEOPLE: frozenset[type[Arrival]] = frozenset(get_args(Arrival)) - ANSWERED_BY_THE_WORLD
 # After these a run may no longer be listed as waiting.
-_HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
+HEAVY = SAID_BY_PEOPLE | {arrivals.ChildEnded, arrivals.ChildLost}
 # Decisions that make a turn a barrier, or may.
-_WEIGHTY = frozenset({CallTool, AskHuman, QuestionSettled, ChildHeld, RunEnded})
+_WEIGHTY = WEIGHTY | {CallTool, AskHuman}
 
 
 def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
@@ -37,7 +38,7 @@ def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
         if type(decision) in _WEIGHTY and (type(decision) is not CallTool or decision.mutating):
             break
     else:
-        if not heard and type(turn.arrival) not in _HEAVY:
+        if not heard and type(turn.arrival) not in HEAVY:
             return None
     weighty = [decision for decision in turn.decisions if type(decision) in _WEIGHTY]
     for decision in weighty:

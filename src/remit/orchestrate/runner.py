@@ -9,20 +9,20 @@ Rule 4: a run's time never goes back, whatever the clock says; when a timer has 
 from collections.abc import Iterable
 from contextlib import suppress
 
-from remit.core.arrivals import RunStarted, TimerFired
-from remit.core.codec import decode_turn, encode_turn, hash_turn
-from remit.core.commands import COMMANDS, SetTimer
-from remit.core.events import Decision, Turn
+from remit.core.arrivals import TimerFired
+from remit.core.codec import decode_turn, sealed
+from remit.core.commands import Command, SetTimer
+from remit.core.events import Turn
 from remit.core.failure import IllegalArrival
 from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.storage import AppendConflict, BlobMissing
 from remit.core.trust import Reads
 from remit.kernel.apply import apply, is_traced
-from remit.kernel.decide import take_turn
+from remit.kernel.decide import weigh
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import Linked, linked, references
-from remit.orchestrate.durability import barrier_of, listing_of
+from remit.orchestrate.durability import HEAVY, barrier_of, listing_of
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
 from remit.orchestrate.reports import Report
@@ -89,9 +89,10 @@ class Runner:
 
         A drive that is cancelled, or raises, leaves a run that recover() takes up.
         """
+        state, dispatch = live.state, self.dispatch
         try:
-            while live.state.ending is None:
-                report = await self.dispatch.receive(live)
+            while state.ending is None:
+                report = await dispatch.receive(live)
                 if report is None:
                     return
                 try:
@@ -99,7 +100,7 @@ class Runner:
                 except IllegalArrival:
                     continue  # A duplicate, or no longer of interest.
         finally:
-            self.dispatch.forget(live)
+            dispatch.forget(live)
 
     async def advance(self, live: Live, report: Report) -> Turn | None:
         """Take one turn, or None when the report cannot be judged: a duplicate, or no longer of interest."""
@@ -121,10 +122,10 @@ class Runner:
             try:
                 arrival = self.facts.complete(state, report, kept, tracer)
                 now_ms = self.clock.now_ms()
-                at_ms = max(state.at_ms, now_ms)
+                at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
                 if type(arrival) is TimerFired:
                     at_ms = max(at_ms, _due_at_ms(state, arrival))
-                turn = take_turn(state, arrival, at_ms)
+                tally = weigh(state, arrival, at_ms)
             except IllegalArrival:
                 await self.catch_up(live)
                 if state.seq == seq:
@@ -133,24 +134,27 @@ class Runner:
                 continue
             if kept:
                 await self._keep(kept)
-            data = encode_turn(turn)
+            turn = tally.turn
+            data, link = sealed(turn)
+            is_weighty = tally.is_weighty or heard or type(arrival) in HEAVY
+            barrier = barrier_of(state, turn, heard) if is_weighty else None
+            listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             try:
-                barrier = barrier_of(state, turn, heard)
-                listing = listing_of(arrival.manifest, at_ms) if type(arrival) is RunStarted else None
                 await self.journal.append(live.run_id, data, after=seq, barrier=barrier, listing=listing)
             except AppendConflict:
                 await self.catch_up(live)
                 conflicts += 1
                 continue
-            if state.seq == seq:
-                apply(state, turn, hash_turn(data))
+            is_latest = state.seq == seq
+            if is_latest:
+                apply(state, turn, link)
                 if tracer is not None:
                     live.tracer = _followed(tracer, turn, kept)
             if live.on_turn is not None:
                 live.on_turn(turn)
-            for decision in turn.decisions:
-                if type(decision) in COMMANDS and (state.seq == turn.seq or _is_wanted(state, decision)):
-                    self.dispatch.send(live, decision)  # type: ignore[arg-type]  # the set holds exactly the commands
+            for command in tally.orders:
+                if is_latest or _is_wanted(state, command):
+                    self.dispatch.send(live, command)
             return turn
         raise AppendConflict(live.run_id, state.seq - 1, state.seq)
 
@@ -211,6 +215,6 @@ def _due_at_ms(state: RunState, fired: TimerFired) -> int:
     return timer.due_at_ms if isinstance(timer, SetTimer) else 0
 
 
-def _is_wanted(state: RunState, decision: Decision) -> bool:
+def _is_wanted(state: RunState, command: Command) -> bool:
     """Whether a command stands although someone else went on with the run while its turn was being written."""
-    return decision in state.open.values() or decision in state.parting
+    return command in state.open.values() or command in state.parting

@@ -10,6 +10,7 @@ from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn, weigh
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally
+from remit.orchestrate.durability import HEAVY, barrier_of
 from remit.testing.books import HARMLESS, Books
 from remit.testing.runs import SimulatedRun, fold
 from remit.testing.world import SimulatedWorld
@@ -91,12 +92,9 @@ def an_ended_run_holds_nothing(world: SimulatedWorld, run: SimulatedRun) -> Iter
         yield f"commands {left} were neither settled nor in doubt when it ended"
     if set(run.state.open) != set(run.state.doubted):
         yield f"commands {sorted(set(run.state.open) - set(run.state.doubted))} are open after the ending"
-    held = [0] * len(FIELDS)
-    for command in run.state.open.values():
-        for dimension, amount in command.reserved:
-            held[dimension] += amount
-    if held != run.state.reserved:
-        yield f"{run.state.reserved} is reserved after the ending and {held} is in doubt"
+    held = [cap - left for cap, left in zip(run.state.caps, run.state.left, strict=True)]
+    if held != [books.held(dimension) for dimension in range(len(FIELDS))]:
+        yield f"{held} is used and reserved after the ending, which no settlement and no doubt accounts for"
 
 
 def the_tally_agrees_with_the_fold(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
@@ -106,6 +104,9 @@ def the_tally_agrees_with_the_fold(world: SimulatedWorld, run: SimulatedRun) -> 
         return  # Its first turns were decided for another run, whose name is in their keys.
     for turn, data in zip(run.turns[: run.state.ended_seq if run.ending else last], run.journal, strict=False):
         tally = weigh(state, turn.arrival, turn.at_ms)
+        is_weighty = tally.is_weighty or type(turn.arrival) in HEAVY
+        if not is_weighty and barrier_of(state, turn) is not None:
+            yield f"turn {turn.seq} is written as if nobody relied on it"
         before = RunState(pending=[*state.pending], pending_tokens=state.pending_tokens)
         apply(state, turn, hash_turn(data))
         yield from (f"turn {turn.seq} counted {what}" for what in _disagreements(tally, before, state))

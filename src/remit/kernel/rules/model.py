@@ -50,20 +50,21 @@ ENDING_OF: Mapping[ErrorCode, Ending] = MappingProxyType(
 def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
     """Ask the model with the context as it stands: reserve the worst case, or name the outcome that stops the run."""
     state, manifest = tally.state, tally.manifest
-    model = manifest.models[state.model_index + tally.downgrades]
+    exhaustion = manifest.boundary.exhaustion
+    model = manifest.models[state.model_index + tally.downgrades if exhaustion else state.model_index]
     input_tokens = tally.context_tokens + state.pending_tokens + state.offer_tokens
     wanted = manifest.request.hints.max_tokens
     if (ask := node.ask) is not None:
         input_tokens += tally.graph.instruction_tokens[tally.node]
         wanted = ask.max_tokens or wanted
-    if manifest.boundary.exhaustion and is_under_pressure(tally, input_tokens) and compress(tally):
+    if exhaustion and is_under_pressure(tally, input_tokens) and compress(tally):
         return enter_model(tally, node, attempt)
     # Of a gauge nothing is ever spent: what is left of it is its cap, with what was released in this turn.
     if input_tokens > tally.left[_CONTEXT]:
         return _relieve(tally, node, attempt, Dimension.CONTEXT_TOKENS, input_tokens)
     max_tokens, tokens_left = wanted or OUTPUT_TOKENS_DEFAULT, tally.left[_OUTPUT]
     kept_back: Charges | None = ()
-    if manifest.boundary.exhaustion and is_kept_back(manifest.boundary):
+    if exhaustion and is_kept_back(manifest.boundary):
         last_words = manifest.boundary.wrap_up_tokens
         if tally.is_wrapping:
             max_tokens = min(max_tokens, last_words)
@@ -99,24 +100,25 @@ def _sum(charges: Charges, others: Charges) -> Charges:
 
 def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     """Settle the call and say whether the model answered or wants tools."""
-    command = tally.state.open[arrival.command_id]
-    assert isinstance(command, CallModel)
+    state, calls, text = tally.state, arrival.calls, arrival.text
+    command: CallModel = state.open[arrival.command_id]  # type: ignore[assignment]  # weigh() has looked
     tally.answers += 1
-    charged = usage_charges(tally.manifest.models[tally.state.model_index], arrival.usage, command)
-    tally.proposed, tally.is_unjudged = arrival.calls, len(arrival.calls) > 0
-    if arrival.text:
-        tally.answer, tally.answer_violations = arrival.text, arrival.violations
-    if arrival.text or arrival.calls:
-        tally.say(arrival.tokens_bound)
+    charged = usage_charges(tally.manifest.models[state.model_index], arrival.usage, command)
+    tally.proposed, tally.is_unjudged = calls, len(calls) > 0
+    if text:
+        tally.answer, tally.answer_violations = text, arrival.violations
+    if calls or text:
+        tally.messages_count += 1
+        tally.context_tokens += arrival.tokens_bound
     if (outcome := settle(tally, command, charged)) is not None:
         return outcome
-    if tally.state.is_wrapping:
+    if state.is_wrapping:
         return head_for(
             tally, Ending.BUDGET_EXHAUSTED, message="the budget was spent; the answer is the run's last words"
         )
-    if arrival.calls:
+    if calls:
         return _CALLED_TOOLS
-    if arrival.text:
+    if text:
         return _ANSWERED
     return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
 

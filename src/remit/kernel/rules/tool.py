@@ -161,8 +161,7 @@ def _stop_after(tally: Tally, codes: list[str]) -> str | None:
 
 def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     """Keep the observation; commit it when it is verified."""
-    command = tally.state.open[arrival.command_id]
-    assert isinstance(command, CallTool)
+    command: CallTool = tally.state.open[arrival.command_id]  # type: ignore[assignment]  # weigh() has looked
     tool = tally.state.tools[command.tool]
     rung, code = rung_reached(arrival), ""
     if rung is not _COMMITTED:
