@@ -174,7 +174,7 @@ class SharedJournal:
         self.kept = MemoryJournal()
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         await Yield()
         await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing)

@@ -15,7 +15,7 @@ from remit.core.record import replace
 from remit.core.rulings import Answer, QuestionSettled
 from remit.kernel.spend import lacking
 from remit.kernel.state import questions
-from remit.kernel.tally import Tally
+from remit.kernel.tally import Tally, blocks
 
 REVIEW = ((int(Dimension.HUMAN_REVIEWS), 1),)
 
@@ -123,9 +123,8 @@ def settle_question(
     tally: Tally, question: AskHuman, answer: Answer, *, by: str = "", is_released: bool = False
 ) -> None:
     """Close a question. It cost its review whatever the answer; an approval also widens what its packet names."""
-    tally.release(question)
-    for dimension, amount in question.reserved:
-        tally.left[dimension] -= amount
+    # What it reserved is what it cost, so nothing is given back.
+    tally.blocking -= blocks(question)
     tally.asking -= 1
     releases: Charges = ()
     if is_released:

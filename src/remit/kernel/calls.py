@@ -11,12 +11,12 @@ from remit.core.budget import Charges, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet
 from remit.core.escalation import Trigger, trigger_of_call
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.rulings import Answer, CallSettled, CommandSettled, Rung, ToolCallRefused
+from remit.core.rulings import Answer, CallSettled, Rung, ToolCallRefused
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.asking import REVIEW, ask, settle_question
 from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask
 from remit.kernel.children import start_delegate
-from remit.kernel.spend import lacking
+from remit.kernel.spend import lacking, settle
 from remit.kernel.state import RunState, inquiries, longer
 from remit.kernel.tally import Tally
 from remit.kernel.words import refusal_bound
@@ -44,7 +44,7 @@ OPTIONS_MAX = 10
 _decode = msgspec.json.Decoder().decode
 
 
-def order_call(tally: Tally, call: ProposedCall, *, approved_by: str = "") -> None:
+def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
     """Order an authorized call, with a key of our own; what it reserves is promised from here on."""
     state, name, arguments_hash = tally.state, call.tool, call.arguments_hash
     tool = state.tools[name]
@@ -188,5 +188,4 @@ def drop_inquiry(tally: Tally, command_id: str) -> None:
         if isinstance(inquiry, AskHuman):
             settle_question(tally, inquiry, Answer.WITHDRAWN)
         else:
-            tally.release(inquiry)
-            tally.rule(CommandSettled(inquiry.id))
+            settle(tally, inquiry, ())

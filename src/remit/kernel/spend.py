@@ -13,7 +13,7 @@ from remit.core.rulings import CommandSettled, UsageExceeded
 from remit.core.tools import Effect, ToolDefinition
 from remit.core.usage import TokenUsage
 from remit.kernel.endings import head_for
-from remit.kernel.tally import Tally
+from remit.kernel.tally import WAITED_FOR, Tally, blocks
 
 _INPUT = int(Dimension.INPUT_TOKENS)
 _OUTPUT = int(Dimension.OUTPUT_TOKENS)
@@ -77,12 +77,15 @@ def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
     left, is_over = tally.left, False
     before = left.copy()
-    tally.release(command)
-    tally.decisions.append(CommandSettled(command.id, charged))
+    for dimension, amount in command.reserved:
+        left[dimension] += amount
     for dimension, amount in charged:
         left[dimension] -= amount
         if left[dimension] < before[dimension]:
             is_over = True
+    if type(command) in WAITED_FOR or blocks(command):
+        tally.blocking -= 1
+    tally.decisions.append(CommandSettled(command.id, charged))
     return _stop_for_excess(tally, command, charged) if is_over else None
 
 

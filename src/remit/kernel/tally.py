@@ -191,14 +191,6 @@ class Tally:
         self.orders.append(command)
         self.decisions.append(command)
 
-    def release(self, command: Command) -> None:
-        """Take back what a command reserved, now that it has an outcome."""
-        left = self.left
-        for dimension, amount in command.reserved:
-            left[dimension] += amount
-        if type(command) in WAITED_FOR or blocks(command):
-            self.blocking -= 1
-
     def claim(self, tool: str, arguments_hash: bytes, code: str | None) -> None:
         """Count an effect: with the code that says why it is unproven, "" once it is committed, None when replaced."""
         self.uncommitted = {**self.uncommitted, (tool, arguments_hash): code}

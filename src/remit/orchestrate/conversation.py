@@ -42,7 +42,7 @@ class Conversation:
         context, messages = state.context, self.messages
         for entry in context[self._seen :]:
             # Every other entry is a message already, and a call costs more than the look.
-            messages.append(entry if type(entry) is Message else rendered(entry))
+            messages.append(_as_said(entry) if isinstance(entry, ModelAnswered) else entry)
         self._seen = len(context)
         if state.ephemeral != self._ephemeral:
             self._place(state)
@@ -84,8 +84,10 @@ class Conversation:
 
 def rendered(entry: Message | ModelAnswered) -> Message:
     """An entry of the context as a message."""
-    if isinstance(entry, Message):
-        return entry
+    return _as_said(entry) if isinstance(entry, ModelAnswered) else entry
+
+
+def _as_said(entry: ModelAnswered) -> Message:
     calls: tuple[ToolCall, ...] = ()
     for call in entry.calls:
         calls += (ToolCall(call.call_id, call.tool, arguments_in(call.arguments)),)

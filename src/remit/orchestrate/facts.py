@@ -20,7 +20,7 @@ from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool, Star
 from remit.core.failure import ANSWERED, ArrivalFault, ErrorCode, IllegalArrival
 from remit.core.goal import JUDGE_MARK
 from remit.core.manifest import Manifest
-from remit.core.record import BlobRef, JsonObject, Text, replace, size_bytes
+from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, replace, size_bytes
 from remit.core.schema import Violation
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
@@ -204,12 +204,14 @@ class Facts:
             return _unfit(call_id, tool_name, "type", "the arguments are no JSON object"), bound
         digest = sha256(canonical).digest()
         violations = () if tool is None else self._checks.violations_in_arguments(tool.parameters, arguments)
-        text = stored_bytes(canonical, digest, kept)
-        proposed = ProposedCall(call_id, tool_name, text, digest, violations)
-        if type(text) is not str and tool is not None and is_looked_into(state, tool):
-            control = [control for control, _ in tool.control_args]
-            short = abridged(arguments, pinned(state).boundary.conditions, control)
-            proposed = replace(proposed, abridged=short)
+        if len(canonical) <= TEXT_INLINE_BYTES_MAX:
+            proposed = ProposedCall(call_id, tool_name, canonical.decode(), digest, violations)
+        else:
+            text, short = stored_bytes(canonical, digest, kept), ""
+            if tool is not None and is_looked_into(state, tool):
+                control = [control for control, _ in tool.control_args]
+                short = abridged(arguments, pinned(state).boundary.conditions, control)
+            proposed = ProposedCall(call_id, tool_name, text, digest, violations, abridged=short)
         if tracer is not None and arguments is not call.arguments:
             said = canonical_json(call.arguments)
             proposed = replace(proposed, said=stored_bytes(said, sha256(said).digest(), kept))
@@ -275,8 +277,11 @@ class Facts:
             raise TypeError("a tool returns a text")
         content, is_stopping = encoded(result.content), result.stop_loop is True
         evidence, size = sha256(content).digest(), len(content)
+        shown: Text
         whole: BlobRef | None = None
-        if size <= RESULT_SHOWN_BYTES_MAX or is_stopping:
+        if size <= TEXT_INLINE_BYTES_MAX:
+            shown = content.decode()
+        elif size <= RESULT_SHOWN_BYTES_MAX or is_stopping:
             shown = stored_bytes(content, evidence, kept)
         else:
             shown, whole, size = shortened(content, evidence, kept)

@@ -55,7 +55,7 @@ class Journal(Protocol):
     """Keeps the turns of every run, in order, for good."""
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict when another was faster.
 

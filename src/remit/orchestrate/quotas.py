@@ -196,7 +196,7 @@ class QuotedJournal:
         self._quotas = quotas
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Write the turn that follows number `after`; a fork that finds no room is refused with QUOTA_EXHAUSTED."""
         first = None if listing is None or not self._quotas.of(listing.tenant_id) else _manifest_in(data)

@@ -109,7 +109,7 @@ class Runner:
         except IllegalArrival:
             return None
 
-    async def judge(self, live: Live, report: Report, *, heard: int = 0) -> Turn:
+    async def judge(self, live: Live, report: Report, heard: int = 0) -> Turn:
         """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard.
 
         `heard` is the entry of the inbox that the report came from.
@@ -140,7 +140,7 @@ class Runner:
             barrier = barrier_of(state, turn, heard) if is_weighty else None
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             try:
-                await self.journal.append(live.run_id, data, after=seq, barrier=barrier, listing=listing)
+                await self.journal.append(live.run_id, data, seq, barrier, listing)
             except AppendConflict:
                 await self.catch_up(live)
                 conflicts += 1

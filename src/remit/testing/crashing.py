@@ -87,7 +87,7 @@ class CrashingJournal:
         self._on_kept = on_kept
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Append, passing every moment."""
         self._fuse.passes(Moment.BEFORE_APPEND)

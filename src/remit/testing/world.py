@@ -58,7 +58,7 @@ class SimulatedJournal:
         self.kept = MemoryJournal()
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Write a turn, unless the process dies before or a rival is faster."""
         await Yield()

@@ -16,6 +16,7 @@ from remit.core.commands import (
 )
 from remit.core.failure import Ending
 from remit.core.rulings import FeedbackTaken
+from remit.kernel.spend import settle
 from remit.kernel.tally import blocks
 from tests.unit.kernel.builders import Run, wants
 
@@ -61,12 +62,12 @@ def test_an_id_is_the_turn_and_the_place_in_it() -> None:
     assert tally.next_id() == "1.1"
 
 
-def test_an_order_promises_what_it_reserves_and_a_release_takes_it_back() -> None:
+def test_an_order_promises_what_it_reserves_and_a_settlement_gives_it_back() -> None:
     tally = Run().tally()
     blocking, left = tally.blocking, tally.left[Dimension.TOOL_CALLS]
     tally.order(CODE)
     assert (left - tally.left[Dimension.TOOL_CALLS], tally.blocking) == (2, blocking + 1)
-    tally.release(CODE)
+    assert settle(tally, CODE, ()) is None
     assert (tally.left[Dimension.TOOL_CALLS], tally.blocking) == (left, blocking)
 
 

@@ -68,7 +68,7 @@ class WatchedJournal:
         self._before_read = before_read
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Write a turn, with the hook before and after it."""
         if self._beside_append is not None:

@@ -103,10 +103,10 @@ def test_whoever_asks_for_a_run_whose_driver_broke_is_told_why_until_it_is_resum
         store = store_of("embedded", tmp_path)
         append = store.journal.append
 
-        async def full(run_id: str, data: bytes, *, after: int, **more: Any) -> None:
+        async def full(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> None:
             if after >= 0:
                 raise StoreUnusable("STORE_FULL", "no room")
-            await append(run_id, data, after=after, **more)
+            await append(run_id, data, after, *more, **named)
 
         async with systems(store) as (system,):
             store.journal.append = full  # type: ignore[method-assign]

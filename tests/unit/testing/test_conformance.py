@@ -37,7 +37,7 @@ class BadJournal:
         self._runs: dict[str, list[bytes]] = {}
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         turns = self._runs.setdefault(self._key(run_id), [])
         if self._flaw == "asks too late":
@@ -128,7 +128,7 @@ class BadCatalogue:
         self.heads = self._true.heads
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         match self._flaw:
             case "shares places" if listing is not None:

@@ -48,7 +48,7 @@ class SQLiteJournal:
         self._signer = signer
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict."""
         # Asked for here, because a key that cannot be had must refuse the turn before anything of it is written.

@@ -21,7 +21,7 @@ class MemoryJournal:
         self.ledger = MemoryLedger(self._entries)
 
     async def append(
-        self, run_id: str, data: bytes, *, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict."""
         turns = self._runs.get(run_id)

@@ -58,30 +58,12 @@ _COMMITTED = Rung.COMMITTED
 
 def enter_tool(tally: Tally, node: Node) -> str | None:
     """Show the proposed calls to the user's filters, one after the other; then judge what they let through."""
-    calls = tally.proposed if tally.is_unjudged else ()
+    calls, filters = tally.proposed if tally.is_unjudged else (), tally.manifest.filters
     tally.is_unjudged = False
-    if tally.manifest.filters and calls:
-        _show_to_filter(tally)
+    if filters and calls and tally.filtered < len(filters):
+        name = f"{FILTER_MARK}{filters[tally.filtered]}"
+        tally.order(CallCode(tally.next_id(), name, "", CODE_TIMEOUT_MS))
         return None
-    return _judge(tally, node, calls)
-
-
-def _show_to_filter(tally: Tally) -> None:
-    """Let the next filter look at the calls as they stand."""
-    name = f"{FILTER_MARK}{tally.manifest.filters[tally.filtered]}"
-    tally.order(CallCode(tally.next_id(), name, "", CODE_TIMEOUT_MS))
-
-
-def go_on_filtered(tally: Tally, node: Node) -> str | None:
-    """Show the calls to the next filter, or judge them when every filter has looked at them."""
-    if tally.filtered < len(tally.manifest.filters):
-        _show_to_filter(tally)
-        return None
-    return _judge(tally, node, tally.proposed)
-
-
-def _judge(tally: Tally, node: Node, calls: tuple[ProposedCall, ...]) -> str | None:
-    """Order, hold or refuse each proposed call; stop when the refusals lead nowhere."""
     codes: list[str] = []
     spent, spent_dimension = "", -1
     for call in calls:
@@ -103,6 +85,12 @@ def _judge(tally: Tally, node: Node, calls: tuple[ProposedCall, ...]) -> str | N
     if spent and not _may_wrap_up(tally, spent_dimension):
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=spent)
     return NodeOutcome.REFUSED if node.feed is None else conclude_call(tally, node)
+
+
+def go_on_filtered(tally: Tally, node: Node) -> str | None:
+    """Show the calls to the next filter, or judge them when every filter has looked at them."""
+    tally.is_unjudged = True
+    return enter_tool(tally, node)
 
 
 def _may_wrap_up(tally: Tally, dimension: int) -> bool:
