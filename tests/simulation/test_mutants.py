@@ -21,7 +21,7 @@ from remit.core.record import replace
 from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung, VoteCounted
 from remit.core.tools import ToolResult
 from remit.kernel import apply as applying
-from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, join, spend
+from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, folding_calls, join, spend
 from remit.kernel import tally as tallying
 from remit.kernel.hold import UNTOLD
 from remit.kernel.rules import child, human, model, signal, tool
@@ -246,7 +246,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "one outcome is heard as that of every call": (
         "calls_are_told_as_they_came",
-        (_instead(folding, "_ATTEMPTED", None),),
+        (_instead(folding_calls, "_ATTEMPTED", None),),
     ),
     "children get a deadline that did not stand still": (
         "children_inherit_the_deadline",

@@ -1,6 +1,7 @@
 """Folding decisions: what each ruling and each command leaves in the state.
 
-Rule 1: a command that is open holds what it reserved; its settlement releases that and charges what it cost.
+Rule 1: a command that is open holds what it reserved; its settlement releases that and charges what it cost. What
+        calls of tools leave beyond that stands in folding_calls.py.
 Rule 2: nothing here judges, counts limits or looks at the time.
 """
 
@@ -8,29 +9,37 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Arrival, Provenance, ToolReturned
+from remit.core.arrivals import Arrival
 from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
-from remit.core.failure import Ending, InvariantBroken, Refusal
+from remit.core.failure import Ending, InvariantBroken
 from remit.core.goal import JUDGE_MARK
 from remit.core.graph import NodeKind
-from remit.core.messages import Message, tool_message, user_message
+from remit.core.messages import Message, user_message
 from remit.core.record import Text, replace
-from remit.core.rulings import CallSettled, CommandSettled, Rung
+from remit.core.rulings import CommandSettled, Rung
 from remit.core.values import Output
 from remit.kernel import words
-from remit.kernel.calls import INVALID
-from remit.kernel.endings import DENIED
-from remit.kernel.grounding import stops_loop
+from remit.kernel.folding_calls import (
+    call_tool,
+    choose_fallback,
+    doubt,
+    filter_calls,
+    keep_moment,
+    note_call,
+    recount,
+    refuse_call,
+    settle_call,
+)
 from remit.kernel.hold import UNTOLD, told
-from remit.kernel.state import CallTrace, RunState, longer, stood_by_now
+from remit.kernel.state import CallTrace, RunState, stood_by_now
 from remit.kernel.tally import WAITED_FOR, blocks
 
 _STEPS = int(Dimension.STEPS)
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
 _TERMINAL, _TOOL = NodeKind.TERMINAL, NodeKind.TOOL
-_ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
+_ATTEMPTED = Rung.ATTEMPTED
 _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 
 
@@ -45,11 +54,8 @@ def _open(state: RunState, command: Command, arrival: Arrival) -> None:
 
 def _close(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
     """Release what a command reserved and charge what it cost."""
-    command, left = state.open.pop(ruling.command_id), state.left
-    for dimension, amount in command.reserved:
-        left[dimension] += amount
-    for dimension, amount in ruling.charged:
-        left[dimension] -= amount
+    command = state.open.pop(ruling.command_id)
+    recount(state.left, command.reserved, ruling.charged)
     if type(command) in WAITED_FOR or blocks(command):
         state.blocking -= 1
 
@@ -76,134 +82,8 @@ def _enter_node(state: RunState, ruling: rulings.NodeEntered, arrival: Arrival) 
         state.children_failed = 0
 
 
-def _settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
-    # It is charged what it reserved, so what is left stays as it is.
-    command: commands.CallTool = state.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
-    state.blocking -= 1
-    if state.doubted:
-        state.doubted.pop(command.id, None)
-    tool, rung = command.tool, ruling.rung
-    # To make it anew takes less time than to change five of its fields.
-    state.calls[command.id] = trace = CallTrace(
-        command.call_id,
-        tool,
-        command.arguments_hash,
-        rung,
-        command.mutating,
-        command.arguments,
-        "",
-        ruling.code,
-        ruling.verifier,
-        ruling.evidence,
-        state.seq,
-    )
-    state.invalid_in_a_row = 0
-    if rung is _COMMITTED:
-        state.committed[tool] = state.committed.get(tool, 0) + 1
-        if state.failures_in_a_row:
-            state.failures_in_a_row.pop(tool, None)
-        if command.mutating:
-            _commit_effect(state, command)
-    else:
-        state.failures_after_change += state.effects_committed > 0
-        streak = state.failures_in_a_row.get(tool)
-        state.failures_in_a_row[tool] = longer(streak, ruling.code, state.iterations)
-        state.calls_failed += 1
-        state.last_error = ruling.code
-        if command.mutating:
-            state.uncommitted[tool, command.arguments_hash] = ruling.code
-    if rung is not _ATTEMPTED and command.id not in state.replaced:
-        # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
-        # its place, that one's outcome is what the model hears.
-        _hear_outcome(state, trace, arrival)
-
-
-def _commit_effect(state: RunState, command: commands.CallTool) -> None:
-    state.effects_committed += 1
-    state.failures_after_change = 0
-    state.uncommitted.pop((command.tool, command.arguments_hash), None)
-    state.repeats.clear()
-
-
-def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
-    """Put the outcome of a call into the context, in the words of whoever told it."""
-    if type(arrival) is ToolReturned:
-        trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
-        message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
-        if arrival.critical and trace.rung is _COMMITTED:
-            for name, value in arrival.critical:
-                state.critical.setdefault(name, (value, trace.tool))
-        if arrival.stop_loop and trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
-            state.stopped, state.answer = True, arrival.content
-            state.answer_violations = arrival.answer_violations
-    elif isinstance(arrival, arrivals.ToolFailed):
-        trace.duration_ms = arrival.duration_ms
-        message, bound = words.failure(trace.call_id, trace.tool, arrival.code, arrival.error), arrival.tokens_bound
-    elif isinstance(arrival, arrivals.ToolReconciled) and arrival.happened is arrivals.Happened.YES:
-        trace.content = arrival.content
-        message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
-    elif isinstance(arrival, arrivals.ToolReconciled | arrivals.OutcomeJudged):
-        text = words.HAPPENED if arrival.happened is arrivals.Happened.YES else words.NOT_HAPPENED
-        message, bound = tool_message(trace.call_id, trace.tool, text), words.tokens_bound(text)
-    else:
-        return
-    state.context.append(message)
-    state.context_tokens += bound
-
-
-def _refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arrival) -> None:
-    trace = CallTrace(
-        ruling.call_id,
-        ruling.tool,
-        ruling.arguments_hash,
-        Rung.INTENDED,
-        ruling.mutating,
-        code=ruling.code,
-        seq=state.seq,
-        reason=ruling.reason,
-    )
-    state.refused.append(trace)
-    state.tried[ruling.tool] = True
-    state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
-    state.context_tokens += ruling.tokens_bound
-    state.last_error = ruling.code
-    if ruling.code in DENIED:
-        state.denials += 1
-    elif ruling.code in INVALID and state.invalid_seq != state.seq:
-        state.invalid_in_a_row += 1
-        state.invalid_seq = state.seq
-    elif ruling.code == Refusal.REPEATED_CALL:
-        state.repeats_blocked += 1
-    if ruling.mutating:
-        state.uncommitted[ruling.tool, ruling.arguments_hash] = ruling.code
-
-
-def _note_call(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:
-    for dimension, amount in ruling.releases:
-        state.caps[dimension] += amount
-        state.left[dimension] += amount
-
-
-def _filter_calls(state: RunState, ruling: rulings.CallsFiltered, arrival: Arrival) -> None:
-    if isinstance(arrival, arrivals.CodeFailed):
-        reason = f"filter {ruling.name} failed: {arrival.error}"
-        state.proposed = tuple([replace(call, filtered=call.filtered or reason) for call in state.proposed])
-    state.is_unjudged = False
-    state.filtered += 1
-
-
-def _choose_fallback(state: RunState, ruling: rulings.FallbackChosen, arrival: Arrival) -> None:
-    state.replaced[ruling.command_id] = ruling.tool
-
-
 def _count_approval(state: RunState, ruling: rulings.ApprovalCounted, arrival: Arrival) -> None:
     state.approvals[ruling.command_id] = (*state.approvals.get(ruling.command_id, ()), ruling.by)
-
-
-def _doubt(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
-    state.doubted[ruling.command_id] = ruling.reason
-    state.calls[ruling.command_id].code = ruling.reason
-    state.last_error = ruling.reason
 
 
 def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: Arrival) -> None:
@@ -362,41 +242,6 @@ def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) 
         left[dimension] -= amount
 
 
-def _call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
-    tool, arguments_hash, mutating = command.tool, command.arguments_hash, command.mutating
-    key = (tool, arguments_hash)
-    state.repeats[key] = state.repeats.get(key, 0) + 1
-    state.last_tool = tool
-    state.tried[tool] = True
-    state.calls[command.id] = CallTrace(command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments)
-    if mutating:
-        state.uncommitted[key] = Rung.ATTEMPTED
-    if tool in state.rated:
-        _keep_moment(state, tool)
-    if state.tools[tool].fallback:
-        state.provenances[command.id] = _provenance_of(state, command)
-    state.open[command.id] = command
-    state.blocking += 1
-    left = state.left
-    for dimension, amount in command.reserved:
-        left[dimension] -= amount
-
-
-def _keep_moment(state: RunState, tool: str) -> None:
-    """Remember when a tool was called that has a rate, as far back as the rate counts."""
-    for name, kept in state.rated[tool]:
-        moments = state.called_at.setdefault(name, [])
-        moments.append(state.at_ms)
-        del moments[:-kept]
-
-
-def _provenance_of(state: RunState, command: commands.CallTool) -> Provenance:
-    """What the gate found about exactly this call; of another under the same id it says nothing."""
-    is_like = (command.call_id, command.tool, command.arguments_hash)
-    found = (c.provenance for c in state.proposed if (c.call_id, c.tool, c.arguments_hash) == is_like)
-    return next(found, Provenance.UNTRACED)
-
-
 def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
     state.asking += 1
     if command.packet is not None and not command.packet.about:
@@ -421,7 +266,7 @@ def _trace_question(state: RunState, command: AskHuman) -> None:
     state.last_tool = command.tool
     state.tried[command.tool] = True
     if command.tool in state.rated:
-        _keep_moment(state, command.tool)
+        keep_moment(state, command.tool)
     state.calls[command.id] = CallTrace(
         command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=next(arguments, "")
     )
@@ -444,7 +289,7 @@ def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival
         state.last_tool = command.tool
         state.tried[command.tool] = True
         if command.tool in state.rated:
-            _keep_moment(state, command.tool)
+            keep_moment(state, command.tool)
         state.calls[command.id] = CallTrace(
             command.call_id, command.tool, command.arguments_hash, Rung.ATTEMPTED, arguments=command.prompt
         )
@@ -460,13 +305,13 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.RunAccepted: _nothing,
     rulings.NodeEntered: _enter_node,
     rulings.CommandSettled: _close,
-    rulings.CallSettled: _settle_call,
-    rulings.ToolCallRefused: _refuse_call,
-    rulings.CallNoted: _note_call,
-    rulings.CallsFiltered: _filter_calls,
-    rulings.FallbackChosen: _choose_fallback,
+    rulings.CallSettled: settle_call,
+    rulings.ToolCallRefused: refuse_call,
+    rulings.CallNoted: note_call,
+    rulings.CallsFiltered: filter_calls,
+    rulings.FallbackChosen: choose_fallback,
     rulings.ApprovalCounted: _count_approval,
-    rulings.OutcomeDoubted: _doubt,
+    rulings.OutcomeDoubted: doubt,
     rulings.QuestionSettled: _settle_question,
     rulings.ChildHeld: _hold_child,
     rulings.RetryPlanned: _plan_retry,
@@ -489,7 +334,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.AddendumNoted: _note_addendum,
     rulings.RunEnded: _end,
     commands.CallModel: _call_model,
-    commands.CallTool: _call_tool,
+    commands.CallTool: call_tool,
     commands.ReconcileTool: _open,
     commands.CallCode: _open,
     commands.Retrieve: _open,

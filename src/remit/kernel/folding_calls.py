@@ -1,0 +1,199 @@
+"""Folding calls: what a tool call leaves in the state, from its order to its outcome.
+
+Rule 1: a call that was ordered is open and holds what it reserved; its settlement says what it cost and how far it got.
+Rule 2: whatever came of a call is told to the model, in the words of whoever told it.
+"""
+
+from remit.core import arrivals, commands, rulings
+from remit.core.arrivals import Arrival, Provenance, ToolReturned
+from remit.core.budget import Charges
+from remit.core.failure import Refusal
+from remit.core.messages import tool_message
+from remit.core.record import replace
+from remit.core.rulings import CallSettled, Rung
+from remit.kernel import words
+from remit.kernel.calls import INVALID
+from remit.kernel.endings import DENIED
+from remit.kernel.grounding import stops_loop
+from remit.kernel.state import CallTrace, RunState, longer
+
+# Members needed every turn; looking one up in its enum costs as much as the rest of the line.
+_ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
+
+
+def recount(left: list[int], reserved: Charges, charged: Charges) -> None:
+    """Count what was charged in place of what was reserved."""
+    for dimension, amount in reserved:
+        left[dimension] += amount
+    for dimension, amount in charged:
+        left[dimension] -= amount
+
+
+def settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
+    """Give a call its outcome."""
+    command: commands.CallTool = state.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
+    # As a rule it is charged what it reserved, and where this turn was just taken, that is even the same object.
+    if ruling.charged is not command.reserved:
+        recount(state.left, command.reserved, ruling.charged)
+    state.blocking -= 1
+    if state.doubted:
+        state.doubted.pop(command.id, None)
+    tool, rung = command.tool, ruling.rung
+    # To make it anew takes less time than to change five of its fields.
+    state.calls[command.id] = trace = CallTrace(
+        command.call_id,
+        tool,
+        command.arguments_hash,
+        rung,
+        command.mutating,
+        command.arguments,
+        "",
+        ruling.code,
+        ruling.verifier,
+        ruling.evidence,
+        state.seq,
+    )
+    state.invalid_in_a_row = 0
+    if rung is _COMMITTED:
+        state.committed[tool] = state.committed.get(tool, 0) + 1
+        if state.failures_in_a_row:
+            state.failures_in_a_row.pop(tool, None)
+        if command.mutating:
+            _commit_effect(state, command)
+    else:
+        state.failures_after_change += state.effects_committed > 0
+        streak = state.failures_in_a_row.get(tool)
+        state.failures_in_a_row[tool] = longer(streak, ruling.code, state.iterations)
+        state.calls_failed += 1
+        state.last_error = ruling.code
+        if command.mutating:
+            state.uncommitted[tool, command.arguments_hash] = ruling.code
+    if rung is not _ATTEMPTED and command.id not in state.replaced:
+        # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
+        # its place, that one's outcome is what the model hears.
+        _hear_outcome(state, trace, arrival)
+
+
+def _commit_effect(state: RunState, command: commands.CallTool) -> None:
+    state.effects_committed += 1
+    state.failures_after_change = 0
+    state.uncommitted.pop((command.tool, command.arguments_hash), None)
+    state.repeats.clear()
+
+
+def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
+    """Put the outcome of a call into the context, in the words of whoever told it."""
+    if type(arrival) is ToolReturned:
+        trace.content, trace.duration_ms = arrival.content, arrival.duration_ms
+        message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
+        if arrival.critical and trace.rung is _COMMITTED:
+            for name, value in arrival.critical:
+                state.critical.setdefault(name, (value, trace.tool))
+        if arrival.stop_loop and trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
+            state.stopped, state.answer = True, arrival.content
+            state.answer_violations = arrival.answer_violations
+    elif isinstance(arrival, arrivals.ToolFailed):
+        trace.duration_ms = arrival.duration_ms
+        message, bound = words.failure(trace.call_id, trace.tool, arrival.code, arrival.error), arrival.tokens_bound
+    elif isinstance(arrival, arrivals.ToolReconciled) and arrival.happened is arrivals.Happened.YES:
+        trace.content = arrival.content
+        message, bound = tool_message(trace.call_id, trace.tool, arrival.content), arrival.tokens_bound
+    elif isinstance(arrival, arrivals.ToolReconciled | arrivals.OutcomeJudged):
+        text = words.HAPPENED if arrival.happened is arrivals.Happened.YES else words.NOT_HAPPENED
+        message, bound = tool_message(trace.call_id, trace.tool, text), words.tokens_bound(text)
+    else:
+        return
+    state.context.append(message)
+    state.context_tokens += bound
+
+
+def refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arrival) -> None:
+    """A proposal that was not ordered, and what the model is told of it."""
+    trace = CallTrace(
+        ruling.call_id,
+        ruling.tool,
+        ruling.arguments_hash,
+        Rung.INTENDED,
+        ruling.mutating,
+        code=ruling.code,
+        seq=state.seq,
+        reason=ruling.reason,
+    )
+    state.refused.append(trace)
+    state.tried[ruling.tool] = True
+    state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
+    state.context_tokens += ruling.tokens_bound
+    state.last_error = ruling.code
+    if ruling.code in DENIED:
+        state.denials += 1
+    elif ruling.code in INVALID and state.invalid_seq != state.seq:
+        state.invalid_in_a_row += 1
+        state.invalid_seq = state.seq
+    elif ruling.code == Refusal.REPEATED_CALL:
+        state.repeats_blocked += 1
+    if ruling.mutating:
+        state.uncommitted[ruling.tool, ruling.arguments_hash] = ruling.code
+
+
+def note_call(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:
+    """What a boundary that only audits let pass."""
+    for dimension, amount in ruling.releases:
+        state.caps[dimension] += amount
+        state.left[dimension] += amount
+
+
+def filter_calls(state: RunState, ruling: rulings.CallsFiltered, arrival: Arrival) -> None:
+    """The calls as a filter left them."""
+    if isinstance(arrival, arrivals.CodeFailed):
+        reason = f"filter {ruling.name} failed: {arrival.error}"
+        state.proposed = tuple([replace(call, filtered=call.filtered or reason) for call in state.proposed])
+    state.is_unjudged = False
+    state.filtered += 1
+
+
+def choose_fallback(state: RunState, ruling: rulings.FallbackChosen, arrival: Arrival) -> None:
+    """Another tool is called in place of this one."""
+    state.replaced[ruling.command_id] = ruling.tool
+
+
+def doubt(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
+    """Nobody knows what became of a call."""
+    state.doubted[ruling.command_id] = ruling.reason
+    state.calls[ruling.command_id].code = ruling.reason
+    state.last_error = ruling.reason
+
+
+def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
+    """A call was ordered."""
+    tool, arguments_hash, mutating = command.tool, command.arguments_hash, command.mutating
+    key = (tool, arguments_hash)
+    state.repeats[key] = state.repeats.get(key, 0) + 1
+    state.last_tool = tool
+    state.tried[tool] = True
+    state.calls[command.id] = CallTrace(command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments)
+    if mutating:
+        state.uncommitted[key] = Rung.ATTEMPTED
+    if tool in state.rated:
+        keep_moment(state, tool)
+    if state.tools[tool].fallback:
+        state.provenances[command.id] = _provenance_of(state, command)
+    state.open[command.id] = command
+    state.blocking += 1
+    left = state.left
+    for dimension, amount in command.reserved:
+        left[dimension] -= amount
+
+
+def keep_moment(state: RunState, tool: str) -> None:
+    """Remember when a tool was called that has a rate, as far back as the rate counts."""
+    for name, kept in state.rated[tool]:
+        moments = state.called_at.setdefault(name, [])
+        moments.append(state.at_ms)
+        del moments[:-kept]
+
+
+def _provenance_of(state: RunState, command: commands.CallTool) -> Provenance:
+    """What the gate found about exactly this call; of another under the same id it says nothing."""
+    is_like = (command.call_id, command.tool, command.arguments_hash)
+    found = (c.provenance for c in state.proposed if (c.call_id, c.tool, c.arguments_hash) == is_like)
+    return next(found, Provenance.UNTRACED)
