@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.bytecodes import count_alone
 from benchmarks.elsewhere import BARE_ELSEWHERE_MICROS, MEASURED_ELSEWHERE_MICROS
 from benchmarks.imports import WANTED_MS, measure_imports
 from benchmarks.loops import (
@@ -36,6 +37,7 @@ class Report:
     system: str
     cores: int
     loop: Figure
+    loop_bytecodes: int
     growth: Growth
     turns: Sequence[Figure]
     parts: Sequence[Figure]
@@ -76,6 +78,7 @@ def measure(effort: Effort) -> Report:
         system=f"{platform.system()} {platform.machine()}",
         cores=os.cpu_count() or 1,
         loop=together([one.loop for one in rounds]),
+        loop_bytecodes=count_alone(),
         growth=growth_together([one.growth for one in rounds]),
         turns=[together(same) for same in zip(*(one.turns for one in rounds), strict=True)],
         parts=[together(same) for same in zip(*(one.parts for one in rounds), strict=True)],
@@ -107,6 +110,7 @@ def as_text(report: Report) -> str:
         f"A tool loop: two turns, in a run of {report.effort.loops} loops, in a process of its own",
         *table([report.loop]),
         f"  wanted {LOOP_MICROS_WANTED} µs, at most {LOOP_MICROS_MAX}: {verdict(report.loop.micros)}",
+        f"  {report.loop_bytecodes:,} bytecodes, which no busy machine changes",
         "",
         "One turn of that run",
         *table(report.turns),
@@ -192,6 +196,7 @@ def as_values(report: Report) -> dict[str, Any]:
         "noise": {"median": statistics.median(report.spreads), "worst": max(report.spreads)},
         "effort": asdict(report.effort),
         "loop": figure_values(report.loop),
+        "loop_bytecodes": report.loop_bytecodes,
         "loop_around_turns_micros": report.around_micros,
         "turns": [figure_values(figure) for figure in report.turns],
         "growth": growth_values(report.growth),

@@ -17,8 +17,8 @@ from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.tool.declare import tool
 from remit.tool.registry import Registry
 
-# No cap may end a run that is there to be measured.
-PLENTY = 10**12
+# No cap may end a run that is there to be measured; real budgets are smaller.
+PLENTY = 10**9
 TERMS = Terms(Boundary(name="bench", budget=budget_of([PLENTY] * DIMENSIONS)))
 REQUEST = SystemRequest((user_message("Look some numbers up."),), hints=ExecutionHints(max_iterations=ITERATIONS_MAX))
 

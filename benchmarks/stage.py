@@ -31,7 +31,7 @@ from remit.orchestrate.runner import Runner
 
 RUN_ID = "bench"
 TOOL = "look"
-# No cap may end a run that is there to be measured; real budgets are smaller, and none of their figures is larger.
+# No cap may end a run that is there to be measured; real budgets are smaller.
 PLENTY = 10**9
 
 _LOOK = ToolDefinition(

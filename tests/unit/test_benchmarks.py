@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from benchmarks.bare import play_bare
 from benchmarks.bare_store import FULL, NORMAL, play_committing, play_grouped, play_one_by_one
+from benchmarks.bytecodes import BYTECODES_MAX, COUNTED_ON, count_alone
 from benchmarks.cancels import Latency, measure_cancels
 from benchmarks.constrain import constrain_in_rounds, constrain_lines
 from benchmarks.durable import Left, measure_durable_loop, measure_durable_runs, measure_left, measure_resume
@@ -53,6 +55,11 @@ TINY = Effort(
 )
 
 
+@pytest.mark.skipif(sys.version_info[:2] != COUNTED_ON, reason="other versions of Python have other bytecodes")
+def test_a_tool_loop_takes_no_more_bytecodes_than_it_may() -> None:
+    assert 1_000 < count_alone() <= BYTECODES_MAX
+
+
 async def written_by_a_run(loops: int) -> list[bytes]:
     stage = Stage()
     await stage.play(loops)
@@ -75,6 +82,7 @@ def a_report() -> Report:
         system="Linux",
         cores=2,
         loop=a_figure("loop", 20.0),
+        loop_bytecodes=3_900,
         growth=measure_growth(TINY),
         turns=[a_figure("facts"), a_figure("decide"), a_figure("decode", 100.0)],
         parts=[a_figure("guard")],
