@@ -10,26 +10,21 @@ from typing import Any
 
 from remit.core import arrivals
 from remit.core.arrivals import Arrival, RunStarted
-from remit.core.budget import Dimension, lease_of
+from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
 from remit.core.failure import ANSWERED, Refusal
 from remit.core.goal import JUDGE_MARK
-from remit.core.manifest import Manifest
 from remit.core.messages import Message, tool_message, user_message
 from remit.core.record import Text
 from remit.core.rulings import Rung
 from remit.kernel import words
-from remit.kernel.authorize import checks_left
-from remit.kernel.children import child_charges, child_trace
+from remit.kernel.children import child_trace
 from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
-from remit.kernel.foresee import floors_of
-from remit.kernel.graph import compile_graph
 from remit.kernel.hold import UNTOLD, holding, proven_ms, told, waited_ms
-from remit.kernel.policy import rates_of
 from remit.kernel.rules.human import no_answer
-from remit.kernel.spend import tool_charges
+from remit.kernel.settled import settled_of
 from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, waited_beyond
 
 
@@ -46,29 +41,28 @@ def apply(state: RunState, turn: Turn, head: bytes) -> None:
         _wind_clock(state)
 
 
-def opened(arrival: RunStarted, at_ms: int) -> RunState:
-    """The state of a run that has just started, before anything was decided."""
+def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> RunState:
+    """The state of a run that has just started, before anything was decided: a new one, or one to be filled."""
     manifest = arrival.manifest
-    graph = compile_graph(manifest.graph)
+    state = RunState.__new__(RunState) if into is None else into
+    settled = settled_of(manifest)
     deadline = at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
-    return RunState(
+    RunState.__init__(
+        state,
         run_id=manifest.run_id,
         at_ms=at_ms,
         started_at_ms=at_ms,
         manifest=manifest,
-        graph=graph,
-        tools={tool.name: tool for tool in manifest.tools},
-        tool_charges={
-            tool.name: child_charges(lease_of(tool.lease), tool_charges(tool)) if tool.delegates else tool_charges(tool)
-            for tool in manifest.tools
-        },
+        graph=settled.graph,
+        tools=settled.tools,
+        tool_charges=settled.charges,
         session=dict(manifest.session.entries) if manifest.session is not None else {},
         sources={source.name: source for source in manifest.sources},
-        checks={tool.name: checks_left(tool, manifest) for tool in manifest.tools},
-        rated=_rated(manifest),
-        floors=floors_of(graph, manifest),
-        is_traced=is_traced(manifest),
-        visits=[0] * len(graph.nodes),
+        checks=settled.checks,
+        rated=settled.rated,
+        floors=settled.floors,
+        is_traced=settled.is_traced,
+        visits=[0] * len(settled.graph.nodes),
         caps=list(manifest.caps),
         left=list(manifest.caps),
         deadline_at_ms=min(deadline, manifest.deadline_at_ms or deadline),
@@ -76,36 +70,13 @@ def opened(arrival: RunStarted, at_ms: int) -> RunState:
         context_tokens=arrival.messages_tokens_bound,
         offer_tokens=arrival.offer_tokens_bound,
     )
-
-
-def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
-    """By tool: under which names the moments of its calls are kept, each once, and as many as the largest rate needs."""
-    rated: dict[str, tuple[tuple[str, int], ...]] = {}
-    for tool in manifest.tools:
-        kept: dict[str, int] = {}
-        for rate in rates_of(tool, manifest.boundary):
-            kept[rate.tool] = max(rate.times_max, kept.get(rate.tool, 0))
-        if kept:
-            rated[tool.name] = tuple(kept.items())
-    return rated
-
-
-def is_traced(manifest: Manifest) -> bool:
-    """Whether calls pass the gate: the boundary says so, and a tool changes something or reads over the network.
-
-    Where conditions look at what was read so far, every tool counts.
-    """
-    if manifest.boundary.authority is None:
-        return False
-    is_looked_at = any("labels" in condition.when for condition in manifest.boundary.conditions)
-    return any(is_looked_at or tool.effect.is_mutating or tool.network for tool in manifest.tools)
+    return state
 
 
 def _hear_start(state: RunState, arrival: RunStarted) -> None:
-    began = opened(arrival, state.at_ms)
-    began.seq, began.head = state.seq, state.head
-    for field in RunState.__slots__:
-        setattr(state, field, getattr(began, field))
+    seq, head = state.seq, state.head
+    opened(arrival, state.at_ms, into=state)
+    state.seq, state.head = seq, head
 
 
 def _wind_clock(state: RunState) -> None:

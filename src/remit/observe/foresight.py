@@ -12,6 +12,7 @@ Rule 4: the words of a model or a tool are not read.
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ from remit.kernel.state import RunState, pinned
 _COUNTED = tuple(int(dimension) for dimension in COUNTERS)
 _STEPS = int(Dimension.STEPS)
 _MODEL = NodeKind.MODEL
+# Kinds of tasks that one process has under way; an entry takes half a kilobyte.
+LIKENESSES_KEPT_MAX = 1_024
 
 # What one run still needed, by the number of answers from 0.
 Course = tuple[Milestone, ...]
@@ -83,7 +86,13 @@ def likeness_of(manifest: Manifest) -> str:
     task_class = "" if manifest.goal is None or manifest.goal.task_class is None else manifest.goal.task_class.value
     length = sum(_length_bytes(message.content) for message in request.messages)
     parts = (versions.graph, versions.boundary, versions.tools, task_class, manifest.models[0].name, request.tenant_id)
-    return sha256(json.dumps([*parts, length.bit_length()]).encode()).hexdigest()
+    return _likeness(*parts, length.bit_length())
+
+
+# A pure memo: runs that are alike come one after the other, and each is asked about twice.
+@lru_cache(maxsize=LIKENESSES_KEPT_MAX)
+def _likeness(*parts: str | int) -> str:
+    return sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def course_of(steps: Iterable[tuple[Turn, RunState]]) -> Course:

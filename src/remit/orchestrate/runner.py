@@ -18,8 +18,9 @@ from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.storage import AppendConflict, BlobMissing
 from remit.core.trust import Reads
-from remit.kernel.apply import apply, is_traced
+from remit.kernel.apply import apply
 from remit.kernel.decide import weigh
+from remit.kernel.settled import is_traced
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import Linked, linked, references
 from remit.orchestrate.durability import HEAVY, barrier_of, listing_of

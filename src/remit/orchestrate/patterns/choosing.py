@@ -50,8 +50,11 @@ def _as_the_engine_may(redundancy: Redundancy, kit: Kit) -> Redundancy:
 
 def check_room(graph: Graph, terms: Terms) -> None:
     """Refuse a graph whose votes and steps need more child runs or steps than the run has."""
+    needed = child_runs_needed(graph)
+    if not needed:
+        return  # A graph without children stops where its steps are spent, and what it has done so far is there.
     caps = assign(terms.boundary.budget, terms.budget)
-    needed, allowed = child_runs_needed(graph), caps[Dimension.CHILD_RUNS]
+    allowed = caps[Dimension.CHILD_RUNS]
     if needed > allowed:
         message = (
             f"graph {graph.name!r} starts at least {needed} child runs, and child_runs_max={allowed}; ask for fewer "
@@ -59,8 +62,7 @@ def check_room(graph: Graph, terms: Terms) -> None:
         )
         raise RequestRejected(CHILD_RUNS_TOO_FEW, message, {"needed": needed, "allowed": allowed})
     needed, allowed = steps_needed(graph), caps[Dimension.STEPS]
-    # A graph without children stops where its steps are spent, and what it has done so far is there.
-    if child_runs_needed(graph) and needed > allowed:
+    if needed > allowed:
         message = (
             f"graph {graph.name!r} takes at least {needed} steps with those of its children, and steps_max={allowed}; "
             f"ask for fewer replicas or steps, or give a boundary that allows more: Boundary(budget=Budget(steps={needed}))"

@@ -1,0 +1,99 @@
+"""What is settled for a whole run when it opens, because it follows from the manifest alone.
+
+Rule 1: nobody changes what stands here; it is shared by every state of the run.
+Rule 2: it is found out once, although a run is opened twice: to decide on its start, and to fold that turn.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from remit.core.budget import Charges, lease_of
+from remit.core.manifest import Manifest
+from remit.core.tools import ToolDefinition
+from remit.kernel.authorize import Check, checks_left
+from remit.kernel.children import child_charges
+from remit.kernel.foresee import floors_of
+from remit.kernel.graph import CompiledGraph, compile_graph
+from remit.kernel.policy import rates_of
+from remit.kernel.spend import tool_charges
+
+# Runs that are opened at the same time; the others have done with it.
+_SETTLED_KEPT_MAX = 16
+
+
+class Settled(NamedTuple):
+    """The graph, and per tool: what it is, what a call of it reserves, which checks may object to one, its rates.
+
+    `floors` is what is still needed at least from each node on, `is_traced` whether calls pass the gate of provenance.
+    """
+
+    graph: CompiledGraph
+    tools: dict[str, ToolDefinition]
+    charges: dict[str, Charges]
+    checks: dict[str, tuple[Check, ...]]
+    rated: dict[str, tuple[tuple[str, int], ...]]
+    floors: tuple[Charges, ...] | None
+    is_traced: bool
+
+
+class _Key:
+    """A manifest as a key: itself and none that is equal, since what it holds cannot be hashed."""
+
+    __slots__ = ("manifest",)
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+
+    def __hash__(self) -> int:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
+        return id(self.manifest)
+
+    def __eq__(self, other: object) -> bool:  # type: ignore[explicit-override]
+        return isinstance(other, _Key) and other.manifest is self.manifest
+
+
+def settled_of(manifest: Manifest) -> Settled:
+    """What follows from a manifest. Whoever compares two manifests by what follows from them compares the manifests."""
+    return _settled(_Key(manifest))
+
+
+# A pure memo: a manifest never changes.
+@lru_cache(maxsize=_SETTLED_KEPT_MAX)
+def _settled(key: _Key) -> Settled:
+    manifest = key.manifest
+    graph = compile_graph(manifest.graph)
+    return Settled(
+        graph=graph,
+        tools={tool.name: tool for tool in manifest.tools},
+        charges={tool.name: _charges_of(tool) for tool in manifest.tools},
+        checks={tool.name: checks_left(tool, manifest) for tool in manifest.tools},
+        rated=_rated(manifest),
+        floors=floors_of(graph, manifest),
+        is_traced=is_traced(manifest),
+    )
+
+
+def _charges_of(tool: ToolDefinition) -> Charges:
+    return child_charges(lease_of(tool.lease), tool_charges(tool)) if tool.delegates else tool_charges(tool)
+
+
+def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
+    """By tool: under which names the moments of its calls are kept, each once, and as many as the largest rate needs."""
+    rated: dict[str, tuple[tuple[str, int], ...]] = {}
+    for tool in manifest.tools:
+        kept: dict[str, int] = {}
+        for rate in rates_of(tool, manifest.boundary):
+            kept[rate.tool] = max(rate.times_max, kept.get(rate.tool, 0))
+        if kept:
+            rated[tool.name] = tuple(kept.items())
+    return rated
+
+
+def is_traced(manifest: Manifest) -> bool:
+    """Whether calls pass the gate: the boundary says so, and a tool changes something or reads over the network.
+
+    Where conditions look at what was read so far, every tool counts.
+    """
+    if manifest.boundary.authority is None:
+        return False
+    is_looked_at = any("labels" in condition.when for condition in manifest.boundary.conditions)
+    return any(is_looked_at or tool.effect.is_mutating or tool.network for tool in manifest.tools)
