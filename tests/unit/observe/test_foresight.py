@@ -293,5 +293,5 @@ def test_whoever_made_the_plan_may_only_widen_what_is_thought_to_be_needed_at_mo
     hopeful = replace(manifest_of(), plan=PlanTrace("model", estimate=(("tool_calls", 9), ("steps", 0))))
     state = begun(hopeful)
     assert needs_of(state) == (Need("tool_calls", 0, 9),)
-    state.used[Dimension.TOOL_CALLS] = 9
+    state.left[Dimension.TOOL_CALLS] -= 9
     assert needs_of(state) == ()
