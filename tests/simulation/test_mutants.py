@@ -41,6 +41,7 @@ from remit.testing.world import SimulatedWorld
 SEEDS = 3000
 
 admit_outcome = decide._admit_outcome
+close = endings._close
 # The law that the world itself checks, with every arrival that is not judged.
 CHECKED_BY_THE_WORLD = "illegal_arrivals_change_nothing"
 
@@ -99,6 +100,12 @@ def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
 def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival, command_id: str) -> None:
     state.denials += 1
     admit_outcome(state, arrival, command_id)
+
+
+def _keeps_its_orders(tally: Tally) -> None:
+    orders = [*tally.orders]
+    close(tally)
+    tally.orders[:0] = orders
 
 
 def _keeps_the_question(state: RunState, ruling: QuestionSettled, arrival: arrivals.Arrival) -> None:
@@ -231,12 +238,16 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         (_instead(tool, "stops_loop", lambda arrival, tool: False),),
     ),
     "nobody notices that a run has ended": (
-        "the_tally_agrees_with_the_fold",
+        "a_turn_is_kept_for_whoever_relies_on_it",
         (_instead(tallying, "WEIGHTY", frozenset()),),
     ),
     "steps are counted as depth": (
         "an_ended_run_holds_nothing",
         (_instead(folding, "_STEPS", int(Dimension.DEPTH)),),
+    ),
+    "what a run has taken back is performed": (
+        "only_what_turns_order_is_done",
+        (_instead(endings, "_close", _keeps_its_orders),),
     ),
     "a paused run goes on": ("a_paused_run_orders_nothing", (_instead(decide, "AT_ONCE", (None, *Ending)),)),
     "refusals are not told": ("every_call_is_answered", (_instead(tool, "refuse_call", _says_nothing),)),

@@ -154,6 +154,7 @@ def _why_refused(tally: Tally) -> str:
 def _close(tally: Tally) -> None:
     """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
     tally.decisions[:] = [decision for decision in tally.decisions if type(decision) not in COMMANDS]
+    tally.orders.clear()
     for command in tally.state.open.values():
         if not has_outcome(tally, command.id):
             _cancel(tally, command)

@@ -117,7 +117,7 @@ class InProcessDispatch:
         if executor is None:
             return unperformed(command)
         work.direct = command_id = command.id
-        if work.driver is None:
+        if work.driver is None or work.driver.done():
             # Asked for once and not with every command: it takes a system call to find out.
             work.driver = asyncio.current_task()
         try:

@@ -28,11 +28,13 @@ from remit.testing.laws_of_plans import (
 )
 from remit.testing.laws_of_runs import (
     a_paused_run_orders_nothing,
+    a_turn_is_kept_for_whoever_relies_on_it,
     an_ended_run_holds_nothing,
     deciding_again_gives_the_same,
     every_call_is_answered,
     every_run_ends_or_waits,
     folding_gives_the_live_state,
+    only_what_turns_order_is_done,
     the_chain_holds,
     the_tally_agrees_with_the_fold,
 )
@@ -72,6 +74,8 @@ LAWS: Mapping[str, Law] = MappingProxyType(
             an_unknown_outcome_is_never_success,
             success_is_earned,
             deciding_again_gives_the_same,
+            only_what_turns_order_is_done,
+            a_turn_is_kept_for_whoever_relies_on_it,
             the_chain_holds,
             the_tally_agrees_with_the_fold,
             a_paused_run_orders_nothing,

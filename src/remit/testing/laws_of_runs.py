@@ -44,6 +44,25 @@ def deciding_again_gives_the_same(world: SimulatedWorld, run: SimulatedRun) -> I
         apply(state, turn, hash_turn(data))
 
 
+def a_turn_is_kept_for_whoever_relies_on_it(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """No turn that must survive a power loss is taken for one that nobody relies on."""
+    state, origin = RunState(), pinned(run.state).forked_from
+    for turn, data in zip(run.turns, run.journal, strict=True):
+        is_copied = origin is not None and turn.seq <= origin.seq
+        is_kept = is_copied or type(turn.arrival) in HEAVY or weigh(state, turn.arrival, turn.at_ms).is_weighty
+        if not is_kept and barrier_of(state, turn) is not None:
+            yield f"turn {turn.seq} is written as if nobody relied on it"
+        apply(state, turn, hash_turn(data))
+
+
+def only_what_turns_order_is_done(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
+    """Whatever is sent to be performed stands in a turn of its run."""
+    ordered = {d.id: d for turn in run.turns for d in turn.decisions if type(d) in COMMANDS}  # type: ignore[union-attr]
+    for run_id, command in world.sent:
+        if run_id == run.run_id and ordered.get(command.id) != command:
+            yield f"{type(command).__name__} {command.id} was sent, and no turn orders it"
+
+
 def the_chain_holds(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """Every turn carries the hash of the one before it, in order and without gaps; time never goes back."""
     head, at_ms = b"", 0
@@ -104,9 +123,6 @@ def the_tally_agrees_with_the_fold(world: SimulatedWorld, run: SimulatedRun) -> 
         return  # Its first turns were decided for another run, whose name is in their keys.
     for turn, data in zip(run.turns[: run.state.ended_seq if run.ending else last], run.journal, strict=False):
         tally = weigh(state, turn.arrival, turn.at_ms)
-        is_weighty = tally.is_weighty or type(turn.arrival) in HEAVY
-        if not is_weighty and barrier_of(state, turn) is not None:
-            yield f"turn {turn.seq} is written as if nobody relied on it"
         before = RunState(pending=[*state.pending], pending_tokens=state.pending_tokens)
         apply(state, turn, hash_turn(data))
         yield from (f"turn {turn.seq} counted {what}" for what in _disagreements(tally, before, state))

@@ -102,6 +102,8 @@ class SimulatedWorld:
         self._skew_ms = 0
         # What belongs to no process has life 0.
         self.life = 1
+        # Every command that was handed on to be performed, with its run, in order.
+        self.sent: list[tuple[str, Command]] = []
         self._events: list[tuple[int, int, int, Callable[[], Coroutine[Any, Any, Any]]]] = []
         self._count = 0
         self._rival_is_in = False
@@ -118,6 +120,7 @@ class SimulatedWorld:
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed after a while, if the process lives that long."""
+        self.sent.append((live.run_id, command))
         self.later(lambda: self.hands.perform(live.run_id, command), dies_with_process=True)
 
     async def receive(self, live: Live) -> Report | None:

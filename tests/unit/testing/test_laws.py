@@ -18,6 +18,7 @@ from remit.core.record import replace
 from remit.core.rulings import CallSettled, Rung
 from remit.core.schema import Violation
 from remit.core.tools import ToolCategory
+from remit.kernel import tally
 from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
 from remit.testing.hands import Performed
 from remit.testing.laws import LAWS, keep_the_law
@@ -497,6 +498,20 @@ class TestPlans:
 def test_a_tree_that_spends_more_than_its_root_was_given_is_found(family: SimulatedWorld) -> None:
     poor = retold(family.run("run"), capped(Dimension.CHILD_RUNS, 0))
     assert "child_runs of 0" in told("no_tree_is_overshot", family, poor)[0]
+
+
+def test_a_command_that_no_turn_orders_and_that_was_sent_is_found(world: SimulatedWorld) -> None:
+    assert told("only_what_turns_order_is_done", world) == []
+    unwritten = retold(world.run("run"), deciding(CallTool, lambda d: ()))
+    assert "no turn orders it" in told("only_what_turns_order_is_done", world, unwritten)[0]
+
+
+def test_a_turn_that_asks_a_person_or_ends_the_run_must_be_known_to_be_relied_on(
+    world: SimulatedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told("a_turn_is_kept_for_whoever_relies_on_it", world) == []
+    monkeypatch.setattr(tally, "WEIGHTY", frozenset())
+    assert "as if nobody relied on it" in told("a_turn_is_kept_for_whoever_relies_on_it", world)[0]
 
 
 def test_every_law_is_broken_by_a_test_of_this_module() -> None:
