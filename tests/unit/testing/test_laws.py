@@ -502,7 +502,7 @@ def test_a_tree_that_spends_more_than_its_root_was_given_is_found(family: Simula
 
 def test_a_command_that_no_turn_orders_and_that_was_sent_is_found(world: SimulatedWorld) -> None:
     assert told("only_what_turns_order_is_done", world) == []
-    unwritten = retold(world.run("run"), deciding(CallTool, lambda d: ()))
+    unwritten = retold(world.run("run"), deciding(CallTool, lambda d: (replace(d, key="another"),)))
     assert "no turn orders it" in told("only_what_turns_order_is_done", world, unwritten)[0]
 
 
