@@ -60,7 +60,7 @@ def enter_tool(tally: Tally, node: Node) -> str | None:
     """Show the proposed calls to the user's filters, one after the other; then judge what they let through."""
     calls, filters = tally.proposed if tally.is_unjudged else (), tally.manifest.filters
     tally.is_unjudged = False
-    if filters and calls and tally.filtered < len(filters):
+    if filters and (calls or tally.filtered) and tally.filtered < len(filters):
         name = f"{FILTER_MARK}{filters[tally.filtered]}"
         tally.order(CallCode(tally.next_id(), name, "", CODE_TIMEOUT_MS))
         return None

@@ -50,17 +50,16 @@ def _as_the_engine_may(redundancy: Redundancy, kit: Kit) -> Redundancy:
 
 def check_room(graph: Graph, terms: Terms) -> None:
     """Refuse a graph whose votes and steps need more child runs or steps than the run has."""
-    needed = child_runs_needed(graph)
-    if not needed:
-        return  # A graph without children stops where its steps are spent, and what it has done so far is there.
     caps = assign(terms.boundary.budget, terms.budget)
-    allowed = caps[Dimension.CHILD_RUNS]
+    needed, allowed = child_runs_needed(graph), caps[Dimension.CHILD_RUNS]
     if needed > allowed:
         message = (
             f"graph {graph.name!r} starts at least {needed} child runs, and child_runs_max={allowed}; ask for fewer "
             f"replicas or steps, or give a boundary that allows more: Boundary(budget=Budget(child_runs={needed}))"
         )
         raise RequestRejected(CHILD_RUNS_TOO_FEW, message, {"needed": needed, "allowed": allowed})
+    if not needed:
+        return  # A graph without children stops where its steps are spent, and what it has done so far is there.
     needed, allowed = steps_needed(graph), caps[Dimension.STEPS]
     if needed > allowed:
         message = (

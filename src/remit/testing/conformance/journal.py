@@ -47,7 +47,7 @@ async def bytes_come_back_exactly(open_journal: OpenJournal) -> None:
     async with open_journal() as journal:
         turns = [EVERY_BYTE, b"\x00\x00", b"\r\n", b"\xff\xfe", b" "]
         for position, data in enumerate(turns):
-            await journal.append("run", data, after=position - 1)
+            await journal.append("run", data, position - 1, None, None)  # By position, as the runner does.
         assert list(await journal.read("run")) == turns, "bytes changed on their way through the journal"
 
 
