@@ -57,6 +57,13 @@ def test_filters_look_in_their_order_and_each_at_what_the_ones_before_it_left() 
     ]
 
 
+def test_the_next_filter_looks_even_where_the_one_before_it_has_left_nothing() -> None:
+    run = filtering("mask", "curfew")
+    run.proposes(wants("look"))
+    run.sifts()
+    assert looked_at(run) == [f"{FILTER_MARK}curfew"]
+
+
 def test_a_call_that_a_filter_turns_away_is_refused_with_its_reason_and_the_others_are_judged() -> None:
     run = filtering()
     calls = (wants("look", 1, call_id="one"), wants("look", 2, call_id="two"), wants("write", 3, call_id="three"))
