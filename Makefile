@@ -14,7 +14,6 @@ SOURCES := src tests scripts examples $(if $(wildcard benchmarks/*.py),benchmark
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses=2 --dist=worksteal
 MEASURED := $(wildcard tests/unit tests/property)
 CHECKED := $(wildcard tests/tidy tests/unit tests/property tests/simulation)
-UNMEASURED := $(wildcard tests/tidy tests/simulation tests/conformance tests/golden tests/scenarios tests/authority tests/e2e)
 
 SEEDS_CHECK := 200
 SEEDS_TEST := 1000
@@ -42,7 +41,7 @@ check: static
 test: static measured
 	@scripts/system_tools.sh
 	@echo "==> tests ($(SEEDS_TEST) seeds)"
-	@REMIT_SIMULATION_SEEDS=$(SEEDS_TEST) $(PYTEST) -m "not soak and not model" $(UNMEASURED)
+	@REMIT_SIMULATION_SEEDS=$(SEEDS_TEST) $(PYTEST) -m "unmeasured and not soak and not model" tests
 	@echo "==> tests with the local model"
 	@$(BIN)/python -m pytest --quiet -m "model and not soak" tests
 	@$(MAKE) --no-print-directory requirements
@@ -88,7 +87,7 @@ static: $(READY)
 measured: $(READY)
 	@echo "==> coverage"
 	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest --quiet --numprocesses=2 --dist=worksteal -m "not model and not soak" $(MEASURED)
+	@$(BIN)/coverage run -m pytest --quiet --numprocesses=2 --dist=worksteal -m "not model and not soak and not unmeasured" $(MEASURED)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage json --quiet -o .coverage.json
 	@$(BIN)/python scripts/coverage_gate.py .coverage.json

@@ -28,6 +28,18 @@ LEAVES = (
     "tests/unit/tool/builtin/",
 )
 
+# Coverage is counted for these. What stands below takes long there and covers nothing that shorter tests do not.
+MEASURED = ("tests/unit/", "tests/property/")
+LONG = (
+    "tests/property/test_constraint_laws",
+    "tests/property/test_gbnf_laws",
+    "tests/property/test_guard_laws",
+    "tests/property/test_guard_run_laws",
+    "tests/property/test_tracing_laws",
+    "tests/unit/orchestrate/test_tracing_laws",
+    "tests/unit/test_benchmarks",
+)
+
 # What is looked at where a test does not say how much: by the inner loop, by the whole test run, and by the long one.
 settings.register_profile("tested", deadline=None, print_blob=True, max_examples=50)
 settings.register_profile("quick", settings.get_profile("tested"), max_examples=25)
@@ -36,7 +48,10 @@ settings.load_profile(os.environ.get("REMIT_EXAMPLES", "tested"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count the tests of leaves as slow."""
+    """Count the tests of leaves as slow, and say for which no coverage is counted."""
     for item in items:
-        if item.path.relative_to(ROOT).as_posix().startswith(LEAVES):
+        path = item.path.relative_to(ROOT).as_posix()
+        if path.startswith(LEAVES):
             item.add_marker(pytest.mark.slow)
+        if path.startswith(LONG) or not path.startswith(MEASURED):
+            item.add_marker(pytest.mark.unmeasured)
