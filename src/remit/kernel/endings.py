@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from remit.core.commands import (
-    COMMANDS,
     AskHuman,
     CallTool,
     CancelCommand,
@@ -153,8 +152,7 @@ def _why_refused(tally: Tally) -> str:
 
 def _close(tally: Tally) -> None:
     """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
-    tally.decisions[:] = [decision for decision in tally.decisions if type(decision) not in COMMANDS]
-    tally.orders.clear()
+    tally.take_back_orders()
     for command in tally.state.open.values():
         if not has_outcome(tally, command.id):
             _cancel(tally, command)

@@ -12,6 +12,7 @@ from typing import Any
 
 from remit.core.arrivals import ProposedCall
 from remit.core.commands import (
+    COMMANDS,
     AskHuman,
     AskPurpose,
     CallCode,
@@ -190,6 +191,11 @@ class Tally:
             self.blocking += 1
         self.orders.append(command)
         self.decisions.append(command)
+
+    def take_back_orders(self) -> None:
+        """Forget every command that was ordered so far, since nobody has been told of it."""
+        self.decisions[:] = [decision for decision in self.decisions if type(decision) not in COMMANDS]
+        self.orders.clear()
 
     def claim(self, tool: str, arguments_hash: bytes, code: str | None) -> None:
         """Count an effect: with the code that says why it is unproven, "" once it is committed, None when replaced."""
