@@ -41,7 +41,7 @@ from remit.testing.world import SimulatedWorld
 SEEDS = 3000
 
 admit_outcome = decide._admit_outcome
-close = endings._close
+leave_nothing_open = endings._leave_nothing_open
 # The law that the world itself checks, with every arrival that is not judged.
 CHECKED_BY_THE_WORLD = "illegal_arrivals_change_nothing"
 
@@ -104,7 +104,7 @@ def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival, command_id: str) 
 
 def _keeps_its_orders(tally: Tally) -> None:
     orders = [*tally.orders]
-    close(tally)
+    leave_nothing_open(tally)
     tally.orders[:0] = orders
 
 
@@ -247,7 +247,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "what a run has taken back is performed": (
         "only_what_turns_order_is_done",
-        (_instead(endings, "_close", _keeps_its_orders),),
+        (_instead(endings, "_leave_nothing_open", _keeps_its_orders),),
     ),
     "a paused run goes on": ("a_paused_run_orders_nothing", (_instead(decide, "AT_ONCE", (None, *Ending)),)),
     "refusals are not told": ("every_call_is_answered", (_instead(tool, "refuse_call", _says_nothing),)),
@@ -263,7 +263,10 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         "children_inherit_the_deadline",
         (_instead(children, "deadline_at_ms", lambda tally: tally.state.deadline_at_ms),),
     ),
-    "endings release nothing": ("an_ended_run_holds_nothing", (_instead(endings, "_close", lambda tally: None),)),
+    "endings release nothing": (
+        "an_ended_run_holds_nothing",
+        (_instead(endings, "_leave_nothing_open", lambda tally: None),),
+    ),
 }
 
 

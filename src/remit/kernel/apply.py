@@ -20,11 +20,11 @@ from remit.core.record import Text
 from remit.core.rulings import Rung
 from remit.kernel import words
 from remit.kernel.children import child_trace
+from remit.kernel.derived import derived_of
 from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
 from remit.kernel.hold import UNTOLD, holding, proven_ms, told, waited_ms
 from remit.kernel.rules.human import no_answer
-from remit.kernel.settled import settled_of
 from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, waited_beyond
 
 
@@ -45,7 +45,7 @@ def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> Run
     """The state of a run that has just started, before anything was decided: a new one, or one to be filled."""
     manifest = arrival.manifest
     state = RunState.__new__(RunState) if into is None else into
-    settled = settled_of(manifest)
+    derived = derived_of(manifest)
     deadline = at_ms + manifest.caps[Dimension.WALL_CLOCK_MS]
     RunState.__init__(
         state,
@@ -53,16 +53,16 @@ def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> Run
         at_ms=at_ms,
         started_at_ms=at_ms,
         manifest=manifest,
-        graph=settled.graph,
-        tools=settled.tools,
-        tool_charges=settled.charges,
+        graph=derived.graph,
+        tools=derived.tools,
+        tool_charges=derived.charges,
         session=dict(manifest.session.entries) if manifest.session is not None else {},
         sources={source.name: source for source in manifest.sources},
-        checks=settled.checks,
-        rated=settled.rated,
-        floors=settled.floors,
-        is_traced=settled.is_traced,
-        visits=[0] * len(settled.graph.nodes),
+        checks=derived.checks,
+        rated=derived.rated,
+        floors=derived.floors,
+        is_traced=derived.is_traced,
+        visits=[0] * len(derived.graph.nodes),
         caps=list(manifest.caps),
         left=list(manifest.caps),
         deadline_at_ms=min(deadline, manifest.deadline_at_ms or deadline),
@@ -107,7 +107,7 @@ def _say(state: RunState, message: Message, tokens_bound: int) -> None:
     state.context_tokens += tokens_bound
 
 
-# What an arrival leaves in the state by itself. The outcome of a tool call is heard when it is settled.
+# What an arrival leaves in the state by itself. The outcome of a tool call is heard when it is derived.
 
 
 def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:

@@ -98,7 +98,7 @@ def enter_terminal(tally: Tally, node: Node) -> None:
     if node.ending is EndingClass.SUCCESS and (unproven := unproven_effects(tally)):
         ending = Ending.PARTIAL_SUCCESS
         tally.message = f"not done: {', '.join(sorted(unproven))}"
-    _close(tally)
+    _leave_nothing_open(tally)
     trigger = _trigger_of(tally, ending)
     queues, is_grave = tally.manifest.boundary.queues, _is_grave(tally)
     escalation = None if trigger is None else escalation_of(trigger, queues, is_grave=is_grave)
@@ -150,7 +150,7 @@ def _why_refused(tally: Tally) -> str:
     return f" ({reasons[-1]})" if reasons else ""
 
 
-def _close(tally: Tally) -> None:
+def _leave_nothing_open(tally: Tally) -> None:
     """Take back what this turn ordered but nobody has been told, and cancel everything still open."""
     tally.take_back_orders()
     for command in tally.state.open.values():

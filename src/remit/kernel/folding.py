@@ -22,15 +22,15 @@ from remit.core.rulings import CommandSettled, Rung
 from remit.core.values import Output
 from remit.kernel import words
 from remit.kernel.folding_calls import (
+    call_noted,
+    call_refused,
+    call_settled,
     call_tool,
-    choose_fallback,
-    doubt,
-    filter_calls,
+    calls_filtered,
+    fallback_chosen,
     keep_moment,
-    note_call,
+    outcome_doubted,
     recount,
-    refuse_call,
-    settle_call,
 )
 from remit.kernel.hold import UNTOLD, told
 from remit.kernel.state import CallTrace, RunState, stood_by_now
@@ -52,7 +52,7 @@ def _open(state: RunState, command: Command, arrival: Arrival) -> None:
         left[dimension] -= amount
 
 
-def _close(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
+def _settle(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
     """Release what a command reserved and charge what it cost."""
     command = state.open.pop(ruling.command_id)
     recount(state.left, command.reserved, ruling.charged)
@@ -89,7 +89,7 @@ def _count_approval(state: RunState, ruling: rulings.ApprovalCounted, arrival: A
 def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: Arrival) -> None:
     question = state.open[ruling.command_id]
     assert isinstance(question, AskHuman)
-    _close(state, CommandSettled(question.id, question.reserved), arrival)
+    _settle(state, CommandSettled(question.id, question.reserved), arrival)
     state.asking -= 1
     if state.approvals:
         state.approvals.pop(question.id, None)
@@ -209,7 +209,7 @@ def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arri
     state.addenda += 1
     if ruling.about in state.doubted:
         del state.doubted[ruling.about]
-        _close(state, CommandSettled(ruling.about, state.open[ruling.about].reserved), arrival)
+        _settle(state, CommandSettled(ruling.about, state.open[ruling.about].reserved), arrival)
 
 
 def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
@@ -222,7 +222,7 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.held.clear()
     state.stood_before.clear()
     for command_id in [command_id for command_id in state.open if command_id not in state.doubted]:
-        _close(state, CommandSettled(command_id), arrival)
+        _settle(state, CommandSettled(command_id), arrival)
 
 
 def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) -> None:
@@ -304,14 +304,14 @@ def _part(state: RunState, command: Command, arrival: Arrival) -> None:
 APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.RunAccepted: _nothing,
     rulings.NodeEntered: _enter_node,
-    rulings.CommandSettled: _close,
-    rulings.CallSettled: settle_call,
-    rulings.ToolCallRefused: refuse_call,
-    rulings.CallNoted: note_call,
-    rulings.CallsFiltered: filter_calls,
-    rulings.FallbackChosen: choose_fallback,
+    rulings.CommandSettled: _settle,
+    rulings.CallSettled: call_settled,
+    rulings.ToolCallRefused: call_refused,
+    rulings.CallNoted: call_noted,
+    rulings.CallsFiltered: calls_filtered,
+    rulings.FallbackChosen: fallback_chosen,
     rulings.ApprovalCounted: _count_approval,
-    rulings.OutcomeDoubted: doubt,
+    rulings.OutcomeDoubted: outcome_doubted,
     rulings.QuestionSettled: _settle_question,
     rulings.ChildHeld: _hold_child,
     rulings.RetryPlanned: _plan_retry,

@@ -29,7 +29,7 @@ def recount(left: list[int], reserved: Charges, charged: Charges) -> None:
         left[dimension] -= amount
 
 
-def settle_call(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
+def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None:
     """Give a call its outcome."""
     command: commands.CallTool = state.open.pop(ruling.command_id)  # type: ignore[assignment]  # no other is settled so
     # As a rule it is charged what it reserved, and where this turn was just taken, that is even the same object.
@@ -107,7 +107,7 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
     state.context_tokens += bound
 
 
-def refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arrival) -> None:
+def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arrival) -> None:
     """A proposal that was not ordered, and what the model is told of it."""
     trace = CallTrace(
         ruling.call_id,
@@ -135,14 +135,14 @@ def refuse_call(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arriv
         state.uncommitted[ruling.tool, ruling.arguments_hash] = ruling.code
 
 
-def note_call(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:
+def call_noted(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:
     """What a boundary that only audits let pass."""
     for dimension, amount in ruling.releases:
         state.caps[dimension] += amount
         state.left[dimension] += amount
 
 
-def filter_calls(state: RunState, ruling: rulings.CallsFiltered, arrival: Arrival) -> None:
+def calls_filtered(state: RunState, ruling: rulings.CallsFiltered, arrival: Arrival) -> None:
     """The calls as a filter left them."""
     if isinstance(arrival, arrivals.CodeFailed):
         reason = f"filter {ruling.name} failed: {arrival.error}"
@@ -151,12 +151,12 @@ def filter_calls(state: RunState, ruling: rulings.CallsFiltered, arrival: Arriva
     state.filtered += 1
 
 
-def choose_fallback(state: RunState, ruling: rulings.FallbackChosen, arrival: Arrival) -> None:
+def fallback_chosen(state: RunState, ruling: rulings.FallbackChosen, arrival: Arrival) -> None:
     """Another tool is called in place of this one."""
     state.replaced[ruling.command_id] = ruling.tool
 
 
-def doubt(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
+def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
     """Nobody knows what became of a call."""
     state.doubted[ruling.command_id] = ruling.reason
     state.calls[ruling.command_id].code = ruling.reason

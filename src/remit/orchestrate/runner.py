@@ -20,7 +20,7 @@ from remit.core.storage import AppendConflict, BlobMissing
 from remit.core.trust import Reads
 from remit.kernel.apply import apply
 from remit.kernel.decide import weigh
-from remit.kernel.settled import is_traced
+from remit.kernel.derived import derived_of
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import Linked, linked, references
 from remit.orchestrate.durability import HEAVY, barrier_of, listing_of
@@ -63,7 +63,7 @@ class Runner:
         await self._keep(kept)
         read = reader_of(dict(kept))
         # What the gate cannot be told of refuses the run here, before anything of it is written.
-        tracer = Tracer(arrival.manifest, read) if is_traced(arrival.manifest) else None
+        tracer = Tracer(arrival.manifest, read) if derived_of(arrival.manifest).is_traced else None
         turn = await self.judge(live, arrival)
         if tracer is not None and live.state.seq == turn.seq:
             tracer.retrace(turn, read)

@@ -1,7 +1,7 @@
-"""What is settled for a whole run when it opens, because it follows from the manifest alone.
+"""What holds for a whole run, because it is derived from its manifest alone.
 
 Rule 1: nobody changes what stands here; it is shared by every state of the run.
-Rule 2: it is found out once, although a run is opened twice: to decide on its start, and to fold that turn.
+Rule 2: as a rule it is found out once, although a run is opened twice: to decide on its start, and to fold that turn.
 """
 
 from functools import lru_cache
@@ -18,10 +18,10 @@ from remit.kernel.policy import rates_of
 from remit.kernel.spend import tool_charges
 
 # Runs that are opened at the same time; the others have done with it.
-_SETTLED_KEPT_MAX = 4
+_KEPT_MAX = 4
 
 
-class Settled(NamedTuple):
+class Derived(NamedTuple):
     """The graph, and per tool: what it is, what a call of it reserves, which checks may object to one, its rates.
 
     `floors` is what is still needed at least from each node on, `is_traced` whether calls pass the gate of provenance.
@@ -51,17 +51,17 @@ class _Key:
         return isinstance(other, _Key) and other.manifest is self.manifest
 
 
-def settled_of(manifest: Manifest) -> Settled:
+def derived_of(manifest: Manifest) -> Derived:
     """What follows from a manifest."""
-    return _settled(_Key(manifest))
+    return _derived(_Key(manifest))
 
 
 # A pure memo: a manifest never changes.
-@lru_cache(maxsize=_SETTLED_KEPT_MAX)
-def _settled(key: _Key) -> Settled:
+@lru_cache(maxsize=_KEPT_MAX)
+def _derived(key: _Key) -> Derived:
     manifest = key.manifest
     graph = compile_graph(manifest.graph)
-    return Settled(
+    return Derived(
         graph=graph,
         tools={tool.name: tool for tool in manifest.tools},
         charges={tool.name: _charges_of(tool) for tool in manifest.tools},
