@@ -103,7 +103,7 @@ def _offered(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 
 def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
-    """The boundary holds every permission the tool requires, and the run may go one level deeper if it delegates."""
+    """The boundary holds every permission that the tool and the node require."""
     return _permitted(tally.state.tools[call.tool], tally.manifest, rules_here(tally))
 
 

@@ -45,7 +45,11 @@ _decode = msgspec.json.Decoder().decode
 
 
 def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
-    """Order an authorized call, with a key of our own; what it reserves is promised from here on."""
+    """Order an authorized call, with a key of our own; what it reserves is promised from here on.
+
+    Of a tool that asks a person the question is ordered in its place, or the call refused when nobody may be asked any
+    more; of one that delegates, the child.
+    """
     state, name, arguments_hash = tally.state, call.tool, call.arguments_hash
     tool = state.tools[name]
     if tool.asks_under is not None:

@@ -3,9 +3,13 @@
 Rule 1: same version, same state, same arrival, same time: same decisions on any machine.
 Rule 2: an arrival that cannot be judged raises IllegalArrival and changes nothing.
 Rule 3: a rule settles what arrived and names the outcome of the node; only here does the run move along its graph.
-Rule 4: a run that is paused or past its deadline orders nothing new.
+Rule 4: a run that is paused or past its deadline leaves nothing new ordered, timers excepted.
 Rule 5: a node that still waits for something is left only for good, and so is any node by a cancel or a timeout.
-Rule 6: what the model proposed is judged once, by the next tool node; where the run goes elsewhere, it is refused.
+Rule 6: what the model proposed is judged once, by the next tool node; where the run goes elsewhere, it is refused,
+        unless the run ends without success.
+
+weigh() decides, and its tally holds the turn. take_turn() and decide() are the same for those who want no more than the
+turn or its decisions.
 """
 
 from collections.abc import Callable, Mapping

@@ -2,7 +2,7 @@
 
 Rule 1: a command that is open holds what it reserved; its settlement releases that and charges what it cost. What
         calls of tools leave beyond that stands in folding_calls.py.
-Rule 2: nothing here judges, counts limits or looks at the time.
+Rule 2: nothing here judges, compares anything with a limit, or looks at the clock.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,8 +27,8 @@ from remit.kernel.folding_calls import (
     call_settled,
     call_tool,
     calls_filtered,
+    count_call,
     fallback_chosen,
-    keep_moment,
     outcome_doubted,
     recount,
 )
@@ -259,14 +259,9 @@ def _trace_question(state: RunState, command: AskHuman) -> None:
         before = next(key for key, trace in state.calls.items() if _is_unanswered(state, key, trace, command))
         state.calls[command.id] = state.calls.pop(before)
         return
-    key = (command.tool, command.arguments_hash)
     # Other arguments than were proposed are a person's, who stands in the arrival; they are not repeated here.
     arguments = (call.arguments for call in state.proposed if call.arguments_hash == command.arguments_hash)
-    state.repeats[key] = state.repeats.get(key, 0) + 1
-    state.last_tool = command.tool
-    state.tried[command.tool] = True
-    if command.tool in state.rated:
-        keep_moment(state, command.tool)
+    count_call(state, command.tool, command.arguments_hash)
     state.calls[command.id] = CallTrace(
         command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=next(arguments, "")
     )
@@ -284,14 +279,9 @@ def _is_unanswered(state: RunState, key: str, trace: CallTrace, command: AskHuma
 
 def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival) -> None:
     if command.call_id:
-        key = (command.tool, command.arguments_hash)
-        state.repeats[key] = state.repeats.get(key, 0) + 1
-        state.last_tool = command.tool
-        state.tried[command.tool] = True
-        if command.tool in state.rated:
-            keep_moment(state, command.tool)
+        count_call(state, command.tool, command.arguments_hash)
         state.calls[command.id] = CallTrace(
-            command.call_id, command.tool, command.arguments_hash, Rung.ATTEMPTED, arguments=command.prompt
+            command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=command.prompt
         )
     state.stood_before[command.id] = stood_by_now(state)
     _open(state, command, arrival)

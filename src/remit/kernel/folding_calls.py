@@ -166,15 +166,10 @@ def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Ar
 def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
     """A call was ordered."""
     tool, arguments_hash, mutating = command.tool, command.arguments_hash, command.mutating
-    key = (tool, arguments_hash)
-    state.repeats[key] = state.repeats.get(key, 0) + 1
-    state.last_tool = tool
-    state.tried[tool] = True
+    count_call(state, tool, arguments_hash)
     state.calls[command.id] = CallTrace(command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments)
     if mutating:
-        state.uncommitted[key] = Rung.ATTEMPTED
-    if tool in state.rated:
-        keep_moment(state, tool)
+        state.uncommitted[tool, arguments_hash] = Rung.ATTEMPTED
     if state.tools[tool].fallback:
         state.provenances[command.id] = _provenance_of(state, command)
     state.open[command.id] = command
@@ -184,7 +179,17 @@ def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> 
         left[dimension] -= amount
 
 
-def keep_moment(state: RunState, tool: str) -> None:
+def count_call(state: RunState, tool: str, arguments_hash: bytes) -> None:
+    """Count a call that was ordered, whether the tool performs it, a child does, or a person is asked."""
+    key = (tool, arguments_hash)
+    state.repeats[key] = state.repeats.get(key, 0) + 1
+    state.last_tool = tool
+    state.tried[tool] = True
+    if tool in state.rated:
+        _keep_moment(state, tool)
+
+
+def _keep_moment(state: RunState, tool: str) -> None:
     """Remember when a tool was called that has a rate, as far back as the rate counts."""
     for name, kept in state.rated[tool]:
         moments = state.called_at.setdefault(name, [])

@@ -1,7 +1,8 @@
 """Spending: what a call may cost at worst, whether that still fits, and what it cost in the end.
 
 Rule 1: every dimension has its own cap; money never stands in for the others.
-Rule 2: the worst case is reserved before a call and settled after it, so no cap is ever overshot.
+Rule 2: the worst case is reserved before a call and settled after it, so no cap is overshot by anything foreseen. Who
+        reports more than was reserved is charged with it, and the run stops.
 Rule 3: what is not known (a price, a usage) counts as the worst.
 """
 
@@ -75,6 +76,7 @@ def at_least(floor: Charges, charges: Charges) -> Charges:
 
 def settle(tally: Tally, command: Command, charged: Charges) -> str | None:
     """Release what a command reserved and charge what it cost. More than was reserved stops the run."""
+    # It has used more than it had reserved where less is left now than while it was open.
     left, is_over = tally.left, False
     before = left.copy()
     for dimension, amount in command.reserved:

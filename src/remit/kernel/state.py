@@ -156,6 +156,7 @@ class RunState:
     proposed: tuple[ProposedCall, ...] = ()
     # Whether those calls still wait to be judged: by the tool node that is entered next, and by no other after it.
     is_unjudged: bool = False
+    # Whether a tool's own result is the answer, so that the model is not asked again.
     stopped: bool = False
     prompt_tokens: int = 0
     reasoning_tokens: int = 0
@@ -164,6 +165,7 @@ class RunState:
     # Calls that were commanded, by command id, and proposals that were refused.
     calls: dict[str, CallTrace] = field(default_factory=dict)
     refused: list[CallTrace] = field(default_factory=list)
+    # How often each call was made since something last changed.
     repeats: dict[CallKey, int] = field(default_factory=dict)
     # Effects that were proposed and are not committed, with the code that says why; committed observations per tool.
     uncommitted: dict[CallKey, str] = field(default_factory=dict)

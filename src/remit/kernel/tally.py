@@ -2,8 +2,13 @@
 
 Rule 1: decide() reads the state and writes the tally; the state changes only when the turn is applied.
 Rule 2: every promise a decision makes (budget, a message, an open command, a visit) is counted here as it is made.
-Rule 3: whatever is counted here, folding the turn counts again: a field of the tally and the field of RunState with
-        the same name must agree after apply(). The simulation compares them, turn by turn.
+Rule 3: some fields say how the run will stand (node, blocking, asking, paused, left, the context, the answer, stopped):
+        those of RunState with the same name must agree after apply(), and the simulation compares them, turn by turn.
+        The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the run is past
+        comparing: it takes its orders back, and nobody reads what they were counted as.
+
+A field stands in one of three places, for speed alone. What every turn touches is a slot. What few turns look at is as the
+state has it until it is set (_AsTheState). What few turns have at all is a default of the class, until it is set.
 """
 
 from collections.abc import Mapping
@@ -38,7 +43,8 @@ from remit.kernel.state import CallKey, ChildTrace, RunState, Streak, waited_bey
 # Kinds of commands that a node always waits for. Of the others, timers and questions, their purpose decides.
 WAITED_FOR: frozenset[type[Command]] = frozenset({CallModel, CallTool, CallCode, Retrieve, StartChild})
 
-# Rulings that somebody relies on.
+# Rulings after which somebody may act or is told, so that their turn must survive a power loss. Two commands are as
+# weighty, an effect and a question; who orders one says so. What makes a turn a barrier is defined in durability.py.
 WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, RunEnded})
 
 # What most turns have to say of effects and failures. Who has more to say replaces it.
@@ -168,8 +174,8 @@ class Tally:
         # How often the model answered, for the conditions that look at it.
         self.answers = 0
         self.ending: Ending | None = None
-        # Whether somebody may rely on this turn before the next: it orders an effect or asks a person, or a question,
-        # the waiting for a child or the whole run has come to something.
+        # Whether somebody may rely on this turn before the next: it orders an effect or asks a person, it ends a question
+        # or the run, or it begins to wait with a child.
         self.is_weighty = False
 
     def next_id(self) -> str:
@@ -177,7 +183,7 @@ class Tally:
         return f"{self.state.seq + 1}.{len(self.decisions)}"
 
     def rule(self, ruling: Ruling) -> None:
-        """Record a ruling."""
+        """Record a ruling. The three that come with every turn are light, and are appended to the decisions directly."""
         if type(ruling) in WEIGHTY:
             self.is_weighty = True
         self.decisions.append(ruling)
@@ -193,7 +199,10 @@ class Tally:
         self.decisions.append(command)
 
     def take_back_orders(self) -> None:
-        """Forget every command that was ordered so far, since nobody has been told of it."""
+        """Forget every command that was ordered so far, since nobody has been told of it and the run ends.
+
+        What was counted for them stays; folding the ending releases whatever is open, and nothing is reserved after it.
+        """
         self.decisions[:] = [decision for decision in self.decisions if type(decision) not in COMMANDS]
         self.orders.clear()
 

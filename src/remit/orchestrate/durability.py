@@ -1,6 +1,7 @@
 """Which turns must survive a power loss before anyone acts on them or is told, and how a run is listed.
 
-Rule 1: a turn that orders a mutating call, asks or hears a person, or ends the run, is a barrier.
+Rule 1: a turn that orders a mutating call, asks or hears a person, or ends the run, is a barrier; so is one that begins or
+        ends the waiting for a child, since the run is listed otherwise from there on.
 Rule 2: so is every turn after the ending, since nothing follows that would sign it.
 Rule 3: whatever else a turn orders is safe to repeat, so it may ride on the next barrier.
 """

@@ -137,8 +137,9 @@ class Runner:
                 await self._keep(kept)
             turn = tally.turn
             data, link = sealed(turn)
-            is_weighty = tally.is_weighty or heard or type(arrival) in HEAVY
-            barrier = barrier_of(state, turn, heard) if is_weighty else None
+            is_relied_on = tally.is_weighty or heard or type(arrival) in HEAVY
+            barrier = barrier_of(state, turn, heard) if is_relied_on else None
+            # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             try:
                 await self.journal.append(live.run_id, data, seq, barrier, listing)
@@ -146,6 +147,7 @@ class Runner:
                 await self.catch_up(live)
                 conflicts += 1
                 continue
+            # Someone else who holds this run may have read the turn as soon as it was written, and gone on.
             is_latest = state.seq == seq
             if is_latest:
                 apply(state, turn, link)

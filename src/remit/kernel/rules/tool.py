@@ -24,7 +24,7 @@ from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.record import replace
 from remit.core.rulings import CallsFiltered, FallbackChosen, Rung, ToolCallRefused
-from remit.kernel.authorize import CHECKS, authorize
+from remit.kernel.authorize import authorize
 from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.endings import DENIED, head_for
@@ -180,6 +180,7 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     if command.mutating and arrival.code is ErrorCode.TOOL_TIMEOUT:
         return doubt(tally, command, ErrorCode.TOOL_TIMEOUT)
     if (instead := _fallback(tally, command, arrival)) is not None:
+        # Before its settlement, so that the fold tells the model nothing of a call that another one stands in for.
         tally.rule(FallbackChosen(command.id, instead.tool))
         settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
         order_call(tally, instead)
@@ -200,7 +201,7 @@ def _fallback(tally: Tally, command: CallTool, arrival: ToolFailed) -> ProposedC
     if arrival.code is not ErrorCode.TOOL_UNAVAILABLE or not tool.fallback or tally.paused or arrival.exposed:
         return None
     call = _instead(tally, command, tool.fallback)
-    return call if authorize(call, tally, CHECKS) is ALLOWED else None
+    return call if authorize(call, tally) is ALLOWED else None
 
 
 def _instead(tally: Tally, command: CallTool, tool: str) -> ProposedCall:
