@@ -8,7 +8,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -20,6 +20,9 @@ from benchmarks.stage import Stage
 LOOP_MICROS_WANTED = 15
 LOOP_MICROS_MAX = 30
 EXPONENT_MAX = 1.05
+# The loop is the figure that everything else is compared with, and a repeat of it is short: so many times more of them find
+# a quiet moment on a machine that others use.
+PATIENCE = 8
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,8 @@ def points_together(rounds: Sequence[Point]) -> Point:
 def main(said: str) -> None:
     """Measure with the effort that was said, and print what came of it."""
     effort = msgspec.json.decode(said, type=Effort)
-    print(msgspec.json.encode((measure_loop(effort), measure_growth(effort))).decode())
+    patient = replace(effort, repeats=effort.repeats * PATIENCE)
+    print(msgspec.json.encode((measure_loop(patient), measure_growth(effort))).decode())
 
 
 if __name__ == "__main__":

@@ -135,8 +135,9 @@ def header(report: Report) -> Iterator[str]:
     """On what machine this was measured, and how much to trust it."""
     spreads = report.spreads
     yield f"{report.python} on {report.system}, {report.cores} cores"
-    repeats, imports = len(report.loop.taken), len(report.imports[0].taken)
-    yield f"CPU time, best of {repeats} repeats in {report.effort.rounds} rounds (imports: of {imports})"
+    repeats, loops, imports = (len(figure.taken) for figure in (report.turns[0], report.loop, report.imports[0]))
+    rounds = report.effort.rounds
+    yield f"CPU time, best of {repeats} repeats in {rounds} rounds (the tool loop: of {loops}, imports: of {imports})"
     yield (
         f"noise: the median repeat lies {statistics.median(spreads):.0%} above the best, "
         f"{max(spreads):.0%} in the worst row"

@@ -18,7 +18,7 @@ from benchmarks.cancels import Latency, measure_cancels
 from benchmarks.constrain import constrain_in_rounds, constrain_lines
 from benchmarks.durable import Left, measure_durable_loop, measure_durable_runs, measure_left, measure_resume
 from benchmarks.imports import HELP, STARTS, spent_by_interpreter
-from benchmarks.loops import growth_together, measure_alone, measure_growth, measure_loop
+from benchmarks.loops import PATIENCE, growth_together, measure_alone, measure_growth, measure_loop
 from benchmarks.many import Peak, grown_bytes, measure_many, measure_peak
 from benchmarks.measure import Effort, Figure, growth_exponent, together
 from benchmarks.parts import measure_parts, staged_graph
@@ -135,7 +135,7 @@ def test_a_loop_is_measured_against_the_bare_loop() -> None:
 
 def test_a_loop_and_its_growth_come_whole_from_a_process_of_their_own() -> None:
     loop, growth = measure_alone(TINY)
-    assert is_complete(loop, TINY.repeats)
+    assert is_complete(loop, TINY.repeats * PATIENCE)
     assert tuple(point.loops for point in growth.points) == TINY.sizes
     assert growth.bytes_per_loop == pytest.approx(measure_growth(TINY).bytes_per_loop)
 
@@ -171,7 +171,8 @@ def test_a_whole_measurement_puts_its_rounds_together_imports_included() -> None
     report = measure(replace(TINY, rounds=2))
     assert [figure.name for figure in report.imports] == list(STARTS)
     assert all(is_complete(figure, 2 * TINY.import_repeats) for figure in (*report.imports, *report.starts))
-    assert all(is_complete(figure, 2 * TINY.repeats) for figure in (report.loop, *report.turns, *report.parts))
+    assert is_complete(report.loop, 2 * TINY.repeats * PATIENCE)
+    assert all(is_complete(figure, 2 * TINY.repeats) for figure in (*report.turns, *report.parts))
     assert all(is_complete(figure, 2 * TINY.repeats) for figure in report.runs.figures)
 
 

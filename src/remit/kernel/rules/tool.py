@@ -158,7 +158,8 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
         tally.stopped, tally.answer = True, arrival.content
         tally.answer_violations = arrival.answer_violations
     settle_call(tally, command, rung, code, arrival.evidence, tool.verifier)
-    tally.say(arrival.tokens_bound)
+    tally.messages_count += 1
+    tally.context_tokens += arrival.tokens_bound
     if arrival.critical and rung is _COMMITTED and (conflict := _conflict(tally, command.tool, arrival.critical)):
         return head_for(tally, Ending.SOURCE_CONFLICT, message=conflict)
     return joined(tally, arrival.content)
