@@ -28,8 +28,6 @@ LIFTS: Mapping[int, Callable[[JsonObject], JsonObject]] = MappingProxyType({})
 # Nothing stands before the first turn.
 NO_HASH = b""
 
-# To begin a hash takes longer than to hash a turn, and to copy one that has begun half as long.
-_begun = sha256()
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder(Turn).decode
 _decode_json = msgspec.json.Decoder().decode
@@ -39,14 +37,6 @@ _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 def encode_turn(turn: Turn) -> bytes:
     """The bytes a journal stores for a turn."""
     return _PREFIX + _encode(turn)
-
-
-def sealed(turn: Turn) -> tuple[bytes, bytes]:
-    """The bytes of a turn, and the link that the next one carries."""
-    data = _PREFIX + _encode(turn)
-    link = _begun.copy()
-    link.update(data)
-    return data, link.digest()
 
 
 def decode_turn(data: bytes, *, lifts: Mapping[int, Callable[[JsonObject], JsonObject]] = LIFTS) -> Turn:

@@ -20,6 +20,7 @@ from remit.core.goal import JUDGE_MARK
 from remit.core.messages import Message, tool_message, user_message
 from remit.core.record import Text
 from remit.core.rulings import Rung
+from remit.core.usage import TokenUsage
 from remit.kernel import words
 from remit.kernel.children import child_trace
 from remit.kernel.derived import derived_of
@@ -109,18 +110,16 @@ def _say(state: RunState, message: Message, tokens_bound: int) -> None:
     state.context_tokens += tokens_bound
 
 
-# What an arrival leaves in the state by itself. The outcome of a tool call is heard when it is derived.
+# What an arrival leaves in the state by itself. The outcome of a tool call is heard when it is settled.
 
 
 def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
-    text, calls, usage = arrival.text, arrival.calls, arrival.usage
+    text, calls = arrival.text, arrival.calls
     if calls or text:
         # An answer that says nothing is tried again; no model wants to be shown an empty message.
         state.context.append(arrival)
         state.context_tokens += arrival.tokens_bound
-    state.prompt_tokens += usage.prompt_tokens
-    state.reasoning_tokens += usage.reasoning_tokens
-    state.output_tokens += usage.output_tokens
+    _hear_usage(state, arrival.usage)
     state.iterations += 1
     state.proposed, state.is_unjudged = calls, len(calls) > 0
     state.filtered = 0
@@ -129,10 +128,14 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
 
 
 def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
-    state.prompt_tokens += arrival.usage.prompt_tokens
-    state.reasoning_tokens += arrival.usage.reasoning_tokens
-    state.output_tokens += arrival.usage.output_tokens
+    _hear_usage(state, arrival.usage)
     state.last_error = arrival.code
+
+
+def _hear_usage(state: RunState, usage: TokenUsage) -> None:
+    state.prompt_tokens += usage.prompt_tokens
+    state.reasoning_tokens += usage.reasoning_tokens
+    state.output_tokens += usage.output_tokens
 
 
 def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:

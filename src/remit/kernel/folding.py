@@ -29,6 +29,7 @@ from remit.kernel.folding_calls import (
     calls_filtered,
     count_call,
     fallback_chosen,
+    open_command,
     outcome_doubted,
     recount,
 )
@@ -44,12 +45,9 @@ _PARENTS = (NodeKind.CHILD, NodeKind.MAP)
 
 
 def _open(state: RunState, command: Command, arrival: Arrival) -> None:
-    state.open[command.id] = command
+    open_command(state, command)
     if blocks(command):
         state.blocking += 1
-    left = state.left
-    for dimension, amount in command.reserved:
-        left[dimension] -= amount
 
 
 def _settle(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
@@ -235,11 +233,8 @@ def _call_model(state: RunState, command: commands.CallModel, arrival: Arrival) 
         message = f"command {command.id} shows {command.messages_count} messages and the run has {len(state.context)}"
         raise InvariantBroken("CONTEXT_MISCOUNTED", message)
     state.attempt = command.attempt
-    state.open[command.id] = command
     state.blocking += 1
-    left = state.left
-    for dimension, amount in command.reserved:
-        left[dimension] -= amount
+    open_command(state, command)
 
 
 def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:

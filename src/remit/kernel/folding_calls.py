@@ -21,6 +21,14 @@ from remit.kernel.state import CallTrace, RunState, longer
 _ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
 
 
+def open_command(state: RunState, command: commands.Command) -> None:
+    """Keep a command until it has its outcome, and hold what it reserves."""
+    state.open[command.id] = command
+    left = state.left
+    for dimension, amount in command.reserved:
+        left[dimension] -= amount
+
+
 def recount(left: list[int], reserved: Charges, charged: Charges) -> None:
     """Count what was charged in place of what was reserved."""
     for dimension, amount in reserved:
@@ -172,11 +180,8 @@ def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> 
         state.uncommitted[tool, arguments_hash] = Rung.ATTEMPTED
     if state.tools[tool].fallback:
         state.provenances[command.id] = _provenance_of(state, command)
-    state.open[command.id] = command
     state.blocking += 1
-    left = state.left
-    for dimension, amount in command.reserved:
-        left[dimension] -= amount
+    open_command(state, command)
 
 
 def count_call(state: RunState, tool: str, arguments_hash: bytes) -> None:

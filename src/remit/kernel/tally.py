@@ -7,8 +7,7 @@ Rule 3: some fields say how the run will stand (node, blocking, asking, paused, 
         The others say what this turn adds to the state, or why it heads for an ending. A turn that ends the run is past
         comparing: it takes its orders back, and nobody reads what they were counted as.
 
-A field stands in one of three places, for speed alone. What every turn touches is a slot. What few turns look at is as the
-state has it until it is set (_AsTheState). What few turns have at all is a default of the class, until it is set.
+A field is a slot, or, where few turns have it at all, a default of the class until it is set; for speed alone.
 """
 
 from collections.abc import Mapping
@@ -60,28 +59,17 @@ def blocks(command: Command) -> bool:
     return isinstance(command, AskHuman) and command.purpose is not AskPurpose.OUTCOME
 
 
-class _AsTheState:
-    """A field that is as the state has it until the turn says otherwise; for those that most turns do not look at."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, tally: Any, owner: type) -> Any:
-        said = tally.__dict__
-        return said[self._name] if self._name in said else getattr(tally.state, self._name)
-
-    def __set__(self, tally: Any, value: Any) -> None:
-        tally.__dict__[self._name] = value
-
-
 class Tally:
     """A turn in the making."""
 
     # fmt: off
     __slots__ = (
         "__dict__",
+        "answer",
+        "answer_violations",
         "answering",
         "answers",
+        "asking",
         "at_ms",
         "blocking",
         "committed",
@@ -106,11 +94,6 @@ class Tally:
         "visits",
     )
     # fmt: on
-
-    # How many questions are open, and what stands as the answer of the run.
-    asking: int = _AsTheState()  # type: ignore[assignment]
-    answer: Text = _AsTheState()  # type: ignore[assignment]
-    answer_violations: tuple[Violation, ...] = _AsTheState()  # type: ignore[assignment]
 
     # What it comes to, once everything is decided.
     turn: Turn
@@ -153,10 +136,13 @@ class Tally:
         # Where the run stands and what it has, as of this moment of the turn.
         self.node = state.node
         self.blocking = state.blocking
+        self.asking = state.asking
         self.paused = state.paused
         self.context_tokens = state.context_tokens
         self.messages_count = len(state.context)
         self.proposed: tuple[ProposedCall, ...] = state.proposed
+        self.answer: Text = state.answer
+        self.answer_violations: tuple[Violation, ...] = state.answer_violations
         self.stopped = state.stopped
         self.is_unjudged = state.is_unjudged
         # What was decided so far, and the commands among it.

@@ -6,7 +6,6 @@ Rule 3: the same schema and value give the same violations in every process, how
 """
 
 import re
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from remit.constraint.repairs import told
@@ -43,8 +42,6 @@ class Checks:
     def __init__(self) -> None:
         # By the identity of the schema, which stays in the entry so that nothing else can have the same.
         self._compiled: dict[int, tuple[JsonObject, Checker | Violation]] = {}
-        # Of those that compiled, whether a value fits: the library's own word, since every tool call passes it.
-        self._fits: dict[int, Callable[[Any], bool]] = {}
         self._demands: dict[int, tuple[JsonObject, Demand]] = {}
 
     def violations(self, schema: JsonObject, value: Any) -> tuple[Violation, ...]:
@@ -57,9 +54,9 @@ class Checks:
 
     def violations_in_arguments(self, schema: JsonObject, arguments: JsonObject) -> tuple[Violation, ...]:
         """The same for arguments that have a canonical form, and so are known to be JSON."""
-        fits = self._fits.get(id(schema))
+        entry = self._compiled.get(id(schema))
         try:
-            if fits is not None and fits(arguments):
+            if entry is not None and type(entry[1]) is Checker and entry[1].fits(arguments):
                 return ()
         except ValueError:
             pass  # The library met a value that it does not know; what is wrong with it is found below.
@@ -104,12 +101,8 @@ class Checks:
         except RequestRejected as error:
             checker = _shortened(Violation("", "schema", error.message))
         if len(self._compiled) >= COMPILED_MAX:
-            oldest = next(iter(self._compiled))
-            del self._compiled[oldest]
-            self._fits.pop(oldest, None)
+            del self._compiled[next(iter(self._compiled))]
         self._compiled[id(schema)] = (schema, checker)
-        if isinstance(checker, Checker):
-            self._fits[id(schema)] = checker.fits
         return checker
 
 

@@ -445,6 +445,8 @@ def _figures(usage: TokenUsage) -> TokenUsage:
 
 
 def _figure(duration_ms: int) -> int:
-    if type(duration_ms) is not int:
+    if type(duration_ms) is not int or duration_ms < 0:
         return 0
-    return duration_ms if 0 <= duration_ms <= FIGURE_MAX else FIGURE_MAX * (duration_ms > 0)
+    if duration_ms > FIGURE_MAX:
+        return FIGURE_MAX
+    return duration_ms

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from remit.core.arrivals import TimerFired
-from remit.core.codec import decode_turn, sealed
+from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.commands import Command, SetTimer
 from remit.core.events import Turn
 from remit.core.failure import IllegalArrival
@@ -136,7 +136,7 @@ class Runner:
             if kept:
                 await self._keep(kept)
             turn = tally.turn
-            data, link = sealed(turn)
+            data = encode_turn(turn)
             is_relied_on = tally.is_weighty or heard or type(arrival) in HEAVY
             barrier = barrier_of(state, turn, heard) if is_relied_on else None
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
@@ -150,7 +150,7 @@ class Runner:
             # Someone else who holds this run may have read the turn as soon as it was written, and gone on.
             is_latest = state.seq == seq
             if is_latest:
-                apply(state, turn, link)
+                apply(state, turn, hash_turn(data))
                 if tracer is not None:
                     live.tracer = _followed(tracer, turn, kept)
             if live.on_turn is not None:

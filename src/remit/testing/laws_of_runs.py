@@ -127,7 +127,6 @@ def the_tally_agrees_with_the_fold(world: SimulatedWorld, run: SimulatedRun) -> 
     for turn, data in zip(run.turns[: run.state.ended_seq if run.ending else last], run.journal, strict=False):
         tally = weigh(state, turn.arrival, turn.at_ms)
         before = RunState(pending=[*state.pending], pending_tokens=state.pending_tokens)
-        # Some fields are the state's own until the turn has set them, so they are read before that changes.
         counted = {name: getattr(tally, name) for name in _COUNTED}
         apply(state, turn, hash_turn(data))
         yield from (f"turn {turn.seq} counted {what}" for what in _disagreements(tally, counted, before, state))

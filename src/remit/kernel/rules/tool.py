@@ -58,15 +58,15 @@ _COMMITTED = Rung.COMMITTED
 
 def enter_tool(tally: Tally, node: Node) -> str | None:
     """Show the proposed calls to the user's filters, one after the other; then judge what they let through."""
-    calls, filters = tally.proposed if tally.is_unjudged else (), tally.manifest.filters
+    is_unjudged, filters = tally.is_unjudged, tally.manifest.filters
     tally.is_unjudged = False
-    if filters and (calls or tally.filtered) and tally.filtered < len(filters):
+    if filters and is_unjudged and tally.filtered < len(filters):
         name = f"{FILTER_MARK}{filters[tally.filtered]}"
         tally.order(CallCode(tally.next_id(), name, "", CODE_TIMEOUT_MS))
         return None
     codes: list[str] = []
     spent, spent_dimension = "", -1
-    for call in calls:
+    for call in tally.proposed if is_unjudged else ():
         verdict = authorize(call, tally)
         if verdict is ALLOWED:
             order_call(tally, call)
