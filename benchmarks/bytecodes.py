@@ -13,10 +13,6 @@ from typing import Any
 
 from benchmarks.stage import Stage
 
-# What CPython 3.11 is to take at most, so that the loop stays under its limit of 30 µs; other versions have other bytecodes.
-BYTECODES_MAX = 4_100
-COUNTED_ON = (3, 11)
-
 # The difference of two runs leaves out what a run costs that has no loop; the first ones let the interpreter settle.
 _FEW, _MORE, _WARM = 20, 70, 50
 

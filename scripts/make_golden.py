@@ -2,7 +2,8 @@
 
 Rule 1: what the world says is written here, word for word; the runner, the facts and the kernel are the real ones.
 Rule 2: there is no chance and no real clock, so the same code makes the same bytes every time.
-Rule 3: only missing files are written; a stored journal is the past, and only --force makes it anew.
+Rule 3: each version of the kernel has a folder of its own, and only today's is written. In it only missing files are
+        written; --force makes the others anew, which is for a version that is not released yet.
 """
 
 import argparse
@@ -17,8 +18,9 @@ from remit.core import arrivals, commands
 from remit.core.arrivals import Happened
 from remit.core.boundary import Boundary
 from remit.core.budget import FIELDS, Budget
-from remit.core.codec import FORMAT, decode_turn
+from remit.core.codec import decode_turn
 from remit.core.contract import OutputContract, SystemRequest
+from remit.core.events import KERNEL_VERSION
 from remit.core.failure import Ending, ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction
 from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, schema_text
@@ -368,8 +370,8 @@ def files() -> dict[str, str]:
     made: dict[str, str] = {}
     for script in SCRIPTS:
         for name, journal in asyncio.run(_played(script)).items():
-            made[f"v{FORMAT}/{name}.journal"] = "".join(f"{b64encode(data).decode()}\n" for data in journal)
-            made[f"v{FORMAT}/{name}.json"] = json.dumps(summary_of(journal), indent=2) + "\n"
+            made[f"v{KERNEL_VERSION}/{name}.journal"] = "".join(f"{b64encode(data).decode()}\n" for data in journal)
+            made[f"v{KERNEL_VERSION}/{name}.json"] = json.dumps(summary_of(journal), indent=2) + "\n"
     return made
 
 

@@ -11,29 +11,26 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import SystemRequest
-from remit.core.events import Turn
 from remit.core.failure import RemitError
 from remit.core.graph import Graph
 from remit.core.inference import Routing
 from remit.core.queue import QUEUES_FILE, QueueLimits
 from remit.core.quota import Quota
-from remit.core.recovery import Recovery
 from remit.core.signing import Signer
-from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.kernel.graph import compile_graph
-from remit.kernel.state import RunState, pinned
-from remit.observe.meter import Meter, metered
-from remit.orchestrate.facade import Store, System
+from remit.kernel.state import RunState
+from remit.orchestrate.facade import System, Watcher, watched
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
+from remit.orchestrate.ports import Store
 from remit.tool.loading import load_tools
 from remit.tool.registry import Registry
 from remit.tool.secret import Given, Secret
@@ -139,44 +136,6 @@ def _letters(number: int, count: int) -> str:
         _ALPHABET[(number >> shift) & (len(_ALPHABET) - 1)]
         for shift in range((count - 1) * _BITS_PER_LETTER, -1, -_BITS_PER_LETTER)
     )
-
-
-class Watcher(Protocol):
-    """Is told what happens in the runs that are driven here, while it happens."""
-
-    def turned(self, run_id: str, request: SystemRequest, turn: Turn) -> None:
-        """A turn was written."""
-
-    def measured(self, run_id: str, meter: Meter) -> None:
-        """The same turn, as it leaves the run: where it stands and what it has used."""
-
-    def said(self, run_id: str, text: str) -> None:
-        """A model said something more; it is provisional until its turn is written."""
-
-    def restarted(self, run_id: str) -> None:
-        """What the model said since the last turn is void; it begins anew."""
-
-    def recovered(self, run_id: str, recovery: Recovery) -> None:
-        """A run was taken up again, and so many of its calls made anew."""
-
-    def abandoned(self, run_id: str, tool: str) -> None:
-        """The system was closed while a call went on that had been told to stop."""
-
-
-def watched(kit: Kit, watcher: Watcher) -> Kit:
-    """The kit, with somebody who is told what happens."""
-
-    def on_turn(state: RunState, turn: Turn) -> None:
-        watcher.turned(state.run_id, pinned(state).request, turn)
-        watcher.measured(state.run_id, metered(state))
-
-    def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
-        if isinstance(chunk, StreamChunk):
-            watcher.said(run_id, chunk.text)
-        else:
-            watcher.restarted(run_id)
-
-    return replace(kit, on_turn=on_turn, on_chunk=on_chunk, on_recovered=watcher.recovered)
 
 
 def kit_for(

@@ -13,7 +13,7 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.budget import STANDARD, Budget, Dimension, assign
 from remit.core.quota import Charge, Period, Quota, Reservation, caps_under, counted, limits_of
 from remit.core.storage import Barrier, Listing, QuotaConflict
-from remit.orchestrate.facade import Store
+from remit.orchestrate.ports import Store
 
 HOUR_MS = 3_600_000
 TENANTS = ("acme", "zoe")

@@ -14,7 +14,7 @@ from remit.core.rulings import Ruling
 
 # Which rules decided a turn. Raised with every change that could make decide() answer differently;
 # an audit compares only turns of its own version.
-KERNEL_VERSION = 1
+KERNEL_VERSION = 2
 
 Decision: TypeAlias = Ruling | Command
 

@@ -1,14 +1,13 @@
 """The facade: submit, signal, watch, result. The verbs that every door uses.
 
 Rule 1: a door turns what it is given into a request or a signal, and what comes back into its own form; nothing else.
-Rule 2: ids that a request lacks are given here; whatever cannot become a run is refused here, before anything began.
-Rule 3: a System lives in the event loop it is used in. Closing it stops its drivers; every run can be resumed.
+Rule 2: a System lives in the event loop it is used in. Closing it stops its drivers; every run can be resumed.
 """
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
-from os import urandom
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
@@ -17,7 +16,7 @@ from uuid import uuid4
 from remit.core.arrivals import SessionNoted, SourcesAccepted
 from remit.core.boundary import Boundary
 from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference
-from remit.core.codec import decode_turn, plain
+from remit.core.codec import decode_turn
 from remit.core.commands import (
     AskHuman,
     CallCode,
@@ -29,27 +28,24 @@ from remit.core.commands import (
     Retrieve,
     StartChild,
 )
-from remit.core.contract import Mode, SystemRequest, SystemResponse, ToolCallMade
-from remit.core.envelope import check_request
+from remit.core.contract import SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.graph import Graph
-from remit.core.manifest import Manifest, Source, make_manifest
+from remit.core.manifest import Source
 from remit.core.queue import QueueLimits
 from remit.core.quota import Quota
-from remit.core.record import JsonObject, Record, Text, replace
+from remit.core.record import JsonObject, Record, Text
+from remit.core.recovery import Recovery
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry
 from remit.core.tools import ToolDefinition
-from remit.core.values import Output
-from remit.inference.specs import engine_spec
+from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
-from remit.kernel.intake import check_intake
-from remit.kernel.state import RunState
-from remit.kernel.tier import check_tier
-from remit.observe.execution import response_of
+from remit.kernel.state import RunState, pinned
 from remit.observe.export import Export
+from remit.observe.meter import Meter, metered
 from remit.orchestrate.archive import Archive
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.code import CodeExecutor
@@ -57,24 +53,19 @@ from remit.orchestrate.executors.human import HumanExecutor
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.retrieve import RetrieveExecutor
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
-from remit.orchestrate.foreseeing import Foreseer
 from remit.orchestrate.hub import FindKit, Hub, RunHeld
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
-from remit.orchestrate.kits import engine_sources
+from remit.orchestrate.manifests import Manifests
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
-from remit.orchestrate.patterns.choosing import check_room, graph_for
-from remit.orchestrate.planning import check_planning, plan_for
-from remit.orchestrate.ports import Blobs, Catalogue, Clock, Inbox, Journal, Ledger, Locks, Receipts, Snapshots
+from remit.orchestrate.ports import Clock, Store
 from remit.orchestrate.post import Post
 from remit.orchestrate.queues import Queues
 from remit.orchestrate.quotas import Quotas
 from remit.orchestrate.replay import Audit, audit
+from remit.orchestrate.responses import Responses
 from remit.orchestrate.runner import Runner
-from remit.orchestrate.sessions import Session, check_entries, last_run, linked, session_of
-from remit.orchestrate.shaping import check_shapes
-from remit.orchestrate.step_values import read
-from remit.rerank.router import check_routing
+from remit.orchestrate.sessions import Session, check_entries, last_run, session_of
 from remit.tool.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
@@ -86,49 +77,7 @@ WATCH_POLL_MS = 50
 # After so many looks in vain it is asked whether anybody drives the run at all; a paused or crashed one may rest unlisted.
 WATCH_QUIET = 10
 
-# What the headers that carry traces have room for.
-_TRACE_BYTES = 16
-
 NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-class Store(Protocol):
-    """Where runs are kept, and how their holders find each other."""
-
-    @property
-    def journal(self) -> Journal:
-        """Turns."""
-
-    @property
-    def blobs(self) -> Blobs:
-        """Long texts."""
-
-    @property
-    def snapshots(self) -> Snapshots:
-        """States that need not be folded again."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """Which runs there are."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """What runs count for their tenants."""
-
-    @property
-    def inbox(self) -> Inbox:
-        """What people left for runs."""
-
-    @property
-    def locks(self) -> Locks:
-        """Who drives what."""
-
-    @property
-    def receipts(self) -> Receipts:
-        """What was done about the items of queues."""
-
-    async def close(self) -> None:
-        """Leave everything written."""
 
 
 class Heard(Record):
@@ -137,6 +86,44 @@ class Heard(Record):
     run_id: str
     fork_id: str = ""
     rests_because: str = ""
+
+
+class Watcher(Protocol):
+    """Is told what happens in the runs that are driven here, while it happens."""
+
+    def turned(self, run_id: str, request: SystemRequest, turn: Turn) -> None:
+        """A turn was written."""
+
+    def measured(self, run_id: str, meter: Meter) -> None:
+        """The same turn, as it leaves the run: where it stands and what it has used."""
+
+    def said(self, run_id: str, text: str) -> None:
+        """A model said something more; it is provisional until its turn is written."""
+
+    def restarted(self, run_id: str) -> None:
+        """What the model said since the last turn is void; it begins anew."""
+
+    def recovered(self, run_id: str, recovery: Recovery) -> None:
+        """A run was taken up again, and so many of its calls made anew."""
+
+    def abandoned(self, run_id: str, tool: str) -> None:
+        """The system was closed while a call went on that had been told to stop."""
+
+
+def watched(kit: Kit, watcher: Watcher) -> Kit:
+    """The kit, with somebody who is told what happens."""
+
+    def on_turn(state: RunState, turn: Turn) -> None:
+        watcher.turned(state.run_id, pinned(state).request, turn)
+        watcher.measured(state.run_id, metered(state))
+
+    def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
+        if isinstance(chunk, StreamChunk):
+            watcher.said(run_id, chunk.text)
+        else:
+            watcher.restarted(run_id)
+
+    return dataclasses.replace(kit, on_turn=on_turn, on_chunk=on_chunk, on_recovered=watcher.recovered)
 
 
 class System:
@@ -158,14 +145,14 @@ class System:
         self.archive = Archive(store, signer)
         self.queues = Queues(store, clock, queues)
         self.quotas = Quotas(store, quotas, clock)
-        self._new_id = new_id
-        self._foreseer = Foreseer(store.catalogue, store.journal)
         executors: dict[type, object] = {}
         # One who performs calls fills secrets in, and both look for them in what comes back.
         dispatch = InProcessDispatch(executors, clock, secrets)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
             journal=self.quotas.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
         )
+        self._responses = Responses(self._runner)
+        self._manifests = Manifests(self._runner, store.catalogue, new_id)
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue)
@@ -190,7 +177,7 @@ class System:
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
     ) -> str:
         """Start a run and return its id; it goes on by itself. `entries` are kept for its session, as JSON texts."""
-        manifest = await self._manifest(request, kit, terms, entries)
+        manifest = await self._manifests.of(request, kit, terms, entries)
         driver = await self.quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
         return driver.live.run_id
 
@@ -198,13 +185,13 @@ class System:
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
     ) -> SystemResponse:
         """Start a run and wait until it has ended or waits for people."""
-        manifest = await self._manifest(request, kit, terms, entries)
+        manifest = await self._manifests.of(request, kit, terms, entries)
         driver = await self.quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
-        return await self._response(await self._hub.at_rest(driver))
+        return await self._responses.of(await self._hub.at_rest(driver))
 
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""
-        return await self._response(await self.state_of(run_id))
+        return await self._responses.of(await self.state_of(run_id))
 
     async def resume(
         self, run_id: str, *, kit: Kit | None = None, accepted: tuple[Source, ...] = (), by: str = ""
@@ -217,7 +204,7 @@ class System:
         if accepted and orphan is None:
             await self._hub.note(run_id, SourcesAccepted(by, accepted))
         driver = await self._hub.take_up(run_id, kit)
-        return await self._response(await self._hub.at_rest(driver))
+        return await self._responses.of(await self._hub.at_rest(driver))
 
     async def signal(self, signal: UserSignal, *, kit: Kit | None = None) -> Heard:
         """Tell a run something; raises RemitError with a code when it does not want to hear it.
@@ -339,82 +326,6 @@ class System:
         if entry is None or not entry.turns:
             raise await self.archive.absent(run_id)
         return entry
-
-    async def _response(self, state: RunState) -> SystemResponse:
-        outputs = {step: await self._output(output) for step, output in state.outputs.items()}
-        response = response_of(state, await self._runner.text(state.answer), outputs)
-        # Without tools no child can have called one, and then nobody needs to read its journal.
-        if state.children and state.tools:
-            response = replace(response, tool_calls_made=await self._calls_of_children(state, response))
-        if response.waiting_for is None or not state.held:
-            return response
-        # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
-        packets = list(response.waiting_for.packet_ids)
-        for command_id in state.held:
-            child = (await self._runner.load(f"{state.run_id}.{command_id}")).state
-            # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
-            waiting = None if child.seq < 0 else (await self._response(child)).waiting_for
-            packets += waiting.packet_ids if waiting is not None else ()
-        return replace(response, waiting_for=replace(response.waiting_for, packet_ids=tuple(packets)))
-
-    async def _output(self, output: Output) -> object:
-        return plain(read(output.kind, await self._runner.text(output.text)))
-
-    async def _calls_of_children(self, state: RunState, response: SystemResponse) -> tuple[ToolCallMade, ...]:
-        """Every tool call that was made in a caller's name: by the run, then by the children that its nodes declared."""
-        made = list(response.tool_calls_made)
-        for trace in state.children:
-            child = (await self._runner.load(f"{state.run_id}.{trace.command_id}")).state
-            made += () if child.seq < 0 else (await self._response(child)).tool_calls_made
-        return tuple(made)
-
-    async def _manifest(
-        self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str] = NOTHING
-    ) -> Manifest:
-        """Everything the run is started with, checked and pinned."""
-        entered = check_request(_identified(request))
-        plan = None
-        if entered.mode is Mode.PLAN and terms.graph is None:
-            check_planning(terms.boundary, has_plan=terms.plan is not None)
-            plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
-        graph = terms.graph or graph_for(entered, kit, terms, plan)
-        check_room(graph, terms)
-        check_shapes(entered.output.grammar or "", graph)
-        check_routing(terms.router)
-        session = None
-        if entered.session_id:
-            last = await last_run(self.store.catalogue, self._runner, entered.session_id)
-            read = () if last is None else await self._runner.labels_of(last.run)
-            entered, session = linked(entered, last, check_entries(entries.items()), read)
-        manifest = make_manifest(
-            run_id=self._new_id(),
-            request=entered,
-            boundary=terms.boundary,
-            budget=terms.budget,
-            graph=graph,
-            models=tuple(engine.model_info() for engine in kit.engines.values()),
-            engines=tuple(engine_spec(engine) for engine in kit.engines.values()),
-            tools=kit.tools.definitions,
-            sources=(*kit.tools.sources, *engine_sources(kit.engines.values()), *kit.sources),
-            goal=terms.goal,
-            role=terms.role,
-            retrieves_context=kit.context is not None,
-            router=terms.router,
-            session=session,
-            plan=None if plan is None else plan.trace,
-            filters=tuple(kit.filters),
-            cheaper=kit.cheaper,
-        )
-        check_tier(manifest)
-        check_intake(manifest, self._runner.clock.now_ms())
-        return await self._foreseer.foreseen(manifest)
-
-
-def _identified(request: SystemRequest) -> SystemRequest:
-    """The request with the ids it lacks."""
-    return replace(
-        request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or urandom(_TRACE_BYTES).hex()
-    )
 
 
 def replay_export(export: Export) -> Audit:

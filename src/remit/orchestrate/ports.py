@@ -185,3 +185,42 @@ class Dispatch(Protocol):
 
     def forget(self, live: Live) -> None:
         """Stop performing what is under way for a run that has ended or is no longer driven here."""
+
+
+class Store(Protocol):
+    """Where runs are kept, and how their holders find each other."""
+
+    @property
+    def journal(self) -> Journal:
+        """Turns."""
+
+    @property
+    def blobs(self) -> Blobs:
+        """Long texts."""
+
+    @property
+    def snapshots(self) -> Snapshots:
+        """States that need not be folded again."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Which runs there are."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What runs count for their tenants."""
+
+    @property
+    def inbox(self) -> Inbox:
+        """What people left for runs."""
+
+    @property
+    def locks(self) -> Locks:
+        """Who drives what."""
+
+    @property
+    def receipts(self) -> Receipts:
+        """What was done about the items of queues."""
+
+    async def close(self) -> None:
+        """Leave everything written."""

@@ -20,8 +20,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from remit.core.storage import Barrier, Listing
-from remit.orchestrate.facade import Store
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Ledger, Locks, Receipts, Snapshots
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Ledger, Locks, Receipts, Snapshots, Store
 
 # A forked run that has not ended by then hangs.
 FORK_S_MAX = 60

@@ -15,8 +15,9 @@ from remit.core.record import JsonObject
 from remit.core.signals import Signal, UserSignal
 from remit.inference.engine import StreamHandler
 from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.facade import Store, System
+from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, kit_of
+from remit.orchestrate.ports import Store
 from remit.orchestrate.replay import Verdict, audit, kept_texts
 from remit.tool.declare import Tool, tool
 from remit.tool.delegating import delegate

@@ -22,11 +22,12 @@ from remit.observe.explain import explain
 from remit.observe.foresight import likeness_of
 from remit.observe.history import states
 from remit.orchestrate import foreseeing
-from remit.orchestrate.facade import Store, System
+from remit.orchestrate.facade import System
 from remit.orchestrate.foreseeing import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.offspring import child_manifest
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.orchestrate.ports import Store
 from remit.tool.declare import tool
 from tests.unit.kernel import builders as built
 from tests.unit.orchestrate.house import STORES, calls, in_memory, request, scripted, store_of, systems

@@ -20,8 +20,9 @@ from remit.core.queue import QueueLimits, ReceiptKind
 from remit.core.rulings import ToolCallRefused
 from remit.core.tools import ToolCategory
 from remit.observe.queues import What
-from remit.orchestrate.facade import Store, System
+from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
+from remit.orchestrate.ports import Store
 from remit.orchestrate.queues import NOTHING_HANDED_ON, QUEUE_FULL
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import PATIENCE_S, STORES, approval, calls, keep, request, scripted, store_of

@@ -21,8 +21,9 @@ from remit.core.signals import Signal
 from remit.core.storage import AppendConflict, Barrier, Listing, QuotaConflict
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.facade import Store, System
+from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms, kit_of
+from remit.orchestrate.ports import Store
 from remit.orchestrate.quotas import CONFLICTS_MAX, Quotas, charge_of
 from tests.unit.orchestrate.house import (
     PATIENCE_S,

@@ -26,9 +26,9 @@ from remit.kernel.snapshot import snapshot_of, state_from
 from remit.kernel.state import questions
 from remit.observe.history import fold, read_history
 from remit.orchestrate import snapshots as keeping
-from remit.orchestrate.facade import Store, System
+from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
-from remit.orchestrate.ports import Live
+from remit.orchestrate.ports import Live, Store
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.snapshots import SNAPSHOT_TURNS_MIN, is_due, keep_if_due
 from tests.unit.orchestrate.house import (

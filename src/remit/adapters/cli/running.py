@@ -131,7 +131,8 @@ def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: C
     narrator = Narrator(terminal, teller=None if terminal.is_json else teller)
 
     async def play() -> int:
-        from remit.assemble import opened, watched
+        from remit.assemble import opened
+        from remit.orchestrate.facade import watched
 
         # Graph, tools and engine come first: a store is not made for a run that cannot begin.
         kit, terms = ready()

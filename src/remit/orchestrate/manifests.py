@@ -1,0 +1,85 @@
+"""Manifests: everything a run is started with, checked and pinned.
+
+Rule 1: ids that a request lacks are given here; whatever cannot become a run is refused here, before anything began.
+"""
+
+from collections.abc import Callable, Mapping
+from os import urandom
+from uuid import uuid4
+
+from remit.core.contract import Mode, SystemRequest
+from remit.core.envelope import check_request
+from remit.core.manifest import Manifest, make_manifest
+from remit.core.record import replace
+from remit.inference.specs import engine_spec
+from remit.kernel.intake import check_intake
+from remit.kernel.tier import check_tier
+from remit.orchestrate.foreseeing import Foreseer
+from remit.orchestrate.kit import Kit, Terms
+from remit.orchestrate.kits import engine_sources
+from remit.orchestrate.patterns.choosing import check_room, graph_for
+from remit.orchestrate.planning import check_planning, plan_for
+from remit.orchestrate.ports import Catalogue
+from remit.orchestrate.runner import Runner
+from remit.orchestrate.sessions import check_entries, last_run, linked
+from remit.orchestrate.shaping import check_shapes
+from remit.rerank.router import check_routing
+
+# What the headers that carry traces have room for.
+_TRACE_BYTES = 16
+
+
+class Manifests:
+    """Makes the manifests of new runs."""
+
+    def __init__(self, runner: Runner, catalogue: Catalogue, new_id: Callable[[], str]) -> None:
+        self._runner = runner
+        self._catalogue = catalogue
+        self._new_id = new_id
+        self._foreseer = Foreseer(catalogue, runner.journal)
+
+    async def of(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
+        """Everything the run is started with, checked and pinned."""
+        entered = check_request(_identified(request))
+        plan = None
+        if entered.mode is Mode.PLAN and terms.graph is None:
+            check_planning(terms.boundary, has_plan=terms.plan is not None)
+            plan = await plan_for(entered, terms.plan, kit.planner, self._runner.clock.now_ms())
+        graph = terms.graph or graph_for(entered, kit, terms, plan)
+        check_room(graph, terms)
+        check_shapes(entered.output.grammar or "", graph)
+        check_routing(terms.router)
+        session = None
+        if entered.session_id:
+            last = await last_run(self._catalogue, self._runner, entered.session_id)
+            read = () if last is None else await self._runner.labels_of(last.run)
+            entered, session = linked(entered, last, check_entries(entries.items()), read)
+        manifest = make_manifest(
+            run_id=self._new_id(),
+            request=entered,
+            boundary=terms.boundary,
+            budget=terms.budget,
+            graph=graph,
+            models=tuple(engine.model_info() for engine in kit.engines.values()),
+            engines=tuple(engine_spec(engine) for engine in kit.engines.values()),
+            tools=kit.tools.definitions,
+            sources=(*kit.tools.sources, *engine_sources(kit.engines.values()), *kit.sources),
+            goal=terms.goal,
+            role=terms.role,
+            retrieves_context=kit.context is not None,
+            router=terms.router,
+            session=session,
+            plan=None if plan is None else plan.trace,
+            filters=tuple(kit.filters),
+            cheaper=kit.cheaper,
+        )
+        check_tier(manifest)
+        check_intake(manifest, self._runner.clock.now_ms())
+        return await self._foreseer.foreseen(manifest)
+
+
+def _identified(request: SystemRequest) -> SystemRequest:
+    """The request with the ids it lacks."""
+    return replace(
+        request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or urandom(_TRACE_BYTES).hex()
+    )
