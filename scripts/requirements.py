@@ -2,7 +2,8 @@
 
 Rule 1: docs/requirements.md holds the numbers and their owners, pyproject.toml says which works are done.
 Rule 2: marks are read from the source, so a test that is never collected still shows.
-Rule 3: a number owned by a work that is done must have a test; a mark must name a number that exists.
+Rule 3: a number of a finished work that holds, with limits or without, must have a test; a mark must name a number that
+        exists; a verdict other than `holds` says why.
 """
 
 import ast
@@ -14,7 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ROW = re.compile(r"^\| (?P<number>\d+\.\d+) \| (?P<text>.+) \| (?P<owner>\w+) \|$")
+ROW = re.compile(
+    r"^\| (?P<number>\d+\.\d+) \| (?P<text>.+) \| (?P<owner>\w+) \| (?P<verdict>\w+)(?:: (?P<why>[^|]+))? \|$"
+)
+VERDICTS = ("holds", "limits", "open")
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Requirement:
     number: str
     text: str
     owner: str
+    verdict: str
+    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ def main() -> int:
         for mark in marks_in(path.relative_to(ROOT).as_posix(), path.read_text())
     ]
     proofs = proofs_of(requirements, marks)
-    for line in listing(requirements, proofs):
+    for line in listing(requirements, proofs, works):
         print(line)
     problems = problems_of(requirements, marks, works)
     for problem in problems:
@@ -124,15 +130,24 @@ def proofs_of(requirements: Iterable[Requirement], marks: Iterable[Mark]) -> dic
     return proofs
 
 
-def listing(requirements: list[Requirement], proofs: Mapping[str, list[str]]) -> list[str]:
-    """One block per number: the demand, then its tests; at the end the count."""
+def listing(requirements: list[Requirement], proofs: Mapping[str, list[str]], works: Works) -> list[str]:
+    """One block per number: the demand and its verdict, then its tests; at the end the counts."""
     lines: list[str] = []
     for requirement in requirements:
-        lines.append(f"{requirement.number:<6}{requirement.owner:<11}{requirement.text}")
+        why = f": {requirement.why}" if requirement.why else ""
+        lines.append(f"{requirement.number:<6}{requirement.owner:<11}{requirement.verdict}{why}  {requirement.text}")
         lines.extend(f"{'':<17}{test}" for test in proofs[requirement.number] or ["no test"])
     proven = sum(1 for tests in proofs.values() if tests)
     lines.append(f"{proven} of {len(requirements)} requirements have a test")
+    lines.append(summary(requirements, works))
     return lines
+
+
+def summary(requirements: Iterable[Requirement], works: Works) -> str:
+    """How many of the numbers that finished works own hold, hold with limits, and are open."""
+    owned = [requirement.verdict for requirement in requirements if requirement.owner in works.done]
+    holds, limits, still_open = (owned.count(verdict) for verdict in VERDICTS)
+    return f"of {len(owned)} numbers of finished works {holds} hold, {limits} hold with limits, {still_open} are open"
 
 
 def problems_of(requirements: list[Requirement], marks: Iterable[Mark], works: Works) -> list[str]:
@@ -143,13 +158,15 @@ def problems_of(requirements: list[Requirement], marks: Iterable[Mark], works: W
         *([] if requirements else ["docs/requirements.md: no requirement found"]),
         *(f"{r.number} appears twice" for i, r in enumerate(requirements) if r.number in numbers_of(requirements[:i])),
         *(f"{r.number} is owned by {r.owner}, which is not a work" for r in requirements if r.owner not in works.known),
+        *(f"{r.number}: {r.verdict} is no verdict" for r in requirements if r.verdict not in VERDICTS),
+        *(f"{r.number} {r.verdict}: a reason is missing" for r in requirements if r.verdict != "holds" and not r.why),
         *(f"{work} is done but not a work" for work in works.done if work not in works.known),
         *(f"{mark.test}: a req mark takes numbers written out" for mark in marks if mark.number is None),
         *(f"{m.test}: there is no requirement {m.number}" for m in marks if m.number and m.number not in proofs),
         *(
             f"{r.number} has no test, and {r.owner} is done"
             for r in requirements
-            if r.owner in works.done and not proofs[r.number]
+            if r.owner in works.done and r.verdict != "open" and not proofs[r.number]
         ),
     ]
 

@@ -1,11 +1,16 @@
 """What all tests share: a failing example says how to play it again, and a slow machine fails nothing."""
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests import measured
 from tests.tidy.source import ROOT
+
+# What was lost of the coverage that workers counted.
+LOST = pytest.StashKey[list[str]]()
 
 # Leaves of the house, which nothing else stands on, and rules that read every test there is: the inner loop leaves them
 # out, and the whole test run has them all.
@@ -55,3 +60,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if path.startswith(LONG) or not path.startswith(MEASURED):
             item.add_marker(pytest.mark.unmeasured)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker saves the coverage it has counted before it is told to go; lost coverage fails the run by name."""
+    measured.save(session.config)
+    lost = session.config.stash.get(LOST, [])
+    if lost:
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what was lost, after everything else."""
+    for line in config.stash.get(LOST, []):
+        terminalreporter.write_line(f"COVERAGE DATA LOST: {line}; the figures would be wrong, run again", red=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Look whether the worker that has ended left its coverage."""
+    if not measured.is_counted():
+        return
+    problem = measured.loss(node.gateway.id, getattr(node, "workeroutput", {}).get(measured.SAVED))
+    if problem:
+        node.config.stash.setdefault(LOST, []).append(problem)

@@ -12,20 +12,24 @@ from scripts.requirements import (
     proofs_of,
     read_requirements,
     read_works,
+    summary,
 )
 
 TABLE = """
-| # | requirement | owner |
-|---|---|---|
-| 0.1 | The door has a handle | judge |
-| 0.2 | A `|` may stand in a row | run |
+| # | requirement | owner | verdict |
+|---|---|---|---|
+| 0.1 | The door has a handle | judge | holds |
+| 0.2 | A `|` may stand in a row | run | open: not built yet |
 """
 WORKS = Works(known=("judge", "run"), done=("judge",))
 
 
 def test_the_rows_of_a_table_are_read() -> None:
-    rows = [(row.number, row.text, row.owner) for row in read_requirements(TABLE)]
-    assert rows == [("0.1", "The door has a handle", "judge"), ("0.2", "A `|` may stand in a row", "run")]
+    rows = [(row.number, row.text, row.owner, row.verdict, row.why) for row in read_requirements(TABLE)]
+    assert rows == [
+        ("0.1", "The door has a handle", "judge", "holds", None),
+        ("0.2", "A `|` may stand in a row", "run", "open", "not built yet"),
+    ]
 
 
 def test_marks_are_read_from_functions_methods_classes_and_modules() -> None:
@@ -70,7 +74,7 @@ def test_an_unknown_number_on_a_mark_is_a_problem() -> None:
 
 
 def test_an_unknown_owner_a_double_number_and_an_empty_list_are_problems() -> None:
-    twice = read_requirements(TABLE + "| 0.2 | Again | nobody |\n")
+    twice = read_requirements(TABLE + "| 0.2 | Again | nobody | holds |\n")
     assert problems_of(twice, [Mark("0.1", "a")], WORKS) == [
         "0.2 appears twice",
         "0.2 is owned by nobody, which is not a work",
@@ -84,13 +88,32 @@ def test_an_unknown_owner_a_double_number_and_an_empty_list_are_problems() -> No
 def test_the_listing_shows_each_number_with_its_tests_or_none() -> None:
     requirements = read_requirements(TABLE)
     proofs = proofs_of(requirements, [Mark("0.2", "t.py::test_a"), Mark("0.2", "t.py::test_a")])
-    assert listing(requirements, proofs) == [
-        "0.1   judge      The door has a handle",
+    assert listing(requirements, proofs, WORKS) == [
+        "0.1   judge      holds  The door has a handle",
         "                 no test",
-        "0.2   run        A `|` may stand in a row",
+        "0.2   run        open: not built yet  A `|` may stand in a row",
         "                 t.py::test_a",
         "1 of 2 requirements have a test",
+        "of 1 numbers of finished works 1 hold, 0 hold with limits, 0 are open",
     ]
+
+
+def test_a_number_of_a_done_work_that_is_open_needs_no_test_but_a_reason() -> None:
+    row = "| 0.3 | The door opens | judge | open |\n"
+    assert problems_of(read_requirements(row), [], WORKS) == ["0.3 open: a reason is missing"]
+    assert problems_of(read_requirements(row.replace("open |", "open: the lock is missing |")), [], WORKS) == []
+
+
+def test_a_verdict_is_one_of_three() -> None:
+    row = "| 0.3 | The door opens | judge | perhaps: it may |\n"
+    assert problems_of(read_requirements(row), [Mark("0.3", "a")], WORKS) == ["0.3: perhaps is no verdict"]
+
+
+def test_the_readme_quotes_the_counts_of_today() -> None:
+    requirements = read_requirements((ROOT / "docs" / "requirements.md").read_text())
+    counts = summary(requirements, read_works((ROOT / "pyproject.toml").read_text()))
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert counts in readme, f"the README should say: {counts}"
 
 
 def test_the_document_is_read_completely() -> None:
