@@ -24,7 +24,8 @@ def test_a_worker_that_ended_without_a_word_is_named() -> None:
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
-    assert "gw1" in loss("gw1", str(tmp_path / "gone")) and "is not there" in loss("gw1", str(tmp_path / "gone"))
+    assert "gw1" in loss("gw1", str(tmp_path / "gone"))
+    assert "is not there" in loss("gw1", str(tmp_path / "gone"))
 
 
 @pytest.mark.parametrize("content", [b"", b"torn", b"SQLite format 3\x00" + bytes(200)])
