@@ -38,8 +38,7 @@ def test_an_old_store_is_listed_verified_and_audited(packed: Path, tmp_path: Pat
                 audit = await system.archive.replay(entry.run_id)
                 assert audit.verdict is Verdict.OTHER_VERSION
                 assert audit.difference is None
-                told = await system.archive.told(entry.run_id)
-                assert told
+                assert (await system.archive.told(entry.run_id)).explanation.path
             assert len(await system.archive.approvals()) == 1
 
     asyncio.run(look())
