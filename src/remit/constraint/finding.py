@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from remit.constraint.enums import the_one_meant
 from remit.constraint.literals import is_literal
-from remit.constraint.parsing import parse_json
 from remit.constraint.reading import Reader, same_json
 from remit.constraint.repairs import Ledger, Reason, RepairCode, Unreadable
+from remit.core.json_text import parse_json
 
 # Reading takes up to two seconds a megabyte. Longer texts are parsed as they are.
 REPAIR_CHARS_MAX = 1_048_576

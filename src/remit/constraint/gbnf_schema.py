@@ -24,6 +24,7 @@ from remit.constraint.gbnf_texts import text_part
 from remit.constraint.notation import check_grammar
 from remit.constraint.rules import ROOT
 from remit.core.failure import RequestRejected
+from remit.core.json_text import parse_json
 from remit.core.record import JsonObject, Record
 from remit.core.schema import CONFIG_SCHEMA_INVALID, compile_schema
 
@@ -68,7 +69,7 @@ def schema_grammar(schema: JsonObject) -> SchemaGrammar:
     """The same, with what it does not keep to as a list."""
     compile_schema(schema)
     try:
-        root: JsonObject = json.loads(json.dumps(schema, allow_nan=False))
+        root: JsonObject = parse_json(json.dumps(schema, allow_nan=False))
     except ValueError as error:
         raise RequestRejected(CONFIG_SCHEMA_INVALID, f"the schema is no JSON: {error}") from error
     book = Rulebook(root)

@@ -17,9 +17,9 @@ from remit.constraint.enums import Enums, Matched, schema_at
 from remit.constraint.finding import find_json
 from remit.constraint.matching import GRAMMAR_UNDECIDED, Fit, read_with
 from remit.constraint.notation import check_grammar
-from remit.constraint.parsing import NotJson, parse_json
 from remit.constraint.repairs import NO_VALUE, Ledger, Reason, Repair, RepairCode, Unreadable
 from remit.core.failure import ErrorCode
+from remit.core.json_text import KeyRepeated, NotJson, TooDeep, parse_json
 from remit.core.record import JsonObject, Record, replace
 from remit.core.schema import ENUM, MESSAGE_CHARS_MAX, Checker, JsonSchema, Violation, code_of, compile_schema
 
@@ -169,10 +169,9 @@ def _unreadable(error: Unreadable, text: str, ledger: Ledger) -> Constrained:
 
 def _reason(error: NotJson) -> Reason:
     """Why a text is no JSON as it stands."""
-    said = str(error)
-    if said.startswith("Detected duplicate key"):
+    if isinstance(error, KeyRepeated):
         return Reason.KEY_REPEATED
-    return Reason.TOO_DEEP if "recursion" in said else Reason.UNEXPECTED
+    return Reason.TOO_DEEP if isinstance(error, TooDeep) else Reason.UNEXPECTED
 
 
 def _breach(violation: Violation, value: Any) -> Breach:

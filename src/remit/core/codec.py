@@ -14,6 +14,7 @@ import msgspec
 
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
+from remit.core.json_text import kept_value, parse_json
 from remit.core.record import JsonObject, Text
 from remit.core.signals import UserSignal
 
@@ -30,7 +31,6 @@ NO_HASH = b""
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder(Turn).decode
-_decode_json = msgspec.json.Decoder().decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -73,8 +73,8 @@ def turn_to_json(turn: Turn) -> bytes:
 
 
 def turn_from_json(line: bytes) -> Turn:
-    """The turn in such a line."""
-    return msgspec.json.decode(line, type=Turn)
+    """The turn in such a line; raises ValueError when there is none."""
+    return from_json(line, Turn)
 
 
 def encode_signal(signal: UserSignal) -> bytes:
@@ -91,12 +91,13 @@ def decode_signal(data: bytes) -> UserSignal:
 
 
 def read_json(text: str | bytes) -> Any:
-    """The value of a JSON text; raises ValueError when it is none."""
-    return _decode_json(text)
+    """The value of a JSON text from anywhere; raises ValueError when it is none, or when a key stands in it twice."""
+    return parse_json(text)
 
 
 def read_members(data: bytes) -> dict[str, bytes]:
     """The members of a JSON object, each as the bytes it is written with; raises ValueError when it is none."""
+    parse_json(data)
     return {name: bytes(raw) for name, raw in _decode_members(data).items()}
 
 
@@ -106,7 +107,8 @@ def to_json(value: Any) -> str:
 
 
 def from_json(text: str | bytes, kind: type[T]) -> T:
-    """The record of this kind in a JSON text; raises ValueError when there is none."""
+    """The record of this kind in a JSON text; raises ValueError when there is none, or when a key stands in it twice."""
+    parse_json(text)
     return msgspec.json.decode(text, type=kind)
 
 
@@ -137,5 +139,5 @@ def arguments_in(text: Text) -> JsonObject:
     """The arguments of a call as an object; long ones, which live in Blobs, by their digest."""
     if not isinstance(text, str):
         return {"blob": text.digest.hex(), "size_bytes": text.size_bytes}
-    arguments: JsonObject = _decode_json(text) if text else {}
+    arguments: JsonObject = kept_value(text) if text else {}
     return arguments

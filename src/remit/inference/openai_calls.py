@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from remit.core.codec import read_json
+from remit.core.json_text import KeyRepeated
 from remit.core.tools import ToolCall
 
 # As many calls as one answer may propose before it is refused as malformed; and as many pieces as one event may hold.
@@ -157,6 +158,8 @@ def _arguments(text: str, number: int) -> dict[str, Any]:
         return {}
     try:
         arguments = read_json(text)
+    except KeyRepeated as error:
+        raise CallsUnreadable(f"the arguments of call {number} mean two things: {error}") from None
     except (ValueError, RecursionError):
         raise CallsUnreadable(f"the arguments of call {number} are no JSON") from None
     if not isinstance(arguments, dict):

@@ -5,7 +5,6 @@ Rule 2: an error names the file and the line where there is one, the reply, the 
 Rule 3: a key nobody knows is refused, never skipped.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
@@ -14,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.codec import read_json
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import ModelInfo, Price
+from remit.core.json_text import NotJson, kept_value, parse_json, place_in
 from remit.core.manifest import Source
 from remit.core.record import JsonObject, replace, size_bytes
 from remit.core.tools import ToolCall
@@ -147,25 +146,10 @@ def _bytes_in(path: Path, bytes_max: int) -> tuple[bytes, str]:
 
 def _json_in(text: str, name: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        message = f"{name}:{error.lineno}: is not JSON: {error.msg}"
-        raise RequestRejected(SCRIPT_UNREADABLE, message, {"line": error.lineno}) from error
-    except (ValueError, RecursionError) as error:
-        raise RequestRejected(SCRIPT_UNREADABLE, f"{name}: is not JSON: {error}") from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> JsonObject:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {repeated[:80]!r} stands twice in one object; keep one")
-    return members
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+        return parse_json(text)
+    except NotJson as error:
+        line, _ = place_in(text, error.at)
+        raise RequestRejected(SCRIPT_UNREADABLE, f"{name}:{line}: is not JSON: {error}", {"line": line}) from error
 
 
 def _script(page: _Page, value: Any, source: Source) -> Script:
@@ -256,7 +240,7 @@ def _call(page: _Page, value: Any, place: Place) -> ToolCall:
         page.reject(f"must be an object, not {_shown(arguments)}", (*place, "arguments"))
     try:
         # Read back, they are what a journal gives back, and nobody else's to change.
-        arguments = read_json(canonical_json(arguments))
+        arguments = kept_value(canonical_json(arguments))
     except NotCanonical as error:
         page.reject(f"cannot be written as JSON: {error}", (*place, "arguments"))
     return ToolCall(_text(page, block.get("id", ""), (*place, "id")), name, arguments)

@@ -4,13 +4,12 @@ Rule 1: only an authorized call is ordered, with a key minted here, since provid
 Rule 2: every proposed effect is a claim until its observation is committed.
 """
 
-import msgspec
-
 from remit.core.arrivals import ProposedCall
 from remit.core.budget import Charges, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet
 from remit.core.escalation import Trigger, trigger_of_call
 from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.json_text import kept_value
 from remit.core.rulings import Answer, CallSettled, Rung, ToolCallRefused
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.asking import REVIEW, ask, settle_question
@@ -40,8 +39,6 @@ RECORD_AMBIGUOUS = "RECORD_AMBIGUOUS"
 # Of a question that a model asks, as much is shown as a person reads before answering.
 QUESTION_CHARS_MAX = 500
 OPTIONS_MAX = 10
-
-_decode = msgspec.json.Decoder().decode
 
 
 def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
@@ -178,7 +175,7 @@ def source_of(state: RunState, tool: str) -> str:
 def question_in(call: ProposedCall) -> tuple[str, tuple[str, ...]]:
     """What a call of a tool that asks wants to know, and what it offers to choose from."""
     text = call.arguments if isinstance(call.arguments, str) else call.abridged
-    said = _decode(text) if text else {}
+    said = kept_value(text) if text else {}
     question, options = said.get("question", ""), said.get("options", ())
     offered = [str(option)[:QUESTION_CHARS_MAX] for option in options] if isinstance(options, list) else []
     return str(question)[:QUESTION_CHARS_MAX] or text[:QUESTION_CHARS_MAX], tuple(offered[:OPTIONS_MAX])

@@ -14,12 +14,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition, Then
 from remit.core.budget import Dimension
 from remit.core.failure import RequestRejected
+from remit.core.json_text import kept_value
 from remit.core.tools import Effect, ToolDefinition
 from remit.kernel.expressions import GuardType, Program, compiled, environment, holds
 from remit.kernel.tally import Tally
@@ -34,8 +33,6 @@ _PROGRAMS_KEPT_MAX = 1024
 _HOUR_MS, _DAY_MS = 3_600_000, 86_400_000
 # The first of January 1970 was a Thursday; weekdays count from Monday, 1, to Sunday, 7.
 _FIRST_WEEKDAY = 3
-
-_decode = msgspec.json.Decoder().decode
 
 # What a name stands for, given the call, its tool and the tally of the turn.
 Value = Callable[[ProposedCall, ToolDefinition, Tally], object]
@@ -53,7 +50,7 @@ def weekday_of(at_ms: int) -> int:
 
 def _arguments(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> Any:
     text = call.arguments if isinstance(call.arguments, str) else call.abridged
-    return _decode(text) if text else {}
+    return kept_value(text) if text else {}
 
 
 def _users(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[str]:

@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from remit.core.codec import read_json
 from remit.core.failure import InvariantBroken, RemitError, RequestRejected
 from remit.core.graph import OWN_OUTCOMES, Edge, EndingClass, Graph, Node, NodeKind, graph_version
+from remit.core.json_text import kept_value
 from remit.core.record import JsonObject
 from remit.kernel.expressions import Program, holds
 from remit.kernel.graph_checks import GraphFault, GraphProblem, find_problems
@@ -158,7 +158,7 @@ def _compile(data: bytes) -> CompiledGraph:
         sure=(*sure, {}),
         choices=tuple(choices),
         schemas=MappingProxyType(
-            {i: read_json(node.ask.schema) for i, node in enumerate(layout.nodes) if node.ask and node.ask.schema}
+            {i: kept_value(node.ask.schema) for i, node in enumerate(layout.nodes) if node.ask and node.ask.schema}
         ),
         instruction_tokens=MappingProxyType(
             {i: tokens_bound(node.ask.instruction) for i, node in enumerate(layout.nodes) if node.ask}

@@ -10,7 +10,6 @@ from enum import StrEnum
 from itertools import islice
 
 from remit.core.budget import LEASABLE
-from remit.core.codec import read_json
 from remit.core.failure import RequestRejected
 from remit.core.graph import (
     BY_REGISTRY,
@@ -28,6 +27,7 @@ from remit.core.graph import (
     NodeOutcome,
     ToolRules,
 )
+from remit.core.json_text import kept_value
 from remit.core.lifecycle import LifecycleState
 from remit.core.record import Record
 from remit.core.schema import compile_schema
@@ -218,7 +218,7 @@ def _children_started(node: Node) -> int:
 
 def _schema_problem(text: str) -> str:
     try:
-        schema = read_json(text)
+        schema = kept_value(text)
         if not isinstance(schema, dict):
             return "it is no JSON object"
         compile_schema(schema)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from remit.core.arrivals import Election, ProposedCall, RunStarted
 from remit.core.budget import FIELDS
-from remit.core.codec import read_json, turn_to_json
+from remit.core.codec import turn_to_json
 from remit.core.commands import COMMANDS, Packet
 from remit.core.escalation import Escalation
 from remit.core.events import Turn
+from remit.core.json_text import kept_value
 from remit.core.record import BlobRef, JsonObject, Text
 from remit.core.rulings import NodeEntered
 from remit.observe.outline import outline, steps_in
@@ -60,7 +61,7 @@ def trace_rows(turns: Iterable[Turn]) -> list[JsonObject]:
     node = ""
     rows: list[JsonObject] = []
     for turn in every:
-        values: JsonObject = read_json(turn_to_json(turn))
+        values: JsonObject = kept_value(turn_to_json(turn))
         decisions = list(zip(turn.decisions, values.get("decisions", ()), strict=True))
         node = next((d.node for d in reversed(turn.decisions) if isinstance(d, NodeEntered)), node)
         rows.append(

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from remit.core.arrivals import RunStarted
-from remit.core.codec import decode_turn, read_json
+from remit.core.codec import decode_turn
 from remit.core.contract import SystemRequest
 from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.json_text import kept_value
 from remit.core.manifest import Source
 from remit.core.record import BlobRef, Record, replace
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
@@ -256,7 +257,7 @@ class Archive:
         for approval, question in zip(approvals_in(state, history.turns), questions(state), strict=True):
             arguments = "" if question.packet is None else question.packet.call.arguments
             if isinstance(arguments, BlobRef):
-                approval = replace(approval, arguments=read_json(await self._shelf.blobs.get(arguments.digest)))
+                approval = replace(approval, arguments=kept_value(await self._shelf.blobs.get(arguments.digest)))
             shown.append(approval)
         return shown
 

@@ -8,11 +8,12 @@ Rule 3: the same schema and value give the same violations in every process, how
 import re
 from typing import Any, NamedTuple
 
-from remit.constraint.repairs import told
+from remit.constraint.repairs import Reason, told
 from remit.constraint.stack import Demand, constrain
 from remit.core.canonical import DEPTH_MAX
 from remit.core.codec import read_json, to_json
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.json_text import KeyRepeated
 from remit.core.record import JsonObject, replace
 from remit.core.schema import MESSAGE_CHARS_MAX, Checker, Violation, compile_schema
 
@@ -110,8 +111,8 @@ def _parsed(text: str) -> tuple[Any, Violation | None]:
     """The value of a JSON text, or why it has none."""
     try:
         return read_json(text), None
-    except RecursionError:
-        return None, _TOO_DEEP
+    except KeyRepeated as error:
+        return None, Violation("", Reason.KEY_REPEATED, str(error)[:MESSAGE_CHARS_MAX])
     except ValueError as error:
         # How deep a parser gets before it gives up depends on the stack it stands on, so depth is looked at first.
         return None, _TOO_DEEP if _is_deep(text) else Violation("", NO_JSON, str(error)[:MESSAGE_CHARS_MAX])

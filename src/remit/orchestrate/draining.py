@@ -19,6 +19,7 @@ from remit.core.codec import plain, read_json
 from remit.core.codec import to_json as written
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RemitError, RequestRejected
+from remit.core.json_text import KeyRepeated
 from remit.core.queue import OK, Delivery, Receipt, ReceiptKind, is_ok
 from remit.core.record import JsonObject, Record
 from remit.core.signals import Signal, UserSignal
@@ -203,7 +204,9 @@ def decision_in(answer: bytes, version: str) -> Decision | None:
     """
     try:
         said = read_json(answer) if answer.strip() else None
-    except (ValueError, RecursionError):
+    except KeyRepeated as error:
+        raise RemitError(WEBHOOK_ANSWER_INVALID, f"the answer decides nothing: {error}") from error
+    except ValueError:
         # Many webhooks answer with a word of thanks.
         return None
     if not isinstance(said, dict) or "decision" not in said:

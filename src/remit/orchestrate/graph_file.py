@@ -28,6 +28,7 @@ from remit.core.graph import (
     ToolRules,
     schema_text,
 )
+from remit.core.json_text import NotJson, parse_json
 from remit.core.lifecycle import LifecycleState, LoopState
 from remit.core.strict_yaml import Document, Place, YamlFault, block_in, parse_yaml, read_yaml, shown, spelled
 
@@ -114,6 +115,12 @@ def _ask(document: Document, value: Any, place: Place) -> dict[str, Any]:
             block["schema"] = schema_text(block["schema"])
         except NotCanonical as error:
             document.reject(YamlFault.VALUE_INVALID, f"{spelled((*place, 'schema'))}: {error}", (*place, "schema"))
+    elif isinstance(block.get("schema"), str) and block["schema"]:
+        try:
+            parse_json(block["schema"])
+        except NotJson as error:
+            problem = f"{spelled((*place, 'schema'))} is no JSON: {error}"
+            document.reject(YamlFault.VALUE_INVALID, problem, (*place, "schema"))
     _typed(document, block, Ask, place)  # Here, where what is wrong with it can be told by its key.
     return block
 

@@ -3,7 +3,8 @@
 Rule 1: a result must not get lost because of what somebody wrote into it: half a surrogate pair, a stray byte or a NaN
         is replaced, and the result is taken in.
 Rule 2: only results are read that leniently; any other line that is no JSON is refused.
-Rule 3: of a line that cannot be read at all, its beginning tells whose result it may have been.
+Rule 3: a key that stands twice is refused in every line, results among them: two programs would read two meanings.
+Rule 4: of a line that cannot be read at all, its beginning tells whose result it may have been.
 """
 
 import json
@@ -12,6 +13,7 @@ from typing import Any
 
 from remit.core.codec import read_json
 from remit.core.failure import RequestRejected
+from remit.core.json_text import parse_with_oddities
 from remit.core.record import JsonObject
 
 GUARD_LINE_INVALID = "GUARD_LINE_INVALID"
@@ -46,7 +48,7 @@ def written(content: Any) -> tuple[Any, bytes]:
     """A result as JSON can hold it, and its bytes; raises ValueError or TypeError for what is no JSON at all."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=True)
     data = text.encode("utf-8", "replace")
-    return json.loads(data, parse_constant=str), data
+    return parse_with_oddities(data.decode()), data
 
 
 def told(beginning: bytes) -> tuple[str, str]:
@@ -65,6 +67,6 @@ def _name(raw: bytes) -> str:
 
 def _read_leniently(data: bytes) -> Any:
     try:
-        return json.loads(data.decode("utf-8", "replace"), strict=False, parse_constant=str)
+        return parse_with_oddities(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None

@@ -11,13 +11,14 @@ from contextlib import suppress
 from remit.core.arrivals import PauseRequested, RunStarted
 from remit.core.boundary import boundary_version, narrow
 from remit.core.budget import COUNTERS, Charges, budget_of
-from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn, read_json
+from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn
 from remit.core.commands import StartChild
 from remit.core.contract import Mode, OutputContract, SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
 from remit.core.graph import Ask, Graph, Node, graph_version
 from remit.core.inference import ModelInfo
+from remit.core.json_text import kept_value
 from remit.core.manifest import Manifest, Origin
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import JsonObject, replace
@@ -117,7 +118,7 @@ def step_request(parent: SystemRequest, node: Node, messages: tuple[Message, ...
     ask = node.ask or Ask()
     said = tuple(message for message in parent.messages if message.role is Role.SYSTEM)
     told = (system_message(ask.instruction),) if ask.instruction else ()
-    schema = read_json(ask.schema) if ask.schema else None
+    schema = kept_value(ask.schema) if ask.schema else None
     output = replace(parent.output, schema=schema, grammar=ask.grammar or None)
     graph_name = "" if node.inner is None else node.inner.name
     asked = beneath(parent, (*said, *told, *messages))

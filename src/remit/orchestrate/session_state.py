@@ -10,8 +10,8 @@ from threading import Lock
 from typing import Any
 
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.codec import read_json
 from remit.core.failure import RequestRejected
+from remit.core.json_text import kept_value
 from remit.core.record import JsonObject
 from remit.orchestrate.sessions import SESSION_ENTRY_INVALID, check_entries
 
@@ -31,13 +31,13 @@ class SessionState:
         """A value of one's own, or the default when nothing is kept under the key."""
         with self._lock:
             text = self._texts.get(key)
-        return default if text is None else read_json(text)
+        return default if text is None else kept_value(text)
 
     def items(self) -> JsonObject:
         """Everything that is kept, as a dictionary of one's own."""
         with self._lock:
             texts = dict(self._texts)
-        return {key: read_json(text) for key, text in texts.items()}
+        return {key: kept_value(text) for key, text in texts.items()}
 
     async def set(self, key: str, value: Any) -> None:
         """Keep a value; it is in the journal when this returns, or in the first exchange's if there was none yet."""

@@ -5,11 +5,11 @@ Rule 2: a result that is no JSON, or JSON with a key twice, is text as a whole.
 Rule 3: the work is linear in the result. What exceeds a limit is dropped, and the group says so.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 from remit.core.authority import Inference
+from remit.core.json_text import NotJson, parse_json
 from remit.core.record import JsonObject
 from remit.provenance.declarations import ANY_KEY, EACH, Declaration, Field, segments_of, spelled
 from remit.provenance.kinds import INFERRED, LABEL, VALUE_CHARS_MAX, looks_like, number_of, supplies
@@ -37,20 +37,9 @@ def read_content(content: Any) -> Any:
     if len(content) > TEXT_CHARS_MAX * 16:
         return content
     try:
-        return json.loads(content, object_pairs_hook=_without_twins, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        return parse_json(content)
+    except NotJson:
         return content
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> JsonObject:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ValueError("a key stands twice")
-    return made
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
 
 
 def groups_of(content: Any, declaration: Declaration, inference: Inference) -> tuple[dict[str, Group], list[str]]:

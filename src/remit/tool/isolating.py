@@ -20,6 +20,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from remit.core.failure import ErrorCode
+from remit.core.json_text import parse_with_oddities
 from remit.core.record import JsonObject
 from remit.tool.calling import NO_SECRETS_LENT
 from remit.tool.declare import Tool
@@ -201,7 +202,7 @@ def _outcome(frame: bytes, status: int, printed: str, leash: Leash) -> Performed
         if leash.is_cut:
             raise Killed
         raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, _told_nothing(status, printed))
-    answer = json.loads(frame[LENGTH_BYTES:])
+    answer = parse_with_oddities(frame[LENGTH_BYTES:].decode())
     if "code" in answer:
         raise ToolFault(ErrorCode(answer["code"]), answer["error"])
     return Performed(answer["content"], answer["refuted"], answer["stop_loop"], printed)

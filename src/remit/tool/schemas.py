@@ -5,10 +5,10 @@ Rule 2: an object that lists its properties takes no others: an argument nobody 
 Rule 3: a result schema exists only where the text of a result can be checked against it.
 """
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from remit.core.json_text import parse_json
 from remit.core.record import JsonObject
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _is_told_apart(choice: JsonObject) -> bool:
 
 def _reads_as_json(text: str) -> bool:
     try:
-        json.loads(text)
+        parse_json(text)
     except ValueError:
         return False
     return True

@@ -4,7 +4,6 @@ Rule 1: a file that anybody but its owner may read or write is refused unread.
 Rule 2: what is wrong with the file is told by its place, never by its words.
 """
 
-import json
 import os
 import re
 import stat
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from remit.core.failure import RequestRejected
+from remit.core.json_text import KeyRepeated, NotJson, parse_json, place_in
 from remit.tool.secret import credential_of
 from remit.tool.vault import FILES
 
@@ -59,11 +59,15 @@ def _private_bytes(path: Path) -> bytes:
 def _parsed(path: Path, data: bytes) -> dict[str, Any]:
     kind = path.suffix[1:].upper()
     try:
-        found = tomllib.loads(data.decode()) if path.suffix == ".toml" else json.loads(data)
+        found = tomllib.loads(data.decode()) if path.suffix == ".toml" else parse_json(data)
+    except NotJson as error:
+        # The error itself may hold words of the file, so it is not kept as the cause.
+        problem = "has a key twice" if isinstance(error, KeyRepeated) else f"is no valid {kind}"
+        line, _ = place_in(data, error.at)
+        raise _refused(SECRETS_UNREADABLE, path, f"{problem} in line {line}; correct it") from None
     except (ValueError, RecursionError) as error:
         place = _PLACE.search(str(error))
         where = f" in line {place.group(1)}" if place else ""
-        # The error itself holds the text of the file, so it is not kept as the cause.
         raise _refused(SECRETS_UNREADABLE, path, f"is no valid {kind}{where}; correct it") from None
     if not isinstance(found, dict):
         raise _refused(SECRETS_UNREADABLE, path, "must be an object that maps names to secrets")

@@ -7,9 +7,10 @@ Rule 3: what cannot be read is said, not skipped.
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from remit.core.failure import RequestRejected
+from remit.core.json_text import NotJson, parse_json, place_in
 
 PLACE_REFUSED = "PLACE_REFUSED"
 
@@ -124,14 +125,7 @@ def _walk(here: Stands, steps: tuple[str, ...]) -> Iterator[Stands | Missing]:
 
 def _read(text: str) -> Stands | Unread:
     try:
-        return Stands("", json.loads(text, parse_constant=_refuse_constant))
-    except json.JSONDecodeError as error:
-        return Unread(f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
-    except ValueError as error:
-        return Unread(f"it is not JSON: {error}"[:200])
-    except RecursionError:
-        return Unread("it is nested too deeply to be read")
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+        return Stands("", parse_json(text))
+    except NotJson as error:
+        line, column = place_in(text, error.at)
+        return Unread(f"it is not JSON: {error} at line {line}, column {column}"[:200])

@@ -5,13 +5,13 @@ Rule 2: the answer and its evidence are data: they are handed over between marks
 Rule 3: a verdict is read strictly. One that cannot be read, and one that is missing, is an objection.
 """
 
-import json
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from typing import Any
 
 from remit.core.candidate import Candidate
+from remit.core.json_text import NotJson, parse_json
 from remit.core.messages import Message, system_message, user_message
 from remit.core.record import JsonObject, Record
 from remit.core.schema import Checker, compile_schema
@@ -83,8 +83,8 @@ def _read(said: str) -> Any:
     if len(said) > VERDICT_CHARS_MAX:
         return None
     try:
-        verdict = json.loads(said)
-    except (ValueError, RecursionError):
+        verdict = parse_json(said)
+    except NotJson:
         return None
     return verdict if _verdict_checker().is_valid(verdict) else None
 

@@ -13,6 +13,7 @@ from remit.core.codec import (
     encode_turn,
     hash_turn,
     read_json,
+    read_members,
     turn_from_json,
     turn_to_json,
 )
@@ -99,8 +100,11 @@ def test_a_turn_comes_back_from_its_line_of_json() -> None:
 
 def test_a_text_that_is_no_json_is_a_value_error() -> None:
     assert read_json('{"n": 1}') == {"n": 1}
-    with pytest.raises(ValueError, match="malformed"):
+    with pytest.raises(ValueError, match="key must be a string"):
         read_json("{n: 1}")
+    for read in (read_json, read_members, turn_from_json):
+        with pytest.raises(ValueError, match="'a' stands twice"):
+            read(b'{"a": 1, "a": 2}')
 
 
 def test_arguments_are_an_object_wherever_they_live() -> None:

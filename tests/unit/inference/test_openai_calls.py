@@ -106,6 +106,8 @@ def test_no_arguments_are_an_empty_object(arguments: Any) -> None:
     ("listed", "problem"),
     [
         ([piece(0, "a", "look_up", '{"word": ')], "the arguments of call 1 are no JSON"),
+        ([piece(0, "a", "look_up", '{"word": 1, "word": 2}')], "call 1 mean two things: the key 'word' stands twice"),
+        ([piece(0, "a", "look_up", r'{"x": {"word": 1, "\u0077ord": 2}}')], "the key 'word' stands twice"),
         ([piece(0, "a", "look_up", "[1]")], "no JSON object"),
         ([piece(0, "a", "look_up", "null")], "no JSON object"),
         ([piece(0, "a", "look_up", "[" * 100_000)], "no JSON"),

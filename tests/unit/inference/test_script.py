@@ -123,10 +123,11 @@ def test_a_script_that_is_not_there_is_not_found(tmp_path: Path) -> None:
         ("a.yaml", b"replies:\n- text: 2024-01-01", 2),
         ("a.yaml", b"replies: " + b"[" * 40, 1),
         ("a.json", b'{\n"replies": [}', 2),
-        ("a.json", b'{"replies": [{"delay_ms": NaN}]}', 0),
-        ("a.json", b'{"replies": [], "replies": []}', 0),
-        ("a.json", b'{"replies": ' + b"[" * 100_000, 0),
-        ("a.json", b'{"replies": ' + b"9" * 5000 + b"}", 0),
+        ("a.json", b'{"replies": [{"delay_ms": NaN}]}', 1),
+        ("a.json", b'{"replies": [], "replies": []}', 1),
+        ("a.json", b'{"replies": ' + b"[" * 100_000, 1),
+        ("a.json", b'{"replies": ' + b"9" * 5000 + b"}", 1),
+        ("a.json", b'{"replies": [{"text": "\\ud800"}]}', 1),
         ("a.yaml", b"#" * 1_000_001, 0),
         ("a.json", b" " * 1_000_001, 0),
     ],
@@ -184,7 +185,6 @@ OK = {"text": "hi"}
         ({"replies": [{"txt": "hi"}]}, ["replies[0]", "'txt'", "known are text"]),
         ({"replies": [{"text": 5}]}, ["replies[0].text", "must be a text", "not 5"]),
         ({"replies": [{"text": None}]}, ["replies[0].text", "None"]),
-        ({"replies": [{"text": "\ud800"}]}, ["replies[0].text", "half of a pair"]),
         ({"replies": [{"text": "hi", "reasoning": []}]}, ["replies[0].reasoning", "a list"]),
         ({"replies": [{"error": "OOPS"}]}, ["replies[0].error", "'OOPS'", "INFERENCE_CONTEXT_EXCEEDED"]),
         ({"replies": [{"error": "TOOL_TIMEOUT"}]}, ["replies[0].error", "TOOL_TIMEOUT"]),
@@ -275,3 +275,9 @@ def test_arguments_are_what_a_journal_gives_back_and_nobody_elses() -> None:
     arguments["deep"]["a"].append(2)
     assert call.arguments == {"amount": 5, "deep": {"a": [1]}}
     assert type(call.arguments["amount"]) is int
+
+
+def test_half_a_surrogate_pair_in_a_reply_of_python_is_refused_by_its_place() -> None:
+    with pytest.raises(RequestRejected, match=r"replies\[0\]\.text.*half of a pair") as caught:
+        script_of([{"text": "\ud800"}], context_window=100, price=None)
+    assert caught.value.code == SCRIPT_INVALID

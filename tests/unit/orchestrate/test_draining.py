@@ -137,6 +137,7 @@ def test_a_no_refuses_the_call_in_the_name_of_whoever_said_it() -> None:
         deciding("approve", reason="x" * 3000),
         deciding("maybe"),
         deciding(["approve"]),
+        lambda values: (200, b'{"decision": "reject", "decision": "approve", "by": "ann"}'),
     ],
 )
 def test_an_answer_that_may_not_decide_is_told_and_decides_nothing(answer: Answering) -> None:

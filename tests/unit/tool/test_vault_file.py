@@ -64,6 +64,7 @@ def test_a_file_that_others_may_open_is_refused_with_what_to_type(tmp_path: Path
     [
         ("secrets.toml", f'A = "x"\nTOKEN = {VALUE}', "is no valid TOML in line 2"),
         ("secrets.json", f'{{"TOKEN": "{VALUE}"', "is no valid JSON in line 1"),
+        ("secrets.json", f'{{"A": "x",\n"TOKEN": "{VALUE}",\n"TOKEN": "y"}}', "has a key twice in line 3"),
         ("secrets.json", f'["{VALUE}"]', "must be an object that maps names to secrets"),
         ("secrets.json", "[" * 100_000, "is no valid JSON"),
         ("secrets.toml", b"\xff", "is no valid TOML;"),

@@ -96,7 +96,7 @@ def test_nothing_checked_is_no_confidence() -> None:
 def test_the_rules_are_a_validator_that_a_graph_can_name() -> None:
     validator: Code = compile_rules(RULES).validator()
     assert validator('{"items": []}').is_passed
-    unread = "cannot be judged: it is not JSON: Expecting value at line 1, column 1"
+    unread = "cannot be judged: it is not JSON: EOF while parsing a value at line 1, column 1"
     assert tuple(map(breach_text, validator("").blocking)) == (
         "rule 'present': the answer is empty (write something)",
         f"rule 'prices': the answer at '/items/*/price' {unread}",

@@ -38,10 +38,11 @@ def test_a_text_is_read_as_json_when_it_is_looked_into() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Hello", "it is not JSON: Expecting value at line 1, column 1"),
-        ('{"a": NaN}', "NaN is no number"),
-        ("[" * 100_000, "nested too deeply"),
+        ("Hello", "it is not JSON: expected value at line 1, column 1"),
+        ('{"a": NaN}', "it is not JSON: expected value at line 1, column 7"),
+        ("[" * 100_000, "nests too deep"),
         ("1" * 5000, "it is not JSON"),
+        ('{"a": 1, "a": 2}', "it is not JSON: the key 'a' stands twice in one object"),
     ],
 )
 def test_a_text_that_cannot_be_read_says_why(text: str, reason: str) -> None:

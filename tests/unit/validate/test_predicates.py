@@ -66,7 +66,7 @@ BREAKING: list[tuple[Check, Any, str]] = [
     (NumberRange(least=0, most=10), 11, "is out of range (least=0, most=10), found 11"),
     (NumberRange(least=0), -1.5, "is out of range (least=0), found -1.5"),
     (NumberRange(least=0), True, "must be a number (least=0), found True"),
-    (NumberRange(least=0), "7x", "cannot be judged: it is not JSON: Extra data at line 1, column 2"),
+    (NumberRange(least=0), "7x", "cannot be judged: it is not JSON: trailing characters at line 1, column 2"),
     (NumberRange(least=0), float("nan"), "must be a number (least=0), found nan"),
     (AllowedValues(("yes", "no")), '"yess"', "is not one of the allowed values; 'yes' may be meant (values='yes', 'no'), found 'yess'"),
     (AllowedValues((1,)), True, "is not one of the allowed values (values=1), found True"),

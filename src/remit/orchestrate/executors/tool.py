@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from remit.core.arrivals import Happened
-from remit.core.codec import read_json
 from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import ErrorCode
+from remit.core.json_text import kept_value
 from remit.core.record import JsonObject, Record, Text
 from remit.core.tools import ToolResult
 from remit.observe.logs import run_fields
@@ -82,7 +82,7 @@ class ToolExecutor:
             if self.vault.redactor.value_in(text):
                 self.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
-        arguments: JsonObject = read_json(text)
+        arguments: JsonObject = kept_value(text)
         attempt = Attempt(tool, arguments, command.key, self.vault)
         began_ns = time.monotonic_ns()
         try:
@@ -131,7 +131,7 @@ class ToolExecutor:
         return ToolAccounted(command.id, account.happened, account.content)
 
     async def _arguments(self, text: Text) -> JsonObject:
-        arguments: JsonObject = read_json(await self._text(text))
+        arguments: JsonObject = kept_value(await self._text(text))
         return arguments
 
     def _leave(self, live: Live, command: CallTool, attempt: Attempt) -> None:

@@ -8,7 +8,6 @@ Rule 3: kinds that cannot fit are found here where they are known before anythin
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from remit.core.codec import read_json
 from remit.core.contract import ITERATIONS_MAX_DEFAULT, Mode
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.graph import (
@@ -25,6 +24,7 @@ from remit.core.graph import (
     NodeOutcome,
     schema_text,
 )
+from remit.core.json_text import kept_value
 from remit.core.lifecycle import LifecycleState
 from remit.core.plan import MARK, ExecutionPlan, PlanPolicy, Step, check_plan
 from remit.core.record import JsonObject, replace
@@ -170,7 +170,7 @@ def _given_by(step: Step, handler: Handler, fed: str) -> str:
         case InferHandler():
             return _kind_of_answer(step.schema)
         case PatternHandler():
-            return _kind_of_answer(read_json(handler.ask.schema) if handler.ask.schema else None)
+            return _kind_of_answer(kept_value(handler.ask.schema) if handler.ask.schema else None)
         case ToolHandler():
             return ValueKind.RESULT
         case RetrieveHandler():
