@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_a_shape_is_not_chosen_among_two(remit: Remit) -> None:
     assert TWICE.format("type") in _constrained(remit, twice)["violations"][0]["message"]
 
 
-def _constrained(remit: Remit, line: str) -> dict[str, object]:
+def _constrained(remit: Remit, line: str) -> dict[str, Any]:
     (remit.folder / "lines").write_text(line + "\n")
     answer = remit.here("constrain", "--jsonl", str(remit.folder / "lines"))
     return answer.values
