@@ -8,12 +8,12 @@ from pathlib import Path
 
 from remit.assemble import settings_of
 from remit.core.boundary import Boundary
-from remit.core.budget import FIELDS, Budget, negative_caps
+from remit.core.budget import FIELDS, Budget, by_name, check_charged, negative_caps
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.goal import Goal
 from remit.core.inference import Routing
 from remit.core.manifest import MANIFEST_INVALID
-from remit.core.profiles import KNOWN
+from remit.core.profiles import KNOWN, check_figures
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
 from remit.orchestrate.handlers import registry_of
@@ -79,7 +79,9 @@ def terms_of(
         raise RequestRejected(ROUTER_UNKNOWN, f"router={handed!r:.80} is unknown; use one of {known}")
     bounds = _bounds(boundary)
     _checked(bounds.budget)
-    return Terms(bounds, _checked(budget), goal, router=routing_named(router))
+    check_figures(bounds)
+    check_charged("the budget", by_name(_checked(budget)))
+    return Terms(bounds, budget, goal, router=routing_named(router))
 
 
 def _bounds(said: Boundary | Path | str) -> Boundary:

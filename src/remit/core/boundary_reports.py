@@ -53,6 +53,8 @@ class BoundaryChecked(Record):
     # Tools that the boundary names and that are not among those it was checked with.
     missing: tuple[str, ...] = ()
     tier: TierReport | None = None
+    # Caps above 0 that it has from a profile and that nothing charges yet, as `memory_writes=2`.
+    uncharged: tuple[str, ...] = ()
 
 
 class BoundaryLine(Record):

@@ -4,6 +4,7 @@ Rule 1: every dimension has its own cap; money never stands in for the others.
 Rule 2: a counter is reserved before a call and settled after it; a gauge is compared and never summed;
         the clock is a deadline that stands still while a person is waited for.
 Rule 3: a cap of 0 forbids. A dimension nobody capped takes the boundary's cap, and every boundary caps everything.
+Rule 4: a dimension that nothing charges yet binds nothing, so no caller may set a cap above 0 for it.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,10 @@ from enum import IntEnum, StrEnum
 from operator import attrgetter
 from typing import TypeAlias
 
+from remit.core.failure import RequestRejected
 from remit.core.record import Record
+
+DIMENSION_UNCHARGED = "DIMENSION_UNCHARGED"
 
 
 class Dimension(IntEnum):
@@ -57,6 +61,12 @@ KINDS: dict[Dimension, DimensionKind] = {
     for dimension in Dimension
 }
 COUNTERS: tuple[Dimension, ...] = tuple(d for d in Dimension if KINDS[d] is DimensionKind.COUNTER)
+# What nothing charges yet, with what has to be built first. Their places in the vector stay, and so do the figures
+# that the profiles have for them.
+UNCHARGED: dict[Dimension, str] = {
+    Dimension.REFLECTION_PASSES: "reflection is not built yet",
+    Dimension.MEMORY_WRITES: "memory is not built yet",
+}
 # What a lease may name: only what is counted can be handed on.
 LEASABLE: tuple[str, ...] = tuple(dimension.name.lower() for dimension in COUNTERS)
 
@@ -133,6 +143,30 @@ def budget_of(caps: Iterable[int]) -> Budget:
 def negative_caps(budget: Budget) -> tuple[str, ...]:
     """The names of the dimensions whose cap is below zero, which no budget may have."""
     return tuple(f for f in FIELDS if (amount := getattr(budget, f)) is not None and amount < 0)
+
+
+def uncharged_caps(amounts: Iterable[tuple[str, int | None]]) -> tuple[Dimension, ...]:
+    """The dimensions of these, by name, that have more than 0 and that nothing charges yet."""
+    found = [(Dimension[name.upper()], amount) for name, amount in amounts if name in FIELDS]
+    return tuple(dimension for dimension, amount in found if amount and dimension in UNCHARGED)
+
+
+def uncharged(dimension: Dimension, whose: str) -> RequestRejected:
+    """The refusal of an amount that would bind nothing."""
+    name = FIELDS[dimension]
+    message = f"{whose} sets {name} above 0, and nothing charges it: {UNCHARGED[dimension]}; leave it out, or say 0"
+    return RequestRejected(DIMENSION_UNCHARGED, message, {"dimension": name})
+
+
+def check_charged(whose: str, amounts: Iterable[tuple[str, int | None]]) -> None:
+    """Refuse amounts above 0 of a dimension that nothing charges."""
+    if found := uncharged_caps(amounts):
+        raise uncharged(found[0], whose)
+
+
+def by_name(budget: Budget) -> tuple[tuple[str, int | None], ...]:
+    """Every cap of a budget with its name; None where nothing was said."""
+    return tuple(zip(FIELDS, _amounts_of(budget), strict=True))
 
 
 def charges_of(amounts: Iterable[tuple[int, int]]) -> Charges:

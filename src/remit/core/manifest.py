@@ -7,7 +7,7 @@ Rule 2: prices, model windows and tool schemas are snapshots, so judging never a
 from collections.abc import Mapping
 
 from remit.core.boundary import Boundary, boundary_version
-from remit.core.budget import Budget, Caps, assign, negative_caps
+from remit.core.budget import Budget, Caps, assign, by_name, check_charged, negative_caps
 from remit.core.canonical import canonical_hash
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
@@ -17,6 +17,7 @@ from remit.core.graph import Graph, NodeKind, graph_version
 from remit.core.inference import ModelInfo, Routing
 from remit.core.lifecycle import AgentRole
 from remit.core.plan import PlanTrace
+from remit.core.profiles import check_figures
 from remit.core.record import Record, replace
 from remit.core.tools import ToolDefinition, check_definition, tool_version
 
@@ -159,6 +160,10 @@ def make_manifest(
     if not models and any(node.kind in _ASKING for node in graph.nodes):
         message = f"run {run_id!r} has no model; give it at least one engine"
         raise RequestRejected(ErrorCode.CONFIG_NO_ENGINE, message)
+    check_figures(boundary)
+    check_charged("the budget", by_name(budget))
+    for node in graph.nodes:
+        check_charged(f"the lease of node {node.name!r}", node.lease)
     pinned = tuple([_versioned(tool) for tool in tools])
     wanted = Budget(wall_clock_ms=request.hints.timeout_ms or None)
     return Manifest(

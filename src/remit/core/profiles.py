@@ -10,7 +10,7 @@ import msgspec
 
 from remit.core.authority import Authority
 from remit.core.boundary import Boundary, Condition, DecisionRight, Exhaustion, Then
-from remit.core.budget import Budget
+from remit.core.budget import FIELDS, Budget, Dimension, by_name, uncharged, uncharged_caps
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
 from remit.core.tool_policy import StateWrite
@@ -261,3 +261,15 @@ def boundary_named(name: str) -> Boundary:
         message = f"boundary {shown!r} is unknown; use one of {', '.join(KNOWN)}, or a file"
         raise RequestRejected(BOUNDARY_UNKNOWN, message, {"boundary": shown})
     return found
+
+
+def check_figures(boundary: Boundary) -> None:
+    """Refuse a cap above 0 that would bind nothing, unless it is the figure of a profile that was taken over."""
+    found = uncharged_caps(by_name(boundary.budget))
+    if found and not any(_has_figures(boundary.budget, known.budget, found) for known in KNOWN.values()):
+        raise uncharged(found[0], f"boundary {boundary.name}")
+
+
+def _has_figures(budget: Budget, known: Budget, dimensions: tuple[Dimension, ...]) -> bool:
+    names = [FIELDS[dimension] for dimension in dimensions]
+    return all(getattr(budget, name) == getattr(known, name) for name in names)

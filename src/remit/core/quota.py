@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from remit.core.budget import COUNTERS, FIELDS, LEASABLE, Budget, Caps, Charges
+from remit.core.budget import COUNTERS, FIELDS, LEASABLE, UNCHARGED, Budget, Caps, Charges, uncharged_caps
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.record import Record, replace
@@ -227,6 +227,9 @@ def _checked(quota: Quota) -> Quota:
             raise _invalid(tenant, f"has a quota of {name}, which does not add up; known are {', '.join(LEASABLE)}")
         if type(amount) is not int or not 0 <= amount <= AMOUNT_MAX:
             raise _invalid(tenant, f"has the quota {name}={amount!r:.80}; give a whole number from 0 to {AMOUNT_MAX}")
+    if found := uncharged_caps(caps.items()):
+        why = f"has a quota of {FIELDS[found[0]]}, which nothing charges: {UNCHARGED[found[0]]}; leave it out"
+        raise _invalid(tenant, why)
     return replace(quota, period=Period(said))
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import msgspec
 
-from remit.core.budget import LEASABLE
+from remit.core.budget import LEASABLE, UNCHARGED, uncharged_caps
 from remit.core.failure import ENDINGS, Ending, EndingKind, RequestRejected
 from remit.core.record import JsonObject, Record, Text
 from remit.core.trust import UNTRUSTING, Trust
@@ -297,6 +297,8 @@ def _lease_problem(definition: ToolDefinition) -> str:
     for name, amount in definition.lease:
         if name not in LEASABLE or amount < 0:
             return f"lease {name}={amount} is not a counter of the budget with an amount from 0 up"
+    if found := uncharged_caps(definition.lease):
+        return f"its lease has {found[0].name.lower()}, which nothing charges: {UNCHARGED[found[0]]}; leave it out"
     return ""
 
 

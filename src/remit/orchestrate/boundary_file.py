@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.boundary import Boundary
+from remit.core.budget import by_name, uncharged_caps
 from remit.core.codec import read_json, to_json
 from remit.core.failure import RequestRejected
 from remit.core.profiles import KNOWN, STANDARD, boundary_named
@@ -78,7 +79,10 @@ def boundary_from(said: object, *, base: Boundary, code: str, flat: Mapping[str,
 
 
 def boundary_said(boundary: Boundary) -> JsonObject:
-    """A boundary as its file says it: every key, those of caps that it leaves to the standard budget excepted."""
+    """A boundary as its file says it: every key, those of caps that it leaves to the standard budget excepted.
+
+    Where it has figures of a profile that no file may set, it extends that profile.
+    """
     said: JsonObject = {}
     for name, entry in SHAPE.items():
         if isinstance(entry, Key):
@@ -87,7 +91,19 @@ def boundary_said(boundary: Boundary) -> JsonObject:
             block = {key: one.say(getattr(boundary, one.field)) for key, one in entry.items()}
             said[name] = {key: value for key, value in block.items() if value is not None}
     found: JsonObject = read_json(to_json(said))
-    return found
+    if not uncharged_caps(by_name(boundary.budget)):
+        return found
+    name = found.pop("name")
+    base = next((known for known in KNOWN if _is_said(boundary, name, found, known)), None)
+    return {"name": name, **({} if base is None else {EXTENDS: base}), **found}
+
+
+def _is_said(boundary: Boundary, name: str, said: JsonObject, base: str) -> bool:
+    """Whether a file that extends this boundary of the house and says so much reads back as the boundary."""
+    try:
+        return boundary_from({"name": name, EXTENDS: base, **said}, base=STANDARD, code=BOUNDARY_INVALID) == boundary
+    except RequestRejected:
+        return False
 
 
 def boundary_yaml(boundary: Boundary) -> str:

@@ -17,7 +17,7 @@ from remit.core.boundary_reports import (
     TierReport,
     ToolReport,
 )
-from remit.core.budget import FIELDS, Dimension, assign
+from remit.core.budget import FIELDS, UNCHARGED, Dimension, assign, by_name, uncharged_caps
 from remit.core.contract import SystemRequest
 from remit.core.failure import RequestRejected
 from remit.core.graph import Graph
@@ -65,6 +65,7 @@ def checked(boundary: Boundary, tools: Sequence[ToolDefinition] = (), graph: Gra
         tuple(_reported(tool, manifest) for tool in tools),
         tuple(dict.fromkeys(name for name in named if name not in names)) if tools else (),
         _tier(manifest) if tools or graph is not None else None,
+        tuple(f"{FIELDS[one]}={manifest.caps[one]}" for one in uncharged_caps(by_name(boundary.budget))),
     )
 
 
@@ -173,6 +174,7 @@ def _tool_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
 def _budget_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
     for name, amount in zip(FIELDS, assign(boundary.budget), strict=True):
         standard = " (standard)" if getattr(boundary.budget, name) is None else ""
+        standard += " (not yet charged)" if Dimension[name.upper()] in UNCHARGED else ""
         spent = dict(boundary.exhaustion).get(name)
         yield name, f"{said_cap(name, amount)}{standard}" + (f", then {spent}" if spent else "")
     yield "wrap_up_tokens", f"{boundary.wrap_up_tokens:,} tokens"

@@ -21,7 +21,7 @@ from remit.core.boundary import (
     Exhaustion,
     Then,
 )
-from remit.core.budget import FIELDS, Budget
+from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension, uncharged
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
@@ -186,9 +186,24 @@ _EFFECTS = _choices("approval_effects", Effect)
 _PERMISSIONS = Key("permissions", lambda read, value, place, _: read.texts(value, place), _as_is)
 _WAIT = Key("approval_wait_ms_max", lambda read, value, place, _: read.duration_ms(value, place), said_duration)
 
+
+def _figure(name: str) -> Key:
+    """A cap that nothing charges yet: 0, or what the boundary that is extended has."""
+
+    def read(reader: Reader, value: Any, place: Place, budget: Budget) -> Budget:
+        amount = reader.whole(value, place)
+        if amount and amount != getattr(budget, name):
+            raise reader.coded(place, uncharged(Dimension[name.upper()], spelled(place)))
+        return replace(budget, **{name: amount})
+
+    return Key("budget", read, lambda budget: getattr(budget, name), name)
+
+
 _CLOCK, _MONEY = "wall_clock_ms", "inference_cost_microusd"
+_FIGURES = tuple(FIELDS[dimension] for dimension in UNCHARGED)
 _CAPS: Mapping[str, Key] = {
     **{name: _cap(name, Reader.whole, _as_is) for name in FIELDS if name not in (_CLOCK, _MONEY)},
+    **{name: _figure(name) for name in _FIGURES},
     "wall_clock": _cap("wall_clock", Reader.duration_ms, said_duration, _CLOCK),
     _CLOCK: _cap(_CLOCK, Reader.whole, lambda _: None),
     "inference_cost_usd": _cap("inference_cost_usd", Reader.dollars, said_dollars, _MONEY),

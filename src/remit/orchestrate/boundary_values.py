@@ -77,6 +77,11 @@ class Reader:
         said: JsonObject = {"source": self._source_name, "line": line, "key": spelled(place) if place else ""}
         return RequestRejected(self._code, f"{where}: {problem}", {**said, **(details or {})})
 
+    def coded(self, place: Place, problem: RequestRejected) -> RequestRejected:
+        """A refusal under its own code, with where in the file that stands."""
+        placed = self.refusal(place, problem.message, problem.details)
+        return RequestRejected(problem.code, placed.message, placed.details)
+
     def unfit(self, place: Place, value: Any, way_out: str) -> RequestRejected:
         """The refusal of one value."""
         return self.refusal(place, f"{spelled(place)}={shown(value)} cannot be used; use {way_out}")

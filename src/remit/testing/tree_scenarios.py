@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 
 from remit.core.boundary import Boundary, Exhaustion
-from remit.core.budget import FIELDS, LEASABLE, Budget, Dimension
+from remit.core.budget import FIELDS, LEASABLE, UNCHARGED, Budget, Dimension
 from remit.core.contract import SystemRequest
 from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, NodeOutcome
 from remit.core.inference import ModelResult
@@ -165,7 +165,8 @@ def _caps(chance: Random, lease: dict[str, int], children: int) -> dict[str, int
     for name in LEASABLE:
         amount = lease.get(name, 0) + (name == FIELDS[Dimension.CHILD_RUNS])
         own = STEPS_OF_THE_ROOT if name == FIELDS[Dimension.STEPS] else chance.randrange(2 * amount + 1)
-        caps[name] = amount * children + own
+        if amount or Dimension[name.upper()] not in UNCHARGED:
+            caps[name] = amount * children + own
     caps["wall_clock_ms"] = chance.choice((600_000, 6_000_000))
     caps["depth"] = chance.choice((1, 2))
     if chance.random() < 0.05:

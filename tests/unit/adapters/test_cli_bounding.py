@@ -123,6 +123,7 @@ def test_a_graph_above_the_highest_tier_is_an_error_after_the_report(desk: Desk)
     assert "graph support has tier 5 (supervised agentic loop), tier_max=1: too high" in said.out
     said = desk.say(*words, "--json")
     assert (said.code, said.error) == (1, "TIER_EXCEEDED")
+    assert said.values["uncharged"] == []
     assert said.values["tier"] == {"graph": "support", "tier": 5, "title": "supervised agentic loop", "tier_max": 1}
     assert desk.say("boundary", "check", "standard", "--graph", graph, "--json").code == 0
 
@@ -196,3 +197,10 @@ def test_a_run_keeps_within_a_boundary_from_a_file(desk: Desk) -> None:
     for words in (["run", "Look.", "--boundary", bad, "--json"], ["chat", "--boundary", bad, "--json"]):
         said = desk.say(*words)
         assert (said.code, said.error) == (2, "BOUNDARY_INVALID")
+
+
+def test_figures_of_a_profile_that_nothing_charges_are_said_to_be_that(desk: Desk) -> None:
+    assert (
+        "not yet charged: reflection_passes=2, memory_writes=5" in desk.say("boundary", "check", "coding_assistant").out
+    )
+    assert desk.say("boundary", "show", "coding_assistant").out.count("(not yet charged)") == 2

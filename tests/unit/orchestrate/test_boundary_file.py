@@ -20,7 +20,7 @@ from remit.core.boundary import (
     Then,
     boundary_version,
 )
-from remit.core.budget import FIELDS, Budget, Dimension
+from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension
 from remit.core.canonical import INTEGER_MAX
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
@@ -396,7 +396,7 @@ _BOUNDARIES = st.builds(
     allowed_tools=st.none() | _tuples(_TEXTS),
     approval_effects=_tuples(st.sampled_from(Effect)),
     permissions=_tuples(_TEXTS),
-    budget=st.builds(Budget, *[st.none() | _AMOUNTS for _ in FIELDS]),
+    budget=st.builds(Budget, *[st.none() | (st.just(0) if d in UNCHARGED else _AMOUNTS) for d in Dimension]),
     approval_wait_ms_max=_AMOUNTS,
     mode=st.sampled_from(BoundaryMode),
     approval_categories=_tuples(st.sampled_from(ToolCategory)),

@@ -9,7 +9,7 @@ from remit.core.authority import Stakes
 from remit.core.boundary import Boundary, BoundaryMode, DecisionRight, Rate, boundary_version
 from remit.core.boundary_reports import Stance, ToolReport
 from remit.core.budget import FIELDS, Budget
-from remit.core.profiles import CUSTOMER_SUPPORT, GUARDED, INCIDENT_SRE, KNOWN, STANDARD
+from remit.core.profiles import CODING_ASSISTANT, CUSTOMER_SUPPORT, GUARDED, INCIDENT_SRE, KNOWN, STANDARD
 from remit.core.record import replace
 from remit.core.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.trust import Reads, Repeat, Trust
@@ -167,12 +167,17 @@ def test_a_boundary_is_told_by_its_dimensions() -> None:
     assert said["resource budgets", "wall_clock_ms"] == "2m"
     assert said["resource budgets", "inference_cost_microusd"] == "$1.00"
     assert said["resource budgets", "depth"] == "2 levels (standard)"
-    assert said["resource budgets", "reflection_passes"] == "1 pass"
+    assert said["resource budgets", "reflection_passes"] == "1 pass (not yet charged)"
     assert said["escalation", "queues"] == "high_impact_mutation to sre"
     assert said["authority", "tripwire"] == "yes"
     assert said["conditions", "destructive_action"] == "stops the run when destructive (the action destroys something)"
     assert {key for dimension, key in said if dimension == "resource budgets"} > set(FIELDS)
     assert (shown.said, shown.yaml) == (boundary_said(INCIDENT_SRE), boundary_yaml(INCIDENT_SRE))
+
+
+def test_figures_that_nothing_charges_are_named_when_a_boundary_is_checked() -> None:
+    assert checked(CODING_ASSISTANT).uncharged == ("reflection_passes=2", "memory_writes=5")
+    assert checked(STANDARD).uncharged == ()
 
 
 def test_what_is_not_limited_and_what_is_spent_is_told_in_words() -> None:

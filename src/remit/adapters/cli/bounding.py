@@ -130,6 +130,7 @@ def _checked_values(found: BoundaryChecked) -> JsonObject:
         "tier": None
         if found.tier is None
         else {key: getattr(found.tier, key) for key in ("graph", "tier", "title", "tier_max")},
+        "uncharged": found.uncharged,
     }
 
 
@@ -143,6 +144,8 @@ def _checked_lines(found: BoundaryChecked) -> Iterator[Line]:
     if found.conditions:
         looks = f"{found.conditions} conditions look at every call besides; `remit boundary show` lists them"
         yield ((looks, Ink.FAINT),)
+    if found.uncharged:
+        yield ((f"not yet charged: {', '.join(found.uncharged)}", Ink.FAINT),)
     for name in found.missing:
         yield ((f"it names tool {_said(name)}, which is not among these", Ink.WAITS),)
     if (tier := found.tier) is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from remit.core.boundary import Boundary
-from remit.core.budget import FIELDS, Budget
+from remit.core.budget import FIELDS, Budget, check_charged
 from remit.core.codec import read_json
 from remit.core.contract import SystemRequest
 from remit.core.envelope import REQUEST_BYTES_MAX, TIMEOUT_MS_MAX, check_request
@@ -181,6 +181,8 @@ def budget_from(caps: Sequence[str]) -> Budget:
         if len(amount.lstrip("0")) > len(str(CAP_MAX)) or int(amount) > CAP_MAX:
             raise _no_cap(cap, f"a cap is at most {CAP_MAX}")
         said[name] = int(amount)
+    with as_usage():
+        check_charged("--budget", tuple(said.items()))
     return Budget(*[said.get(field) for field in FIELDS])
 
 
