@@ -80,7 +80,12 @@ class CallStatus(StrEnum):
 
 
 class ToolCallMade(Record):
-    """One line of the log of tool calls. A long result is named by its digest."""
+    """One line of the log of tool calls, in the order in which they were made, children's among them.
+
+    A result is as the model was shown it: in full up to 16 KiB, and beyond that its beginning with the digest under
+    which the whole is kept. Of a call that failed it is the code with the tool's own words, of a refused one the code. A
+    text that was deleted from the store since is named by its digest.
+    """
 
     name: str
     arguments: JsonObject
@@ -88,6 +93,9 @@ class ToolCallMade(Record):
     duration_ms: int
     call_id: str
     status: CallStatus
+    # Of a call that failed, was refused or whose outcome nobody knows: why, and in whose words it was said.
+    code: str = ""
+    error: str = ""
 
 
 class ConfidenceSource(StrEnum):

@@ -5,7 +5,7 @@ Rule 2: whatever came of a call is told to the model, in the words of whoever to
 """
 
 from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Arrival, Provenance, ToolReturned
+from remit.core.arrivals import Arrival, Provenance, ToolFailed, ToolReturned
 from remit.core.budget import Charges
 from remit.core.failure import Refusal
 from remit.core.messages import tool_message
@@ -61,6 +61,8 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         ruling.evidence,
         state.seq,
     )
+    if type(arrival) is ToolFailed and arrival.command_id == command.id:
+        trace.reason = arrival.error
     state.invalid_in_a_row = 0
     if rung is _COMMITTED:
         state.committed[tool] = state.committed.get(tool, 0) + 1
@@ -100,7 +102,7 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
         if arrival.stop_loop and trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
             state.stopped, state.answer = True, arrival.content
             state.answer_violations = arrival.answer_violations
-    elif isinstance(arrival, arrivals.ToolFailed):
+    elif type(arrival) is ToolFailed:
         trace.duration_ms = arrival.duration_ms
         message, bound = words.failure(trace.call_id, trace.tool, arrival.code, arrival.error), arrival.tokens_bound
     elif isinstance(arrival, arrivals.ToolReconciled) and arrival.happened is arrivals.Happened.YES:
@@ -166,8 +168,10 @@ def fallback_chosen(state: RunState, ruling: rulings.FallbackChosen, arrival: Ar
 
 def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Arrival) -> None:
     """Nobody knows what became of a call."""
-    state.doubted[ruling.command_id] = ruling.reason
-    state.calls[ruling.command_id].code = ruling.reason
+    trace = state.calls[ruling.command_id]
+    state.doubted[ruling.command_id] = trace.code = ruling.reason
+    if type(arrival) is ToolFailed and arrival.command_id == ruling.command_id:
+        trace.reason = arrival.error
     state.last_error = ruling.reason
 
 

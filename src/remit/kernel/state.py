@@ -65,7 +65,7 @@ class CallTrace(msgspec.Struct, gc=False, array_like=True):
     evidence: bytes = b""
     seq: int = 0
     duration_ms: int = 0
-    # Why it was refused.
+    # Why it was refused, or what the tool itself said when it failed.
     reason: str = ""
 
 

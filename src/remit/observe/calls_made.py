@@ -1,14 +1,20 @@
 """The log of tool calls that a caller is given: what was proposed, in its order, and what became of it.
 
 Rule 1: a call says how far it got and no further; one whose outcome nobody knows says that.
+Rule 2: calls stand in the order in which they were ordered or refused; those of one turn as the model proposed them. What
+        a child called stands where the child was started.
+Rule 3: a long text is given in full by whoever has it at hand, else by its digest.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 from remit.core.arrivals import ModelAnswered
 from remit.core.codec import arguments_in
+from remit.core.commands import StartChild
 from remit.core.contract import CallStatus, ToolCallMade
-from remit.core.record import Text
+from remit.core.record import BlobRef, Text
 from remit.core.rulings import Rung
 from remit.kernel.state import CallTrace, RunState
 
@@ -20,6 +26,19 @@ STATUS_OF: dict[Rung, CallStatus] = {
     Rung.VERIFIED: CallStatus.OBSERVED,
     Rung.COMMITTED: CallStatus.COMMITTED,
 }
+_NO_TEXTS: Mapping[bytes, str] = MappingProxyType({})
+
+# The turn, the place among the calls of that turn or the commands of it, and a call before what its child did.
+_Place = tuple[int, int, int]
+_CALL, _OF_CHILD = 0, 1
+
+
+class CallsOfChild(NamedTuple):
+    """What a child that this command started has called, and how long it took, where it has ended."""
+
+    command_id: str
+    calls: tuple[ToolCallMade, ...]
+    duration_ms: int = 0
 
 
 def place_of(command_id: str) -> tuple[int, int]:
@@ -28,29 +47,88 @@ def place_of(command_id: str) -> tuple[int, int]:
     return int(turn or 0), int(place or 0)
 
 
-def calls_made(state: RunState) -> tuple[ToolCallMade, ...]:
-    """Every call that was proposed, in the order in which it was ordered or refused."""
-    made = [(place_of(key)[0], _call_made(state, key, trace)) for key, trace in state.calls.items()]
+def long_texts(state: RunState) -> Iterator[BlobRef]:
+    """The arguments and results of a run's calls that live in Blobs."""
+    for trace in state.calls.values():
+        yield from (text for text in (trace.arguments, trace.content) if isinstance(text, BlobRef))
     if state.refused:
-        proposed = {
-            (call.tool, call.arguments_hash): call.arguments
-            for entry in state.context
-            if isinstance(entry, ModelAnswered)
-            for call in entry.calls
-        }
-        # A step of a plan proposes its call itself.
-        proposed |= {(call.tool, call.arguments_hash): call.arguments for call in state.proposed}
-        made += [(trace.seq, _call_refused(trace, proposed)) for trace in state.refused]
-        made.sort(key=lambda entry: entry[0])
-    return tuple(call for _, call in made)
+        yield from (text for text in _proposed(state).values() if isinstance(text, BlobRef))
 
 
-def _call_refused(trace: CallTrace, proposed: Mapping[tuple[str, bytes], Text]) -> ToolCallMade:
-    arguments = arguments_in(proposed.get((trace.tool, trace.arguments_hash), ""))
-    return ToolCallMade(trace.tool, arguments, trace.code, 0, trace.call_id, STATUS_OF[trace.rung])
+def children_of(state: RunState) -> tuple[str, ...]:
+    """The commands that started a child of this run: those of nodes and those of calls that delegate."""
+    started = {trace.command_id for trace in state.children}
+    started |= {key for key, trace in state.calls.items() if state.tools[trace.tool].delegates}
+    started |= {key for key, command in state.open.items() if isinstance(command, StartChild)}
+    return tuple(sorted(started, key=place_of))
 
 
-def _call_made(state: RunState, command_id: str, trace: CallTrace) -> ToolCallMade:
+def calls_made(
+    state: RunState, texts: Mapping[bytes, str] = _NO_TEXTS, children: Sequence[CallsOfChild] = ()
+) -> tuple[ToolCallMade, ...]:
+    """Every call that was proposed. `texts` are the long ones by their digest."""
+    order, took = _order(state), {child.command_id: child.duration_ms for child in children}
+    places = {key: (*_place(key, trace, order), _CALL) for key, trace in state.calls.items()}
+    made: list[tuple[_Place, tuple[ToolCallMade, ...]]] = [
+        (places[key], (_call_made(state, key, trace, texts, took.get(key, 0)),)) for key, trace in state.calls.items()
+    ]
+    if state.refused:
+        proposed = _proposed(state)
+        for trace in state.refused:
+            at = (trace.seq, order.get(_key(trace), 0), _CALL)
+            made.append((at, (_call_refused(trace, proposed, texts),)))
+    for child in children:
+        turn, place, _ = places.get(child.command_id, (*place_of(child.command_id), _CALL))
+        made.append(((turn, place, _OF_CHILD), child.calls))
+    made.sort(key=lambda entry: entry[0])
+    return tuple(call for _, calls in made for call in calls)
+
+
+_Key = tuple[str, str, bytes]
+
+
+def _key(trace: CallTrace) -> _Key:
+    return trace.call_id, trace.tool, trace.arguments_hash
+
+
+def _order(state: RunState) -> dict[_Key, int]:
+    """The place of each call in the answer that proposed it."""
+    answers = (entry.calls for entry in state.context if isinstance(entry, ModelAnswered))
+    return {(c.call_id, c.tool, c.arguments_hash): place for calls in answers for place, c in enumerate(calls)}
+
+
+def _place(command_id: str, trace: CallTrace, order: Mapping[_Key, int]) -> tuple[int, int]:
+    turn, place = place_of(command_id)
+    return turn, order.get(_key(trace), place)
+
+
+def _proposed(state: RunState) -> dict[tuple[str, bytes], Text]:
+    """The arguments of proposals, by the tool and their hash."""
+    proposed = {
+        (call.tool, call.arguments_hash): call.arguments
+        for entry in state.context
+        if isinstance(entry, ModelAnswered)
+        for call in entry.calls
+    }
+    # A step of a plan proposes its call itself.
+    return proposed | {(call.tool, call.arguments_hash): call.arguments for call in state.proposed}
+
+
+def _in_full(text: Text, texts: Mapping[bytes, str]) -> Text:
+    return text if isinstance(text, str) else texts.get(text.digest, text)
+
+
+def _call_refused(
+    trace: CallTrace, proposed: Mapping[tuple[str, bytes], Text], texts: Mapping[bytes, str]
+) -> ToolCallMade:
+    arguments = arguments_in(_in_full(proposed.get((trace.tool, trace.arguments_hash), ""), texts))
+    status = STATUS_OF[trace.rung]
+    return ToolCallMade(trace.tool, arguments, trace.code, 0, trace.call_id, status, trace.code, trace.reason)
+
+
+def _call_made(
+    state: RunState, command_id: str, trace: CallTrace, texts: Mapping[bytes, str], child_ms: int
+) -> ToolCallMade:
     status = STATUS_OF[trace.rung]
     # A call that the ending cut off has no outcome either, whatever its effect.
     is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.open
@@ -58,6 +136,15 @@ def _call_made(state: RunState, command_id: str, trace: CallTrace) -> ToolCallMa
         status = CallStatus.OUTCOME_UNKNOWN
     elif trace.rung is Rung.OBSERVED and trace.code:
         status = CallStatus.FAILED
-    # What failed left no result, only a code; as with a call that was refused, that is what the caller is told.
-    result = trace.content or trace.code
-    return ToolCallMade(trace.tool, arguments_in(trace.arguments), result, trace.duration_ms, trace.call_id, status)
+    # What failed left no result; the caller is told what the model was told, its code and the tool's own words.
+    told = f"{trace.code}: {trace.reason}" if trace.reason else trace.code
+    return ToolCallMade(
+        trace.tool,
+        arguments_in(_in_full(trace.arguments, texts)),
+        _in_full(trace.content, texts) or told,
+        trace.duration_ms or child_ms,
+        trace.call_id,
+        status,
+        trace.code,
+        trace.reason,
+    )

@@ -15,6 +15,7 @@ from remit.core.contract import (
     ExecutionState,
     SystemError,  # noqa: A004  # the contract's own name for it
     SystemResponse,
+    ToolCallMade,
     WaitingFor,
 )
 from remit.core.failure import (
@@ -169,10 +170,16 @@ def confidence_of(state: RunState) -> tuple[float | None, ConfidenceSource | Non
     return None, None
 
 
-def response_of(state: RunState, content: str, outputs: Mapping[str, object] | None = None) -> SystemResponse:
+def response_of(
+    state: RunState,
+    content: str,
+    outputs: Mapping[str, object] | None = None,
+    made: tuple[ToolCallMade, ...] | None = None,
+) -> SystemResponse:
     """What the caller is told. `content` is the text of the run's answer, wherever it lives.
 
-    `outputs` are those of a plan's steps, by their name, as far as it came.
+    `outputs` are those of a plan's steps, by their name, as far as it came; `made` is the log of calls, where somebody
+    has read the texts and the children that it tells of.
     """
     request = pinned(state).request
     has_schema = request.output.schema is not None
@@ -185,7 +192,7 @@ def response_of(state: RunState, content: str, outputs: Mapping[str, object] | N
         waiting_for=_waiting_for(state),
         content="" if _is_withheld(state) else content,
         structured_output=outputs or (_structured(state, content) if has_schema else None),
-        tool_calls_made=calls_made(state),
+        tool_calls_made=calls_made(state) if made is None else made,
         confidence=confidence,
         confidence_source=source,
         validation=validation_of(state),

@@ -1,10 +1,14 @@
 """Responses: what a caller is told of a run, its children's calls and questions included, with every text in full."""
 
+from contextlib import suppress
+
 from remit.core.codec import plain
 from remit.core.contract import SystemResponse, ToolCallMade
 from remit.core.record import replace
+from remit.core.storage import BlobMissing
 from remit.core.values import Output
 from remit.kernel.state import RunState
+from remit.observe.calls_made import CallsOfChild, calls_made, children_of, long_texts
 from remit.observe.execution import response_of
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.step_values import read
@@ -19,10 +23,7 @@ class Responses:
     async def of(self, state: RunState) -> SystemResponse:
         """How a run ended, or what it waits for."""
         outputs = {step: await self._output(output) for step, output in state.outputs.items()}
-        response = response_of(state, await self._runner.text(state.answer), outputs)
-        # Without tools no child can have called one, and then nobody needs to read its journal.
-        if state.children and state.tools:
-            response = replace(response, tool_calls_made=await self._calls_of_children(state, response))
+        response = response_of(state, await self._runner.text(state.answer), outputs, await self._calls(state))
         if response.waiting_for is None or not state.held:
             return response
         # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
@@ -37,10 +38,20 @@ class Responses:
     async def _output(self, output: Output) -> object:
         return plain(read(output.kind, await self._runner.text(output.text)))
 
-    async def _calls_of_children(self, state: RunState, response: SystemResponse) -> tuple[ToolCallMade, ...]:
-        """Every tool call that was made in a caller's name: by the run, then by the children that its nodes declared."""
-        made = list(response.tool_calls_made)
-        for trace in state.children:
-            child = (await self._runner.load(f"{state.run_id}.{trace.command_id}")).state
-            made += () if child.seq < 0 else (await self.of(child)).tool_calls_made
-        return tuple(made)
+    async def _calls(self, state: RunState) -> tuple[ToolCallMade, ...]:
+        """Every tool call that was made in a caller's name, by the run and by its children, with all texts in full."""
+        texts: dict[bytes, str] = {}
+        for reference in long_texts(state):
+            # What was deleted since is named by its digest.
+            with suppress(BlobMissing):
+                texts[reference.digest] = await self._runner.text(reference)
+        # Without tools no child can have called one, and then nobody needs to read its journal.
+        started = children_of(state) if state.tools else ()
+        return calls_made(state, texts, [await self._calls_of(state, command_id) for command_id in started])
+
+    async def _calls_of(self, parent: RunState, command_id: str) -> CallsOfChild:
+        child = (await self._runner.load(f"{parent.run_id}.{command_id}")).state
+        if child.seq < 0:
+            return CallsOfChild(command_id, ())
+        duration_ms = 0 if child.ending is None else child.at_ms - child.started_at_ms
+        return CallsOfChild(command_id, await self._calls(child), duration_ms)

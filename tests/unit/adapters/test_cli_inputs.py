@@ -88,7 +88,7 @@ def test_what_is_no_cap_is_refused(cap: str) -> None:
 
 @pytest.mark.parametrize("cap", ["memory_writes=2", "reflection_passes=1", "steps=5,memory_writes=1"])
 def test_a_cap_that_nothing_charges_is_wrong_usage(cap: str) -> None:
-    with pytest.raises(InputUnusable, match="DIMENSION_UNCHARGED.*not built yet"):
+    with pytest.raises(InputUnusable, match=r"DIMENSION_UNCHARGED.*not built yet"):
         inputs.budget_from([cap])
     assert inputs.budget_from(["memory_writes=0,reflection_passes=0"]).memory_writes == 0
 

@@ -50,14 +50,17 @@ DESK = delegate("desk", description="hand a task on", lease={"input_tokens": 500
 TWICE = (calls("look"), calls("look"), {"text": "done"})
 DEAR = Price(10**9, 10**9)
 # What changes something needs nobody here, so that only the budget can object.
+SILENT = Budget()
 FREE = Boundary(name="free", approval_effects=(), approval_categories=())
 
 
-def asked(*replies: JsonObject, price: Price | None = None, boundary: Boundary = FREE, **caps: int) -> SystemResponse:
+def asked(
+    *replies: JsonObject, budget: Budget = SILENT, price: Price | None = None, boundary: Boundary = FREE
+) -> SystemResponse:
     loop = AgentLoop(
         ScriptedEngine(replies, price=price or Price(0, 0)),
         tools=[look, fetch, write, DESK],
-        budget=Budget(**caps),
+        budget=budget,
         boundary=boundary,
         system=system_in_memory(),
     )
@@ -101,7 +104,7 @@ CASES: dict[str, tuple[tuple[JsonObject, ...], int, Seen]] = {
 @pytest.mark.parametrize("dimension", CASES)
 def test_a_cap_that_a_caller_sets_stops_the_run_or_the_call(dimension: str) -> None:
     replies, cap, seen = CASES[dimension]
-    seen(asked(*replies, **{dimension: cap}), dimension)
+    seen(asked(*replies, budget=Budget(**{dimension: cap})), dimension)
 
 
 @pytest.mark.req("4.22")
@@ -114,18 +117,18 @@ def test_nothing_is_stopped_by_a_cap_that_nobody_set(dimension: str) -> None:
 
 @pytest.mark.req("4.22")
 def test_money_that_is_capped_stops_a_model_that_costs_more() -> None:
-    _stops(asked(*TWICE, price=DEAR, inference_cost_microusd=5), "inference_cost_microusd")
+    _stops(asked(*TWICE, price=DEAR, budget=Budget(inference_cost_microusd=5)), "inference_cost_microusd")
 
 
 @pytest.mark.req("4.22")
 def test_a_clock_that_is_capped_ends_the_run_as_timeout() -> None:
-    assert asked(*TWICE, wall_clock_ms=0).terminal_code is Ending.TIMEOUT
+    assert asked(*TWICE, budget=Budget(wall_clock_ms=0)).terminal_code is Ending.TIMEOUT
 
 
 @pytest.mark.req("4.22")
 def test_retries_that_are_capped_give_a_failing_model_up() -> None:
     failing: JsonObject = {"error": "INFERENCE_ENGINE_ERROR"}
-    said = asked(failing, {"text": "here I am again"}, retries=0)
+    said = asked(failing, {"text": "here I am again"}, budget=Budget(retries=0))
     assert (said.terminal_code, said.content) == (Ending.UNAVAILABLE_DEP, "")
 
 
@@ -134,7 +137,7 @@ def test_reviews_that_are_capped_leave_nobody_to_be_asked() -> None:
     asking = replace(FREE, approval_effects=(Effect.WRITE,))
     replies: tuple[JsonObject, ...] = (calls("write", text="x"), {"text": "done"})
     assert asked(*replies, boundary=asking).waiting_for is not None
-    said = asked(*replies, boundary=asking, human_reviews=0)
+    said = asked(*replies, boundary=asking, budget=Budget(human_reviews=0))
     assert (said.waiting_for, WROTE) == (None, [])
     assert said.terminal_code is Ending.BUDGET_EXHAUSTED
 
@@ -150,7 +153,7 @@ def test_every_dimension_is_either_shown_to_bind_here_or_not_offered() -> None:
 def test_a_cap_above_zero_that_nothing_charges_is_refused_wherever_a_caller_sets_it(dimension: str) -> None:
     cap = {dimension: 3}
     with pytest.raises(RequestRejected, match="not built yet") as refused:
-        asked({"text": "hello"}, **cap)
+        asked({"text": "hello"}, budget=Budget(**cap))
     assert (refused.value.code, refused.value.details) == (DIMENSION_UNCHARGED, {"dimension": dimension})
     with pytest.raises(RequestRejected, match=f"boundary mine sets {dimension} above 0") as refused:
         asked({"text": "hello"}, boundary=Boundary(name="mine", budget=Budget(**cap)))
@@ -168,7 +171,7 @@ def test_a_cap_above_zero_that_nothing_charges_is_refused_wherever_a_caller_sets
 
 @pytest.mark.parametrize("dimension", [FIELDS[dimension] for dimension in UNCHARGED])
 def test_zero_of_what_nothing_charges_forbids_what_nobody_could_do_and_is_taken(dimension: str) -> None:
-    assert asked({"text": "hello"}, **{dimension: 0}).content == "hello"
+    assert asked({"text": "hello"}, budget=Budget(**{dimension: 0})).content == "hello"
     assert boundary_of({"name": "mine", "budget": {dimension: 0}}).name == "mine"
 
 

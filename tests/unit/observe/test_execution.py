@@ -253,12 +253,13 @@ def test_a_call_that_the_ending_cut_off_has_an_unknown_outcome_whatever_its_effe
     assert statuses(run) == [("look", CallStatus.OUTCOME_UNKNOWN)]
 
 
-def test_a_call_that_failed_tells_its_code_in_place_of_a_result() -> None:
+def test_a_call_that_failed_tells_its_code_and_the_words_of_the_tool_in_place_of_a_result() -> None:
     run = Run()
     run.proposes(wants("look"))
     run.fails("look")
     (made,) = response_of(run.state, "").tool_calls_made
-    assert (made.status, made.result) == (CallStatus.FAILED, ErrorCode.TOOL_EXECUTION_FAILED)
+    assert (made.status, made.result) == (CallStatus.FAILED, "TOOL_EXECUTION_FAILED: it broke")
+    assert (made.code, made.error) == (ErrorCode.TOOL_EXECUTION_FAILED, "it broke")
 
 
 def test_every_proposed_call_is_told_in_order_with_what_became_of_it() -> None:

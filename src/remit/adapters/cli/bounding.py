@@ -144,14 +144,14 @@ def _checked_lines(found: BoundaryChecked) -> Iterator[Line]:
     if found.conditions:
         looks = f"{found.conditions} conditions look at every call besides; `remit boundary show` lists them"
         yield ((looks, Ink.FAINT),)
-    if found.uncharged:
-        yield ((f"not yet charged: {', '.join(found.uncharged)}", Ink.FAINT),)
     for name in found.missing:
         yield ((f"it names tool {_said(name)}, which is not among these", Ink.WAITS),)
     if (tier := found.tier) is not None:
         says = f"graph {_said(tier.graph)} has tier {tier.tier} ({tier.title}), tier_max={tier.tier_max}"
         yield ((f"{says}: too high" if tier.objection else says, Ink.BAD if tier.objection else Ink.PLAIN),)
     yield from _tool_lines(found.tools)
+    if found.uncharged:
+        yield ((f"not yet charged: {', '.join(found.uncharged)}", Ink.FAINT),)
 
 
 def _tool_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
