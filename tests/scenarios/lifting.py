@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from remit.core.boundary import TIER_MAX, Boundary, Then
-from remit.core.budget import FIELDS, Budget
+from remit.core.budget import UNCHARGED, Budget, Dimension
 from remit.core.record import replace
 from remit.core.tools import ToolDefinition
 from remit.core.trust import Reads
@@ -50,7 +50,9 @@ def _decisions(boundary: Boundary, tools: Iterable[ToolDefinition]) -> Boundary:
 
 
 def _budgets(boundary: Boundary, tools: Iterable[ToolDefinition]) -> Boundary:
-    return replace(boundary, budget=Budget(*(PLENTY for _ in FIELDS)), exhaustion=())
+    return replace(
+        boundary, budget=Budget(*(0 if dimension in UNCHARGED else PLENTY for dimension in Dimension)), exhaustion=()
+    )
 
 
 def _escalation(boundary: Boundary, tools: Iterable[ToolDefinition]) -> Boundary:

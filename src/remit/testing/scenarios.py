@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from remit.core.boundary import Boundary
-from remit.core.budget import FIELDS, Budget
+from remit.core.budget import FIELDS, UNCHARGED, Budget
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.failure import ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction, TaskClass
@@ -145,7 +145,8 @@ def random_pattern(chance: Random, run_id: str) -> Manifest:
 
 def random_manifest(chance: Random, run_id: str) -> Manifest:
     """A run with whatever tools, caps, goal and graph the chance gives it."""
-    budget = Budget(*(_cap(chance, field) for field in FIELDS))
+    caps = dict(zip(FIELDS, [_cap(chance, field) for field in FIELDS], strict=True))
+    budget = replace(Budget(**caps), **{FIELDS[dimension]: None for dimension in UNCHARGED})
     allowed = None if chance.random() < 0.8 else tuple(tool.name for tool in TOOLS if chance.random() < 0.6)
     return make_manifest(
         run_id=run_id,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.authority import Authority
 from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition, Then
-from remit.core.budget import FIELDS, Budget, Dimension
+from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension
 from remit.core.commands import CallTool
 from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, ErrorCode, Refusal, RequestRejected
@@ -130,7 +130,7 @@ def test_every_name_has_a_row_below_and_a_meaning() -> None:
 
 @pytest.mark.parametrize("name", SEEN)
 def test_a_condition_sees_every_name_with_its_value(name: str) -> None:
-    budget = Budget(*(100 + place for place in range(len(FIELDS))))
+    budget = Budget(*(0 if place in UNCHARGED else 100 + place for place in range(len(FIELDS))))
     boundary = replace(ruled(SEEN[name], f"!({SEEN[name]})"), budget=budget)
     tally = tally_of(boundary, role=AgentRole.REVIEWER, depth=1)
     state = tally.state
