@@ -28,6 +28,7 @@ from remit.core.schema_work import (
     children,
     is_deeper,
     pointer,
+    used_resources,
     visits_of,
 )
 
@@ -186,12 +187,14 @@ class Checker:
 def compile_schema(schema: JsonSchema, *, registry: Mapping[str, JsonObject] | None = None) -> Checker:
     """Compile a schema of draft 2020-12, or of the draft its $schema names.
 
-    `registry` holds further schemas by their URI; no other reference out of the schema is followed.
+    `registry` holds further schemas by their URI; no other reference out of the schema is followed. One that no
+    reference leads to is not looked at, so that it can spoil nothing.
     """
     import jsonschema_rs
 
     try:
         schema, known = _bounded(schema, registry or {})
+        known = used_resources(schema, known)
         references = _followed(schema, known)
         validator = jsonschema_rs.validator_for(
             schema,

@@ -10,6 +10,7 @@ Rule 3: counting itself is bounded: a schema is met once per value, however many
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -36,7 +37,8 @@ class ReferenceLost(ValueError):
 class References:
     """Where the references of a schema and its registry lead: resources by URI, anchors by URI and name."""
 
-    def __init__(self, schema: Any, registry: Mapping[str, JsonObject]) -> None:
+    def __init__(self, schema: Any, registry: Mapping[str, JsonObject], *, namesakes_max: int = NAMESAKES_MAX) -> None:
+        self._namesakes_max = namesakes_max
         self._origins: dict[int, tuple[str, str]] = {}
         self._named: dict[str, list[Any]] = {}
         # Definitions are met through references only. At the root they cannot be mistaken for properties of that name.
@@ -55,6 +57,31 @@ class References:
             if isinstance(reference, str):
                 found += self._targets(*self._origins[id(node)], keyword, reference)
         return found
+
+    def reached(self, root: Any) -> set[int]:
+        """The identities of all schemas that a value may meet, by whatever way.
+
+        A dynamic reference leads to schemas that were entered before, so its namesakes elsewhere are not reached by it.
+        A reference that leads to nothing is told by who follows it.
+        """
+        found: set[int] = set()
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in found or not isinstance(node, CONTAINERS):
+                continue
+            found.add(id(node))
+            waiting += children(node)
+            if isinstance(node, dict):
+                waiting += self._own_targets(node)
+        return found
+
+    def _own_targets(self, node: JsonObject) -> Iterator[Any]:
+        base, _ = self._origins[id(node)]
+        for keyword in _REFERRING:
+            reference = node.get(keyword)
+            if isinstance(reference, str):
+                yield from self._named_by(base, reference)[0]
 
     def below(self, node: Any) -> list[Any]:
         """The objects and arrays inside a node, and those it refers to."""
@@ -91,27 +118,55 @@ class References:
 
     def _name(self, name: str, node: Any) -> None:
         namesakes = self._named.setdefault(name, [])
-        if len(namesakes) == NAMESAKES_MAX:
-            raise ValueError(f"more than namesakes_max={NAMESAKES_MAX} schemas are called {name[:80]!r}; rename some")
+        if len(namesakes) == self._namesakes_max:
+            raise ValueError(
+                f"more than namesakes_max={self._namesakes_max} schemas are called {name[:80]!r}; rename some"
+            )
         namesakes.append(node)
 
     def _targets(self, base: str, path: str, keyword: str, reference: str) -> list[Any]:
-        from urllib.parse import unquote
-
-        uri, _, fragment = _joined(base, reference).partition("#")
-        fragment = unquote(fragment)
-        if fragment and not fragment.startswith("/"):
-            found = self._named.get(f"{uri}#{fragment}", [])
-        else:
-            found = self._named.get(uri, [])
-            for token in fragment.split("/")[1:]:
-                name = token.replace("~1", "/").replace("~0", "~")
-                found = [child for node in found for child in _member(node, name)]
+        found, uri, fragment = self._named_by(base, reference)
         if not found and not _META_SCHEMA.fullmatch(uri) and _DATA.isdisjoint(path.split("/")):
             message = f"{keyword} {reference[:80]!r} leads to nothing here, and nothing is fetched"
             way_out = "name draft 4 to 2020-12" if keyword == "$schema" else "put its target under $defs"
             raise ReferenceLost(f"{path}/{keyword}", f"{message}; {way_out}, or use the registry")
         return found + self._named.get(f"*#{fragment}", []) if keyword in _DYNAMIC else found
+
+    def _named_by(self, base: str, reference: str) -> tuple[list[Any], str, str]:
+        """What a reference names by itself, its URI, and the fragment."""
+        from urllib.parse import unquote
+
+        uri, _, fragment = _joined(base, reference).partition("#")
+        fragment = unquote(fragment)
+        if fragment and not fragment.startswith("/"):
+            return self._named.get(f"{uri}#{fragment}", []), uri, fragment
+        found = self._named.get(uri, [])
+        for token in fragment.split("/")[1:]:
+            name = token.replace("~1", "/").replace("~0", "~")
+            found = [child for node in found for child in _member(node, name)]
+        return found, uri, fragment
+
+
+def used_resources(schema: Any, registry: Mapping[str, Any]) -> dict[str, Any]:
+    """The resources that references of the schema lead into, directly or through one another; the rest says nothing."""
+    if not registry:
+        return {}
+    reached = References(schema, registry, namesakes_max=sys.maxsize).reached(schema)
+    return {
+        uri: resource
+        for uri, resource in registry.items()
+        # True and false are schemas that nothing can be wrong with.
+        if isinstance(resource, bool) or not reached.isdisjoint(_identities(resource))
+    }
+
+
+def _identities(resource: Any) -> Iterator[int]:
+    waiting = [resource]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, CONTAINERS):
+            yield id(node)
+            waiting += children(node)
 
 
 def _one(_: Any) -> int:

@@ -233,6 +233,7 @@ def test_a_conversation_is_saved_to_a_new_file_and_never_over_an_old_one(talker:
     path = talker.file("talk.txt")
     seen = talker.says("Hi", f"/save {path}", f"/save {path}", "/save", options=("--user", "ann"))
     assert path.read_text() == "ann:\nHi\n\nassistant:\nHello.\n\n"
+    assert path.stat().st_mode & 0o777 == 0o600
     assert "error SAVE_FAILED" in seen
     assert "error SLASH_MISUSED" in seen
 

@@ -392,3 +392,45 @@ def test_is_valid_and_violations_agree(schema: JsonSchema) -> None:
     values: list[Any] = [None, 1, "x", [], {"order_id": "1"}, {"order_id": 1}, expression(2, 3), expression(2, None)]
     for value in values:
         assert checker.is_valid(value) is not bool(checker.violations(value))
+
+
+UNKNOWN: JsonObject = {"$schema": "https://json-schema.org/v1"}
+
+
+@pytest.mark.parametrize(
+    "unused",
+    [
+        UNKNOWN,
+        {"$schema": "https://example.com/mine", "$vocabulary": {"https://example.com/words": True}},
+        {"type": 12},
+        {"$ref": "no:where"},
+        {"pattern": "("},
+        {"$dynamicAnchor": "node", **UNKNOWN},
+    ],
+)
+@pytest.mark.parametrize(
+    "schema", [{"type": "integer"}, {"$ref": "x:used"}, {"$ref": "x:used#/$defs/inner"}, {"$dynamicRef": "x:used#node"}]
+)
+def test_a_resource_that_nothing_refers_to_spoils_nothing(schema: JsonObject, unused: JsonObject) -> None:
+    used: JsonObject = {"$dynamicAnchor": "node", "type": "integer", "$defs": {"inner": {"type": "integer"}}}
+    checker = compile_schema(schema, registry={"x:used": used, "x:unused": unused})
+    assert checker.is_valid(1)
+    assert not checker.is_valid("one")
+
+
+def test_a_resource_that_is_used_is_judged_however_far_away() -> None:
+    resources: dict[str, JsonObject] = {"x:a": {"$ref": "x:b#/$defs/c"}, "x:b": {**UNKNOWN, "$defs": {"c": True}}}
+    for schema in ({"$ref": "x:a"}, {"items": {"$ref": "x:b"}}):
+        with pytest.raises(RequestRejected) as raised:
+            compile_schema(schema, registry=resources)
+        assert raised.value.code == CONFIG_SCHEMA_INVALID
+
+
+def test_true_is_a_resource_too() -> None:
+    resources: dict[str, Any] = {"x:any": True, "x:unused": UNKNOWN}
+    assert compile_schema({"$ref": "x:any"}, registry=resources).is_valid(1)
+
+
+def test_names_that_unused_resources_share_are_not_counted() -> None:
+    resources: dict[str, JsonObject] = {f"x:{number}": {"$dynamicAnchor": "n"} for number in range(100)}
+    assert compile_schema({"type": "integer"}, registry=resources).is_valid(1)

@@ -4,9 +4,8 @@ Rule 1: nothing here calls a model or a tool, and nothing is repaired.
 Rule 2: what is a file is taken as an export of a run, anything else as the name of one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from secrets import token_hex
 from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
@@ -14,6 +13,7 @@ from cyclopts import Parameter
 from remit.adapters.cli.inputs import InputUnusable, wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common, RunName
+from remit.adapters.cli.outputs import STDOUT_NAMES, OutputRefused, write_output
 from remit.adapters.cli.painting import print_prose
 from remit.adapters.cli.terminal import Terminal, plain_values
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
@@ -37,11 +37,18 @@ def export(
     run: RunName,
     /,
     *,
-    output: Annotated[Path | None, Parameter(help="The file to write; without it stdout.")] = None,
+    output: Annotated[
+        Path | None,
+        Parameter(
+            help="The file to write, for its owner alone; a pipe or a device is written into. Without it stdout."
+        ),
+    ] = None,
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Write a run to a file that can be verified and replayed anywhere."""
+    if output in STDOUT_NAMES:
+        output = None
     if output is None and terminal.is_a_terminal:
         raise wrong_usage("an export must arrive byte by byte: name a file with --output, or pipe it somewhere")
 
@@ -57,7 +64,12 @@ def export(
         for line in lines:
             terminal.data(line)
         return EXIT_OK
-    _write_whole(output, lines)
+    try:
+        if output.resolve().parent == common.settings().home.resolve():
+            raise OutputRefused("is in the folder of the store, which is for its own files; name a place elsewhere")
+        write_output(output, lines)
+    except (OSError, ValueError) as error:
+        raise _file_unusable(output, error) from error
     if terminal.is_json:
         terminal.values({"run_id": run_id, "file": str(output), "lines": len(lines)})
     else:
@@ -181,20 +193,10 @@ def _lines_in(path: Path) -> Iterator[bytes]:
         raise _file_unusable(path, error) from error
 
 
-def _write_whole(path: Path, lines: Iterable[bytes]) -> None:
-    """Write a file that is there as a whole, or not at all."""
-    draft = path.with_name(f"{path.name}.{token_hex(4)}")
-    try:
-        with draft.open("xb") as stream:
-            stream.writelines(lines)
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise _file_unusable(path, error) from error
-
-
-def _file_unusable(path: Path, error: OSError) -> InputUnusable:
-    return InputUnusable(EXPORT_FILE_UNUSABLE, f"{str(path)!r}: {error.strerror}", {"file": str(path)})
+def _file_unusable(path: Path, error: OSError | ValueError) -> InputUnusable:
+    # A ValueError is a path that no file can have, for instance one with a zero byte.
+    why = getattr(error, "strerror", None) or error
+    return InputUnusable(EXPORT_FILE_UNUSABLE, f"{str(path)!r}: {why}", {"file": str(path)})
 
 
 def _fields(record: Record) -> JsonObject:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from remit.adapters.cli.bars import budget_lines
+from remit.adapters.cli.outputs import write_new
 from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines, print_prose
 from remit.adapters.cli.responses import moment
 from remit.adapters.cli.tree import BRANCHES, BRANCHES_ASCII, Canvas, tree_lines
@@ -160,8 +161,7 @@ def _save(sitting: "Sitting", rest: str) -> None:
     names = {Role.USER: sitting.conversation.user or "user"}
     text = "".join(f"{names.get(message.role, message.role.value)}:\n{message.content}\n\n" for message in said)
     try:
-        with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
+        write_new(path, [text.encode("utf-8", "backslashreplace")])
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", "") or error
         raise RequestRejected(SAVE_FAILED, f"{rest!r} cannot be written: {why}; nothing is overwritten") from error
