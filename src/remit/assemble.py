@@ -4,6 +4,7 @@ Rule 1: settings are one typed record, read once.
 Rule 2: nothing is opened before it is needed, and whoever opens a system closes it.
 """
 
+import getpass
 import os
 import secrets
 import time
@@ -232,6 +233,15 @@ def graph_in(path: Path) -> Graph:
     return compile_graph(read_graph(path)).graph
 
 
+def os_user() -> str:
+    """Who uses this process, as far as the operating system knows."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that nobody gave a name.
+        return f"uid-{os.getuid()}"
+
+
 def system_on(
     store: Store,
     *,
@@ -258,6 +268,7 @@ def system_on(
         quotas=quotas,
         queues=queues,
         secrets=secrets,
+        owner=os_user(),
     )
 
 

@@ -328,7 +328,14 @@ class FeedbackGiven(Record, tag=True):
 
 
 class RetryRequested(Record, tag=True):
-    """Someone wants a failed run tried again, as a fork that names it."""
+    """Someone wants an ended run tried again, as a fork that names it. One that succeeded needs a reason."""
+
+    by: str
+    reason: str = ""
+
+
+class RunForked(Record, tag=True):
+    """A copy of another run's turns ends here; from here on it is a run of its own, which its manifest says why."""
 
     by: str
 
@@ -373,6 +380,7 @@ Arrival: TypeAlias = (
     | ResumeRequested
     | FeedbackGiven
     | RetryRequested
+    | RunForked
     | SessionNoted
     | SourcesAccepted
 )

@@ -119,6 +119,10 @@ class Boundary(Record):
     # Escalation: another queue for a trigger, and who is asked next, in this order, when nobody answers.
     queues: tuple[tuple[str, str], ...] = ()
     on_silence: tuple[str, ...] = ()
+    # Whether the person who asked for a run may approve what it asks. Unsaid, only the owner of the store may.
+    self_approval: bool | None = None
+    # Who alone may release budget that is spent; nobody named is everybody who may answer.
+    release_by: tuple[str, ...] = ()
 
 
 _DEFAULTS = dict(zip(Boundary.__struct_fields__, Boundary.__struct_defaults__, strict=True))

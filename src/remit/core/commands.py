@@ -201,6 +201,8 @@ class ForkRun(Record, tag=True):
     at_seq: int
     by: str
     reserved: Charges = ()
+    # Why it is forked; the model of the fork is told.
+    why: str = ""
 
 
 Command: TypeAlias = (

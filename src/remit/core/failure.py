@@ -355,6 +355,12 @@ class ArrivalFault(StrEnum):
     # The approval is of a packet that is not, or no longer, the one that waits.
     PACKET_CHANGED = "PACKET_CHANGED"
     ALREADY_APPROVED = "ALREADY_APPROVED"
+    # Who asked for something does not approve it, and is never one of several who must.
+    SELF_APPROVAL = "SELF_APPROVAL"
+    # A name that would be read for another one which the question knows.
+    NAME_CONFUSABLE = "NAME_CONFUSABLE"
+    # The boundary names who may release budget, and it is somebody else.
+    NOT_RELEASING = "NOT_RELEASING"
 
 
 class RemitError(Exception):

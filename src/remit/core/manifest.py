@@ -16,6 +16,7 @@ from remit.core.goal import Goal
 from remit.core.graph import Graph, NodeKind, graph_version
 from remit.core.inference import ModelInfo, Routing
 from remit.core.lifecycle import AgentRole
+from remit.core.person import is_same
 from remit.core.plan import PlanTrace
 from remit.core.profiles import check_figures
 from remit.core.record import Record, replace
@@ -64,6 +65,24 @@ class Origin(Record):
     run_id: str
     command_id: str = ""
     seq: int = 0
+    # Who wanted the fork, why, and when.
+    by: str = ""
+    why: str = ""
+    at_ms: int = 0
+
+
+class EarlierEffect(Record):
+    """An effect of the run that this one was forked from, which the copied turns do not tell of.
+
+    Without a tool it stands for any effect: the origin was open when it was copied, and may do what its fork does.
+    """
+
+    run_id: str
+    tool: str = ""
+    arguments_hash: bytes = b""
+    seq: int = 0
+    # How far it got, or the code that says why nobody knows.
+    how: str = ""
 
 
 class Source(Record):
@@ -132,6 +151,11 @@ class Manifest(Record):
     foresight: Foresight | None = None
     # Which of several runs that are asked the same this one is, from 1; 0 where there is one alone.
     replica: int = 0
+    # What the run that this one was forked from did after the turn it was copied at; children of a fork know it too.
+    earlier: tuple[EarlierEffect, ...] = ()
+    # Who asked for it: the user whom the request names, else the owner of the store; empty where nobody knows.
+    started_by: str = ""
+    owner: str = ""
 
 
 def make_manifest(
@@ -154,6 +178,7 @@ def make_manifest(
     filters: tuple[str, ...] = (),
     foresight: Foresight | None = None,
     cheaper: int = 0,
+    owner: str = "",
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, tools, boundary.budget, budget)
@@ -190,7 +215,21 @@ def make_manifest(
         filters=filters,
         foresight=foresight,
         cheaper=cheaper,
+        started_by=request.user_id or owner,
+        owner=owner,
     )
+
+
+def askers_of(manifest: Manifest) -> tuple[str, ...]:
+    """Who asked for a run: whoever started it, and whoever wanted it forked."""
+    forked_by = "" if manifest.forked_from is None else manifest.forked_from.by
+    return tuple([name for name in (manifest.started_by, forked_by) if name])
+
+
+def may_approve_own(manifest: Manifest, asker: str) -> bool:
+    """Whether this one of those who asked for a run may approve what it asks: the owner of its store, unless it is said."""
+    allowed = manifest.boundary.self_approval
+    return is_same(asker, manifest.owner) if allowed is None else allowed
 
 
 def _versioned(tool: ToolDefinition) -> ToolDefinition:

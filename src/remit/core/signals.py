@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import RequestRejected
+from remit.core.person import check_person
 from remit.core.record import JsonObject, Record
 
 SIGNAL_INVALID = "SIGNAL_INVALID"
@@ -114,6 +115,7 @@ def check_signal(signal: UserSignal) -> None:
     for field in ("signal_id", "run_id", "user_id"):
         if not getattr(signal, field):
             raise RequestRejected(SIGNAL_INVALID, f"signal {signal.type.value!r} needs a {field}, which is empty")
+    check_person(signal.user_id, "user_id")
     for key in PAYLOAD_NEEDED[signal.type]:
         if not signal.payload.get(key):
             raise RequestRejected(

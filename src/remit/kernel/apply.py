@@ -28,7 +28,7 @@ from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
 from remit.kernel.hold import UNTOLD, holding, proven_ms, told, waited_ms
 from remit.kernel.rules.human import no_answer
-from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, waited_beyond
+from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, pinned, waited_beyond
 
 
 def apply(state: RunState, turn: Turn, head: bytes) -> None:
@@ -159,6 +159,14 @@ def _hear_feedback(state: RunState, arrival: arrivals.FeedbackGiven) -> None:
     state.pending_tokens += arrival.tokens_bound
 
 
+def _hear_fork(state: RunState, arrival: arrivals.RunForked) -> None:
+    """Let the model know why there is a fork, before it is asked again."""
+    origin = pinned(state).forked_from
+    if origin is not None and origin.why:
+        state.pending.append(user_message(origin.why))
+        state.pending_tokens += words.tokens_bound(origin.why)
+
+
 def _hear_question_answered(state: RunState, arrival: arrivals.QuestionAnswered) -> None:
     question = state.open[arrival.command_id]
     assert isinstance(question, AskHuman)
@@ -226,6 +234,7 @@ HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = {
     arrivals.ContextFound: _hear_context,
     arrivals.ContextFailed: _hear_no_context,
     arrivals.FeedbackGiven: _hear_feedback,
+    arrivals.RunForked: _hear_fork,
     arrivals.QuestionAnswered: _hear_question_answered,
     arrivals.ApprovalRefused: _hear_refusal,
     arrivals.ChildEnded: _hear_child,

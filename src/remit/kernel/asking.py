@@ -86,11 +86,14 @@ def ask_the_next(tally: Tally, question: AskHuman) -> bool:
     return True
 
 
-def ask_anew(tally: Tally, question: AskHuman, packet: Packet) -> None:
-    """Withdraw a question and ask it again with another packet, in the time it had left. One review pays for both."""
+def ask_anew(tally: Tally, question: AskHuman, packet: Packet | None, expires_at_ms: int = 0) -> None:
+    """Withdraw a question and ask it again with another packet, in the time it had left unless there is more.
+
+    One review pays for both.
+    """
     settle_question(tally, question, Answer.WITHDRAWN)
-    group = _group_of(tally, question)
-    _put(tally, replace(question, id=tally.next_id(), packet=packet, reserved=(), group=group))
+    group, until_ms = _group_of(tally, question), max(question.expires_at_ms, expires_at_ms)
+    _put(tally, replace(question, id=tally.next_id(), packet=packet, reserved=(), group=group, expires_at_ms=until_ms))
 
 
 def has_next(tally: Tally, question: AskHuman) -> bool:

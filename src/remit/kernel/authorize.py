@@ -4,7 +4,8 @@ Rule 1: every check must agree; the first that objects decides. Each may rely on
         is registered is looked up by the ones that follow.
 Rule 2: a verdict is allow, refuse or ask. Asking reserves nothing; the answer is judged again at this same seam.
 Rule 3: the tally holds what this turn has already promised, so calls of one answer are judged one after the other.
-Rule 4: what a person approved skips only the checks a person may overrule: provenance and approval.
+Rule 4: what a person approved skips only the checks a person may overrule: what its origin did, provenance
+        and approval.
 Rule 5: a boundary that only audits records what it would have refused or held, and lets it pass; what keeps a run
         whole (registered, valid, offered, within the budget, no repeat) is enforced in either mode.
 Rule 6: a check that looks at nothing but the tool and the manifest says the same all run long; a tool that it lets pass
@@ -189,6 +190,25 @@ def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
     )
 
 
+def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
+    """The run that this one was forked from has not done the like after the turn it was copied at, as far as is known."""
+    earlier = tally.manifest.earlier
+    if not earlier or tally.state.tools[call.tool].effect not in MUTATING:
+        return ALLOWED
+    for effect in earlier:
+        if not effect.tool:
+            return ask(f"run {effect.run_id} was open when this one was forked from it, and may do the same")
+        if call.tool == effect.tool or call.arguments_hash == effect.arguments_hash:
+            same = "with the same arguments" if call.arguments_hash == effect.arguments_hash else "with other arguments"
+            return ask(f"run {effect.run_id} called {effect.tool} {same} in turn {effect.seq}: {effect.how}")
+    return ALLOWED
+
+
+def _never_done_before(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """The same of every call of a tool."""
+    return ask("a fork looks at every change") if manifest.earlier and tool.effect in MUTATING else ALLOWED
+
+
 def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
     """Every call that could change something is a person's to allow, unless its values were traced and found bound.
 
@@ -266,7 +286,7 @@ FIRM_CHECKS: tuple[Check, ...] = (
     is_within_budget,
     is_not_a_repeat,
 )
-CHECKS: tuple[Check, ...] = (*FIRM_CHECKS, comes_from_a_trusted_origin, needs_no_approval)
+CHECKS: tuple[Check, ...] = (*FIRM_CHECKS, was_not_done_before, comes_from_a_trusted_origin, needs_no_approval)
 
 # What a boundary that only audits lets pass.
 AUDITED: frozenset[Check] = frozenset(
@@ -292,6 +312,7 @@ STANDING: Mapping[Check, Callable[[ToolDefinition, Manifest], Verdict]] = {
     keeps_conditions: has_no_conditions,
     keeps_rate: has_no_rate,
     is_the_least_tool: has_no_alternative,
+    was_not_done_before: _never_done_before,
     comes_from_a_trusted_origin: _trusted_always,
     needs_no_approval: _released_always,
 }
@@ -327,5 +348,7 @@ def _is_only_noted(check: Check, call: ProposedCall, tally: Tally, verdict: Verd
 def reasons_to_ask(call: ProposedCall, tally: Tally) -> tuple[str, ...]:
     """Everything a person should know about why they are asked, not only what objected first."""
     origin, demand = comes_from_a_trusted_origin(call, tally), needs_no_approval(call, tally)
-    reasons = [] if origin is ALLOWED else [*call.reasons] or [origin.reason]
+    before = was_not_done_before(call, tally)
+    reasons = [] if before is ALLOWED else [before.reason]
+    reasons += [] if origin is ALLOWED else [*call.reasons] or [origin.reason]
     return tuple(reasons if demand is ALLOWED else [*reasons, demand.reason])

@@ -76,6 +76,7 @@ RULES: Mapping[type[Arrival], Rule] = {
     arrivals.ResumeRequested: signal.on_resume,
     arrivals.FeedbackGiven: signal.on_feedback,
     arrivals.RetryRequested: signal.on_retry,
+    arrivals.RunForked: signal.on_forked,
     arrivals.SessionNoted: signal.on_session_noted,
     arrivals.SourcesAccepted: signal.on_sources_accepted,
 }

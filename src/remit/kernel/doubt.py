@@ -44,11 +44,18 @@ def ask_about(tally: Tally, command: CallTool) -> str | None:
             tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {command.tool} ({command.key})"
         )
     call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
-    reasons = (f"the outcome of {command.tool} ({command.key}) is not known",)
+    reasons = (f"the outcome of {command.tool} ({command.key}) is not known", *_told_by_the_origin(tally, command))
     boundary = tally.manifest.versions.boundary
     packet = Packet(call, command.version, boundary, reasons, about=command.id)
     ask(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
     return None
+
+
+def _told_by_the_origin(tally: Tally, command: CallTool) -> tuple[str, ...]:
+    """What the run that this one was forked from knows of the same call, which was under way when it was copied."""
+    key = (command.tool, command.arguments_hash)
+    earlier = [effect for effect in tally.manifest.earlier if (effect.tool, effect.arguments_hash) == key]
+    return tuple([f"run {effect.run_id} says of it in turn {effect.seq}: {effect.how}" for effect in earlier])
 
 
 def inquire_all(tally: Tally) -> str | None:

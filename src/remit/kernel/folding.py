@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Arrival
+from remit.core.arrivals import Arrival, RunForked
 from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
@@ -244,13 +244,13 @@ def _ask_human(state: RunState, command: AskHuman, arrival: Arrival) -> None:
         if state.tools[call.tool].effect.is_mutating:
             state.uncommitted[call.tool, call.arguments_hash] = Ending.CONFIRM_REQUIRED
     if command.call_id:
-        _trace_question(state, command)
+        _trace_question(state, command, is_asked_again=command.silences > 0 or type(arrival) is RunForked)
     _open(state, command, arrival)
 
 
-def _trace_question(state: RunState, command: AskHuman) -> None:
+def _trace_question(state: RunState, command: AskHuman, *, is_asked_again: bool) -> None:
     """A call of a tool that asks a person is traced under its question, and under the next one when nobody answered."""
-    if command.silences:
+    if is_asked_again:
         before = next(key for key, trace in state.calls.items() if _is_unanswered(state, key, trace, command))
         state.calls[command.id] = state.calls.pop(before)
         return

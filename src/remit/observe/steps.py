@@ -25,6 +25,7 @@ from remit.core.arrivals import (
     QuestionAnswered,
     ResumeRequested,
     RetryRequested,
+    RunForked,
     SessionNoted,
     SourcesAccepted,
     ToolFailed,
@@ -218,7 +219,9 @@ def told_by_people(arrival: object) -> tuple[str, str, Text] | None:
         case FeedbackGiven():
             return "feedback", arrival.by, arrival.text
         case RetryRequested():
-            return "retry", arrival.by, ""
+            return "retry", arrival.by, arrival.reason
+        case RunForked():
+            return "fork", arrival.by, ""
         case SessionNoted():
             return "session entry", arrival.by, f"{arrival.key}={arrival.value}"
         case SourcesAccepted():

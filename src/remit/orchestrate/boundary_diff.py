@@ -172,6 +172,7 @@ _BUDGET, _AUTHORITY = "budget", "authority"
 _FIELDS: Mapping[str, tuple[str, Callable[[Any, Any], _Found]]] = {
     "name": ("name", _otherwise),
     "mode": ("mode", _ranked(_MODES)),
+    "self_approval": ("self_approval", _ranked((False, None, True))),
     "observations.reads_max": ("reads_max", _ranked(sorted(READS_RANK, key=READS_RANK.__getitem__))),
     "writes": ("writes", _granted),
     "tools.allowed": ("allowed_tools", _granted),
@@ -189,6 +190,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any, Any], _Found]]] = {
     "budget.exhaustion": ("exhaustion", _exhaustions),
     "budget.wrap_up_tokens": ("wrap_up_tokens", _amount),
     "budget.stops_early": ("stops_early", _ranked((True, False))),
+    "budget.release_by": ("release_by", lambda before, after: _granted(before or None, after or None)),
     "escalation.queues": ("queues", _tables),
     "escalation.on_silence": ("on_silence", lambda before, after: _otherwise(_listed(before), _listed(after))),
     "escalation.approval_wait": (

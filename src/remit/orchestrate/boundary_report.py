@@ -6,7 +6,8 @@ Rule 2: a tool that passes may still be stopped by what only a call shows: condi
 Rule 3: what a tool leaves at its worst is said whether it passes or not.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from remit.core.boundary import Boundary, Condition, Then, boundary_version
 from remit.core.boundary_reports import (
@@ -162,6 +163,16 @@ def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:
         yield "conditions", condition.name, _condition_line(condition)
 
 
+# Whether who asked for a run may approve what it asks.
+_SELF_APPROVAL: Mapping[bool | None, str] = MappingProxyType(
+    {
+        None: "by the owner of the store alone; never as one of four eyes",
+        True: "yes, but never as one of four eyes",
+        False: "no",
+    }
+)
+
+
 def _tool_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
     yield "allowed", _all_or(boundary.allowed_tools)
     yield "approval_effects", _or_nothing(boundary.approval_effects)
@@ -179,12 +190,14 @@ def _budget_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
         yield name, f"{said_cap(name, amount)}{standard}" + (f", then {spent}" if spent else "")
     yield "wrap_up_tokens", f"{boundary.wrap_up_tokens:,} tokens"
     yield "stops_early", "yes, before it is spent in vain" if boundary.stops_early else "no"
+    yield "release_by", _or_nothing(boundary.release_by, "whoever may answer the queue")
 
 
 def _escalation_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
     yield "queues", _or_nothing([f"{trigger} to {queue}" for trigger, queue in boundary.queues], "as usual")
     yield "on_silence", _or_nothing(boundary.on_silence, "nobody else is asked")
     yield "approval_wait", said_duration(boundary.approval_wait_ms_max)
+    yield "self_approval", _SELF_APPROVAL[boundary.self_approval]
 
 
 def _authority_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:

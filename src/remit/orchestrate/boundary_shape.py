@@ -24,6 +24,7 @@ from remit.core.boundary import (
 from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension, uncharged
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
+from remit.core.person import check_person
 from remit.core.record import JsonObject, replace
 from remit.core.strict_yaml import Place, spelled
 from remit.core.tool_policy import StateWrite
@@ -172,6 +173,17 @@ def _read_condition(
     )
 
 
+def _people(reader: Reader, value: Any, place: Place) -> tuple[str, ...]:
+    """Names of people, none of which hides anything."""
+    names = reader.texts(value, place)
+    for number, name in enumerate(names):
+        try:
+            check_person(name, spelled((*place, number)))
+        except RequestRejected as error:
+            raise reader.refusal((*place, number), error.message, error.details) from None
+    return names
+
+
 def _said_condition(condition: Condition) -> JsonObject:
     said = {key: getattr(condition, key) for key in _CONDITION_KEYS}
     return said if condition.message else {key: value for key, value in said.items() if key != "message"}
@@ -215,6 +227,9 @@ SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
     {
         "name": Key("name", lambda read, value, place, _: read.text(value, place), _as_is),
         "mode": Key("mode", lambda read, value, place, _: read.choice(value, BoundaryMode, place), _as_is),
+        "self_approval": Key(
+            "self_approval", lambda read, value, place, _: None if value is None else read.flag(value, place), _as_is
+        ),
         "observations": {
             "reads_max": Key("reads_max", lambda read, value, place, _: read.choice(value, Reads, place), _as_is)
         },
@@ -240,6 +255,7 @@ SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
             "exhaustion": _table("exhaustion", FIELDS, lambda read, value, at: read.choice(value, Exhaustion, at)),
             "wrap_up_tokens": Key("wrap_up_tokens", lambda read, value, place, _: read.whole(value, place), _as_is),
             "stops_early": Key("stops_early", lambda read, value, place, _: read.flag(value, place), _as_is),
+            "release_by": Key("release_by", lambda read, value, place, _: _people(read, value, place), _as_is),
         },
         "escalation": {
             "queues": _table("queues", Trigger, lambda read, value, place: read.text(value, place)),

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
-from remit.core.arrivals import SessionNoted, SourcesAccepted
+from remit.core.arrivals import ResumeRequested, SessionNoted, SourcesAccepted
 from remit.core.boundary import Boundary
 from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference
 from remit.core.codec import decode_turn
@@ -32,6 +32,7 @@ from remit.core.contract import SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.graph import Graph
 from remit.core.manifest import Source
+from remit.core.person import check_person
 from remit.core.queue import QueueLimits
 from remit.core.quota import Quota
 from remit.core.record import JsonObject, Record, Text
@@ -53,6 +54,7 @@ from remit.orchestrate.executors.human import HumanExecutor
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.retrieve import RetrieveExecutor
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
+from remit.orchestrate.fork import begin_fork, origin_at
 from remit.orchestrate.hub import FindKit, Hub, RunHeld
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
@@ -140,6 +142,7 @@ class System:
         quotas: Iterable[Quota] = (),
         queues: Iterable[QueueLimits] = (),
         secrets: Vault = NO_SECRETS,
+        owner: str = "",
     ) -> None:
         self.store = store
         self.archive = Archive(store, signer)
@@ -152,7 +155,8 @@ class System:
             journal=self.quotas.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
         )
         self._responses = Responses(self._runner)
-        self._manifests = Manifests(self._runner, store.catalogue, new_id)
+        self._manifests = Manifests(self._runner, store.catalogue, new_id, owner)
+        self._new_id = new_id
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue)
@@ -233,6 +237,26 @@ class System:
         with suppress(RunHeld):  # Then another process drives it.
             await self._hub.take_up(order.run_id, kit)
         return Heard(signal.run_id, order.run_id)
+
+    async def fork(
+        self, run_id: str, *, by: str, at: int | None = None, why: str = "", kit: Kit | None = None
+    ) -> Heard:
+        """Copy a run up to a turn, its last one unless one is named, and let the copy go on; the run stays as it is.
+
+        What the run did after that turn, its fork asks a person about before it does the like. Raises RequestRejected
+        where the run has no such turn.
+        """
+        await self._expect(run_id)
+        origin = origin_at(
+            (await self._runner.load(run_id)).state, at, check_person(by), why, self._runner.clock.now_ms()
+        )
+        fork_id = self._new_id()
+        known = kit or self._hub.known_kit(run_id)
+        await begin_fork(self._runner.journal, origin, fork_id)
+        if known is not None:
+            self._hub.lend(fork_id, known)
+        await self._hub.hear(fork_id, ResumeRequested(origin.by))
+        return Heard(run_id, fork_id)
 
     async def end_orphans(self) -> list[str]:
         """Cancel the runs whose parent has ended and could not tell them; gives their ids."""

@@ -78,7 +78,8 @@ SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = Mappin
         arrivals.CancelRequested: (("by",), ("reason",)),
         arrivals.PauseRequested: (("by",), ()),
         arrivals.ResumeRequested: (("by",), ()),
-        arrivals.RetryRequested: (("by",), ()),
+        arrivals.RetryRequested: (("by",), ("reason",)),
+        arrivals.RunForked: (("by",), ()),
         arrivals.SessionNoted: (("by", "key"), ()),
         arrivals.SourcesAccepted: (("by",), ()),
     }

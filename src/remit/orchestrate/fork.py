@@ -1,13 +1,31 @@
-"""Forking: an ended run is never reopened; it is copied up to a turn, and the copy goes on under its own name."""
+"""Forking: a run is never reopened; it is copied up to a turn, and the copy goes on under its own name.
+
+Rule 1: the origin stays as it is, open or ended. A retry is ordered by a turn of it, any other fork leaves no trace there.
+Rule 2: what the origin and its children did after that turn, or were doing, the fork is told: it asks a person before it
+        changes the like. Of an origin that is open nobody knows what it will do, so its fork asks before any change.
+Rule 3: a fork that was cut off while it was copied is copied to its end by whoever takes it up.
+"""
+
+from collections.abc import AsyncIterator
 
 from remit.core.arrivals import ResumeRequested
 from remit.core.codec import decode_turn
-from remit.core.commands import ForkRun
-from remit.core.manifest import Origin
+from remit.core.commands import ForkRun, StartChild
+from remit.core.failure import RequestRejected
+from remit.core.manifest import EarlierEffect, Origin
+from remit.kernel.state import CallTrace, RunState
+from remit.observe.history import fold as folded
+from remit.observe.history import read_history
 from remit.orchestrate.offspring import copy_turns
-from remit.orchestrate.ports import Live
+from remit.orchestrate.ports import Journal, Live
 from remit.orchestrate.recover import recover
 from remit.orchestrate.runner import Runner
+from remit.orchestrate.texts import name, note
+
+FORK_INVALID = "FORK_INVALID"
+# What is said of an effect whose outcome nobody knows.
+_IN_DOUBT = "in doubt"
+_NOTHING_BEFORE = -1
 
 
 async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | None = None) -> Live:
@@ -16,14 +34,71 @@ async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | No
     Whoever holds the fork already passes it as `live`: then it is only resumed, if nobody has resumed it yet.
     """
     if live is None:
-        await copy_turns(runner.journal, Origin(run_id, command.id, command.at_seq), command.run_id)
+        origin = origin_of(run_id, command, runner.clock.now_ms())
+        await begin_fork(runner.journal, origin, command.run_id)
         live = await recover(runner, command.run_id)
-    if not await is_resumed(runner, command):
+    if not await is_resumed(runner, command.run_id, command.at_seq):
         await runner.advance(live, ResumeRequested(command.by))
     return live
 
 
-async def is_resumed(runner: Runner, command: ForkRun) -> bool:
+def origin_of(run_id: str, command: ForkRun, now_ms: int) -> Origin:
+    """Where the fork that a retry orders comes from."""
+    return Origin(run_id, command.id, command.at_seq, command.by, command.why, now_ms)
+
+
+def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: int) -> Origin:
+    """Where a fork of this run at a turn comes from, its last one without a turn; refuses a turn it cannot go on from."""
+    last = state.seq if state.ending is None else state.ended_seq - 1
+    if last < 0:
+        message = f"run {state.run_id} ended in its first turn, so there is nothing to go on from; submit it anew"
+        raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id})
+    seq = last if at_seq is None else at_seq
+    if type(seq) is not int or not 0 <= seq <= last:
+        what = "its last" if state.ending is None else "the last before its ending"
+        message = f"run {state.run_id} cannot be forked at turn {str(at_seq)[:80]}; take 0 to {last}, which is {what}"
+        raise RequestRejected(FORK_INVALID, message, {"run_id": state.run_id, "limit": last})
+    return Origin(state.run_id, "", seq, name(by), note(why), now_ms)
+
+
+async def begin_fork(journal: Journal, origin: Origin, fork_id: str) -> None:
+    """Copy a run up to a turn, with what it did since."""
+    earlier = [effect async for effect in _effects_since(journal, origin.run_id, origin.seq)]
+    await copy_turns(journal, origin, fork_id, tuple(earlier))
+
+
+async def is_resumed(runner: Runner, fork_id: str, at_seq: int) -> bool:
     """Whether somebody has let a fork go on."""
-    since = [decode_turn(data) for data in await runner.journal.read(command.run_id, after=command.at_seq)]
+    since = [decode_turn(data) for data in await runner.journal.read(fork_id, after=at_seq)]
     return any(isinstance(turn.arrival, ResumeRequested) for turn in since)
+
+
+async def _effects_since(journal: Journal, run_id: str, seq: int) -> AsyncIterator[EarlierEffect]:
+    """What a run and its children changed, or may have changed, beyond what its turns up to this one tell."""
+    data = await journal.read(run_id)
+    if not data:
+        return  # A child that was ordered and never began, or was deleted.
+    history = read_history(run_id, data)
+    state = folded(history)
+    before = folded(read_history(run_id, data[: seq + 1])) if seq >= 0 else RunState()
+    if state.ending is None:
+        yield EarlierEffect(run_id)
+    for command_id, call in state.calls.items():
+        if call.mutating and _standing(state, command_id, call) != _standing(before, command_id):
+            at_seq = call.seq or int(command_id.partition(".")[0])
+            yield EarlierEffect(run_id, call.tool, call.arguments_hash, at_seq, _standing(state, command_id, call))
+    for turn in history.turns:
+        for decision in turn.decisions:
+            if isinstance(decision, StartChild) and (turn.seq > seq or decision.id in before.open):
+                async for effect in _effects_since(journal, decision.run_id, _NOTHING_BEFORE):
+                    yield effect
+
+
+def _standing(state: RunState, command_id: str, call: CallTrace | None = None) -> str:
+    """How far a call got, and with which code, as a run knows it; empty where it knows nothing of it."""
+    known = call or state.calls.get(command_id)
+    if known is None:
+        return ""
+    if command_id in state.open:
+        return _IN_DOUBT
+    return f"{known.rung.value}, {known.code}" if known.code else known.rung.value

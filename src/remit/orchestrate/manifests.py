@@ -32,10 +32,11 @@ _TRACE_BYTES = 16
 class Manifests:
     """Makes the manifests of new runs."""
 
-    def __init__(self, runner: Runner, catalogue: Catalogue, new_id: Callable[[], str]) -> None:
+    def __init__(self, runner: Runner, catalogue: Catalogue, new_id: Callable[[], str], owner: str = "") -> None:
         self._runner = runner
         self._catalogue = catalogue
         self._new_id = new_id
+        self._owner = owner
         self._foreseer = Foreseer(catalogue, runner.journal)
 
     async def of(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
@@ -72,6 +73,7 @@ class Manifests:
             plan=None if plan is None else plan.trace,
             filters=tuple(kit.filters),
             cheaper=kit.cheaper,
+            owner=self._owner,
         )
         check_tier(manifest)
         check_intake(manifest, self._runner.clock.now_ms())

@@ -6,9 +6,7 @@ Rule 3: copying can be cut off between any two turns and goes on from there; the
 Rule 4: a fork begins paused where its origin was left, and goes on when whoever asked for it resumes it.
 """
 
-from contextlib import suppress
-
-from remit.core.arrivals import PauseRequested, RunStarted
+from remit.core.arrivals import RunForked, RunStarted
 from remit.core.boundary import boundary_version, narrow
 from remit.core.budget import COUNTERS, Charges, budget_of
 from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn
@@ -19,7 +17,7 @@ from remit.core.failure import InvariantBroken
 from remit.core.graph import Ask, Graph, Node, graph_version
 from remit.core.inference import ModelInfo
 from remit.core.json_text import kept_value
-from remit.core.manifest import Manifest, Origin
+from remit.core.manifest import EarlierEffect, Manifest, Origin
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import JsonObject, replace
 from remit.core.storage import AppendConflict
@@ -154,10 +152,10 @@ def spent_by(state: RunState) -> Charges:
     return tuple((dimension, amount) for dimension, amount in spent if amount > 0)
 
 
-async def copy_turns(journal: Journal, origin: Origin, fork_id: str) -> None:
-    """Write what is still missing of a fork: its origin's turns up to the one it was copied at, and a pause after them.
+async def copy_turns(journal: Journal, origin: Origin, fork_id: str, earlier: tuple[EarlierEffect, ...] = ()) -> None:
+    """Write what is still missing of a fork: its origin's turns up to the one it was copied at, and that it stands still.
 
-    The pause makes the clock stand still from the moment the origin was left until the fork is resumed.
+    It does so from the moment the origin was left until the fork is resumed. `earlier` is what its origin did since.
     """
     copied = list(await journal.read(fork_id))
     if len(copied) > origin.seq + 1:
@@ -168,14 +166,13 @@ async def copy_turns(journal: Journal, origin: Origin, fork_id: str) -> None:
         raise InvariantBroken("FORK_TOO_LATE", message)
     for data in original[len(copied) :]:
         head = hash_turn(copied[-1]) if copied else NO_HASH
-        copied.append(encode_turn(_copied(decode_turn(data), origin, fork_id, head)))
+        copied.append(encode_turn(_copied(decode_turn(data), origin, fork_id, head, earlier)))
         await _append(journal, fork_id, copied)
     state = RunState()
     for data in copied:
         apply(state, decode_turn(data), hash_turn(data))
-    if not state.paused:
-        copied.append(encode_turn(take_turn(state, PauseRequested(f"fork of {origin.run_id}"), state.at_ms)))
-        await _append(journal, fork_id, copied)
+    copied.append(encode_turn(take_turn(state, RunForked(origin.by or f"fork of {origin.run_id}"), state.at_ms)))
+    await _append(journal, fork_id, copied)
 
 
 async def _append(journal: Journal, fork_id: str, copied: list[bytes]) -> None:
@@ -184,16 +181,21 @@ async def _append(journal: Journal, fork_id: str, copied: list[bytes]) -> None:
         first = decode_turn(copied[0])
         assert isinstance(first.arrival, RunStarted), "the first turn of a run is its start"
         listing = listing_of(first.arrival.manifest, first.at_ms)
-    with suppress(AppendConflict):  # Someone else is copying too, and writes the same bytes.
+    try:
         await journal.append(fork_id, copied[-1], after=len(copied) - 2, listing=listing)
+    except AppendConflict:
+        # Another process is copying too; what it wrote is what the next turn follows.
+        copied[-1] = (await journal.read(fork_id, after=len(copied) - 2))[0]
 
 
-def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes) -> Turn:
+def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tuple[EarlierEffect, ...]) -> Turn:
     """A turn as the fork has it: the keys of effects stay, since the world knows them; children become its own."""
     arrival = turn.arrival
     if isinstance(arrival, RunStarted):
         # Whatever the origin's parent leased was settled with the origin, so the fork answers to nobody.
         manifest = replace(arrival.manifest, run_id=fork_id, forked_from=origin, parent=None, session=None)
+        if earlier:
+            manifest = replace(manifest, earlier=(*manifest.earlier, *earlier))
         arrival = replace(arrival, manifest=manifest)
     decisions = tuple(
         replace(decision, run_id=f"{fork_id}.{decision.id}") if isinstance(decision, StartChild) else decision

@@ -152,7 +152,7 @@ def report_of(signal: UserSignal) -> Report:
         case Signal.FEEDBACK:
             return PersonSaid(by, str(payload["text"]))
         case Signal.RETRY:
-            return arrivals.RetryRequested(by)
+            return arrivals.RetryRequested(by, str(payload.get("reason", "")))
 
 
 def broken(command: Command, why: str) -> Report:

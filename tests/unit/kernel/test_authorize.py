@@ -183,9 +183,9 @@ def test_a_person_is_told_every_reason_not_only_the_first() -> None:
 
 
 @pytest.mark.req("4.33")
-def test_a_person_may_overrule_provenance_and_approval_and_nothing_else() -> None:
+def test_a_person_may_overrule_the_past_of_a_fork_provenance_and_approval_and_nothing_else() -> None:
     assert CHECKS[: len(FIRM_CHECKS)] == FIRM_CHECKS
-    assert len(CHECKS) == len(FIRM_CHECKS) + 2
+    assert len(CHECKS) == len(FIRM_CHECKS) + 3
     assert authorize(wants("write"), Run().tally(), FIRM_CHECKS) is ALLOWED
     assert authorize(wants("secret"), Run().tally(), FIRM_CHECKS).code == Refusal.PERMISSION_DENIED
 

@@ -271,6 +271,7 @@ def test_only_checks_of_the_boundary_are_audited() -> None:
         "is_within_depth",
         "is_within_budget",
         "is_not_a_repeat",
+        "was_not_done_before",
     ]
 
 

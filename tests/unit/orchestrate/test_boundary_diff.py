@@ -60,6 +60,10 @@ def test_a_boundary_does_not_differ_from_itself(boundary: Boundary) -> None:
         (STANDARD, {"exhaustion": (("steps", Exhaustion.ASK),)}, "budget.exhaustion", "steps: stop -> ask"),
         (STANDARD, {"wrap_up_tokens": 300}, "budget.wrap_up_tokens", "256 -> 300"),
         (STANDARD, {"stops_early": False}, "budget.stops_early", "true -> false"),
+        (STANDARD, {"self_approval": True}, "self_approval", "none -> true"),
+        (replace(STANDARD, self_approval=False), {"self_approval": None}, "self_approval", "false -> none"),
+        (replace(STANDARD, release_by=("ann",)), {"release_by": ("ann", "bob")}, "budget.release_by", "+ bob"),
+        (replace(STANDARD, release_by=("ann",)), {"release_by": ()}, "budget.release_by", "ann -> all"),
         (
             replace(STANDARD, approval_wait_ms_max=1000),
             {"approval_wait_ms_max": 60_000},
@@ -160,6 +164,8 @@ def test_every_key_of_a_file_is_compared() -> None:
         1,
         False,  # the field stands here
         (("outage", "x"),),
+        ("x",),
+        False,
         ("x",),
     )
     keys = {one.key for one in differences(STANDARD, other)}

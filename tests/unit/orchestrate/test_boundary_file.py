@@ -413,6 +413,8 @@ _BOUNDARIES = st.builds(
     stops_early=st.booleans(),
     queues=_table(st.sampled_from([trigger.value for trigger in Trigger]), _TEXTS),
     on_silence=_tuples(_TEXTS),
+    self_approval=st.none() | st.booleans(),
+    release_by=_tuples(st.sampled_from(("ann", "bob", "cleo"))),
 ).filter(lambda boundary: boundary.authority is not None or not any("labels" in c.when for c in boundary.conditions))
 
 

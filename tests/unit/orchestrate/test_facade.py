@@ -13,6 +13,7 @@ from remit.core.contract import CallStatus, ExecutionHints, Mode, OutputContract
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.manifest import Origin
+from remit.core.messages import Message
 from remit.core.record import replace
 from remit.core.rulings import RunEnded
 from remit.core.signals import Signal
@@ -268,12 +269,19 @@ def test_a_retry_makes_a_fork_that_names_its_parent_and_leaves_the_failed_run_as
 
 
 @pytest.mark.req("4.49")
-def test_a_run_that_succeeded_is_not_retried() -> None:
+def test_a_run_that_succeeded_is_tried_again_only_with_a_reason_which_the_model_is_told() -> None:
     async def story() -> None:
+        kit = scripted({"text": "hello"})
         async with in_memory() as system:
-            response = await system.run(request(), scripted({"text": "hello"}))
-            with pytest.raises(RemitError, match="NOT_RETRYABLE"):
-                await system.signal(signal(Signal.RETRY, response.run_id))
+            response = await system.run(request(), kit)
+            for reason in ({}, {"reason": "  "}):
+                with pytest.raises(RemitError, match="NOT_RETRYABLE"):
+                    await system.signal(signal(Signal.RETRY, response.run_id, **reason))
+            heard = await system.signal(signal(Signal.RETRY, response.run_id, reason="too short"), kit=kit)
+            await system.result(heard.fork_id)
+            fork = await system.state_of(heard.fork_id)
+            assert any(isinstance(said, Message) and said.content == "too short" for said in fork.context)
+            assert (await system.result(response.run_id)).terminal_code is Ending.SUCCESS
 
     play(story())
 

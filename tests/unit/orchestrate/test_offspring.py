@@ -17,6 +17,7 @@ from remit.core.graph import graph_version
 from remit.core.manifest import Manifest, Origin
 from remit.core.messages import user_message
 from remit.core.record import BlobRef, replace
+from remit.core.rulings import RunPaused
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.state import pinned
 from remit.orchestrate.offspring import child_manifest, copy_turns, spent_by
@@ -193,14 +194,17 @@ def test_a_fork_is_paused_until_somebody_resumes_it() -> None:
     play(scene())
 
 
-def test_a_fork_of_a_run_that_was_paused_needs_no_other_pause() -> None:
+def test_a_fork_of_a_run_that_was_paused_is_not_paused_once_more() -> None:
     async def scene() -> None:
         stage = Stage()
         live = await stage.runner.start(manifest_of())
         await stage.runner.advance(live, arrivals.PauseRequested("ada"))
         order = await retried(stage, live)
         await copied(stage, order)
-        assert (await stage.run(order.run_id)).state.seq == order.at_seq
+        copy = await stage.run(order.run_id)
+        assert (copy.state.seq, copy.state.paused) == (order.at_seq + 1, True)
+        assert isinstance(copy.turns[-1].arrival, arrivals.RunForked)
+        assert not any(isinstance(decision, RunPaused) for decision in copy.turns[-1].decisions)
 
     play(scene())
 

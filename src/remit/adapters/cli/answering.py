@@ -41,7 +41,7 @@ PacketVersion: TypeAlias = Annotated[
 ]
 
 # Where the text of a signal goes; the others take none.
-_TEXT_KEYS: dict[Signal, str] = {Signal.CANCEL: "reason", Signal.FEEDBACK: "text"}
+_TEXT_KEYS: dict[Signal, str] = {Signal.CANCEL: "reason", Signal.FEEDBACK: "text", Signal.RETRY: "reason"}
 # After these a run goes on, and whoever sent one waits for its next rest.
 _DRIVING = (Signal.RESUME, Signal.RETRY)
 _SHOWN_CHARS_MAX = 80
@@ -130,15 +130,21 @@ def reject(
 def signal(
     run: RunName,
     kind: Annotated[SignalName, Parameter(name="SIGNAL", help="What the run is told.")],
-    text: Annotated[str, Parameter(name="TEXT", help="The feedback, or why a run is cancelled.")] = "",
+    text: Annotated[str, Parameter(name="TEXT", help="The feedback, or why a run is cancelled or tried again.")] = "",
     /,
     *,
+    reason: Annotated[
+        str, Parameter(name=("--reason", "--why"), help="The same; a run that succeeded is tried again only with one.")
+    ] = "",
     by: ByWhom = "",
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Tell a run to cancel, pause, resume or retry, or give it feedback."""
     told = Signal(kind)
+    if text and reason:
+        raise wrong_usage("TEXT and --reason say the same; give one of them")
+    text = text or reason
     if text and told not in _TEXT_KEYS:
         raise wrong_usage(f"{kind} takes no text; only {' and '.join(_TEXT_KEYS)} do")
     payload: JsonObject = {_TEXT_KEYS[told]: text} if text else {}

@@ -158,6 +158,9 @@ def _circumstances(seen: Glance) -> Iterator[Line]:
     for word, origin in (("parent", manifest.parent), ("fork of", manifest.forked_from)):
         if origin is not None:
             yield _fact(word, f"{_name(origin.run_id)} turn {origin.seq}" if origin.seq else _name(origin.run_id))
+            if origin.by:
+                why = f": {plain(origin.why, TEXT_CHARS_MAX)}" if origin.why else ""
+                yield _fact("forked by", f"{_name(origin.by)}{why}")
     tools = ", ".join(map(_name, allowed.tools[:LISTED_MAX])) or "no tools"
     more = f" and {len(allowed.tools) - LISTED_MAX} more" if len(allowed.tools) > LISTED_MAX else ""
     yield _fact("boundary", f"{_name(allowed.boundary)} ({tools}{more})")

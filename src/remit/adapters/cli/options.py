@@ -4,8 +4,6 @@ Rule 1: --home wins over REMIT_HOME, which only the assembly reads.
 Rule 2: whoever does not say who they are is the user of the operating system.
 """
 
-import getpass
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -50,8 +48,6 @@ ByWhom: TypeAlias = Annotated[str, Parameter(help="Who says so; without it the u
 
 def os_user() -> str:
     """Who is at the keyboard, as far as the operating system knows."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        # A container may run under a number that nobody gave a name.
-        return f"uid-{os.getuid()}"
+    from remit.assemble import os_user
+
+    return os_user()

@@ -3,6 +3,8 @@
 Rule 1: an approval is used once, for the bytes in its packet, and is judged again before anything is ordered.
 Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
+Rule 4: who asked for a run does not approve it unless its boundary lets them, and is never one of several who must. To
+        say no, to answer in words and to say what became of a call is anybody's.
 """
 
 import msgspec
@@ -19,7 +21,9 @@ from remit.core.budget import FIELDS
 from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
 from remit.core.graph import Node, NodeKind, NodeOutcome
+from remit.core.manifest import askers_of, may_approve_own
 from remit.core.messages import Message
+from remit.core.person import is_among, look_alike
 from remit.core.rulings import Answer, ApprovalCounted, Rung
 from remit.kernel.asking import REVIEW, ask, ask_the_next, settle_question
 from remit.kernel.authorize import FIRM_CHECKS, authorize
@@ -100,9 +104,26 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
     return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW else NodeOutcome.APPROVED
 
 
-def _person(name: str) -> str:
-    """A name as a reader takes it, whose case says nothing. What nobody sees in it was taken out before."""
-    return name.casefold()
+def _admit_person(tally: Tally, question: AskHuman, by: str) -> None:
+    """Turn away a yes of who asked for the run, and one under a name that is read for another that is known here."""
+    manifest, askers = tally.manifest, askers_of(tally.manifest)
+    needed = 1 if question.packet is None else question.packet.approvals_needed
+    if needed > 1 and is_among(by, askers):
+        message = f"{by} asked for this run and is none of the {needed} people who must approve question {question.id}"
+        raise IllegalArrival(ArrivalFault.SELF_APPROVAL, message)
+    if is_among(by, askers) and not may_approve_own(manifest, by):
+        message = (
+            f"{by} asked for this run, so another must approve question {question.id}; "
+            f"a boundary with self_approval: true would let them"
+        )
+        raise IllegalArrival(ArrivalFault.SELF_APPROVAL, message)
+    releasing = manifest.boundary.release_by if question.purpose is AskPurpose.RELEASE else ()
+    if other := look_alike(by, (*askers, *tally.state.approvals.get(question.id, ()), *releasing)):
+        message = f"the name {by!r} can be read for {other!r}, which question {question.id} knows; use another"
+        raise IllegalArrival(ArrivalFault.NAME_CONFUSABLE, message)
+    if releasing and not is_among(by, releasing):
+        message = f"boundary {manifest.boundary.name} lets {', '.join(releasing)} release budget, and not {by}"
+        raise IllegalArrival(ArrivalFault.NOT_RELEASING, message)
 
 
 def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: ApprovalGiven) -> None:
@@ -116,7 +137,7 @@ def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: App
     if packet.source and packet.source != source_of(tally.state, packet.call.tool):
         message = f"the code of {packet.call.tool} has changed since question {question.id} was asked; reject it"
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
-    if _person(arrival.by) in [_person(by) for by in tally.state.approvals.get(question.id, ())]:
+    if is_among(arrival.by, tally.state.approvals.get(question.id, ())):
         message = f"{arrival.by} has approved question {question.id} already; {packet.approvals_needed} people must"
         raise IllegalArrival(ArrivalFault.ALREADY_APPROVED, message)
     if arrival.modified is not None and packet.approvals_needed > 1:
@@ -128,6 +149,7 @@ def _admit_packet(tally: Tally, question: AskHuman, packet: Packet, arrival: App
 
 def _admit_approval(tally: Tally, question: AskHuman, arrival: ApprovalGiven) -> None:
     """Turn away an approval that cannot count now; the question stays open."""
+    _admit_person(tally, question, arrival.by)
     if question.packet is not None:
         _admit_packet(tally, question, question.packet, arrival)
     elif arrival.packet:

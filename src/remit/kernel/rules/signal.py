@@ -2,8 +2,10 @@
 
 Rule 1: cancel takes effect at once; pause and feedback at the next checkpoint, which is the next turn.
 Rule 2: a paused run orders nothing and records what returns; the resume goes where the run would have gone.
-Rule 3: an ended run never reopens: retry orders a fork of it.
-Rule 4: an entry of the session decides nothing, so it is kept whether or not the run is over.
+Rule 3: an ended run never reopens: retry orders a fork of it. Who wants a run tried again that succeeded says why.
+Rule 4: a fork begins paused. What its origin had asked of its model nobody has asked in its name, so the model is asked
+        anew when the fork goes on, and is told why there is a fork. What people were being asked they are asked again.
+Rule 5: an entry of the session decides nothing, so it is kept whether or not the run is over.
 """
 
 from collections.abc import Iterable
@@ -14,29 +16,37 @@ from remit.core.arrivals import (
     PauseRequested,
     ResumeRequested,
     RetryRequested,
+    RunForked,
     SessionNoted,
     SourcesAccepted,
 )
-from remit.core.commands import AskPurpose, ForkRun
+from remit.core.commands import AskHuman, AskPurpose, CallModel, ForkRun
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
-from remit.core.manifest import Source
+from remit.core.manifest import Origin, Source
 from remit.core.record import replace
 from remit.core.rulings import (
     AddendumNoted,
     FeedbackTaken,
+    OutcomeParked,
     RunPaused,
     RunResumed,
     SessionEntryKept,
     SourcesReplaced,
 )
 from remit.kernel.asking import ask_anew
+from remit.kernel.authorize import was_not_done_before
 from remit.kernel.doubt import inquire_all
 from remit.kernel.endings import head_for
+from remit.kernel.rules.human import RELEASED
+from remit.kernel.spend import settle
 from remit.kernel.state import questions
 from remit.kernel.tally import Tally
+from remit.kernel.verdicts import ALLOWED
 
 # Preferences and resolved names, not a database: every run of the session begins with all of them.
 SESSION_ENTRIES_MAX = 256
+
+_SUCCEEDED = (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
 
 
 def on_cancel(tally: Tally, arrival: CancelRequested) -> str:
@@ -75,18 +85,45 @@ def on_feedback(tally: Tally, arrival: FeedbackGiven) -> None:
 
 
 def on_retry(tally: Tally, arrival: RetryRequested) -> None:
-    """Order a fork of an ended run from its last turn before the ending."""
+    """Order a fork of an ended run from its last turn before the ending. To doubt a success takes a reason."""
     state = tally.state
-    if state.ending in (None, Ending.SUCCESS, Ending.PARTIAL_SUCCESS):
-        how = "is still open" if state.ending is None else f"ended as {state.ending}"
-        message = f"run {state.run_id} {how}; only a failed run can be tried again"
+    if state.ending is None:
+        message = f"run {state.run_id} is still open; only an ended run can be tried again, an open one can be forked"
+        raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
+    if state.ending in _SUCCEEDED and not arrival.reason.strip():
+        message = f"run {state.run_id} ended as {state.ending}; say why it is to be tried again all the same"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
     if state.ended_seq == 0:
         message = f"run {state.run_id} ended in its first turn, so there is nothing to go on from; submit it anew"
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
     tally.rule(AddendumNoted(f"retry by {arrival.by}"))
-    command_id = tally.next_id()
-    tally.order(ForkRun(command_id, f"{state.run_id}.{command_id}", state.ended_seq - 1, arrival.by))
+    command_id, at_seq = tally.next_id(), state.ended_seq - 1
+    tally.order(ForkRun(command_id, f"{state.run_id}.{command_id}", at_seq, arrival.by, why=arrival.reason))
+
+
+def on_forked(tally: Tally, arrival: RunForked) -> None:
+    """Stand still where the origin was left, and take back what was asked of a model and not answered."""
+    state, origin = tally.state, tally.manifest.forked_from
+    if origin is None or state.seq != origin.seq:
+        message = f"run {state.run_id} has {state.seq + 1} turns and was not copied up to here"
+        raise IllegalArrival(ArrivalFault.ALREADY_STARTED, message)
+    if not tally.paused:
+        tally.rule(RunPaused(arrival.by))
+        tally.paused = True
+    for command in [command for command in state.open.values() if isinstance(command, CallModel)]:
+        settle(tally, command, ())
+        tally.rule(OutcomeParked(RELEASED))
+    for question in list(questions(state)):
+        _ask_in_the_fork(tally, question, origin)
+
+
+def _ask_in_the_fork(tally: Tally, question: AskHuman, origin: Origin) -> None:
+    """Ask again what the origin was asking: with what it did since, and for as long as any question may wait."""
+    packet = question.packet
+    if packet is not None and question.purpose is AskPurpose.APPROVAL:
+        before = was_not_done_before(packet.call, tally)
+        packet = packet if before is ALLOWED else replace(packet, reasons=(before.reason, *packet.reasons))
+    ask_anew(tally, question, packet, origin.at_ms + tally.manifest.boundary.approval_wait_ms_max)
 
 
 def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:

@@ -17,7 +17,7 @@ from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.failure import Ending, IllegalArrival
 from remit.core.goal import JUDGE_MARK
 from remit.core.graph import schema_text
-from remit.core.manifest import Manifest, Origin
+from remit.core.manifest import Manifest
 from remit.core.messages import user_message
 from remit.core.signals import Signal, UserSignal
 from remit.core.signing import is_deletion_signed
@@ -26,11 +26,10 @@ from remit.kernel.state import RunState, compiled, pinned, waiting_for
 from remit.kernel.voting import place_in_journal
 from remit.kernel.words import correction
 from remit.observe.execution import usage_of
-from remit.orchestrate.fork import is_resumed
+from remit.orchestrate.fork import begin_fork, is_resumed, origin_of
 from remit.orchestrate.hub import Driver, Hub, RunHeld
 from remit.orchestrate.offspring import (
     child_manifest,
-    copy_turns,
     judge_request,
     replica_request,
     spent_by,
@@ -93,8 +92,9 @@ class ChildExecutor:
         kit = self._hub.known_kit(live.run_id)
         if await self._was_deleted(live, command):
             return
-        await copy_turns(runner.journal, Origin(live.run_id, command.id, command.at_seq), command.run_id)
-        if await is_resumed(runner, command):
+        origin = origin_of(live.run_id, command, runner.clock.now_ms())
+        await begin_fork(runner.journal, origin, command.run_id)
+        if await is_resumed(runner, command.run_id, command.at_seq):
             return
         if kit is not None:
             self._hub.lend(command.run_id, kit)
@@ -103,7 +103,7 @@ class ChildExecutor:
         except RunHeld:
             return  # Whoever holds it resumes it.
         except IllegalArrival:
-            if not await is_resumed(runner, command):
+            if not await is_resumed(runner, command.run_id, command.at_seq):
                 raise
 
     async def _driver_at_last(self, live: Live, command: StartChild) -> Driver | None:

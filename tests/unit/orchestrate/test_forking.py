@@ -1,0 +1,133 @@
+"""Forks by the facade: from any turn of any run, with what the run and its children changed since."""
+
+import pytest
+
+from remit.core.budget import Budget
+from remit.core.contract import SystemResponse
+from remit.core.failure import Ending, RemitError
+from remit.core.manifest import EarlierEffect
+from remit.core.messages import Message
+from remit.core.signals import Signal
+from remit.kernel.state import pinned
+from remit.orchestrate.facade import System
+from remit.orchestrate.kit import Kit, Terms
+from remit.tool.declare import tool
+from tests.unit.orchestrate.house import approval, calls, helper, in_memory, request, scripted, signal
+from tests.unit.orchestrate.stage import play
+
+
+@tool(effect="write")
+def keep(n: int) -> dict[str, int]:
+    """Keep a number."""
+    return {"kept": n}
+
+
+def keeping() -> Kit:
+    return scripted(calls("keep", n=1), {"text": "kept"}, tools=(keep,))
+
+
+async def kept(system: System, kit: Kit) -> SystemResponse:
+    """A run that has kept a number, with a person's consent."""
+    waiting = await system.run(request(), kit)
+    assert waiting.waiting_for is not None
+    await system.signal(approval(waiting.waiting_for.packet_ids[0]), kit=kit)
+    return await system.result(waiting.run_id)
+
+
+def test_a_fork_from_before_an_effect_knows_it_and_asks_before_it_does_the_like() -> None:
+    async def story() -> None:
+        kit = keeping()
+        async with in_memory() as system:
+            ended = await kept(system, kit)
+            heard = await system.fork(ended.run_id, by="dan", at=0, why="better", kit=kit)
+            again = await system.result(heard.fork_id)
+            fork = await system.state_of(heard.fork_id)
+            (effect,) = pinned(fork).earlier
+            assert (effect.run_id, effect.tool, effect.how) == (ended.run_id, "keep", "committed")
+            assert any(isinstance(said, Message) and said.content == "better" for said in fork.context)
+            (asked,) = await system.archive.approvals()
+            assert asked.reasons[0].endswith(f"in turn {effect.seq}: committed")
+            assert again.terminal_code is None
+            # A fork of the fork knows it as well, and what the fork did.
+            await system.signal(approval(asked.id), kit=kit)
+            await system.result(heard.fork_id)
+            third = await system.fork(heard.fork_id, by="dan", at=0, kit=kit)
+            await system.result(third.fork_id)
+            known = pinned(await system.state_of(third.fork_id)).earlier
+            assert [one.run_id for one in known] == [ended.run_id, heard.fork_id]
+
+    play(story())
+
+
+def test_a_fork_from_after_an_effect_goes_on_without_it() -> None:
+    async def story() -> None:
+        kit = keeping()
+        async with in_memory() as system:
+            ended = await kept(system, kit)
+            heard = await system.fork(ended.run_id, by="dan", kit=kit)
+            again = await system.result(heard.fork_id)
+            assert (again.content, again.terminal_code) == ("kept", ended.terminal_code)
+            fork = await system.state_of(heard.fork_id)
+            assert (pinned(fork).earlier, fork.effects_committed) == ((), 1)
+
+    play(story())
+
+
+def test_a_fork_of_an_open_run_leaves_it_alone_and_asks_before_any_change() -> None:
+    async def story() -> None:
+        kit = keeping()
+        async with in_memory() as system:
+            waiting = await system.run(request(), kit)
+            heard = await system.fork(waiting.run_id, by="dan", at=0)
+            await system.result(heard.fork_id)
+            assert pinned(await system.state_of(heard.fork_id)).earlier == (EarlierEffect(waiting.run_id),)
+            assert await system.result(waiting.run_id) == waiting
+            assert {asked.run_id for asked in await system.archive.approvals()} == {waiting.run_id, heard.fork_id}
+
+    play(story())
+
+
+def test_what_children_of_a_run_changed_its_fork_knows_too() -> None:
+    async def story() -> None:
+        child = ({"when": "keep it", **calls("keep", n=1)}, {"when": "kept", "text": "safe"})
+        kit = scripted(*child, calls("helper", task="keep it"), {"text": "thanks"}, tools=(keep, helper))
+        async with in_memory() as system:
+            ended = await kept(system, kit)
+            await system.settle()
+            assert (await system.result(ended.run_id)).terminal_code is not None
+            heard = await system.fork(ended.run_id, by="dan", at=0, kit=kit)
+            await system.result(heard.fork_id)
+            fork = await system.state_of(heard.fork_id)
+            assert [effect.tool for effect in pinned(fork).earlier] == ["keep"]
+            assert pinned(fork).earlier[0].run_id != ended.run_id
+
+    play(story())
+
+
+@pytest.mark.parametrize("at", [-1, 99, True, 1.0, "0"])
+def test_a_turn_that_a_run_does_not_have_is_refused(at: object) -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            ended = await system.run(request(), scripted({"text": "hello"}))
+            with pytest.raises(RemitError, match="FORK_INVALID"):
+                await system.fork(ended.run_id, by="dan", at=at)  # type: ignore[arg-type]
+            with pytest.raises(RemitError, match="RUN_NOT_FOUND"):
+                await system.fork("nobody", by="dan")
+            with pytest.raises(RemitError, match="PERSON_INVALID"):
+                await system.fork(ended.run_id, by="")
+            assert len(await system.store.catalogue.entries()) == 1
+
+    play(story())
+
+
+def test_a_run_that_ended_in_its_first_turn_cannot_be_forked() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            ended = await system.run(request(), scripted({"text": "hello"}), Terms(budget=Budget(steps=0)))
+            assert ended.terminal_code is Ending.BUDGET_EXHAUSTED
+            with pytest.raises(RemitError, match="FORK_INVALID"):
+                await system.fork(ended.run_id, by="dan")
+            with pytest.raises(RemitError, match="NOT_RETRYABLE"):
+                await system.signal(signal(Signal.RETRY, ended.run_id))
+
+    play(story())
