@@ -232,8 +232,10 @@ def _citing(check: Citations) -> Judge:
 
 def _no_secrets(text: str, _: int) -> Iterator[Said]:
     for leak in leaks_in(text):
-        problem = f"holds what looks like {leak.kind} at character {leak.start}; leave it out"
-        yield Said(problem, f"{leak.chars} characters that begin with {shown(leak.beginning)}")
+        yield Said(
+            f"holds what looks like a secret ({leak.kind}) at character {leak.start}; leave it out",
+            f"{leak.chars} characters",
+        )
 
 
 def _listed(name: str, entries: tuple[str, ...]) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ BREAKING: list[tuple[Check, Any, str]] = [
     (
         NoSecrets(),
         "key AKIA" + "ABCDEFGHIJKLMNOP",
-        "holds what looks like an access key of AWS at character 4; leave it out, found 20 characters that begin with 'AKIA'",
+        "holds what looks like a secret (aws_access_key) at character 4; leave it out, found 20 characters",
     ),
 ]  # fmt: skip
 

@@ -1,0 +1,187 @@
+"""Secrets that no vault knows are found by their shape, plain and encoded; what only looks alike is not."""
+
+import base64
+import hashlib
+import uuid
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remit.core.secret_search import secrets_in, without_secrets
+from remit.core.secret_shapes import SHAPES
+from tests.planted import BASE64, ENCODINGS, HEX, LETTERS, Planted, as_base64, as_hex, as_url
+
+PLANTED = Planted().all()
+
+
+def marked(text: str) -> str:
+    """The text with its secrets named."""
+    return without_secrets(text, lambda kind, value: f"<{kind}>")
+
+
+@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("around", ["{}", "Use {}, please.", '{{"a":"{}"}}', "x={}", "see files/of/{}"])
+def test_a_planted_secret_is_found_in_every_encoding(name: str, encoding: str, around: str) -> None:
+    whole, value = PLANTED[name]
+    encode = ENCODINGS[encoding]
+    left = marked(around.format(encode(whole)))
+    assert encode(value) not in left
+    assert "<" in left
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        as_base64(as_url(PLANTED["postgres"][0])),
+        as_hex(as_base64(PLANTED["github"][0])),
+        base64.b64encode(PLANTED["stripe"][0].encode("utf-16-le")).decode(),
+        base64.b64encode(b"\0\xff\xfe" + PLANTED["aws"][0].encode() + b"\xff\x80").decode(),
+        "".join(f"\\x{byte:02x}" for byte in PLANTED["github"][0].encode()),
+        "a" + as_hex(PLANTED["github"][0]),
+        "\n".join(as_base64(PLANTED["rsa"][0])[at : at + 76] for at in range(0, 600, 76)),
+    ],
+    ids=["url in base64", "base64 in hex", "sixteen bits", "among bytes", "escaped hex", "out of step", "lines"],
+)
+def test_an_encoding_of_an_encoding_is_found(whole: str) -> None:
+    assert len(secrets_in(f"here it is: {whole}")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("postgres://ann:pa/ss1@db/x", "postgres://ann:<password>@db/x"),
+        ('{\\"password\\": \\"hunter22\\"}', '{\\"password\\": \\"<password>\\"}'),
+        ("config['api_key'] = 'abcd1234'", "config['api_key'] = '<key>'"),
+        ("deploy --api-token abcd12345 now", "deploy --api-token <key> now"),
+        ("Cookie: session=abcdef0123456789", "Cookie: <cookie>"),
+        ("DB_PASSWORD=correcthorse", "DB_PASSWORD=<password>"),
+        ("Grüße İstanbul, passwort=hunter22", "Grüße İstanbul, passwort=<password>"),
+        (f"https://hooks.slack.com/services/T0{'A1' * 12}", "https://hooks.slack.com/services/<slack_webhook>"),
+        (f"two: gh{'p_'}{'Ab1' * 12} and gh{'p_'}{'Cd2' * 12}", "two: <github_token> and <github_token>"),
+        (f"token=gh{'p_'}{'Ab1' * 12}", "token=<github_token>"),
+        ("the key " + "[secret:password#0123456789ab] stays, password=[secret:key#0123456789ab]",) * 2,
+        ("password=[secret shop_key] and [exposed secret shop_key]",) * 2,
+    ],
+)
+def test_only_the_secret_itself_is_taken_out(text: str, left: str) -> None:
+    assert marked(text) == left
+
+
+def some(seed: int, count: int, alphabet: str) -> str:
+    chance = Random(seed)
+    return "".join(chance.choice(alphabet) for _ in range(count))
+
+
+BENIGN = [
+    *[str(uuid.UUID(int=Random(seed).getrandbits(128))) for seed in range(20)],
+    *[hashlib.sha1(bytes([seed]), usedforsecurity=False).hexdigest() for seed in range(20)],
+    *[hashlib.sha256(bytes([seed])).hexdigest() for seed in range(20)],
+    "sha512-" + base64.b64encode(hashlib.sha512(b"1").digest()).decode(),
+    "SHA256:" + base64.b64encode(hashlib.sha256(b"1").digest()).decode().rstrip("="),
+    "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    "01jqk3v5x8m2n7pt",
+    "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK",
+    "3f2b8c1e-9a4d-4E7f-8b6a-0c5d1e2f3A4B",
+    "call_" + some(1, 24, LETTERS),
+    "toolu_01" + some(2, 22, LETTERS),
+    "chatcmpl-" + some(3, 29, LETTERS),
+    "pi_3Mtw" + some(4, 20, LETTERS),
+    "DE89370400440532013000",
+    "https://docs.example/spreadsheets/d/" + some(5, 44, LETTERS) + "/edit#gid=0",
+    "/home/ann/projects/remit/src/remit/orchestrate/executors/tool.py",
+    "data:image/png;base64," + some(6, 120, BASE64),
+    base64.b64encode(b"Hello world, this is ordinary text of some 60 letters, 12 3").decode(),
+    base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(60))).decode(),
+    some(7, 4000, BASE64),
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI" + some(8, 43, BASE64) + " ann@host",
+    "-----BEGIN CERTIFICATE-----\n"
+    + "\n".join(some(seed, 64, BASE64) for seed in range(9))
+    + "\n-----END CERTIFICATE-----",
+    "\n".join(some(seed, 76, BASE64) for seed in range(5)),
+    "the first\n" + some(1, 60, BASE64) + "\n" + some(2, 60, BASE64),
+    "getElementsByClassNameAndTagNameFromDocument2ForV1Api",
+    "TheQuickBrownFoxJumpsOverTheLazyDog1234",
+    "1BvBMSEYstWetqTFn5Au4m4GFg7xJaNVN2",
+    "QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKzAXZ",
+    "0x52908400098527886E0F7030069857D2E4169EE7",
+    "AAAAAAAAAABBBBBBBBBBaaaaaaaaaa1b1b1b1b1b1b",
+    "max_tokens=4096, prompt_tokens: 12345678",
+    "next_page_token=abc123def456",
+    "password: required. The password is required.",
+    "def login(user, password=None, token: str = ''):",
+    "password = os.environ['PW']",
+    "token = get_token2()",
+    "secret = config.secret_2",
+    "secret = settings.V2.value1",
+    "password=form(field2)",
+    "Reset your password: click here",
+    "api_key=${API_KEY}",
+    "API_KEY=<your-key-1>",
+    "password=********",
+    "password=https://example.com/reset1",
+    "Bearer token authentication",
+    "basic authentication2024 works",
+    "The token count is 12345678",
+    "order 4711-2024-000123 of 2024-01-01T00:00:00Z",
+    "http://localhost:8080/users/@me",
+    "https://ann:${PASSWORD}@host.example/x",
+    "mail ann@example.com",
+    "idempotency_key: " + hashlib.sha256(b"k").hexdigest(),
+    "public_key: abcd1234efgh",
+    "key: value1234",
+    "the key is under the mat 12",
+    "her secret was never told",
+    "risk-management-of-large-projects-in-2024, task-abcdefghijklmnopqrstuvwxyz",
+    "sk-learn-and-other-libraries",
+    "20 % of 100 %41%42%43%44%45%46%47%48",
+    "12:30:45 and 99999999:short",
+    "a.b.c.d Mxyz.abcdef.ghi",
+    "-----BEGIN PUBLIC KEY-----",
+    "\\x41\\x42\\x43\\x44\\x45\\x46\\x47\\x48\\x49\\x4a\\x4b\\x4c\\x4d",
+]
+
+
+@pytest.mark.parametrize("text", BENIGN)
+def test_what_only_looks_alike_stays(text: str) -> None:
+    assert secrets_in(text) == ()
+    assert secrets_in(f"They wrote {text} today.") == ()
+
+
+WORDS = st.text(alphabet="abcdefghijklmnopqrstuvwxyz", min_size=1, max_size=14)
+NAMES = st.one_of(
+    WORDS,
+    WORDS.map(str.title),
+    st.lists(WORDS, min_size=1, max_size=5).map("_".join),
+    st.lists(WORDS, min_size=1, max_size=5).map("/".join),
+    st.lists(WORDS.map(str.title), min_size=1, max_size=5).map("".join),
+    st.text(alphabet=HEX, min_size=32, max_size=64),
+    st.uuids().map(str),
+    st.integers().map(str),
+    st.datetimes().map(str),
+)
+MARKS = ("pass", "pwd", "key", "secret", "token", "credential", "bearer", "ssws", "author", "cookie", "sk", "gh", "gl")
+
+
+@given(st.lists(NAMES, max_size=30).map(" ".join))
+def test_words_numbers_digests_and_names_are_no_secrets(text: str) -> None:
+    if not any(mark in text.lower() for mark in MARKS):
+        assert secrets_in(text) == ()
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_searched_and_what_is_left_holds_no_secret(text: str) -> None:
+    left = without_secrets(text, lambda kind, value: "[secret:x#0123456789ab]")
+    assert secrets_in(left) == ()
+
+
+def test_every_shape_but_a_few_has_literals_that_are_told_from_others() -> None:
+    short = {shape.kind for shape in SHAPES if any(len(literal) < 3 for literal in shape.literals)}
+    assert short == {"discord_token", "telegram_token", "azure_secret", "twilio_key", "key"}
+
+
+def test_a_long_text_is_searched_for_all_of_them() -> None:
+    text = "Plain words. " * 1000 + PLANTED["github"][0]
+    assert [found.kind for found in secrets_in(text)] == ["github_token"]
