@@ -91,7 +91,7 @@ BENIGN = [
     "pi_3Mtw" + some(4, 20, LETTERS),
     "DE89370400440532013000",
     "https://docs.example/spreadsheets/d/" + some(5, 44, LETTERS) + "/edit#gid=0",
-    "/home/ann/projects/remit/src/remit/orchestrate/executors/tool.py",
+    "/srv/projects/remit/src/remit/orchestrate/executors/tool.py",
     "data:image/png;base64," + some(6, 120, BASE64),
     base64.b64encode(b"Hello world, this is ordinary text of some 60 letters, 12 3").decode(),
     base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(60))).decode(),
