@@ -18,7 +18,7 @@ TWICE = "'{}' stands twice"
 TOOL_FILE = """
 from remit import tool
 
-@tool(effect="external", destructive=True)
+@tool(effect="external", destructive=True, verify=lambda arguments, result: arguments["to"] in result)
 def send(to: str) -> str:
     \"\"\"Send something.\"\"\"
     return f"sent to {to}"

@@ -19,9 +19,12 @@ from remit.core.record import JsonObject, Record, Text
 from remit.core.trust import UNTRUSTING, Trust
 from remit.core.versions import content_version
 
-# Sixty-four of these characters is what the strictest model vendor takes, so that any tool suits any engine.
-TOOL_NAME_CHARS_MAX = 64
-TOOL_NAME_PATTERN = re.compile(rf"[A-Za-z0-9_-]{{1,{TOOL_NAME_CHARS_MAX}}}")
+# Names of MCP have up to 128 characters, and dots; catalogues of vendors have slashes, colons and words apart. Engines whose
+# vendors take less rename what they send. What ends a line, moves a cursor or looks like another letter stays out.
+TOOL_NAME_CHARS_MAX = 128
+TOOL_NAME_PATTERN = re.compile(
+    rf"(?=.{{1,{TOOL_NAME_CHARS_MAX}}}\Z)[A-Za-z0-9_-](?:(?:[A-Za-z0-9_./:-]| (?! ))*[A-Za-z0-9_-])?"
+)
 
 # Half a minute covers a slow service and its own retry, and a hanging tool costs a run little of its wall clock.
 TOOL_TIMEOUT_MS_DEFAULT = 30_000
@@ -217,7 +220,8 @@ def check_definition(definition: ToolDefinition) -> None:
 def _name_problem(definition: ToolDefinition) -> str:
     if TOOL_NAME_PATTERN.fullmatch(definition.name):
         return ""
-    return f"a name is 1 to {TOOL_NAME_CHARS_MAX} letters, digits, '_' or '-'"
+    within = "'.', '/', ':' and single spaces"
+    return f"a name is 1 to {TOOL_NAME_CHARS_MAX} letters, digits, '_' or '-', with {within} between them"
 
 
 def _parameters_problem(definition: ToolDefinition) -> str:

@@ -43,6 +43,7 @@ from remit.inference.serving import (
 )
 from remit.inference.specs import EngineSettings
 from remit.inference.speech import mixed_speech, plain_speech
+from remit.inference.wire_names import Wire
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -108,8 +109,11 @@ class OpenAIEngine:
 
     async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
         """The answer of the server, put together from its stream."""
+        wire = Wire(request)
+        request = wire.request
         answer = Answer(request, self._info, self._place, self._speech_of(request, self._place.blotted))
-        return await answered(self._listen(request, answer, on_chunk), answer, self._place, fault_of_event)
+        listened = self._listen(request, answer, on_chunk)
+        return wire.restored(await answered(listened, answer, self._place, fault_of_event))
 
     async def _listen(self, request: ModelRequest, answer: Answer, on_chunk: StreamHandler | None) -> None:
         reader, kind = EventReader(), ""

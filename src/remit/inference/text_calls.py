@@ -43,7 +43,7 @@ _AROUND_MARKED = re.compile(
     rf"(?:\s|[;,]|{'|'.join(map(re.escape, (*MARKS, '</tool_call>', '<|eom_id|>', '<|eot_id|>', '<|im_end|>', '</s>')))})*"
 )
 _AROUND_BARE = re.compile(r"[\s;]*")
-_NAMED = re.compile(r"([A-Za-z0-9_.-]{1,256})(?:\[CALL_ID\][A-Za-z0-9_-]{1,256})?\[ARGS\]")
+_NAMED = re.compile(r"([A-Za-z0-9_./: -]{1,256})(?:\[CALL_ID\][A-Za-z0-9_-]{1,256})?\[ARGS\]")
 _FENCED = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
 _MAY_BE_BARE = re.compile(
     r'(?:```[a-z_]{0,16}\s*)?\[?\s*\{\s*"(?:name|tool|function|type|id|arguments|parameters)"', re.ASCII

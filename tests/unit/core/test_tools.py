@@ -84,11 +84,24 @@ def test_a_sound_definition_passes(definition: ToolDefinition) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["weather.get", "files/read", "math: add two", "a", "-", "9", "a..b", "x" * 128, "com.example.api/v1:read"]
+)
+def test_a_name_may_have_dots_slashes_colons_and_spaces_within(name: str) -> None:
+    check_definition(changed(name=name))
+
+
+@pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"name": ""}, "a name is 1 to 64"),
-        ({"name": "read file"}, "a name is 1 to 64"),
-        ({"name": "x" * 65}, "a name is 1 to 64"),
+        ({"name": ""}, "a name is 1 to 128"),
+        ({"name": ".read"}, "a name is 1 to 128"),
+        ({"name": "read "}, "a name is 1 to 128"),
+        ({"name": "read  file"}, "a name is 1 to 128"),
+        ({"name": "read\nfile"}, "a name is 1 to 128"),
+        ({"name": "read\x1bfile"}, "a name is 1 to 128"),
+        ({"name": "r\u0435ad"}, "a name is 1 to 128"),
+        ({"name": "read\n"}, "a name is 1 to 128"),
+        ({"name": "x" * 129}, "a name is 1 to 128"),
         ({"parameters": {}}, "type 'object'"),
         ({"parameters": {"type": "array"}}, "type 'object'"),
         ({"parameters": {"type": "object", "properties": []}}, "must map each parameter"),

@@ -123,7 +123,7 @@ def test_a_contradictory_definition_is_refused() -> None:
     assert "destructive" in refusal(effect="read", destructive=True)
     assert "timeout_ms=0" in refusal(timeout_ms=0)
     assert "control_args name ['b']" in refusal(control_args={"b": "x"})
-    assert "a name is 1 to 64" in refusal(name="not a name")
+    assert "a name is 1 to 128" in refusal(name="no <name>")
 
 
 def test_companions_that_cannot_be_asked_are_refused() -> None:
@@ -134,7 +134,7 @@ def test_companions_that_cannot_be_asked_are_refused() -> None:
 
 
 def test_a_lambda_has_no_name_a_model_could_call() -> None:
-    with pytest.raises(RequestRejected, match="a name is 1 to 64"):
+    with pytest.raises(RequestRejected, match="a name is 1 to 128"):
         tool(lambda: None)
 
 
