@@ -3,6 +3,7 @@
 Rule 1: each check looks at one dimension of the boundary and says why it objects.
 Rule 2: what looks at nothing but the tool and the manifest has a form of its own, so that it is settled once a run.
 Rule 3: a condition that stops, and one that refuses, may not be overruled by a person; one that asks may.
+Rule 4: a call of a tool that declares `destructive` always asks a person, whatever the boundary says.
 """
 
 from remit.core.arrivals import ProposedCall
@@ -131,6 +132,9 @@ def needs_a_person(tool: ToolDefinition, boundary: Boundary) -> str:
     """Why the boundary leaves calls of a tool to a person, whatever their arguments; empty when it does not."""
     if tool.category in boundary.four_eyes and tool.effect in MUTATING:
         return f"boundary {boundary.name} wants two people to approve what {tool.category} tools do"
+    if tool.destructive:
+        # Not for a boundary to waive: what was destroyed cannot be had back by finding out that its values were bound.
+        return f"{tool.name} declares that it destroys, and that always needs a person"
     if tool.effect in boundary.approval_effects:
         return f"boundary {boundary.name} demands approval of {tool.effect} effects"
     if tool.category in boundary.approval_categories and asks_by_category(tool):

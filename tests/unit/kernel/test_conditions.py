@@ -58,6 +58,8 @@ REFUND = ToolDefinition(
     blast_radius="one order",
     rollback="charge again",
 )
+# The same without what always asks.
+RETURN = replace(REFUND, name="give_back", destructive=False)
 PLAIN = ToolDefinition("plain", "do little", PARAMETERS, effect=Effect.NONE, untrusted_output=False)
 
 
@@ -74,7 +76,7 @@ def ruled(*whens: str, then: Then = Then.ASK) -> Boundary:
     )
 
 
-def tally_of(boundary: Boundary, *, tools: tuple[ToolDefinition, ...] = (REFUND, PLAIN), **parts: Any) -> Tally:
+def tally_of(boundary: Boundary, *, tools: tuple[ToolDefinition, ...] = (REFUND, RETURN, PLAIN), **parts: Any) -> Tally:
     request = SystemRequest((user_message("please"),), user_id="ada", tenant_id="acme")
     manifest = replace(manifest_of(boundary=boundary, tools=tools, request=request), **parts)
     return Run(manifest, at_ms=MOMENT_MS).tally()
@@ -269,7 +271,7 @@ def test_what_is_left_of_the_clock_shrinks_as_time_passes_and_stands_still_while
 
 
 def test_a_condition_asks_refuses_or_stops() -> None:
-    call = bound(wants("refund"))
+    call = bound(wants("give_back"))
     judged = {then: authorize(call, tally_of(ruled("changes", then=then))) for then in Then}
     assert {then: (verdict.judgement, verdict.code) for then, verdict in judged.items()} == {
         Then.ASK: (Judgement.ASK, ""),
@@ -281,7 +283,7 @@ def test_a_condition_asks_refuses_or_stops() -> None:
 
 @pytest.mark.parametrize("then", Then)
 def test_a_condition_that_cannot_be_decided_objects_as_if_it_held_and_says_so(then: Then) -> None:
-    verdict = authorize(bound(wants("refund")), tally_of(ruled("args.missing > 1", then=then)))
+    verdict = authorize(bound(wants("give_back")), tally_of(ruled("args.missing > 1", then=then)))
     assert verdict.judgement is (Judgement.ASK if then is Then.ASK else Judgement.REFUSE)
     assert verdict.reason == "condition c0 (it could not be decided, which counts as if it held)"
 

@@ -12,7 +12,7 @@ from remit.core.messages import user_message
 from remit.core.record import replace
 from remit.core.rulings import ToolCallRefused
 from remit.core.tool_policy import StateWrite
-from remit.core.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.tools import MUTATING, Effect, ToolCategory, ToolDefinition
 from remit.core.trust import Reads, Trust
 from remit.kernel.authorize import authorize
 from remit.kernel.policy import ANY_TOOL, may_decide, may_write, needs_a_person, rates_of
@@ -316,9 +316,17 @@ def test_a_category_asks_where_the_table_of_tools_says_so_and_the_boundary_does_
     assert asked(SEND, approval_categories=named) == "what email_calendar tools do is for a person to approve"
     assert asked(replace(SEND, effect=Effect.READ), approval_categories=named) == ""
     assert asked(files, approval_categories=named) == ""
-    destructive = replace(files, destructive=True)
-    assert asked(destructive, approval_categories=named) == "what file_system tools do is for a person to approve"
     assert asked(SEND, approval_categories=(ToolCategory.PAYMENT,)) == ""
+
+
+@pytest.mark.parametrize("effect", sorted(MUTATING))
+@pytest.mark.parametrize("category", [None, *ToolCategory])
+def test_what_destroys_is_for_a_person_in_every_category_whatever_the_boundary_preauthorizes(
+    category: ToolCategory | None, effect: Effect
+) -> None:
+    wipe = replace(WRITE, effect=effect, category=category, destructive=True)
+    assert asked(wipe, approval_categories=()) == "write declares that it destroys, and that always needs a person"
+    assert asked(replace(wipe, destructive=False), approval_categories=()) == ""
 
 
 @pytest.mark.parametrize("most", Reads)

@@ -269,7 +269,8 @@ def test_a_handle_is_judged_and_given_back_as_the_value_it_names() -> None:
     talk.call("find_files", "f", name="plan.txt")
     talk.result("find_files", [{"id": "13", "filename": "plan.txt", "note": "x"}], "f")
     answer = talk.call("delete_file", "d", file_id="$obs0.records[0].id")
-    assert ruled(answer) == ("allow", "")
+    # Its value is bound; it destroys, which is a person's to allow all the same.
+    assert ruled(answer) == ("ask", Ending.CONFIRM_REQUIRED)
     assert answer["arguments"] == {"file_id": "13"}
 
 
@@ -279,7 +280,8 @@ def test_results_of_overlapping_calls_may_arrive_in_any_order() -> None:
         assert talk.call("find_files", call_id, name=name)["decision"] == "allow"
     talk.result("find_files", [{"id": "14", "filename": "notes.txt", "note": ""}], "b")
     talk.result("find_files", [{"id": "13", "filename": "plan.txt", "note": ""}], "a")
-    assert talk.call("delete_file", file_id="14")["decision"] == "allow"
+    answer = talk.call("delete_file", file_id="14")
+    assert [one["bound_by"] for one in answer["args"]] == ["field:named"]
 
 
 def test_the_result_of_a_call_that_is_only_held_is_text() -> None:
