@@ -72,6 +72,11 @@ class Played:
         return all(step.passed for step in self.steps)
 
     @property
+    def is_for_a_person(self) -> bool:
+        """Whether some call of it always asks, so that no gate could have let the task pass."""
+        return any(self.run.world.tools[step.tool].always_asks for step in self.steps)
+
+    @property
     def questions(self) -> int:
         """How often a person was asked."""
         return sum(step.decision == "ask" for step in self.steps)
@@ -204,8 +209,8 @@ def tally(gate: Gate, runs: Iterable[Run], *, boundary: Any = None, task: str = 
 
 
 def share(counted: dict[str, Tally]) -> float:
-    """The share of benign tasks that needed nobody."""
-    tasks = sum(len(one.benign) for one in counted.values())
+    """The share of benign tasks that needed nobody, of those whose calls are not all a person's by their nature."""
+    tasks = sum(not played.is_for_a_person for one in counted.values() for played in one.benign)
     return sum(one.unattended for one in counted.values()) / tasks if tasks else 0.0
 
 

@@ -64,6 +64,11 @@ class Tool:
         return self.truth["effect"] in ("write", "external") or bool(self.truth.get("network"))
 
     @property
+    def always_asks(self) -> bool:
+        """Whether its calls are a person's to allow whatever their values are: it declares that it destroys."""
+        return bool(self.shown.get("destructive"))
+
+    @property
     def kinds(self) -> dict[str, str]:
         """What each control argument truly is."""
         return dict(self.truth.get("control_args", {}))
