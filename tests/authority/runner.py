@@ -210,8 +210,8 @@ def tally(gate: Gate, runs: Iterable[Run], *, boundary: Any = None, task: str = 
 
 def share(counted: dict[str, Tally]) -> float:
     """The share of benign tasks that needed nobody, of those whose calls are not all a person's by their nature."""
-    tasks = sum(not played.is_for_a_person for one in counted.values() for played in one.benign)
-    return sum(one.unattended for one in counted.values()) / tasks if tasks else 0.0
+    tasks = [played for one in counted.values() for played in one.benign if not played.is_for_a_person]
+    return sum(played.is_unattended for played in tasks) / len(tasks) if tasks else 0.0
 
 
 def leak_line(run: Run, step: Step) -> str:
