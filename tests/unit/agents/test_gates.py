@@ -102,7 +102,7 @@ def test_a_step_of_a_plan_asks_too() -> None:
     done: list[str] = []
 
     async def scene() -> None:
-        handlers = {StepType.TOOL: ToolHandler([wiping(done)])}
+        handlers: dict[str, Any] = {StepType.TOOL: ToolHandler([wiping(done)])}
         executor = PlanExecutor(handlers, boundary=WIDEST, system=system_in_memory())
         step = Step("wipe", StepType.TOOL, {"path": "/srv/old"}, tool="wipe")
         result = await executor.execute([step], prompt=PROMPT)
