@@ -596,7 +596,7 @@ class Chooses:
 PLAN = ExecutionPlan((Step("a", "shout"),))
 
 
-@pytest.mark.req("0.17", "0.32", "0.35")
+@pytest.mark.req("0.32", "0.35")
 def test_a_planner_makes_the_plan_and_the_manifest_pins_who_made_it() -> None:
     async def story() -> None:
         system, observer = system_in_memory(), InMemoryEventLog()
@@ -806,7 +806,7 @@ def lifecycle(observer: InMemoryEventLog) -> list[str]:
     ]
 
 
-@pytest.mark.req("0.17", "0.21")
+@pytest.mark.req("0.21")
 def test_a_plan_passes_through_its_lifecycle_and_the_observer_hears_of_it() -> None:
     observer = InMemoryEventLog()
     handlers = {"shout": shout, VALIDATE: ValidateHandler(lambda text: None)}
