@@ -210,6 +210,7 @@ class Shelf:
         return [system_message(f"about {query}")]
 
 
+@pytest.mark.req("2.12")
 def test_context_is_looked_for_with_the_prompt_of_the_call_and_shown_to_the_model() -> None:
     engine, shelf = Listening(FITS), Shelf()
     specialized = SpecializedLoop(

@@ -1,6 +1,5 @@
 """The structured graph: one shape, two phases with tools, and a bound on asking again."""
 
-
 from remit.core.contract import OutputContract, SystemRequest
 from remit.core.graph import NodeKind, graph_version
 from remit.core.messages import user_message
