@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from remit.core.authority import Stakes
 from remit.core.failure import Ending, EscalationRoute
 from remit.core.record import Record
 from remit.core.tools import ToolCategory, ToolDefinition
+from remit.core.trust import Reads
 
 
 class Severity(StrEnum):
@@ -115,8 +117,14 @@ class Escalation(Record):
 
 
 def trigger_of_call(tool: ToolDefinition) -> Trigger:
-    """Why a person is asked about a call of this tool. One that only reads is asked about for what it may reveal."""
-    if tool.category is ToolCategory.PAYMENT:
+    """Why a person is asked about a call of this tool. One that only reads is asked about for what it may reveal.
+
+    A secret that is read is a matter of security, whatever the tool is for; so is money that a tool of no category moves
+    one of money.
+    """
+    if tool.trust.reads is Reads.SECRET and not tool.effect.is_mutating:
+        return Trigger.SECURITY_BREACH
+    if tool.category is ToolCategory.PAYMENT or (tool.effect.is_mutating and tool.trust.stakes is Stakes.MONEY):
         return Trigger.FINANCIAL_COMMITMENT
     if tool.category is ToolCategory.EMAIL_CALENDAR or not tool.effect.is_mutating:
         return Trigger.EXTERNAL_COMMUNICATION

@@ -1,7 +1,8 @@
 """Queues of people: how much one may hold, how long something may lie there, and what is remembered of its items.
 
 Rule 1: a queue is a name. What it holds is read off the runs; only its limits and its receipts are kept beside them.
-Rule 2: a receipt says that somebody took note of an item, or that it was delivered somewhere. It decides nothing about
+Rule 2: a queue that names who answers it is answered by nobody else; one that names nobody is open.
+Rule 3: a receipt says that somebody took note of an item, or that it was delivered somewhere. It decides nothing about
         a run: whoever loses the receipts is shown items again that were seen before, and nothing worse.
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from remit.core.failure import RequestRejected
+from remit.core.person import check_person
 from remit.core.record import Record
 
 QUEUE_INVALID = "QUEUE_INVALID"
@@ -24,6 +26,8 @@ LOAD_MAX = 10_000
 # A year: what may lie longer than that has no limit.
 AGE_MS_MAX = 366 * 86_400_000
 URL_CHARS_MAX = 2_000
+# More people than answer one queue; whoever writes more means a group, which a name can stand for.
+PEOPLE_MAX = 200
 # Words behind `remit queues` that are no queue.
 _RESERVED = frozenset({"ack", "drain"})
 _SHOWN_CHARS_MAX = 80
@@ -33,12 +37,16 @@ _SCHEMES = ("http://", "https://")
 
 
 class QueueLimits(Record):
-    """What a queue may hold: so many items, none older than so long; 0 is no limit. Where its items may be delivered."""
+    """What a queue may hold: so many items, none older than so long; 0 is no limit.
+
+    Where its items may be delivered, and who alone may answer them; nobody named is everybody.
+    """
 
     name: str
     load_max: int = 0
     age_ms_max: int = 0
     webhook: str = ""
+    answered_by: tuple[str, ...] = ()
 
 
 class ReceiptKind(StrEnum):
@@ -97,7 +105,18 @@ def check_limits(limits: Iterable[QueueLimits]) -> tuple[QueueLimits, ...]:
                 raise _invalid(one.name, f"has {field}={str(value)[:_SHOWN_CHARS_MAX]}, outside 0 to {limit}")
         if one.webhook:
             check_webhook(one.webhook)
+        _check_people(one)
     return found
+
+
+def _check_people(limits: QueueLimits) -> None:
+    if len(limits.answered_by) > PEOPLE_MAX:
+        raise _invalid(limits.name, f"names {len(limits.answered_by)} people in answered_by, people_max={PEOPLE_MAX}")
+    for name in limits.answered_by:
+        try:
+            check_person(name, "answered_by")
+        except RequestRejected as error:
+            raise _invalid(limits.name, f"names somebody who cannot be: {error.message}") from None
 
 
 def check_name(name: str) -> str:

@@ -71,6 +71,8 @@ class Approval(Record):
     asked_at_ms: int = 0
     silences: int = 0
     options: tuple[str, ...] = ()
+    # Whether it waits for room in its queue, which is full.
+    is_outside: bool = False
 
 
 class Change(Record):

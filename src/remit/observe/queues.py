@@ -3,8 +3,11 @@
 Rule 1: a projection: it reads states and turns, and writes nothing. Whoever has acknowledged what is told to it.
 Rule 2: an item is a question until it is settled, and an ending until somebody acknowledges it. The ending of a child
         goes to its parent; only a grave one goes to a queue as well.
-Rule 3: what is overdue stands first, then what is graver, then what is older.
+Rule 3: what lies in its queue for longer than that allows is graver by one step, and by another for each such time more.
+        What is overdue stands first, then what is graver, then what is older.
 Rule 4: a summary is one bounded line; models, tools and people may have written what stands in it.
+Rule 5: a queue that is full holds the gravest and, among equals, the oldest packets; the others wait outside, in this
+        order, and enter as room appears. What is grave, and an ending, is always inside.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,6 +27,8 @@ from remit.observe.plain import plain
 # A summary stands on one line beside a name, an age and a date.
 SUMMARY_CHARS_MAX = 160
 _ARGUMENTS_CHARS_MAX = 100
+_UNLIMITED = QueueLimits("-")
+_BY_RANK = sorted(SEVERITY_RANK, key=SEVERITY_RANK.__getitem__)
 
 
 class What(StrEnum):
@@ -56,6 +61,8 @@ class QueueItem(Record):
     silences: int = 0
     age_ms: int = 0
     is_overdue: bool = False
+    # Whether it waits for room in its queue.
+    is_outside: bool = False
 
 
 class QueueShown(Record):
@@ -73,6 +80,8 @@ class QueueShown(Record):
     load_max: int = 0
     age_ms_max: int = 0
     is_saturated: bool = False
+    # How many of the items wait for room.
+    outside: int = 0
 
 
 def escalation_asked(question: AskHuman) -> Escalation:
@@ -143,16 +152,47 @@ def _shown(arguments: Text) -> str:
 
 def aged(items: Iterable[QueueItem], limits: Iterable[QueueLimits], now_ms: int) -> list[QueueItem]:
     """The items as they stand at a moment, in the order in which people should look at them."""
-    age_max = {one.name: one.age_ms_max for one in limits if one.age_ms_max}
+    limited = {one.name: one for one in limits}
     shown = []
     for item in items:
         age_ms = max(0, now_ms - item.since_ms)
-        shown.append(replace(item, age_ms=age_ms, is_overdue=age_ms > age_max.get(item.queue, age_ms)))
-    return sorted(shown, key=_place)
+        age_max = limited.get(item.queue, _UNLIMITED).age_ms_max
+        severity = _raised(item.severity, age_ms // age_max) if age_max else item.severity
+        is_overdue = 0 < age_max < age_ms
+        shown.append(replace(item, age_ms=age_ms, is_overdue=is_overdue, severity=severity))
+    outside = {packet for queue, one in limited.items() for packet in _outside(shown, queue, one.load_max)}
+    placed = [replace(item, is_outside=True) if packet_of(item) in outside else item for item in shown]
+    return sorted(placed, key=_place)
 
 
-def _place(item: QueueItem) -> tuple[bool, int, int, str]:
-    return (not item.is_overdue, -SEVERITY_RANK[item.severity], item.since_ms, item.id)
+def _raised(severity: Severity, steps: int) -> Severity:
+    return _BY_RANK[min(SEVERITY_RANK[severity] + steps, len(_BY_RANK) - 1)]
+
+
+def _outside(items: Sequence[QueueItem], queue: str, load_max: int) -> list[str]:
+    """The packets of a queue that find no room in it."""
+    if not load_max:
+        return []
+    packets: dict[str, list[QueueItem]] = {}
+    for item in items:
+        if item.queue == queue:
+            packets.setdefault(packet_of(item), []).append(item)
+    staying = [name for name, held in packets.items() if any(_stays(item) for item in held)]
+    waiting = sorted((_rank(held), name) for name, held in packets.items() if name not in staying)
+    return [name for _, name in waiting[max(load_max - len(staying), 0) :]]
+
+
+def _stays(item: QueueItem) -> bool:
+    return item.severity is Severity.HIGH or item.what is What.ENDING
+
+
+def _rank(held: Sequence[QueueItem]) -> tuple[int, int]:
+    """Where a packet stands among those that want to enter: the gravest first, then the oldest."""
+    return -max(SEVERITY_RANK[item.severity] for item in held), min(item.since_ms for item in held)
+
+
+def _place(item: QueueItem) -> tuple[bool, bool, int, int, str]:
+    return (item.is_outside, not item.is_overdue, -SEVERITY_RANK[item.severity], item.since_ms, item.id)
 
 
 def overview(items: Iterable[QueueItem], limits: Iterable[QueueLimits]) -> list[QueueShown]:
@@ -179,17 +219,8 @@ def _queue(name: str, items: Sequence[QueueItem], limits: QueueLimits) -> QueueS
         limits.load_max,
         limits.age_ms_max,
         bool(limits.load_max) and len({packet_of(item) for item in items}) >= limits.load_max,
+        sum(item.is_outside for item in items),
     )
-
-
-def ahead_of(item: QueueItem, items: Iterable[QueueItem]) -> int:
-    """How many packets of its queue were there before this item's own; calls that were held together are one."""
-    before = {
-        packet_of(other)
-        for other in items
-        if other.queue == item.queue and (other.since_ms, other.id) < (item.since_ms, item.id)
-    }
-    return len(before - {packet_of(item)})
 
 
 def packet_of(item: QueueItem) -> str:

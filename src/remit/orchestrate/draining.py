@@ -101,7 +101,7 @@ class Drain:
         receipts = await self._system.store.receipts.kept(ReceiptKind.DELIVERED)
         done = {one.item for one in receipts if one.by == self._place}
         for item in await self._system.queues.items(self._queue):
-            if item.id not in done:
+            if item.id not in done and not item.is_outside:
                 yield await self._deliver(item)
 
     async def follow(self) -> AsyncGenerator[Delivery, None]:

@@ -18,7 +18,6 @@ from remit.core.boundary import Boundary
 from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference
 from remit.core.codec import decode_turn
 from remit.core.commands import (
-    AskHuman,
     CallCode,
     CallModel,
     CallTool,
@@ -50,7 +49,6 @@ from remit.observe.meter import Meter, metered
 from remit.orchestrate.archive import Archive
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.code import CodeExecutor
-from remit.orchestrate.executors.human import HumanExecutor
 from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.retrieve import RetrieveExecutor
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
@@ -159,7 +157,7 @@ class System:
         self._new_id = new_id
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
-        self._post = Post(self._hub, store.inbox, store.catalogue)
+        self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         kit_of, text = self._hub.kit_of, self._runner.text
         self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets)
@@ -173,9 +171,6 @@ class System:
             CancelCommand: self._children.cancel,
             ForkRun: self._children.fork,
         }
-        if self.queues.limits:
-            # Where no queue has a limit, nobody has to look whether there is room.
-            executors[AskHuman] = HumanExecutor(self.queues).admit
 
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING

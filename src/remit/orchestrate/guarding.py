@@ -18,6 +18,7 @@ from typing import Any
 from remit.core.codec import to_json
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RemitError, RequestRejected
+from remit.core.person import check_person
 from remit.core.record import JsonObject
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.guard_boundary import terms_of
@@ -206,7 +207,7 @@ class Guard:
     def _answer(self, run_id: str, operation: JsonObject) -> JsonObject:
         run = self._room(run_id).run
         run.pass_time(self._moment(operation))
-        call_id, by = id_in(operation, "id") or run.held.only(), text_in(operation, "by")
+        call_id, by = id_in(operation, "id") or run.held.only(), check_person(text_in(operation, "by"))
         approve, scope = operation["approve"], operation.get("scope", Scope.CALL.value)
         if not isinstance(approve, bool):
             raise unfit("approve", approve, "true or false")

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remit.core.arrivals import TimerFired
-from remit.core.commands import AskHuman, CancelCommand, Command, ForkRun, SetTimer
+from remit.core.commands import CancelCommand, Command, ForkRun, SetTimer
 from remit.core.failure import RemitError
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moves_by_itself, timers_of
@@ -100,8 +100,6 @@ class InProcessDispatch:
                 self._run_errand(live, command)
         elif isinstance(command, ForkRun):
             self._run_errand(live, command)
-        elif isinstance(command, AskHuman) and AskHuman in self._executors and command.id not in work.tasks:
-            work.tasks[command.id] = asyncio.create_task(self._admit(work, live, command))
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
@@ -205,21 +203,6 @@ class InProcessDispatch:
             # Also after a cancel: whoever waits must not wait for something that will never be reported.
             work.tasks.pop(command.id, None)
             work.report(report if getattr(report, "command_id", None) == command.id else _misplaced(command, report))
-
-    async def _admit(self, work: _Work, live: Live, question: AskHuman) -> None:
-        """Report that a question is refused, or nothing; whatever breaks here leaves the question to people."""
-        report: Report | None = None
-        try:
-            report = await self._executors[AskHuman](live, question)
-        except Exception as error:  # noqa: BLE001  # no question may be lost with whoever looks for its room
-            fields = run_fields(live.run_id, live.state, command_id=question.id)
-            _log.error("whether a queue has room could not be told", exc_info=error, extra=fields)
-        finally:
-            work.tasks.pop(question.id, None)
-            if report is not None:
-                work.report(report)
-            elif work.waiter is not None and not work.waiter.done():
-                work.waiter.set_result(None)
 
     def _cancel(self, work: _Work, command_id: str) -> None:
         work.outbox = [(live, command) for live, command in work.outbox if command.id != command_id]

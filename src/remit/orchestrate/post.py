@@ -9,7 +9,7 @@ Rule 4: to say no needs no tools: a run whose code is missing or has changed hea
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from remit.core.arrivals import PauseRequested
@@ -18,6 +18,7 @@ from remit.core.events import Turn
 from remit.core.failure import IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.signals import Signal, UserSignal
 from remit.kernel.decide import take_turn
+from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.hub import Hub, RunHeld
@@ -46,16 +47,20 @@ GOES_ON: Mapping[Signal, bool] = MappingProxyType(
     }
 )
 
+# Refuses an answer that the queue of its question does not hear.
+CheckAnswer = Callable[[RunState, UserSignal], Awaitable[None]]
+
 _log = logging.getLogger(__name__)
 
 
 class Post:
     """Delivers signals."""
 
-    def __init__(self, hub: Hub, inbox: Inbox, catalogue: Catalogue) -> None:
+    def __init__(self, hub: Hub, inbox: Inbox, catalogue: Catalogue, check_answer: CheckAnswer | None = None) -> None:
         self._hub = hub
         self._inbox = inbox
         self._catalogue = catalogue
+        self._check_answer = check_answer
         self._rounds: asyncio.Task[None] | None = None
 
     async def deliver(self, signal: UserSignal) -> tuple[Turn | None, str]:
@@ -92,7 +97,7 @@ class Post:
         hub, run_id = self._hub, signal.run_id
         driver = hub.drivers.get(run_id)
         state = driver.live.state if driver is not None else (await hub.runner.load(run_id)).state
-        report = answer_to(state, signal)
+        report = await self._report(state, signal)
         if not GOES_ON[signal.type]:
             return (await hub.note(run_id, report))[1], ""
         try:
@@ -101,6 +106,13 @@ class Post:
             if signal.type is not Signal.REJECT:
                 raise
             return await self._say_and_rest(signal, report), str(error)
+
+    async def _report(self, state: RunState, signal: UserSignal) -> Report:
+        """What a signal reports to its run, unless the queue of what it answers does not hear it."""
+        report = answer_to(state, signal)
+        if self._check_answer is not None:
+            await self._check_answer(state, signal)
+        return report
 
     async def _say_and_rest(self, signal: UserSignal, report: Report) -> Turn:
         """Let a run hear a no that it cannot act on now, and order nothing."""
@@ -157,7 +169,7 @@ class Post:
     async def _hear(self, live: Live, number: int, data: bytes) -> None:
         code, message = "", ""
         try:
-            report = answer_to(live.state, decode_signal(data))
+            report = await self._report(live.state, decode_signal(data))
             if live.run_id in self._hub.drivers:
                 await self._hub.hear(live.run_id, report, heard=number)
             else:

@@ -1,4 +1,4 @@
-"""The queues of a store from its file: their names, their limits and where their items may be delivered.
+"""The queues of a store from its file: their names, their limits, who answers them and where their items may be delivered.
 
 Rule 1: a key that nobody knows is refused with the nearest one that is known, never skipped.
 Rule 2: without a file no queue has a limit.
@@ -12,6 +12,7 @@ from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in
 
 _FILE_KEYS = ("queues",)
 _KINDS = {"name": str, "load_max": int, "age_ms_max": int, "webhook": str}
+_PEOPLE = "answered_by"
 
 
 def read_queues(path: Path) -> tuple[QueueLimits, ...]:
@@ -27,7 +28,7 @@ def read_queues(path: Path) -> tuple[QueueLimits, ...]:
 
 
 def _queue(document: Document, value: object, place: Place) -> QueueLimits:
-    said = block_in(document, value, tuple(_KINDS), place)
+    said = block_in(document, value, (*_KINDS, _PEOPLE), place)
     if "name" not in said:
         document.reject(YamlFault.VALUE_INVALID, f"{spelled(place)} has no name; give it one", place)
     for key, kind in _KINDS.items():
@@ -35,4 +36,9 @@ def _queue(document: Document, value: object, place: Place) -> QueueLimits:
             wanted = "a whole number" if kind is int else "a text"
             message = f"{spelled((*place, key))} must be {wanted}, not {shown(said[key])}"
             document.reject(YamlFault.VALUE_INVALID, message, (*place, key))
-    return QueueLimits(**said)
+    people = list_in(document, said.get(_PEOPLE, []), (*place, _PEOPLE))
+    for number, name in enumerate(people):
+        if type(name) is not str:
+            at = (*place, _PEOPLE, number)
+            document.reject(YamlFault.VALUE_INVALID, f"{spelled(at)} must be a name, not {shown(name)}", at)
+    return QueueLimits(**{**said, _PEOPLE: tuple(people)})

@@ -1,11 +1,13 @@
 """The queues of a store: what each holds, whether it may hold more, and who has taken note of what.
 
 Rule 1: what a queue holds is read off the journals whenever somebody asks; nothing is counted beside them.
-Rule 2: a queue that is full admits what is grave and nothing else. An item is measured by those that were there before
-        it, so whoever looks again at one that was admitted finds that it was.
+Rule 2: a queue that is full lets no question in but what is grave: the others wait outside, their runs stay suspended,
+        and the first of them enters as soon as there is room. Who wants to approve one before is sent away with a code;
+        a no is heard at any time.
 Rule 3: an ending is acknowledged once, by somebody with a name. That is a receipt of the store and no turn of the run:
         a journal is closed with its ending, and whether people have seen it changes nothing in it.
-Rule 4: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
+Rule 4: a queue that names who answers it hears nobody else, whether they say yes, say no or take note.
+Rule 5: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
 """
 
 import logging
@@ -14,13 +16,13 @@ from typing import Protocol
 
 from remit.core.codec import decode_turn
 from remit.core.commands import AskHuman
-from remit.core.envelope import ID_CHARS_MAX
-from remit.core.escalation import TRIGGER_OF, Severity
+from remit.core.escalation import TRIGGER_OF
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.person import check_person, is_among, look_alike
 from remit.core.queue import QueueLimits, Receipt, ReceiptKind, check_limits
 from remit.core.rulings import RunEnded
-from remit.core.signals import packet_id
+from remit.core.signals import Signal, UserSignal, packet_id, packet_named
 from remit.core.storage import RunEntry
 from remit.kernel.state import RunState
 from remit.observe.history import fold, read_history
@@ -29,7 +31,6 @@ from remit.observe.queues import (
     QueueItem,
     QueueShown,
     aged,
-    ahead_of,
     escalation_asked,
     item_ended,
     items_asked,
@@ -40,6 +41,7 @@ from remit.orchestrate.ports import Catalogue, Clock, Journal, Receipts
 
 NOTHING_HANDED_ON = "NOTHING_HANDED_ON"
 QUEUE_FULL = "QUEUE_FULL"
+QUEUE_FOREIGN = "QUEUE_FOREIGN"
 
 # The ending of a run is among its last turns; few things arrive after it.
 _LAST_TURNS = 16
@@ -92,35 +94,51 @@ class Queues:
 
         Raises RequestRejected where the run has not ended, or its ending hands nothing on.
         """
-        if not by.strip() or len(by) > ID_CHARS_MAX:
-            raise RequestRejected(
-                NOTHING_HANDED_ON, f"whoever acknowledges has a name of 1 to {ID_CHARS_MAX} characters"
-            )
+        check_person(by)
         entry = await self._shelf.catalogue.entry(run_id)
         item = None if entry is None or not entry.ending else await self._ending(entry)
         if item is None:
             how = "does not exist" if entry is None else f"ended as {entry.ending}" if entry.ending else "is open"
             message = f"run {run_id} {how}, which hands nothing on; `remit queues` lists what waits for people"
             raise RequestRejected(NOTHING_HANDED_ON, message, {"run_id": run_id})
+        self._check_person(item.queue, by)
         receipt = Receipt(ReceiptKind.ACKNOWLEDGED, item.id, run_id, by, self._clock.now_ms())
         await self._shelf.receipts.keep(receipt)
         kept = await self._shelf.receipts.kept(ReceiptKind.ACKNOWLEDGED)
         return next(one for one in kept if one.item == item.id)
 
-    async def refusal_of(self, state: RunState, question: AskHuman) -> str:
-        """Why a question finds no room in its queue; empty where it does, or is too grave to be turned away."""
-        to = escalation_asked(question)
-        load_max = self.limits_of(to.queue).load_max
-        if not load_max or to.severity is Severity.HIGH:
-            return ""
-        items = await self.items(to.queue)
-        # A question that was settled meanwhile is no longer among them.
-        asked = next((item for item in items if item.id == packet_id(state.run_id, question.id)), None)
-        if asked is None or (load := ahead_of(asked, items)) < load_max:
-            return ""
-        return (
-            f"{QUEUE_FULL}: queue {to.queue} holds {load} items of load_max={load_max}; try again when it holds fewer"
+    async def check_answer(self, state: RunState, signal: UserSignal) -> None:
+        """Refuse an answer by somebody whom the queue of the question does not name, and a yes to one that waits outside."""
+        if not self.limits or signal.type not in (Signal.APPROVE, Signal.REJECT):
+            return
+        command_id = packet_named(str(signal.payload["packet_id"]), signal.run_id)
+        question = state.open.get(command_id)
+        if not isinstance(question, AskHuman):
+            return  # Who answers nothing is told so by the run.
+        queue = escalation_asked(question).queue
+        self._check_person(queue, signal.user_id)
+        if signal.type is Signal.APPROVE and self.limits_of(queue).load_max:
+            await self._check_inside(queue, packet_id(state.run_id, command_id))
+
+    def _check_person(self, queue: str, by: str) -> None:
+        people = self.limits_of(queue).answered_by
+        if not people or is_among(by, people):
+            return
+        alike = f"; it can be read for {other!r}" if (other := look_alike(by, people)) else ""
+        message = f"queue {queue} is answered by {', '.join(people)}, and not by {by!r}{alike}"
+        raise RequestRejected(QUEUE_FOREIGN, message, {"queue": queue, "by": by})
+
+    async def _check_inside(self, queue: str, item_id: str) -> None:
+        items = await self.items(queue)
+        asked = next((item for item in items if item.id == item_id), None)
+        if asked is None or not asked.is_outside:
+            return
+        inside = [item.id for item in items if not item.is_outside]
+        message = (
+            f"{item_id} waits outside queue {queue}, which holds {len(inside)} items of "
+            f"load_max={self.limits_of(queue).load_max}; answer what is inside first, such as {inside[0]}"
         )
+        raise RequestRejected(QUEUE_FULL, message, {"queue": queue, "packet_id": item_id})
 
     async def _asked(self) -> list[QueueItem]:
         found: list[QueueItem] = []

@@ -31,10 +31,10 @@ def test_every_queue_is_shown_at_a_glance(desk: Desk) -> None:
     said = desk.say("queues")
     assert said.code == 0
     head, *rows = said.out.splitlines()
-    assert head.split() == ["queue", "items", "high", "moderate", "low", "oldest", "overdue", "limit"]
+    assert head.split() == ["queue", "items", "high", "moderate", "low", "outside", "oldest", "overdue", "limit"]
     shown = {row.split()[0]: row for row in rows}
     assert shown["operator"].endswith("1 items, 1 h 00 min saturated")
-    assert shown["sre"].split()[1:] == ["0", "0", "0", "0", "-", "0", "-"]
+    assert shown["sre"].split()[1:] == ["0", "0", "0", "0", "0", "-", "0", "-"]
     (operator,) = [row for row in desk.say("queues", "--json").rows if row["name"] == "operator"]
     assert (operator["items"], operator["high"], operator["load_max"], operator["is_saturated"]) == (1, 1, 1, True)
 
@@ -82,7 +82,9 @@ def test_a_grave_item_that_is_overdue_is_told_by_the_exit_code(desk: Desk) -> No
     assert desk.say("queues", "budget").code == 0
     limited(desk, "queues:\n  - {name: budget, age_ms_max: 1}\n")
     exhausted(desk)
-    # What is overdue and not grave is shown, and wakes nobody.
+    # What has lain there for long enough is grave by now.
+    assert desk.say("queues").code == 3
+    limited(desk, "queues:\n  - {name: budget, age_ms_max: 3600000}\n")
     assert desk.say("queues").code == 0
 
 
@@ -101,12 +103,24 @@ def test_a_name_that_is_none_is_refused(desk: Desk) -> None:
 def test_a_queue_is_delivered_and_what_is_decided_there_is_done(desk: Desk) -> None:
     desk.waiting()
     key = desk.file("key", KEY)
-    with hooked(deciding("approve", by="ann\x1b[2J")) as hook:
+    with hooked(deciding("approve", by="ann")) as hook:
         said = desk.say("queues", "drain", "operator", "--webhook", hook.url, "--key-file", key, "--once")
     assert said.code == 0
-    assert said.out.endswith("  delivered  approve by ann\\x1b[2J\n")
+    assert said.out.endswith("  delivered  approve by ann\n")
     assert (hook.signed, desk.notes) == ([True], ["hello"])
     assert desk.say("queues", "drain", "operator", "--webhook", hook.url, "--key-file", key) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("by", "code"), [("ann\x1b[2J", "PERSON_INVALID"), ("\u0430nn", "PERSON_INVALID"), ("eve", "QUEUE_FOREIGN")]
+)
+def test_a_webhook_decides_nothing_in_a_name_that_may_not_answer(desk: Desk, by: str, code: str) -> None:
+    desk.waiting()
+    limited(desk, "queues:\n  - {name: operator, answered_by: [ann]}\n")
+    key = desk.file("key", KEY)
+    with hooked(deciding("approve", by=by)) as hook:
+        (delivery,) = desk.say("queues", "drain", "operator", "--webhook", hook.url, "--key-file", key, "--json").rows
+    assert (delivery["code"], delivery["decision"], desk.notes) == (code, "", [])
 
 
 def test_the_webhook_and_the_key_may_stand_in_the_folder_of_the_store(desk: Desk) -> None:
@@ -147,7 +161,9 @@ def test_a_queue_is_delivered_only_to_somewhere_and_signed(
     assert (said.code, said.error) == (exit_code, code)
 
 
-def test_a_full_queue_lets_a_run_go_on_without_what_it_wanted(desk: Desk, tmp_path: Path) -> None:
+def test_what_a_full_queue_has_no_room_for_waits_outside_and_its_run_stays_suspended(
+    desk: Desk, tmp_path: Path
+) -> None:
     limited(desk, "queues:\n  - {name: user, load_max: 1}\n")
     tools = desk.file(
         "mail.py",
@@ -158,6 +174,12 @@ def test_a_full_queue_lets_a_run_go_on_without_what_it_wanted(desk: Desk, tmp_pa
     said = [
         desk.say("run", "Write", "--engine", desk.script(wanted, "Done."), "--tools", tools, "--json") for _ in range(2)
     ]
-    assert said[0].code == 3
-    assert said[1].values["waiting_for"] is None
-    assert "QUEUE_FULL" in desk.say("trace", said[1].values["run_id"]).out
+    assert [one.code for one in said] == [3, 3]
+    first, second = [one.values["run_id"] for one in said]
+    (row,) = [row for row in desk.say("queues", "--json").rows if row["name"] == "user"]
+    assert (row["items"], row["outside"]) == (2, 1)
+    assert " outside " in desk.say("queues", "user").out.splitlines()[2]
+    assert desk.say("approvals").out.count("waits outside the queue, which is full") == 1
+    assert desk.say("approve", second, "--json").error == "QUEUE_FULL"
+    assert desk.say("approve", first).code == 0
+    assert desk.say("approve", second).code == 0

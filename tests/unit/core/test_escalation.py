@@ -2,6 +2,7 @@
 
 import pytest
 
+from remit.core.authority import Stakes
 from remit.core.escalation import (
     QUEUES,
     SEVERITY_RANK,
@@ -13,7 +14,9 @@ from remit.core.escalation import (
     trigger_of_call,
 )
 from remit.core.failure import ENDINGS, Ending, EscalationRoute
-from remit.core.tools import ToolCategory, ToolDefinition
+from remit.core.record import replace
+from remit.core.tools import Effect, ToolCategory, ToolDefinition
+from remit.core.trust import Reads, Trust
 
 REACHES = [Severity, Trigger, EscalationRoute]
 
@@ -98,3 +101,18 @@ def test_a_boundary_may_send_a_state_to_another_queue_and_changes_nothing_else()
     assert (usual.queue, other.queue) == ("procurement", "finance")
     assert (usual.trigger, usual.severity, usual.route) == (other.trigger, other.severity, other.route)
     assert escalation_of(Trigger.BUDGET_LIMIT, queues).queue == "budget"
+
+
+@pytest.mark.req("4.37")
+@pytest.mark.parametrize("category", [None, *ToolCategory])
+def test_a_read_of_secrets_is_handed_on_to_security_whatever_the_tool_is_for(category: ToolCategory | None) -> None:
+    reads = replace(tool(category), effect=Effect.READ, trust=Trust(reads=Reads.SECRET))
+    handed = escalation_of(trigger_of_call(reads))
+    assert (handed.trigger, handed.severity, handed.queue) == (Trigger.SECURITY_BREACH, HIGH, "security")
+    assert trigger_of_call(replace(reads, trust=Trust(reads=Reads.PRIVATE))) is not Trigger.SECURITY_BREACH
+
+
+def test_money_that_a_tool_moves_is_a_financial_commitment_whatever_its_category() -> None:
+    moves = replace(tool(ToolCategory.LIVE_API), trust=Trust(stakes=Stakes.MONEY))
+    assert trigger_of_call(moves) is Trigger.FINANCIAL_COMMITMENT
+    assert trigger_of_call(replace(moves, effect=Effect.READ)) is Trigger.EXTERNAL_COMMUNICATION

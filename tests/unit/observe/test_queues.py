@@ -1,5 +1,7 @@
 """What queues hold, read off runs that were driven by hand."""
 
+import pytest
+
 from remit.core.arrivals import CancelRequested
 from remit.core.boundary import Boundary
 from remit.core.commands import AskHuman, AskPurpose
@@ -16,7 +18,6 @@ from remit.observe.queues import (
     QueueItem,
     What,
     aged,
-    ahead_of,
     escalation_asked,
     item_ended,
     items_asked,
@@ -163,6 +164,32 @@ def test_every_queue_of_the_table_is_shown_and_those_that_hold_something_or_are_
     assert (shown["far"].moderate, shown["far"].load_max, shown["sre"].items) == (0, 0, 0)
 
 
-def test_only_what_was_there_before_stands_ahead_of_an_item() -> None:
-    items = [item("a", since_ms=1), item("b", since_ms=1), item("c", since_ms=2), item("d", since_ms=0, queue="sre")]
-    assert [ahead_of(one, items) for one in items] == [0, 1, 2, 0]
+def test_a_full_queue_holds_the_gravest_and_then_the_oldest_and_the_rest_waits_outside() -> None:
+    items = [
+        item("low", Severity.LOW, 1),
+        item("old", Severity.MODERATE, 2),
+        item("new", Severity.MODERATE, 3),
+        item("grave", Severity.HIGH, 9),
+        item("far", Severity.LOW, 0, "sre"),
+    ]
+    for load_max, outside in ((0, []), (1, ["old", "new", "low"]), (2, ["new", "low"]), (3, ["low"]), (4, [])):
+        shown = aged(items, [QueueLimits("user", load_max=load_max)], 10)
+        assert [one.id for one in shown if one.is_outside] == outside
+
+
+def test_calls_held_together_enter_together_and_an_ending_is_always_inside() -> None:
+    both = [replace(item(name, Severity.LOW, 5), group="a") for name in ("a", "b")]
+    ended = replace(item("z", Severity.LOW, 9), what=What.ENDING)
+    shown = aged([*both, ended, item("c", Severity.LOW, 6)], [QueueLimits("user", load_max=2)], 10)
+    assert [one.id for one in shown if one.is_outside] == ["c"]
+
+
+@pytest.mark.req("4.46")
+def test_what_lies_too_long_gets_graver_until_it_is_let_in() -> None:
+    items = [item("old", Severity.LOW, 0), item("new", Severity.MODERATE, 95)]
+    limits = [QueueLimits("user", load_max=1, age_ms_max=40)]
+    (before,) = [one for one in aged(items, limits, 39) if one.id == "old"]
+    assert (before.severity, before.is_overdue, before.is_outside) == (Severity.LOW, False, True)
+    for now_ms, severity in ((41, Severity.MODERATE), (81, Severity.HIGH), (900, Severity.HIGH)):
+        (old,) = [one for one in aged(items, limits, now_ms) if one.id == "old"]
+        assert (old.severity, old.is_overdue, old.is_outside) == (severity, True, False)

@@ -1,16 +1,12 @@
 """People: what they are shown, and which question their answer belongs to."""
 
-import asyncio
-from collections.abc import Callable
-
 import pytest
 
-from remit.backend.memory.store import MemoryStore
 from remit.core import arrivals
 from remit.core.arrivals import Happened
 from remit.core.boundary import Boundary
 from remit.core.budget import Dimension
-from remit.core.commands import AskHuman, AskPurpose
+from remit.core.commands import AskPurpose
 from remit.core.escalation import Severity
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, RequestRejected
 from remit.core.goal import Goal
@@ -18,15 +14,11 @@ from remit.core.graph import Node, NodeKind
 from remit.core.record import replace
 from remit.core.signals import PACKET_UNKNOWN, Signal
 from remit.core.tools import ToolCategory
-from remit.kernel.state import RunState
-from remit.orchestrate.executors.human import REFUSABLE, HumanExecutor, answer_to, approvals_in
-from remit.orchestrate.ports import Live
-from remit.orchestrate.queues import Queues
-from remit.orchestrate.reports import PersonApproved, PersonSaid, Report
+from remit.orchestrate.executors.human import answer_to, approvals_in
+from remit.orchestrate.reports import PersonApproved, PersonSaid
 from remit.testing.scenarios import TOOLS
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 from tests.unit.orchestrate.house import signal
-from tests.unit.orchestrate.stage import HandClock
 
 
 def test_a_held_call_is_shown_with_what_will_run_and_what_it_is_bound_to() -> None:
@@ -134,7 +126,6 @@ def test_a_release_of_budget_is_shown_with_what_it_releases() -> None:
     assert (shown.releases, shown.packet, shown.tool) == ((("tool_calls", 5),), "", "")
     report = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id=shown.id))
     assert report == PersonApproved("1.2", "ada")
-    assert {AskPurpose.APPROVAL, AskPurpose.RELEASE} == REFUSABLE
 
 
 def test_a_yes_to_a_doubtful_answer_is_a_yes_and_no_words() -> None:
@@ -146,43 +137,6 @@ def test_a_yes_to_a_doubtful_answer_is_a_yes_and_no_words() -> None:
     no = answer_to(run.state, signal(Signal.REJECT, "run", packet_id=shown.id, reason="wrong"))
     assert isinstance(yes, PersonApproved)
     assert isinstance(no, arrivals.ApprovalRefused)
-
-
-class Full(Queues):
-    """Queues without room, which remember whom they turned away."""
-
-    def __init__(self) -> None:
-        super().__init__(MemoryStore(), HandClock())
-        self.during: Callable[[], None] = lambda: None
-
-    async def refusal_of(self, state: RunState, question: AskHuman) -> str:  # type: ignore[explicit-override]
-        """There is never room."""
-        self.during()
-        return "full"
-
-
-def admitted(live: Live, question: AskHuman, queues: Queues) -> Report | None:
-    """What the executor reports of a question."""
-    return asyncio.run(HumanExecutor(queues).admit(live, question))
-
-
-@pytest.mark.req("4.46")
-def test_what_finds_no_room_is_refused_in_the_name_of_its_queue() -> None:
-    run = Run()
-    run.proposes(wants("write"))
-    live, question, queues = Live("run", run.state), run.question(), Full()
-    assert admitted(live, question, queues) == arrivals.ApprovalRefused("1.2", "queue:operator", "full")
-    for purpose in (AskPurpose.QUESTION, AskPurpose.OUTCOME):
-        assert admitted(live, replace(question, purpose=purpose), queues) is None
-    assert admitted(live, replace(question, id="9.9"), queues) is None
-
-
-def test_a_question_that_is_answered_while_its_queue_is_counted_is_not_refused() -> None:
-    run = Run()
-    run.proposes(wants("write"))
-    question, queues = run.question(), Full()
-    queues.during = run.state.open.clear
-    assert admitted(Live("run", run.state), question, queues) is None
 
 
 def test_a_packet_of_another_run_is_refused() -> None:

@@ -10,20 +10,22 @@ import pytest
 
 from remit.assemble import system_on
 from remit.backend.memory.store import MemoryStore
-from remit.core.arrivals import ApprovalRefused
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.codec import decode_turn
 from remit.core.escalation import Severity, Trigger
-from remit.core.failure import Ending, RequestRejected
+from remit.core.failure import ArrivalFault, Ending, RemitError, RequestRejected
+from remit.core.person import PERSON_INVALID
 from remit.core.queue import QueueLimits, ReceiptKind
+from remit.core.record import replace
 from remit.core.rulings import ToolCallRefused
+from remit.core.signals import Signal
 from remit.core.tools import ToolCategory
 from remit.observe.queues import What
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.ports import Store
-from remit.orchestrate.queues import NOTHING_HANDED_ON, QUEUE_FULL
+from remit.orchestrate.queues import NOTHING_HANDED_ON, QUEUE_FOREIGN, QUEUE_FULL
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import PATIENCE_S, STORES, approval, calls, keep, request, scripted, store_of
 
@@ -55,11 +57,6 @@ async def opened(store: Store, *limits: QueueLimits) -> AsyncIterator[System]:
             yield system
     finally:
         await system.close()
-
-
-async def turns_of(system: System, run_id: str) -> list[object]:
-    """Everything that arrived in a run."""
-    return [decode_turn(data).arrival for data in await system.store.journal.read(run_id)]
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -107,28 +104,83 @@ def test_only_an_ending_that_hands_something_on_can_be_acknowledged_and_by_someb
             for run_id, by in ((done.run_id, "ann"), (waiting.run_id, "ann"), ("nobody", "ann"), (done.run_id, " ")):
                 with pytest.raises(RequestRejected) as refused:
                     await system.queues.acknowledge(run_id, by)
-                assert refused.value.code == NOTHING_HANDED_ON
+                assert refused.value.code == (NOTHING_HANDED_ON if by.strip() else PERSON_INVALID)
 
     asyncio.run(play())
 
 
+@pytest.mark.req("4.46")
 @pytest.mark.parametrize("kind", STORES)
-def test_a_full_queue_refuses_at_once_and_the_run_goes_on_without(kind: str, tmp_path: Path) -> None:
+def test_what_a_full_queue_has_no_room_for_waits_outside_in_order_and_enters_when_there_is_room(
+    kind: str, tmp_path: Path
+) -> None:
     async def play() -> None:
-        async with opened(store_of(kind, tmp_path), QueueLimits("user", load_max=2)) as system:
-            first, second = [await system.run(request(), mailing(to)) for to in ("a", "b")]
-            assert first.waiting_for is not None
-            assert second.waiting_for is not None
-            third = await system.run(request(), mailing("c"))
-            assert third.waiting_for is None
-            (refused,) = [one for one in await turns_of(system, third.run_id) if isinstance(one, ApprovalRefused)]
-            assert refused.by == "queue:user"
-            assert refused.reason.startswith(f"{QUEUE_FULL}: queue user holds 2 items of load_max=2")
-            assert len(await system.queues.items("user")) == 2
-            # Whoever takes up what was admitted does not turn it away now.
-            await system.resume(first.run_id)
-            await system.resume(second.run_id)
-            assert len(await system.queues.items("user")) == 2
+        async with opened(store_of(kind, tmp_path), QueueLimits("user", load_max=1)) as system:
+            runs = [(await system.run(request(), mailing(to))).run_id for to in ("a", "b", "c")]
+            for run_id in runs:
+                waiting = (await system.result(run_id)).waiting_for
+                assert waiting is not None
+                assert waiting.ending is Ending.CONFIRM_REQUIRED
+            assert await standing(system) == [(runs[0], False), (runs[1], True), (runs[2], True)]
+            (shown,) = [queue for queue in await system.queues.overview() if queue.name == "user"]
+            assert (shown.items, shown.outside, shown.is_saturated) == (3, 2, True)
+            first, second, third = [item.id for item in await system.queues.items("user")]
+            with pytest.raises(RequestRejected, match=f"answer what is inside first, such as {first}") as refused:
+                await system.signal(approval(second))
+            assert refused.value.code == QUEUE_FULL
+            await system.signal(approval(first))
+            await system.settle()
+            assert await standing(system) == [(runs[1], False), (runs[2], True)]
+            # A no needs no room.
+            await system.signal(approval(third, Signal.REJECT))
+            await system.signal(approval(second))
+            await system.settle()
+            assert await standing(system) == []
+            assert (await system.result(runs[1])).terminal_code in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
+
+    asyncio.run(play())
+
+
+async def standing(system: System) -> list[tuple[str, bool]]:
+    """Which runs wait in the queue of users, and whether outside."""
+    return [(item.run_id, item.is_outside) for item in await system.queues.items("user")]
+
+
+@pytest.mark.req("4.46")
+def test_who_is_not_named_by_a_queue_answers_nothing_in_it() -> None:
+    async def play() -> None:
+        limits = [QueueLimits("user", answered_by=("Ann", "bob")), QueueLimits("budget", answered_by=("bob",))]
+        async with opened(MemoryStore(), *limits) as system:
+            await system.run(request(), mailing())
+            (item,) = await system.queues.items("user")
+            for kind in (Signal.APPROVE, Signal.REJECT):
+                for by in ("ada", "b0b"):
+                    with pytest.raises(RequestRejected) as refused:
+                        await system.signal(replace(approval(item.id, kind), user_id=by))
+                    assert refused.value.code == QUEUE_FOREIGN
+                    assert ("read for 'bob'" in refused.value.message) == (by == "b0b")
+            await system.signal(replace(approval(item.id), user_id="ANN"))
+            await system.settle()
+            assert await system.queues.items("user") == []
+            ended = await system.run(request(), scripted({"text": "x"}), Terms(Boundary("s"), Budget(output_tokens=0)))
+            with pytest.raises(RequestRejected) as refused:
+                await system.queues.acknowledge(ended.run_id, "ann")
+            assert refused.value.code == QUEUE_FOREIGN
+            assert (await system.queues.acknowledge(ended.run_id, "bob")).by == "bob"
+
+    asyncio.run(play())
+
+
+def test_an_answer_to_nothing_is_none_of_a_queue_s_business() -> None:
+    async def play() -> None:
+        async with opened(MemoryStore(), QueueLimits("user", load_max=1, answered_by=("bob",))) as system:
+            done = await system.run(request(), scripted({"text": "Done."}))
+            with pytest.raises(RemitError) as refused:
+                await system.signal(approval(f"{done.run_id}/1.1"))
+            assert refused.value.code in (ArrivalFault.DUPLICATE, ArrivalFault.UNKNOWN_COMMAND, ArrivalFault.RUN_ENDED)
+            waiting = await system.run(request(), keeping())
+            assert waiting.waiting_for is not None
+            await system.signal(approval(waiting.waiting_for.packet_ids[0]))
 
     asyncio.run(play())
 
@@ -162,7 +214,8 @@ def test_several_calls_of_one_turn_are_one_packet_and_take_one_place() -> None:
             decided = [decision for turn in data for decision in decode_turn(turn).decisions]
             assert not any(isinstance(one, ToolCallRefused) for one in decided)
             later = await system.run(request(), scripted(wanted, {"text": "Done."}, tools=[mail]))
-            assert later.waiting_for is None
+            outside = {item.run_id for item in await system.queues.items("user") if item.is_outside}
+            assert outside == {later.run_id}
 
     asyncio.run(play())
 
@@ -193,19 +246,3 @@ def test_a_run_that_cannot_be_read_is_passed_over_and_told_of(caplog: pytest.Log
         "what a run asks cannot be read",
         "how a run ended cannot be read",
     ]
-
-
-def test_a_queue_that_cannot_be_counted_leaves_the_question_to_people(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def play() -> None:
-        async with opened(MemoryStore(), QueueLimits("user", load_max=1)) as system:
-
-            async def broken(name: str = "") -> list[object]:
-                raise OSError(f"the disk of {name} is gone")
-
-            monkeypatch.setattr(system.queues, "items", broken)
-            assert (await system.run(request(), mailing())).waiting_for is not None
-
-    asyncio.run(play())
-    assert "whether a queue has room could not be told" in caplog.text

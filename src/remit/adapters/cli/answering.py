@@ -65,6 +65,9 @@ def approvals(
 
         async with opened_to_read(common.settings()) as system:
             asked = await (system.archive.packet(packet) if packet else system.archive.approvals())
+            items = await system.queues.items() if system.queues.limits else []
+            outside = {item.id for item in items if item.is_outside}
+            asked = [replace(one, is_outside=True) if one.id in outside else one for one in asked]
         if terminal.is_json:
             for one in asked:
                 terminal.values(one)

@@ -174,7 +174,8 @@ def _people(asked: Approval) -> Iterator[Line]:
         )
     before = f", after {asked.silences} who kept silent" if asked.silences else ""
     if asked.queue:
-        yield _fact("asked of", f"{asked.queue}, {asked.severity}{before}")
+        outside = "; it waits outside the queue, which is full" if asked.is_outside else ""
+        yield _fact("asked of", f"{asked.queue}, {asked.severity}{before}{outside}")
     version = f", packet {_short(asked.packet)}" if asked.packet else ""
     yield _fact("open until", f"{moment(asked.expires_at_ms)}{version}")
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # An id of a question of a child of a child is longer than any column; it then pushes the rest aside.
 _ID_CHARS = 24
-_COLUMNS = (12, 6, 6, 10, 6, 9, 9)
-_HEADS = ("queue", "items", "high", "moderate", "low", "oldest", "overdue")
+_COLUMNS = (12, 6, 6, 10, 6, 9, 9, 9)
+_HEADS = ("queue", "items", "high", "moderate", "low", "outside", "oldest", "overdue")
 
 
 def queues(
@@ -100,7 +100,7 @@ def _overview_lines(shown: "Sequence[QueueShown]") -> "Iterator[Line]":
 
     yield (("".join(head.ljust(width) for head, width in zip(_HEADS, _COLUMNS, strict=True)) + "limit", Ink.FAINT),)
     for queue in shown:
-        cells = (queue.name, queue.items, queue.high, queue.moderate, queue.low)
+        cells = (queue.name, queue.items, queue.high, queue.moderate, queue.low, queue.outside)
         oldest = duration(queue.oldest_ms) if queue.items else "-"
         row = "".join(str(cell).ljust(width) for cell, width in zip((*cells, oldest), _COLUMNS, strict=False))
         limits = [f"{queue.load_max} items"] if queue.load_max else []
@@ -135,7 +135,8 @@ def _item_lines(item: "QueueItem") -> "Iterator[Line]":
     from remit.observe.queues import What
 
     grave = Ink.BAD if item.severity == "high" else Ink.PLAIN
-    late = ((" overdue", Ink.BAD),) if item.is_overdue else ()
+    late = [(" overdue", Ink.BAD)] if item.is_overdue else []
+    late += [(" outside", Ink.WAITS)] if item.is_outside else []
     yield (
         (item.id.ljust(_ID_CHARS), Ink.NAME),
         (f" {item.severity} {item.what} ", grave),

@@ -1,15 +1,13 @@
-"""People: what a person is shown when a run asks, whether their queue has room, and which question an answer belongs to.
+"""People: what a person is shown when a run asks, and which question an answer belongs to.
 
 Rule 1: nobody here waits for a person: the question stands in the journal, and the run rests until somebody answers.
 Rule 2: what is shown is what will run: the call as it was judged, the versions it is bound to, and what it releases.
 Rule 3: an answer to a packet that names its version is an answer to that version and no other.
-Rule 4: where a queue is full, an approval or a release that is not grave is refused at once, so that its run goes on
-        without it. A plain question, and one about a call in doubt, have no answer that nobody gave: they wait.
 """
 
 from collections.abc import Sequence
 
-from remit.core.arrivals import ApprovalRefused, Happened, OutcomeJudged
+from remit.core.arrivals import Happened, OutcomeJudged
 from remit.core.budget import FIELDS, Charges
 from remit.core.codec import arguments_in
 from remit.core.commands import AskHuman, AskPurpose, packet_version
@@ -21,30 +19,7 @@ from remit.core.tool_policy import gaps_of
 from remit.kernel.state import RunState, questions
 from remit.observe.packets import Approval
 from remit.observe.queues import asked_at_ms, escalation_asked
-from remit.orchestrate.ports import Live
-from remit.orchestrate.queues import Queues
 from remit.orchestrate.reports import PersonSaid, Report, report_of
-
-# Who refuses what finds no room: a queue, by its name.
-QUEUE_MARK = "queue:"
-# What can be refused in nobody's name.
-REFUSABLE = frozenset({AskPurpose.APPROVAL, AskPurpose.RELEASE})
-
-
-class HumanExecutor:
-    """Looks whether a question finds room in its queue."""
-
-    def __init__(self, queues: Queues) -> None:
-        self._queues = queues
-
-    async def admit(self, live: Live, question: AskHuman) -> Report | None:
-        """A refusal in the name of a queue that is full; None where the question may wait for people."""
-        if question.purpose not in REFUSABLE or question.id not in live.state.open:
-            return None
-        reason = await self._queues.refusal_of(live.state, question)
-        if not reason or question.id not in live.state.open:
-            return None
-        return ApprovalRefused(question.id, f"{QUEUE_MARK}{escalation_asked(question).queue}", reason)
 
 
 def approvals_in(state: RunState, turns: Sequence[Turn] = ()) -> list[Approval]:
