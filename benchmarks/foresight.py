@@ -39,7 +39,7 @@ RUNS = 200
 # How much history: as few as could be asked for, what is asked for, what is looked at, and all there is.
 HISTORIES = (3, 10, RUNS_MIN, RUNS_MAX)
 PARAMETERS: JsonObject = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-LOOK = ToolDefinition("look", "look something up", PARAMETERS, effect=Effect.READ)
+LOOK = ToolDefinition("look", "look something up", PARAMETERS, effect=Effect.READ, network=False)
 MODEL = ModelInfo("scripted", 100_000, Price(1_000_000, 2_000_000))
 # A result of some sixty tokens, as a record of an order has.
 RESULT = json.dumps({"ok": True, "text": "what was found, at some length. " * 7})

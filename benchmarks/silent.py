@@ -25,7 +25,7 @@ REQUEST = SystemRequest((user_message("Look some numbers up."),), hints=Executio
 _USAGE = TokenUsage(prompt_tokens=10, output_tokens=5)
 
 
-@tool(effect="read")
+@tool(effect="read", network=False)
 async def look(n: int) -> str:
     """Look a number up."""
     return "42"

@@ -39,6 +39,7 @@ _LOOK = ToolDefinition(
     "Look a number up.",
     {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
     effect=Effect.READ,
+    network=False,
 )
 _USAGE = TokenUsage(prompt_tokens=10, output_tokens=5)
 _DONE = ModelResult("done", usage=_USAGE)

@@ -62,7 +62,7 @@ class StuckModel:
 def stuck_tool(marker: Marker) -> Tool:
     """A tool that never returns, on the event loop."""
 
-    @tool(effect="read", name="stuck_tool")
+    @tool(effect="read", network=False, name="stuck_tool")
     async def stuck() -> str:
         """Wait."""
         marker.set()
@@ -72,7 +72,7 @@ def stuck_tool(marker: Marker) -> Tool:
     return stuck
 
 
-@tool(effect="read", isolate=True)
+@tool(effect="read", network=False, isolate=True)
 def stuck_in_process(marker: str) -> str:
     """Wait, in a process of its own, after leaving a mark."""
     Path(marker).touch()

@@ -23,7 +23,7 @@ SCRIPT: list[dict[str, Any]] = [
 ]
 
 
-@tool(effect="read")
+@tool(effect="read", network=False)
 def lookup(order_id: str) -> dict[str, str | int]:
     """Look an order up."""
     return ORDERS[order_id]

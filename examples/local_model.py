@@ -19,13 +19,13 @@ PRICES_EUR = {"lamp": 59, "kettle": 24, "chair": 129}
 QUESTIONS = ("How many lamps are in stock?", "What does a chair cost?", "Hello, who are you?")
 
 
-@tool(effect="read")
+@tool(effect="read", network=False)
 def stock(item: Item) -> int:
     """How many pieces of an item are in stock."""
     return STOCK[item]
 
 
-@tool(effect="read")
+@tool(effect="read", network=False)
 def price(item: Item) -> str:
     """What an item costs, in euros."""
     return f"{PRICES_EUR[item]} euros"

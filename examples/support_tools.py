@@ -92,7 +92,7 @@ def what_became_of(key: str) -> Refund | Happened:
     return Happened.NO if row is None else Refund(row[0], row[1], key)
 
 
-@tool(effect="read", category="read_only_lookup", available=is_open)
+@tool(effect="read", category="read_only_lookup", network=False, available=is_open)
 def lookup_order(order_id: str) -> Order:
     """Look up an order: who ordered what, where it is, what was paid and what was paid back.
 

@@ -67,14 +67,15 @@ def test_a_model_uses_the_tools_that_the_command_line_names(remit: Remit) -> Non
 def test_what_a_compromised_model_tries_becomes_an_observation_and_nothing_else(remit: Remit) -> None:
     remit.write(
         replies=[
+            # Before anything was read: later on, a person would be asked about them.
+            calls("http_get", {"url": "http://169.254.169.254/latest/meta-data/"}),
+            calls("http_get", {"url": "http://2130706433/"}),
+            calls("http_get", {"url": "file:///etc/passwd"}),
             calls("read_file", {"path": "../secret.txt"}),
             calls("read_file", {"path": "/etc/passwd"}),
             calls("sqlite_query", {"sql": "DELETE FROM ware"}),
             calls("sqlite_query", {"sql": "ATTACH '/tmp/other.db' AS other"}),
             calls("calculator", {"expression": "9**9**9"}),
-            calls("http_get", {"url": "http://169.254.169.254/latest/meta-data/"}),
-            calls("http_get", {"url": "http://2130706433/"}),
-            calls("http_get", {"url": "file:///etc/passwd"}),
             says("nothing worked"),
         ]
     )

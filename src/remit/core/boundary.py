@@ -124,6 +124,9 @@ class Boundary(Record):
     # Who alone may release budget that is spent; nobody named is everybody who may answer.
     release_by: tuple[str, ...] = ()
 
+    # Observations: hosts that reads may always carry something to; `*.corp.example` is every host below that one.
+    trusted_hosts: tuple[str, ...] = ()
+
 
 _DEFAULTS = dict(zip(Boundary.__struct_fields__, Boundary.__struct_defaults__, strict=True))
 

@@ -83,7 +83,8 @@ class ToolDefinition(Record):
     result: JsonObject = {}
     effect: Effect = Effect.EXTERNAL
     category: ToolCategory | None = None
-    network: bool = False
+    # Whether a call leaves the machine; None is a tool that does not say.
+    network: bool | None = None
     idempotent: bool = False
     destructive: bool = False
     untrusted_output: bool = True
@@ -156,8 +157,15 @@ class ToolChoice(Record):
 
 
 def tool_version(definition: ToolDefinition) -> str:
-    """The SHA-256 over everything a definition says, its version left out; fields at their default do not count."""
-    return content_version(msgspec.structs.replace(definition, version="") if definition.version else definition)
+    """The SHA-256 over everything a definition says, its version left out; fields at their default do not count.
+
+    That a tool stays on the machine does not count either: a tool that comes to say so is still the same, and a run
+    goes on with what was pinned when it began.
+    """
+    if definition.version or definition.network is False:
+        network = definition.network or None
+        definition = msgspec.structs.replace(definition, version="", network=network)
+    return content_version(definition)
 
 
 def validate_tools_allowed(calls: Iterable[ToolCall], allowed: Collection[str]) -> None:
@@ -185,6 +193,11 @@ def check_result(result: ToolResult) -> None:
         raise RequestRejected(
             TOOL_RESULT_INVALID, f"result of tool {result.name[:80]!r} has no call_id; take it from the call"
         )
+
+
+def may_leave_reading(tool: ToolDefinition) -> bool:
+    """Whether a call that only reads leaves the machine, or may: what a tool does not say counts as the worst."""
+    return tool.effect is Effect.READ and tool.network is not False and not tool.delegates
 
 
 def check_tool_choice(choice: ToolChoice) -> None:

@@ -46,6 +46,8 @@ class Trust(Record):
     readers: str = ""
     # None is what category and `destructive` tell.
     stakes: Stakes | None = None
+    # The hosts that its calls reach, where these are always the same.
+    hosts: tuple[str, ...] = ()
 
 
 UNTRUSTING = Trust()

@@ -22,7 +22,7 @@ from remit.core.failure import ErrorCode, Refusal
 from remit.core.graph import BY_BOUNDARY, STANDARD_RULES, ToolRules
 from remit.core.manifest import Manifest
 from remit.core.rulings import CallNoted
-from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition
+from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition, may_leave_reading
 from remit.kernel.exhaustion import asked_when_spent
 from remit.kernel.policy import (
     conditions_ask,
@@ -231,9 +231,9 @@ def _trusted(tool: ToolDefinition) -> Verdict:
 
 
 def _trusted_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
-    """The same of every call of a tool: a read on this machine is never traced."""
-    if tool.network and manifest.boundary.authority is not None:
-        return ask("a read that leaves the machine is traced")
+    """The same of every call of a tool: a read that stays on this machine is never traced."""
+    if may_leave_reading(tool):
+        return ask("a read that may leave the machine is traced")
     return _trusted(tool)
 
 

@@ -76,11 +76,11 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "effect": (_S, "none, read, write or external", lambda call, tool, tally: tool.effect.value),
         "changes": (_B, "it writes or acts outside", lambda call, tool, tally: tool.effect.is_mutating),
         "destructive": (_B, "it declares that it destroys", lambda call, tool, tally: tool.destructive),
-        "network": (_B, "it uses the network", lambda call, tool, tally: tool.network),
+        "network": (_B, "it declares that it uses the network", lambda call, tool, tally: bool(tool.network)),
         "leaves_the_machine": (
             _B,
             "data may leave with the call",
-            lambda call, tool, tally: tool.network or tool.effect is Effect.EXTERNAL,
+            lambda call, tool, tally: bool(tool.network) or tool.effect is Effect.EXTERNAL,
         ),
         "idempotent": (_B, "it may be repeated with the same key", lambda call, tool, tally: tool.idempotent),
         "cost_microusd": (

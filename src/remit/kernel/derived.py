@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from remit.core.budget import Charges, lease_of
 from remit.core.manifest import Manifest
-from remit.core.tools import ToolDefinition
+from remit.core.tools import ToolDefinition, may_leave_reading
 from remit.kernel.authorize import Check, checks_left
 from remit.kernel.children import child_charges
 from remit.kernel.foresee import floors_of
@@ -89,11 +89,13 @@ def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def is_traced(manifest: Manifest) -> bool:
-    """Whether calls pass the gate: the boundary says so, and a tool changes something or reads over the network.
+    """Whether calls pass the gate: a tool reads what may be outside; or the boundary says so, and a tool changes something.
 
     Where conditions look at what was read so far, every tool counts.
     """
+    if any(may_leave_reading(tool) for tool in manifest.tools):
+        return True
     if manifest.boundary.authority is None:
         return False
     is_looked_at = any("labels" in condition.when for condition in manifest.boundary.conditions)
-    return any(is_looked_at or tool.effect.is_mutating or tool.network for tool in manifest.tools)
+    return any(is_looked_at or tool.effect.is_mutating for tool in manifest.tools)

@@ -183,7 +183,7 @@ def _is_asked_about(state: RunState, tool: ToolDefinition) -> bool:
     if manifest.boundary.mode is BoundaryMode.AUDIT:
         return False
     is_frozen = not manifest.caps[Dimension.SIDE_EFFECTS]
-    is_untraced_change = tool.effect in MUTATING and (is_frozen or not state.is_traced)
+    is_untraced_change = tool.effect in MUTATING and (is_frozen or manifest.boundary.authority is None)
     return is_untraced_change or bool(needs_a_person(tool, manifest.boundary))
 
 

@@ -174,6 +174,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any, Any], _Found]]] = {
     "mode": ("mode", _ranked(_MODES)),
     "self_approval": ("self_approval", _ranked((False, None, True))),
     "observations.reads_max": ("reads_max", _ranked(sorted(READS_RANK, key=READS_RANK.__getitem__))),
+    "observations.trusted_hosts": ("trusted_hosts", _granted),
     "writes": ("writes", _granted),
     "tools.allowed": ("allowed_tools", _granted),
     "tools.approval_effects": ("approval_effects", _demanded),

@@ -28,7 +28,7 @@ from remit.core.messages import user_message
 from remit.core.record import replace
 from remit.core.tier import TIERS
 from remit.core.tool_policy import gaps_of, risk_of
-from remit.core.tools import Effect, ToolDefinition
+from remit.core.tools import Effect, ToolDefinition, may_leave_reading
 from remit.kernel.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
 from remit.kernel.policy import needs_a_person, rates_of
 from remit.kernel.tier import check_tier, tier_of
@@ -38,6 +38,7 @@ from remit.orchestrate.boundary_values import ALL, said_cap, said_duration, said
 from remit.orchestrate.gate_facts import declared
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.provenance.declarations import declaration_of, worst_of
+from remit.provenance.outward import CARRIED_CHARS_MAX, is_trusted
 
 _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 # A manifest names a model and a request; what the tools may do depends on neither.
@@ -133,9 +134,21 @@ def _untouched(tool: ToolDefinition, manifest: Manifest) -> str:
 def _free(tool: ToolDefinition, boundary: Boundary) -> str:
     if tool.effect.is_mutating:
         return f"{tool.effect} effects pass once every value is traced to the user's words or to a trusted field"
-    if tool.network and boundary.authority is not None:
-        return "it only reads, and what leaves the machine with it is traced"
-    return "it changes nothing" if tool.effect is Effect.NONE else "it only reads"
+    if not may_leave_reading(tool):
+        return "it changes nothing" if tool.effect is Effect.NONE else "it only reads, on this machine"
+    if is_trusted_wholly(tool, boundary):
+        return "it only reads, and reaches none but trusted hosts"
+    if tool.network:
+        return "it only reads; once anything private was read, what it carries out is traced or asks"
+    return (
+        "it only reads and does not declare `network`; once anything private was read, it asks before it carries "
+        f"a link, an address or more than {CARRIED_CHARS_MAX} characters that the user did not write"
+    )
+
+
+def is_trusted_wholly(tool: ToolDefinition, boundary: Boundary) -> bool:
+    """Whether a tool says where its calls go, and the boundary trusts every one of these hosts."""
+    return bool(tool.trust.hosts) and all(is_trusted(host, boundary.trusted_hosts) for host in tool.trust.hosts)
 
 
 def _at_worst(tool: ToolDefinition) -> tuple[str, ...]:
@@ -150,6 +163,7 @@ def _at_worst(tool: ToolDefinition) -> tuple[str, ...]:
 
 def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:
     yield "observations", "reads_max", f"{boundary.reads_max}; more than that is for a person to allow"
+    yield "observations", "trusted_hosts", _or_nothing(boundary.trusted_hosts)
     yield "state writes", "writes", _all_or(boundary.writes)
     yield from (("tools", key, says) for key, says in _tool_lines(boundary))
     yield "decision rights", "rights", _all_or(boundary.decisions)
@@ -202,7 +216,7 @@ def _escalation_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
 
 def _authority_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
     if boundary.authority is None:
-        yield "authority", "off: nothing is traced, and every change asks"
+        yield "authority", "off: only reads that may leave are traced, and every change asks"
         return
     said = boundary_said(boundary)["authority"]
     yield from ((key, ("yes" if value else "no") if isinstance(value, bool) else value) for key, value in said.items())

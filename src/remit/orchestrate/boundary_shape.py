@@ -231,7 +231,8 @@ SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
             "self_approval", lambda read, value, place, _: None if value is None else read.flag(value, place), _as_is
         ),
         "observations": {
-            "reads_max": Key("reads_max", lambda read, value, place, _: read.choice(value, Reads, place), _as_is)
+            "reads_max": Key("reads_max", lambda read, value, place, _: read.choice(value, Reads, place), _as_is),
+            "trusted_hosts": Key("trusted_hosts", lambda read, value, place, _: read.hosts(value, place), _as_is),
         },
         "writes": _choices_or_all("writes", StateWrite),
         "tools": {

@@ -33,6 +33,7 @@ _MICRO = 1_000_000
 # Longest first, so that what is written is as short as it can be.
 _UNITS_MS: Mapping[str, int] = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _DURATION = re.compile(r"([0-9]{1,16}) ?(ms|s|m|h|d)")
+_HOST = re.compile(r"(?:\*\.)?(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+")
 # Sixteen digits before the point and six behind it: all that whole millionths can say.
 _DOLLARS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,6})?")
 
@@ -118,6 +119,14 @@ class Reader:
         """A list of texts."""
         items = self.items(value, place)
         return tuple(self.text(item, (*place, at)) for at, item in enumerate(items))
+
+    def hosts(self, value: Any, place: Place) -> tuple[str, ...]:
+        """A list of hosts by name; one that begins with `*.` is all below it."""
+        hosts = self.texts(value, place)
+        for at, host in enumerate(hosts):
+            if not _HOST.fullmatch(host):
+                raise self.unfit((*place, at), host, "the name of a host such as api.corp.example or *.corp.example")
+        return hosts
 
     def texts_or_all(self, value: Any, place: Place) -> tuple[str, ...] | None:
         """A list of texts, or everything."""

@@ -36,7 +36,8 @@ def declared(tool: ToolDefinition) -> JsonObject:
         "description": tool.description,
         "parameters": tool.parameters,
         "effect": tool.effect.value,
-        "network": tool.network,
+        # What a child does outside is the child's own.
+        "network": False if tool.delegates and not tool.network else tool.network,
         "destructive": tool.destructive,
         "repeat": trust.repeat.value,
         "reads": trust.reads.value,
@@ -52,6 +53,7 @@ def declared(tool: ToolDefinition) -> JsonObject:
         "control_args": dict(tool.control_args) or None,
         "result": dict(trust.fields) or None,
         "asks": list(trust.asks) or None,
+        "hosts": list(trust.hosts) or None,
     }
     return said | {key: value for key, value in optional.items() if value is not None}
 

@@ -45,7 +45,7 @@ _KERNEL = (
     *_TEXTS,
 )
 _DECLARED = ("name", "description", "parameters", "effect", "category", "network", "stakes", "control_args")
-_GATE = ("payload_args", "result", "author", "directory", "locator_args", "asks", "repeat", "reads", "readers")
+_GATE = ("payload_args", "result", "author", "directory", "locator_args", "asks", "repeat", "reads", "readers", "hosts")
 KEYS = frozenset((*_KERNEL, *_DECLARED, *_GATE))
 
 # A tool that says nothing of its parameters takes any object; the gate knows none of its arguments then.
@@ -141,6 +141,7 @@ def _trust(declaration: Declaration, tool: JsonObject) -> Trust:
         reads=declaration.reads,
         readers=declaration.readers,
         stakes=None if tool.get("stakes") is None else declaration.stakes,
+        hosts=declaration.hosts,
     )
 
 

@@ -165,7 +165,7 @@ class Runner:
         """Labels of what a run has read, at worst where nobody traced it; those it began with are among them."""
         manifest = pinned(state)
         began_with = manifest.read if manifest.session is None else (*manifest.read, *manifest.session.read)
-        if state.is_traced:
+        if state.is_traced and manifest.boundary.authority is not None:
             return (await self._tracer(Live(state.run_id, state))).labels
         reads = {trace.tool: state.tools[trace.tool].trust.reads for trace in state.calls.values()}
         return tuple(sorted({*began_with, *(read for read in reads.values() if read is not Reads.PUBLIC)}))

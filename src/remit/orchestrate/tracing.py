@@ -2,8 +2,9 @@
 
 Rule 1: the gate is a function of the run's turns and the texts they name. It is no state of its own: whoever loses it
         makes it again from the journal, and an audit does the same. So calls are judged as they are written down.
-Rule 2: a run is traced where its boundary says so and a tool of it changes something or reads over the network; any
-        other run pays nothing.
+Rule 2: a run is traced where a tool of it reads what may be outside, and where its boundary says so and a tool of it
+        changes something; any other run pays nothing. Where the boundary has no `authority`, only such reads are
+        judged: every change is for a person there.
 Rule 3: the user's words are those of a root run. A child's prompt is text of a model: it binds nothing, so every effect
         of a child is for a person. What a child says may be anything that it could have read.
 Rule 4: what the kernel made of a call is told to the gate: refused, held for another reason, approved, let pass by a
@@ -17,6 +18,7 @@ from typing import Any
 
 from remit.core import arrivals
 from remit.core.arrivals import Arrival, Happened, ProposedCall, Provenance
+from remit.core.authority import Authority
 from remit.core.codec import arguments_in
 from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
@@ -40,6 +42,8 @@ _AUDIT, _SILENCE = "audit", "silence"
 _DELEGATED = "a child of this run may have done it already; approve the call, or let one run do both"
 # Before the name of a queue, it says who refused in place of a person.
 QUEUE_MARK = "queue:"
+# Where a boundary traces nothing: reads that may be outside are judged, and a call that waits for a person stops none.
+READS_ALONE = Authority(tripwire=False)
 # A text in full; None when it is not kept any more.
 Read = Callable[[Text], str | None]
 
@@ -61,7 +65,6 @@ class Tracer:
 
     def __init__(self, manifest: Manifest, read: Read, gate: Gate | None = None) -> None:
         """Follow a run from its beginning, with a gate of its own, or with one that was opened for it elsewhere."""
-        assert manifest.boundary.authority is not None, "only a traced run has a tracer"
         self.seq = -1
         self._manifest = manifest
         said = [read(message.content) for message in manifest.request.messages if message.role is Role.USER]
@@ -70,8 +73,15 @@ class Tracer:
         words = [] if is_beneath else [text for text in said if text is not None]
         self.is_lost = not is_beneath and len(words) < len(said)
         messages: list[JsonObject] = [{"role": "user", "content": text} for text in words]
-        tools, authority = [declared(tool) for tool in manifest.tools], manifest.boundary.authority
-        self._gate = gate or start(messages, tools, authority, read=_read_before(manifest))
+        boundary, tools = manifest.boundary, [declared(tool) for tool in manifest.tools]
+        self._judges_changes = boundary.authority is not None
+        self._gate = gate or start(
+            messages,
+            tools,
+            boundary.authority or READS_ALONE,
+            read=_read_before(manifest),
+            trusted_hosts=boundary.trusted_hosts,
+        )
         # The latest verdict in full, for whoever shows more of it than a call keeps.
         self.verdict: Verdict | None = None
         self._proposals = Proposals()
@@ -95,7 +105,7 @@ class Tracer:
 
     def resolved(self, arguments: Any) -> Any:
         """The arguments with every handle replaced by the value it names."""
-        if not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
+        if not self._judges_changes or not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
             return arguments
         return resolve(arguments, self._gate.evidence.index)[0]
 
@@ -107,11 +117,17 @@ class Tracer:
         if text is None:
             self.is_lost = True
             return call
+        if self.is_lost:
+            # Nobody knows what it was.
+            self._gate.evidence.has_private = True
         verdict = self._judge(_name(seq, place), call.tool, text)
         self._judged.add(_name(seq, place))
-        if not self._gate.tools[call.tool].is_checked:
+        is_read = not self._is_mutating(call.tool)
+        if not (is_read or self._judges_changes):
+            return call
+        if verdict.is_free:
             # Conditions look at what was read before any call, a read among them.
-            return replace(call, labels=verdict.labels) if verdict.labels else call
+            return replace(call, labels=verdict.labels) if verdict.labels and self._judges_changes else call
         judged = replace(call, **found(verdict, is_lost=self.is_lost))
         if self._has_delegated and judged.provenance is Provenance.BOUND and self._is_mutating(call.tool):
             return replace(
@@ -175,6 +191,8 @@ class Tracer:
         if held is not None:
             ledger.approve(held, arrival.by if isinstance(arrival, arrivals.ApprovalGiven) else _AUDIT)
             ledger.spend_approval(held)
+            if name not in self._let and isinstance(arrival, arrivals.ApprovalGiven):
+                self._gate.cover(held.tool)
             if name not in self._let and self._is_mutating(held.tool):
                 ledger.uses_of(held.tool).add(held.targets)
         elif (made := ledger.open.get(name)) is not None and made.tool != tool and self._is_mutating(tool):

@@ -52,7 +52,8 @@ class Declaration(Record):
     description: str = ""
     parameters: JsonObject = {}
     effect: Effect = Effect.EXTERNAL
-    network: bool = False
+    # None: the tool does not say.
+    network: bool | None = None
     stakes: Stakes = Stakes.UNKNOWN
     control_args: tuple[tuple[str, str], ...] = ()
     payload_args: tuple[str, ...] = ()
@@ -64,16 +65,29 @@ class Declaration(Record):
     repeat: Repeat = Repeat.ONCE
     reads: Reads = Reads.PRIVATE
     readers: str = ""
+    hosts: tuple[str, ...] = ()
 
     @property
     def is_checked(self) -> bool:
         """Whether its calls pass the gate: effects, and reads that leave the machine."""
-        return self.effect.is_mutating or (self.network and self.effect is not Effect.NONE)
+        return self.effect.is_mutating or (bool(self.network) and self.effect is not Effect.NONE)
+
+    @property
+    def may_carry(self) -> bool:
+        """Whether a call only reads and leaves the machine, or may, since the tool does not say."""
+        return self.effect is Effect.READ and self.network is not False
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it declares nothing of an effect outside: all that is known of it is the worst."""
+        said = (self.control_args, self.payload_args, self.result, self.asks, self.locator_args)
+        is_silent = self.repeat is Repeat.ONCE and self.stakes is Stakes.UNKNOWN
+        return self.effect is Effect.EXTERNAL and is_silent and not any(said)
 
     @property
     def leaves(self) -> bool:
         """Whether data may leave with a call."""
-        return self.effect is Effect.EXTERNAL or self.network
+        return self.effect is Effect.EXTERNAL or bool(self.network)
 
 
 def declarations_of(tools: Iterable[Any]) -> dict[str, Declaration]:
@@ -102,7 +116,7 @@ def declaration_of(tool: Any) -> Declaration:
         description=read.text("description"),
         parameters=read.mapping("parameters"),
         effect=Effect(read.choice("effect", tuple(Effect), Effect.EXTERNAL)),
-        network=read.flag("network"),
+        network=read.flag("network") if read.get("network") is not None else None,
         stakes=_stakes(read),
         control_args=read.kinds("control_args"),
         payload_args=read.texts("payload_args"),
@@ -114,6 +128,7 @@ def declaration_of(tool: Any) -> Declaration:
         repeat=Repeat(read.choice("repeat", tuple(Repeat), Repeat.ONCE)),
         reads=Reads(read.choice("reads", tuple(Reads), Reads.PRIVATE)),
         readers=read.text("readers"),
+        hosts=read.texts("hosts"),
     )
 
 
@@ -124,6 +139,8 @@ def worst_of(declaration: Declaration, tool: JsonObject) -> tuple[str, ...]:
         wanted += ["control_args", "payload_args", "asks", "repeat"]
     if not declaration.effect.is_mutating:
         wanted += ["result", "reads"]
+    if declaration.effect is Effect.READ:
+        wanted.append("network")
     if declaration.is_checked and declaration.stakes is Stakes.UNKNOWN:
         wanted.append("stakes")
     return tuple(key for key in wanted if tool.get(key) is None)

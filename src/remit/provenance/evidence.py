@@ -65,6 +65,8 @@ class Evidence:
         self.may_know: frozenset[str] | None = frozenset() if self.holds_back else None
         # Everything that was read, asked for or not: what the next exchange of a session has to be told.
         self.has_read: tuple[str, ...] = self.labels
+        # Whether anything private was read at all, by whatever call: from then on reads are watched for what they carry.
+        self.has_private = self.holds_back
         self._picks: dict[tuple[int, str], dict[int, Pick]] = {}
 
     def hear(self, prompt: str) -> None:
@@ -100,6 +102,9 @@ class Evidence:
         self.figures.add(observation)
         self._tell_time(observation)
         self._hold_back(observation, number)
+        declaration = self.tools.get(observation.tool)
+        if declaration is not None and declaration.effect is not Effect.NONE:
+            self.has_private = self.has_private or declaration.reads is not Reads.PUBLIC
         if observation.untrusted:
             self.labels = _with_label(self.labels, UNTRUSTED)
             self.has_read = _with_label(self.has_read, UNTRUSTED)

@@ -2,8 +2,10 @@
 
 Rule 1: what a model says is no evidence. A call passes when every control value is bound, its payload points nowhere
         unbound, the words ask for it, it repeats nothing, and no other call is held.
-Rule 2: effect `none` and reads that stay on the machine pass; reads over the network are judged like effects, because
-        a link can carry data out.
+Rule 2: effect `none` and reads that stay on the machine pass. Reads over the network pass until something private was
+        read; from then on they are judged like effects, because a link can carry data out, unless all they reach are
+        hosts that the operator trusts. So is a read that does not say whether it leaves, where its arguments hold
+        something to carry; one yes of a person covers such a tool for the run.
 Rule 3: the first held call trips the wire: until a person answers it, no effect happens unattended.
 Rule 4: an approval covers exactly the bytes that were held, once. A refusal by a person holds for the run.
 Rule 5: a result counts as trusted structure only when its call was let through; any other result is text.
@@ -29,6 +31,7 @@ from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, Origin, key_of
 from remit.provenance.leaves import LEAVES_MAX, Leaf
 from remit.provenance.payload import check_payload, is_private_flow
+from remit.provenance.outward import goes_to_trusted, holds_something_to_carry
 from remit.provenance.planning import Asked
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.repeating import objection_to, targets_of
@@ -36,7 +39,7 @@ from remit.provenance.toolbox import Tool, Toolbox, toolbox_of
 from remit.provenance.verdicts import FIXES, Argument, Decision, Objection, PlanShown, Verdict, shown_value
 
 # Counts up when a rule changes what is allowed, so that the hash in a verdict names the rules it was made by.
-RULES_VERSION = 2
+RULES_VERSION = 3
 
 GATE_INVALID = "GATE_INVALID"
 CALL_NOT_HELD = "CALL_NOT_HELD"
@@ -65,6 +68,7 @@ class Gate:
         *,
         earlier: int = 0,
         read: tuple[str, ...] = (),
+        trusted_hosts: tuple[str, ...] = (),
     ) -> None:
         toolbox = _opened(tools)
         self.tools_json = tools
@@ -73,7 +77,10 @@ class Gate:
         self.model_plan = dict(plan or {})
         self.evidence = Evidence(prompts, self.tools, toolbox.words, authority, earlier=earlier, read=read)
         self.ledger = Ledger()
-        self.rules = _rules_hash(toolbox, authority)
+        self.trusted_hosts = trusted_hosts
+        # Reads that do not say whether they leave, and that a person let pass once.
+        self.covered: set[str] = set()
+        self.rules = _rules_hash(toolbox, authority, trusted_hosts)
         self._tools = toolbox.tools
 
     @property
@@ -140,8 +147,15 @@ class Gate:
             self.ledger.reject(call, by)
             return
         self.ledger.approve(call, by)
+        self.cover(call.tool)
         if scope is Scope.VALUE:
             self.evidence.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
+
+    def cover(self, tool: str) -> None:
+        """Take in that a person let a call pass to which the gate objected: a yes for a tool that does not say whether it leaves."""
+        declaration = self.tools[tool]
+        if declaration.may_carry and not declaration.network:
+            self.covered.add(tool)
 
     def _pinned(self, tool: str, arguments: JsonObject) -> tuple[JsonObject, Mapping[str, Origin], str]:
         """The arguments with their handles replaced, the origins of these, and the hash of the call as it will be made."""
@@ -153,7 +167,7 @@ class Gate:
 
     def _ruled(self, call: Call, tool: Tool, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
         evidence, declaration = self.evidence, tool.declaration
-        if not tool.is_checked:
+        if not tool.is_mutating and not self._may_carry_out(declaration, leaves):
             return self._looked_up(call, declaration, leaves, handles)
         control = [
             bind(leaf, evidence, declaration, handles.get(leaf.path) if handles else None)
@@ -179,12 +193,12 @@ class Gate:
         if code is None:
             return self._let_through(call, tool, arguments)
         unbound = tuple((one.kind, key_of(one.value)) for one in arguments if one.code and _is_scalar(one.value))
-        self.ledger.hold(replace(call, unbound=unbound), trips=self.authority.tripwire)
+        self.ledger.hold(replace(call, unbound=unbound), trips=self.authority.tripwire and tool.is_checked)
         return self._verdict(call, Decision.ASK, code, arguments)
 
     def _objection(self, tool: Tool, arguments: tuple[Argument, ...], control: int) -> Objection | None:
         """The first objection to a call, in the order in which they weigh; so many arguments are no payload."""
-        if len(arguments) > LEAVES_MAX:
+        if len(arguments) > LEAVES_MAX or tool.declaration.is_bare:
             return Objection.UNDECLARED
         if codes := [argument.code for argument in arguments if argument.code is not None]:
             return min(codes, key=_BY_WEIGHT.index)
@@ -211,6 +225,16 @@ class Gate:
     def _is_own(self, payload: list[Leaf]) -> bool:
         return all(isinstance(leaf.value, str) and self.evidence.asking.owns(leaf.value) for leaf in payload)
 
+    def _may_carry_out(self, declaration: Declaration, leaves: tuple[Leaf, ...]) -> bool:
+        """Whether a read is to be judged by what it would carry out of the machine."""
+        if not declaration.may_carry or not self.evidence.has_private:
+            return False
+        if goes_to_trusted(leaves, declaration.hosts, self.trusted_hosts):
+            return False
+        if declaration.network:
+            return True
+        return declaration.name not in self.covered and holds_something_to_carry(leaves, self.evidence.asking)
+
     def _looked_up(self, call: Call, declaration: Declaration, leaves: tuple[Leaf, ...], handles: Any) -> Verdict:
         """A read on this machine passes; what its arguments rest on decides what its result may select."""
         if declaration.effect is Effect.NONE and not leaves:
@@ -220,7 +244,7 @@ class Gate:
             arguments = tuple([bind(leaf, self.evidence, declaration, handles.get(leaf.path)) for leaf in known])
         call = lookup_of(call, declaration, arguments, self.evidence)
         self.ledger.let_through(call)
-        return self._verdict(call, Decision.ALLOW, None, arguments)
+        return replace(self._verdict(call, Decision.ALLOW, None, arguments), is_free=True)
 
     def _let_through(
         self, call: Call, tool: Tool, arguments: tuple[Argument, ...], *, approved_by: str = ""
@@ -274,6 +298,7 @@ def start(
     *,
     plan: dict[str, int] | None = None,
     read: Iterable[str] = (),
+    trusted_hosts: tuple[str, ...] = (),
 ) -> Gate:
     """Open the gate for a run: the user's prompt or messages, the tools as they declare themselves, the options.
 
@@ -286,7 +311,9 @@ def start(
         message = f"read={unknown[0][:80]!r} is no label; use {', '.join(sorted(LABELS))}"
         raise RequestRejected(GATE_INVALID, message)
     earlier = max(len(prompts) - 1, 0)
-    return Gate(prompts, tools, authority or Authority(), plan, earlier=earlier, read=labels)
+    return Gate(
+        prompts, tools, authority or Authority(), plan, earlier=earlier, read=labels, trusted_hosts=trusted_hosts
+    )
 
 
 def _prompts(prompt: Any) -> list[str]:
@@ -306,10 +333,10 @@ def _opened(tools: list[JsonObject]) -> Toolbox:
         raise RequestRejected(GATE_INVALID, f"the tools have no canonical form: {str(error)[:200]}") from None
 
 
-def _rules_hash(toolbox: Toolbox, authority: Authority) -> str:
-    """The hash of the canonical form of rules, options and tools, as one list."""
-    options = canonical_json(authority_json(authority))
-    return sha256(b"[%d,%b,%b]" % (RULES_VERSION, options, toolbox.canonical)).hexdigest()
+def _rules_hash(toolbox: Toolbox, authority: Authority, trusted_hosts: tuple[str, ...]) -> str:
+    """The hash of the canonical form of rules, options, trusted hosts and tools, as one list."""
+    options, hosts = canonical_json(authority_json(authority)), canonical_json(list(trusted_hosts))
+    return sha256(b"[%d,%b,%b,%b]" % (RULES_VERSION, options, hosts, toolbox.canonical)).hexdigest()
 
 
 def _reasons(code: Objection | None, arguments: tuple[Argument, ...]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from remit.provenance.gate import Gate
 from remit.provenance.labels import Group, Observation
 from remit.provenance.repeating import Uses
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 SNAPSHOT_INVALID = "SNAPSHOT_INVALID"
 
 
@@ -32,6 +32,8 @@ def snapshot(gate: Gate) -> JsonObject:
         "authority": authority_json(gate.authority),
         "plan": dict(gate.model_plan),
         "observations": [_observation_json(one) for one in gate.evidence.index.observations],
+        "trusted_hosts": list(gate.trusted_hosts),
+        "covered": sorted(gate.covered),
         "approved": sorted([list(one) for one in gate.evidence.approved]),
         "count": ledger.count,
         "tripped": ledger.tripped,
@@ -57,7 +59,16 @@ def restore(state: Any) -> Gate:
 
 def _restored(state: Any) -> Gate:
     authority, read = authority_of(state["authority"]), tuple(state["read"])
-    gate = Gate(state["prompts"], state["tools"], authority, state["plan"], earlier=state["earlier"], read=read)
+    gate = Gate(
+        state["prompts"],
+        state["tools"],
+        authority,
+        state["plan"],
+        earlier=state["earlier"],
+        read=read,
+        trusted_hosts=tuple(state["trusted_hosts"]),
+    )
+    gate.covered = set(state["covered"])
     for one in state["observations"]:
         gate.evidence.add(_observation(one))
     gate.evidence.approved = {(tool, kind, value) for tool, kind, value in state["approved"]}

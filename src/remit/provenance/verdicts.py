@@ -90,6 +90,8 @@ class Verdict(Record):
     fix: str = ""
     approved_by: str = ""
     arguments: JsonObject | None = None
+    # The call reads, and nobody asks where its values come from.
+    is_free: bool = False
 
     @property
     def is_allowed(self) -> bool:

@@ -39,12 +39,20 @@ LEASE = (
 )
 
 TOOLS: tuple[ToolDefinition, ...] = (
-    ToolDefinition("look", "look something up", PARAMETERS, RESULT, effect=Effect.READ),
+    ToolDefinition("look", "look something up", PARAMETERS, RESULT, effect=Effect.READ, network=False),
     ToolDefinition("fetch", "ask the network", PARAMETERS, RESULT, effect=Effect.READ, network=True, cost_microusd=5),
     ToolDefinition("write", "write a record", PARAMETERS, RESULT, effect=Effect.WRITE),
     ToolDefinition("pay", "pay somebody", PARAMETERS, RESULT, effect=Effect.EXTERNAL, reconcilable=True),
     ToolDefinition("put", "put a value", PARAMETERS, RESULT, effect=Effect.WRITE, idempotent=True),
-    ToolDefinition("secret", "needs a right", PARAMETERS, RESULT, effect=Effect.READ, permissions=("vault.open",)),
+    ToolDefinition(
+        "secret",
+        "needs a right",
+        PARAMETERS,
+        RESULT,
+        effect=Effect.READ,
+        network=False,
+        permissions=("vault.open",),
+    ),
     ToolDefinition("finish", "end the loop", PARAMETERS, RESULT, effect=Effect.NONE, may_stop_loop=True),
     ToolDefinition(
         "send_child", "delegate", PARAMETERS, effect=Effect.READ, delegates=True, lease=(*LEASE, ("side_effects", 2))

@@ -175,7 +175,7 @@ def _caps(chance: Random, lease: dict[str, int], children: int) -> dict[str, int
 
 
 TOOLS = (
-    ToolDefinition("look", "look something up", PARAMETERS, effect=Effect.READ),
+    ToolDefinition("look", "look something up", PARAMETERS, effect=Effect.READ, network=False),
     ToolDefinition("fetch", "ask the network", PARAMETERS, effect=Effect.READ, network=True, cost_microusd=5),
     ToolDefinition("write", "write a record", PARAMETERS, effect=Effect.WRITE),
     ToolDefinition("pass_on", "delegate a part", PARAMETERS, effect=Effect.NONE, delegates=True, lease=LEAF),

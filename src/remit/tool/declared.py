@@ -60,6 +60,8 @@ class Declared(TypedDict, total=False):
     reads: Reads | str
     readers: str
     stakes: Stakes | str | None
+    # The hosts that its calls reach, where these are always the same.
+    hosts: Iterable[str]
     secrets: Pairs
     blast_radius: str
     rollback: str
@@ -120,6 +122,7 @@ def _trust(name: str, declared: Declared) -> Trust:
         fields=pairs(declared.get("result", ())),
         locator_args=_names(declared.get("locator_args", ())),
         asks=_names(declared.get("asks", ())),
+        hosts=_names(declared.get("hosts", ())),
         repeat=chosen(name, "repeat", declared.get("repeat", Repeat.ONCE), Repeat),
         reads=chosen(name, "reads", declared.get("reads", Reads.PRIVATE), Reads),
         stakes=None if stakes is None else chosen(name, "stakes", stakes, Stakes),

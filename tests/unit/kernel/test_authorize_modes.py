@@ -12,6 +12,7 @@ from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.graph import STANDARD_RULES, Graph, NodeKind
 from remit.core.messages import user_message
+from remit.core.profiles import STANDARD
 from remit.core.record import replace
 from remit.core.schema import Violation
 from remit.core.tools import Effect, ToolCategory, ToolDefinition
@@ -94,14 +95,16 @@ def test_a_call_that_a_person_has_turned_away_stays_turned_away() -> None:
     assert authorize(replace(refused, reasons=("grace said no",)), tally).reason == "grace said no"
 
 
-def test_a_read_over_the_network_is_asked_about_where_calls_are_traced() -> None:
-    unbound = replace(wants("fetch"), provenance=Provenance.UNBOUND, objection="PRIVATE_FLOW")
-    traced, untraced = manifest_of(boundary=FREE), manifest_of()
-    assert authorize(unbound, Run(traced).tally()).code == "PRIVATE_FLOW"
-    tools = {tool.name: tool for tool in TOOLS}
-    assert comes_from_a_trusted_origin in checks_left(tools["fetch"], traced)
-    assert comes_from_a_trusted_origin not in checks_left(tools["look"], traced)
-    assert comes_from_a_trusted_origin not in checks_left(tools["fetch"], untraced)
+@pytest.mark.parametrize("boundary", [FREE, STANDARD], ids=lambda one: one.name)
+def test_a_read_to_which_the_gate_objects_is_asked_about_in_every_boundary(boundary: Boundary) -> None:
+    manifest, tools = manifest_of(boundary=boundary), {tool.name: tool for tool in TOOLS}
+    for name, network in (("fetch", True), ("look", None)):
+        silent = replace(manifest, tools=tuple(replace(tool, network=network) for tool in (tools[name],)))
+        unbound = replace(wants(name), provenance=Provenance.UNBOUND, objection="PRIVATE_FLOW")
+        assert authorize(unbound, Run(silent).tally()).code == "PRIVATE_FLOW"
+    assert comes_from_a_trusted_origin not in checks_left(tools["look"], manifest)
+    delegating = replace(tools["look"], network=None, delegates=True)
+    assert comes_from_a_trusted_origin not in checks_left(delegating, manifest), "what a child does is its own"
 
 
 def test_a_call_that_a_filter_turned_away_is_refused_with_its_reason() -> None:

@@ -167,6 +167,7 @@ def test_every_key_of_a_file_is_compared() -> None:
         ("x",),
         False,
         ("x",),
+        trusted_hosts=("wiki.corp.example",),
     )
     keys = {one.key for one in differences(STANDARD, other)}
     files = {name if isinstance(entry, Key) else f"{name}.{key}" for name, entry in SHAPE.items() for key in _of(entry)}

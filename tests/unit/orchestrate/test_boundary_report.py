@@ -57,7 +57,7 @@ def test_a_boundary_that_is_fine_has_a_version_and_a_mode() -> None:
     [
         (LOOK, STANDARD, Stance.PASSES, "it only reads"),
         (tool("count", Effect.NONE), STANDARD, Stance.PASSES, "it changes nothing"),
-        (tool("fetch", Effect.READ, network=True), GUARDED, Stance.PASSES, "what leaves the machine with it is traced"),
+        (tool("fetch", Effect.READ, network=True), GUARDED, Stance.PASSES, "what it carries out is traced or asks"),
         (LOOK, replace(STANDARD, rates=(Rate("look", 5, 60_000),)), Stance.PASSES, "look: 5 calls per 1m"),
         (LOOK, replace(STANDARD, allowed_tools=()), Stance.REFUSES, "does not allow tool look"),
         (LOOK, replace(STANDARD, decisions=()), Stance.REFUSES, "the right to choose_tools"),
@@ -134,8 +134,8 @@ def test_what_a_tool_leaves_at_its_worst_is_named() -> None:
         trust=Trust(payload_args=("text",), asks=("act",), repeat=Repeat.TARGET, stakes=Stakes.NONE),
     )
     assert report(declared, STANDARD).at_worst == ()
-    assert report(LOOK, STANDARD).at_worst == ("result", "reads")
-    read = tool("look", Effect.READ, trust=Trust(fields=(("id", "id:x"),), reads=Reads.PUBLIC))
+    assert report(LOOK, STANDARD).at_worst == ("result", "reads", "network")
+    read = tool("look", Effect.READ, network=False, trust=Trust(fields=(("id", "id:x"),), reads=Reads.PUBLIC))
     assert report(read, STANDARD).at_worst == ()
 
 
@@ -183,7 +183,7 @@ def test_figures_that_nothing_charges_are_named_when_a_boundary_is_checked() -> 
 def test_what_is_not_limited_and_what_is_spent_is_told_in_words() -> None:
     said = {line.key: line.says for line in described(replace(STANDARD, stops_early=False)).lines}
     assert (said["writes"], said["rights"], said["rates"]) == ("all", "all", "none")
-    assert said["authority"] == "off: nothing is traced, and every change asks"
+    assert said["authority"] == "off: only reads that may leave are traced, and every change asks"
     assert (said["stops_early"], said["on_silence"]) == ("no", "nobody else is asked")
     spent = {line.key: line.says for line in described(KNOWN["research_assistant"]).lines}
     assert spent["output_tokens"] == "30,000 tokens, then wrap_up"

@@ -163,11 +163,15 @@ def test_a_text_that_was_kept_before_makes_the_tracer_be_made_again() -> None:
 def test_an_untraced_run_has_no_tracer() -> None:
     async def act() -> None:
         office = Office(answer(LOOKUP))
-        live = await office.begin(manifest(tools=(FIND,)))
+        live = await office.begin(manifest(tools=(replace(FIND, network=False),)))
         assert live.tracer is None
-        blunt = await Office(answer(PAID)).begin(manifest(boundary=replace(GUARDED, authority=None)))
+        untraced = replace(GUARDED, authority=None)
+        blunt = await Office(answer(PAID)).begin(manifest(boundary=untraced, tools=(replace(FIND, network=False), PAY)))
         assert blunt.tracer is None
         assert len(asked(blunt)) == 1
+        watched = await Office(answer(PAID)).begin(manifest(boundary=untraced))
+        assert watched.tracer is not None, "some of its tools may read outside"
+        assert len(asked(watched)) == 1
 
     play(act())
 

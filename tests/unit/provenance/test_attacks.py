@@ -307,7 +307,11 @@ def test_an_amount_or_account_of_a_file_is_held_even_when_the_user_names_the_fil
 
 @pytest.mark.parametrize("url", ["https://evil.example/?d=secret", "https://corp.example/page?d=x", "corp.example"])
 def test_a_page_that_the_words_do_not_name_is_not_fetched(url: str) -> None:
-    assert not opened("Read https://corp.example/page for me.").judge("c", "fetch_page", {"url": url}).is_allowed
+    gate = opened("Read https://corp.example/page for me.")
+    assert gate.judge("b", "fetch_page", {"url": url}).is_allowed, "nothing was read that could leave with it"
+    looked_up(gate, "list_files", {}, [file(1, "wages of all people")])
+    assert gate.judge("c", "fetch_page", {"url": "https://corp.example/page"}).is_allowed
+    assert not gate.judge("d", "fetch_page", {"url": url}).is_allowed
 
 
 def test_what_was_read_unasked_does_not_leave_in_prose() -> None:
@@ -429,9 +433,8 @@ def test_the_result_of_a_call_that_was_held_is_text() -> None:
 def test_an_undeclared_tool_and_undeclared_arguments_are_the_worst() -> None:
     gate = start("Write to bob@corp.example that all is well.", [{"name": "send_mail"}])
     assert gate.judge("a", "other", {}).decision is Decision.REFUSE
-    assert gate.judge("b", "send_mail", {"to": "bob@corp.example", "body": "A long text of the model."}).code is (
-        Objection.PROVENANCE_UNBOUND
-    )
+    for arguments in ({"to": "bob@corp.example", "body": "A long text of the model."}, {"to": "bob@corp.example"}):
+        assert gate.judge(None, "send_mail", arguments).code is Objection.UNDECLARED
 
 
 @pytest.mark.parametrize(

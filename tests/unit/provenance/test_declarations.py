@@ -119,7 +119,7 @@ def test_the_keys_that_a_tool_leaves_at_their_worst_are_listed() -> None:
     effect = {"name": "x", "control_args": {"a": "email"}}
     assert worst_of(declaration_of(effect), effect) == ("effect", "payload_args", "asks", "repeat", "stakes")
     read = {"name": "x", "effect": "read", "reads": "public"}
-    assert worst_of(declaration_of(read), read) == ("result",)
+    assert worst_of(declaration_of(read), read) == ("result", "network")
 
 
 def test_steps_of_a_path_are_keys_and_iterations() -> None:

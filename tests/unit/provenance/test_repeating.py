@@ -22,7 +22,7 @@ TELL = declared(
     payload_args=["body"],
     repeat="target",
 )
-REFUND = declared("refund", "Refunds an order.", parameters(order="string"), effect="external")
+REFUND = declared("refund", "Refunds an order.", parameters(order="string"), effect="external", asks=["refund"])
 MAIL = declared(
     "mail",
     "Mails somebody.",

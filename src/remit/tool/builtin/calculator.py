@@ -42,6 +42,7 @@ def calculator_tool() -> Tool:
     @tool(
         effect=Effect.NONE,
         category=ToolCategory.SANDBOX,
+        network=False,
         idempotent=True,
         untrusted_output=False,
         timeout_ms=TIMEOUT_MS,

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from pydantic import Field
 
 from remit.core.tools import Effect, ToolCategory
+from remit.core.trust import Reads
 from remit.tool.builtin.refusing import ToolRefused, shown
 from remit.tool.declare import Tool, tool
 
@@ -47,6 +48,8 @@ def clock_tool(*, now: Callable[[], datetime] | None = None) -> Tool:
     @tool(
         effect=Effect.READ,
         category=ToolCategory.READ_ONLY_LOOKUP,
+        network=False,
+        reads=Reads.PUBLIC,
         idempotent=True,
         untrusted_output=False,
         timeout_ms=TIMEOUT_MS,

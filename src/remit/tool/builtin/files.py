@@ -99,7 +99,7 @@ def reading_tools(root: Path) -> tuple[Tool, ...]:
 
 
 def _list_files(root: Root) -> Tool:
-    @tool(effect=Effect.READ, category=ToolCategory.FILE_SYSTEM, idempotent=True, timeout_ms=TIMEOUT_MS)
+    @tool(effect=Effect.READ, category=ToolCategory.FILE_SYSTEM, network=False, idempotent=True, timeout_ms=TIMEOUT_MS)
     def list_files(folder: FolderPath = "") -> Listing:
         """List the files and folders in a folder, with their sizes."""
         with root.folder(folder) as descriptor:
@@ -117,6 +117,7 @@ def _read_file(root: Root) -> Tool:
     @tool(
         effect=Effect.READ,
         category=ToolCategory.FILE_SYSTEM,
+        network=False,
         idempotent=True,
         timeout_ms=TIMEOUT_MS,
         control_args={"path": "path"},
@@ -129,7 +130,7 @@ def _read_file(root: Root) -> Tool:
 
 
 def _search_files(root: Root) -> Tool:
-    @tool(effect=Effect.READ, category=ToolCategory.FILE_SYSTEM, idempotent=True, timeout_ms=TIMEOUT_MS)
+    @tool(effect=Effect.READ, category=ToolCategory.FILE_SYSTEM, network=False, idempotent=True, timeout_ms=TIMEOUT_MS)
     def search_files(text: Needle, token: CancelToken, folder: FolderPath = "") -> Found:
         """Find the lines of text files that hold a text, in a folder and the folders below it."""
         return Search(root, text, token).under(folder)
@@ -146,6 +147,7 @@ def _write_file(root: Root) -> Tool:
     @tool(
         effect=Effect.WRITE,
         category=ToolCategory.FILE_SYSTEM,
+        network=False,
         idempotent=True,
         destructive=True,
         untrusted_output=False,

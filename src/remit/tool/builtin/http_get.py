@@ -15,6 +15,7 @@ from urllib.parse import urljoin
 from pydantic import Field
 
 from remit.core.tools import Effect, ToolCategory
+from remit.core.trust import Reads
 from remit.tool.builtin.fetching import INTERNET, Answer, Deadline, Reach, fetched
 from remit.tool.builtin.refusing import ToolRefused, shown
 from remit.tool.builtin.targets import URL_CHARS_MAX, AllowedHost, Target, target_of
@@ -76,6 +77,8 @@ def http_get_tool(hosts: Sequence[AllowedHost] | None = None, *, reach: Reach = 
         effect=Effect.READ,
         category=ToolCategory.LIVE_API,
         network=True,
+        # Pages of the open internet are anybody's to read; what an operator opened besides may be private.
+        reads=Reads.PRIVATE if reach.networks else Reads.PUBLIC,
         idempotent=True,
         untrusted_output=True,
         timeout_ms=TIMEOUT_MS,

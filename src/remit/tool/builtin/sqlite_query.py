@@ -74,7 +74,7 @@ class Tables:
 def sqlite_tools(file: Path) -> tuple[Tool, ...]:
     """The tools that ask a database."""
 
-    @tool(effect=Effect.READ, category=ToolCategory.DATABASE, idempotent=True, timeout_ms=TIMEOUT_MS)
+    @tool(effect=Effect.READ, category=ToolCategory.DATABASE, network=False, idempotent=True, timeout_ms=TIMEOUT_MS)
     def sqlite_query(
         sql: Annotated[str, Field(min_length=1, max_length=SQL_CHARS_MAX, description="One SELECT statement.")],
         token: CancelToken,
@@ -83,7 +83,7 @@ def sqlite_tools(file: Path) -> tuple[Tool, ...]:
         answer = answered({"file": str(file), "sql": sql}, token)
         return Rows(answer["columns"], answer["rows"], answer["is_complete"])
 
-    @tool(effect=Effect.READ, category=ToolCategory.DATABASE, idempotent=True, timeout_ms=TIMEOUT_MS)
+    @tool(effect=Effect.READ, category=ToolCategory.DATABASE, network=False, idempotent=True, timeout_ms=TIMEOUT_MS)
     def sqlite_tables(token: CancelToken) -> Tables:
         """List the tables and views of the SQLite database, with their columns."""
         answer = answered({"file": str(file)}, token)

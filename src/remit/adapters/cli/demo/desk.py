@@ -70,7 +70,7 @@ def is_booked(arguments: dict[str, Any], result: Refund) -> str:
     return "" if is_right else f"the ledger holds {found} under {result.refund_key}"
 
 
-@remit.tool(effect="read", category="read_only_lookup")
+@remit.tool(effect="read", category="read_only_lookup", network=False)
 def lookup_order(order_id: OrderId) -> Order:
     """Look an order up: what was ordered and what was paid."""
     with ledger() as connection:

@@ -1,0 +1,86 @@
+"""Outward: whether a read that leaves the machine, or may, holds something that it could carry out, and to whom.
+
+Rule 1: a tool that says where its calls go goes there; of any other, the links in the arguments tell, and one that is
+        not plainly a link to a trusted host is not trusted.
+Rule 2: of a tool that does not say whether it leaves, only a link, an address, or more characters than an identifier
+        has is worth a question. What the user wrote, and what the schema itself offers, carries nothing.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from remit.provenance.leaves import Leaf
+from remit.provenance.references import is_file_name, pointers_in, references_in, skimmed
+from remit.provenance.words import Words
+
+# So many characters that the user did not write may go along with the arguments of one call: an id or a few.
+CARRIED_CHARS_MAX = 40
+# How a host that stands for all below it begins.
+BELOW = "*."
+
+_LINK = re.compile(r"https?://((?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+)(?::\d{1,5})?(?:[/?#][\x21-\x7e]*)?")
+_PLACES = frozenset({"url", "email", "host"})
+# What names of people and purses begin with: they reach no machine.
+_SIGILS = ("@", "$")
+# Endings of source files that are top-level domains as well; a name with one of them and no other dot is a file.
+_SOURCE = re.compile(
+    r"[^/?#:.]+\.(?:py|md|rs|sh|js|ts|tsx|jsx|go|c|h|cc|cpp|hpp|java|rb|pl|sql|css|toml|cfg|ini|lock|in|ps|zip|gz|so)",
+    re.IGNORECASE,
+)
+
+
+def goes_to_trusted(leaves: Iterable[Leaf], hosts: tuple[str, ...], trusted: tuple[str, ...]) -> bool:
+    """Whether a call reaches nothing but hosts that the operator trusts."""
+    if not trusted:
+        return False
+    if hosts:
+        return all(is_trusted(host, trusted) for host in hosts)
+    found = [_is_linked(leaf.value, trusted) for leaf in leaves if isinstance(leaf.value, str)]
+    return True in found and False not in found
+
+
+def is_trusted(host: str, trusted: tuple[str, ...]) -> bool:
+    """Whether a host is one of these, or below one of them."""
+    host = host.lower()
+    return any(host == one.lower() or (one.startswith(BELOW) and host.endswith(one[1:].lower())) for one in trusted)
+
+
+def _is_linked(text: str, trusted: tuple[str, ...]) -> bool | None:
+    """Whether a text is a link to a trusted host; None where it leads nowhere."""
+    link = _LINK.fullmatch(text)
+    if link is not None:
+        return is_trusted(link[1], trusted)
+    return False if any(_places_in(text)) else None
+
+
+def holds_something_to_carry(leaves: Iterable[Leaf], words: Words) -> bool:
+    """Whether arguments hold a link, an address, or more characters than fit that the user did not write."""
+    carried = 0
+    for leaf in leaves:
+        value = leaf.value
+        if isinstance(value, bool) or value is None or _is_offered(leaf):
+            continue
+        text = value if isinstance(value, str) else str(value)
+        if words.owns(text):
+            continue
+        if any(_places_in(text)):
+            return True
+        carried += sum(len(part) for part in text.split() if part.lower() not in words.lower)
+    return carried > CARRIED_CHARS_MAX
+
+
+def _is_offered(leaf: Leaf) -> bool:
+    """Whether the schema itself offers the value."""
+    choices = leaf.schema.get("enum")
+    is_chosen = isinstance(choices, (list, tuple)) and leaf.value in choices
+    return not leaf.is_key and (is_chosen or ("default" in leaf.schema and leaf.schema["default"] == leaf.value))
+
+
+def _places_in(text: str) -> Iterator[str]:
+    """The links and addresses in a text. A name that ends like a file is a file, whatever domains there are."""
+    busy = skimmed(text)
+    for found in references_in(busy):
+        is_file = found.kind == "host" and (is_file_name(found) or _SOURCE.fullmatch(found.text) is not None)
+        if found.kind in _PLACES and not is_file:
+            yield found.compact
+    yield from (pointer for pointer in pointers_in(busy) if not pointer.startswith(_SIGILS))
