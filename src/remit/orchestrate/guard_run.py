@@ -71,7 +71,14 @@ class GuardedRun:
         read: tuple[str, ...] = (),
     ) -> None:
         """Open a run; raises RequestRejected for what no run could be made of, or what its boundary turns away."""
-        self._gate = start(prompt, list(tools.declared), terms.authority, plan=plan, read=read, trusted_hosts=terms.boundary.trusted_hosts)
+        self._gate = start(
+            prompt,
+            list(tools.declared),
+            terms.authority,
+            plan=plan,
+            read=read,
+            trusted_hosts=terms.boundary.trusted_hosts,
+        )
         self._turns = Turns(manifest_of(run_id, self._gate, tools, terms, asker), self._gate, at_ms)
         self._tracer = self._turns.tracer
         self._facts = facts

@@ -105,7 +105,11 @@ class Tracer:
 
     def resolved(self, arguments: Any) -> Any:
         """The arguments with every handle replaced by the value it names."""
-        if not self._judges_changes or not isinstance(arguments, dict) or not all(isinstance(name, str) for name in arguments):
+        if (
+            not self._judges_changes
+            or not isinstance(arguments, dict)
+            or not all(isinstance(name, str) for name in arguments)
+        ):
             return arguments
         return resolve(arguments, self._gate.evidence.index)[0]
 

@@ -30,8 +30,8 @@ from remit.provenance.evidence import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, Origin, key_of
 from remit.provenance.leaves import LEAVES_MAX, Leaf
-from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.outward import goes_to_trusted, holds_something_to_carry
+from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.planning import Asked
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
 from remit.provenance.repeating import objection_to, targets_of
@@ -152,7 +152,7 @@ class Gate:
             self.evidence.approved |= {(call.tool, kind, value) for kind, value in call.unbound}
 
     def cover(self, tool: str) -> None:
-        """Take in that a person let a call pass to which the gate objected: a yes for a tool that does not say whether it leaves."""
+        """Take in a yes of a person to a call that was held: it covers a tool that does not say whether it leaves."""
         declaration = self.tools[tool]
         if declaration.may_carry and not declaration.network:
             self.covered.add(tool)

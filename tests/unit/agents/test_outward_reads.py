@@ -132,7 +132,7 @@ def test_whatever_argument_carries_it_is_looked_at(argument: str) -> None:
         ("https://xwiki.corp.example/", False),
     ],
 )
-def test_a_host_that_the_operator_trusts_never_asks(url: str, passes: bool) -> None:  # noqa: FBT001
+def test_a_host_that_the_operator_trusts_never_asks(url: str, passes: bool) -> None:
     desk = Desk()
     trusting = replace(STANDARD, name="trusting", trusted_hosts=("wiki.corp.example", "*.intern.example"))
     response = run(trusting, [desk.file(), desk.page()], READ, call("fetch", url=url))

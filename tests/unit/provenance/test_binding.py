@@ -166,7 +166,9 @@ def test_both_means_two_and_no_more() -> None:
     assert not gate.judge("c", "delete_file", {"file_id": "1"}).is_allowed
 
 
-PEOPLE = declared("share_plan", "Shares the plan.", parameters(people={"type": "object"}), effect="external", asks=["share"])
+PEOPLE = declared(
+    "share_plan", "Shares the plan.", parameters(people={"type": "object"}), effect="external", asks=["share"]
+)
 
 
 @pytest.mark.parametrize(
