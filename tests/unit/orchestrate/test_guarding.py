@@ -329,7 +329,7 @@ def test_a_plan_of_a_model_counts_where_the_boundary_takes_it() -> None:
         ([{**MAIL, "permissions": "mail"}], GUARD_TOOL_INVALID),
         ([{**MAIL, "cost_microusd": -1}], GUARD_TOOL_INVALID),
         ([{**MAIL, "timeout_ms": 0}], TOOL_INVALID),
-        ([{**MAIL, "name": "send mail"}], TOOL_INVALID),
+        ([{**MAIL, "name": "send\tmail"}], TOOL_INVALID),
         ([{**MAIL, "parameters": {"properties": {}}}], TOOL_INVALID),
         ([MAIL, MAIL], DECLARATION_INVALID),
         ([{"name": f"t{number}"} for number in range(TOOLS_MAX + 1)], GUARD_TOOL_INVALID),
