@@ -201,6 +201,19 @@ async def paused_and_resumed(stage: Stage) -> None:
     await stage.answer(live, says("It is there."))
 
 
+async def halted_and_resumed(stage: Stage) -> None:
+    """A run that a halt of dispatch held back before its write was made, and that made it once it was resumed."""
+    live = await stage.start("halted_and_resumed", chat("halted", "write"))
+    await stage.answer(live, proposes("write", {"n": 1}))
+    question = asked(live, commands.AskHuman)
+    await stage.hear(live, reports.PersonApproved(question.id, "ada"))
+    call = asked(live, commands.CallTool)
+    await stage.hear(live, arrivals.RunHalted("eve", 1, "tool write", "it misbehaves", (call.id,)))
+    await stage.hear(live, arrivals.ResumeRequested("bob"))
+    await stage.give(live)
+    await stage.answer(live, says("It is written."))
+
+
 async def retried(stage: Stage) -> None:
     """A run whose model fails twice, and the fork of it that a retry makes and that succeeds."""
     live = await stage.start("retried", chat("retried", budget=Budget(retries=1)))
@@ -320,6 +333,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     child_waits,
     children_lost,
     paused_and_resumed,
+    halted_and_resumed,
     retried,
     reviewed_by_condition,
     output_repaired,

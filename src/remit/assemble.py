@@ -8,8 +8,8 @@ import getpass
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,6 +40,7 @@ from remit.tool.vault_file import read_secrets
 
 if TYPE_CHECKING:
     from remit.backend.embedded.store import EmbeddedStore
+    from remit.core.halt import Standing
     from remit.inference.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
     from remit.orchestrate.draining import Drain
@@ -330,6 +331,27 @@ async def drain_for(system: System, settings: Settings, queue: str, url: str, ke
 
     key = await webhook_key(vault_for(settings), key_file)
     return Drain(system, queue, url, key, clock=WallClock())
+
+
+@contextmanager
+def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
+    """Says what is halted on the store of the settings, also on one that another process makes meanwhile."""
+    from remit.backend.embedded.database import DATABASE
+    from remit.backend.embedded.store import EmbeddedStore
+    from remit.core.halt import NOTHING_HALTED
+    from remit.orchestrate.halts import Halts
+
+    found: list[Halts] = []
+    with ExitStack() as closing:
+
+        def standing() -> Standing:
+            if not found and (settings.home / DATABASE).exists():
+                store = EmbeddedStore.open_to_read(settings.home)
+                closing.callback(store.let_go)
+                found.append(Halts(store.halts, WallClock()))
+            return found[0].standing if found else NOTHING_HALTED
+
+        yield standing
 
 
 def open_again(settings: Settings) -> "EmbeddedStore":

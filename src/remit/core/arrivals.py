@@ -355,6 +355,19 @@ class SourcesAccepted(Record, tag=True):
     sources: tuple[Source, ...]
 
 
+class RunHalted(Record, tag=True):
+    """Dispatch is halted: these open commands were not begun, or were called off, and wait until the halt is lifted.
+
+    `number` is the entry of the journal of halts, `what` says in words what that entry halts.
+    """
+
+    by: str
+    number: int
+    what: str
+    why: str
+    withheld: tuple[str, ...] = ()
+
+
 Arrival: TypeAlias = (
     RunStarted
     | ModelAnswered
@@ -383,4 +396,5 @@ Arrival: TypeAlias = (
     | RunForked
     | SessionNoted
     | SourcesAccepted
+    | RunHalted
 )

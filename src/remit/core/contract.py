@@ -139,6 +139,14 @@ class WaitingFor(Record):
     expires_at_ms: int = 0
 
 
+class HaltedBy(Record):
+    """The halt of dispatch that a run stands still for: what is halted, by whom and why."""
+
+    what: str
+    by: str
+    why: str
+
+
 class SystemResponse(Record):
     """What leaves. With an error set, the content may still hold a part of the answer."""
 
@@ -156,6 +164,7 @@ class SystemResponse(Record):
     token_usage: TokenUsage = TokenUsage()
     error: SystemError | None = None
     warnings: tuple[str, ...] = ()
+    halted: HaltedBy | None = None
 
 
 class ExecutionState(Record):

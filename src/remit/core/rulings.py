@@ -236,9 +236,21 @@ class OutcomeParked(Record, tag=True):
 
 
 class RunPaused(Record, tag=True):
-    """No new commands from here on; what returns is recorded."""
+    """No new commands from here on; what returns is recorded.
+
+    A pause that a halt of dispatch made names the entry of the journal of halts, what that halts, and its reason.
+    """
 
     by: str
+    halt: int = 0
+    what: str = ""
+    why: str = ""
+
+
+class CommandsWithheld(Record, tag=True):
+    """These open commands have not been begun, or may be begun again: the resume sends them, under the same ids."""
+
+    command_ids: tuple[str, ...]
 
 
 class RunResumed(Record, tag=True):
@@ -311,6 +323,7 @@ Ruling: TypeAlias = (
     | GroundingViolated
     | OutcomeParked
     | RunPaused
+    | CommandsWithheld
     | RunResumed
     | FeedbackTaken
     | SessionEntryKept

@@ -79,6 +79,7 @@ RULES: Mapping[type[Arrival], Rule] = {
     arrivals.RunForked: signal.on_forked,
     arrivals.SessionNoted: signal.on_session_noted,
     arrivals.SourcesAccepted: signal.on_sources_accepted,
+    arrivals.RunHalted: signal.on_halted,
 }
 
 # Outcome kind -> the command it must answer.

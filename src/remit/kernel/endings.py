@@ -175,7 +175,7 @@ def _cancel(tally: Tally, command: Command) -> None:
     if not isinstance(command, CallTool):
         # What was cut off may have cost all that was reserved for it.
         tally.rule(CommandSettled(command.id, command.reserved))
-    elif not command.mutating:
+    elif not command.mutating or command.id in tally.state.withheld:
         tally.rule(CallSettled(command.id, Rung.ATTEMPTED, command.reserved, code=ErrorCode.CANCELLED_SIGNAL))
     elif not _is_doubted(tally, command.id):
         tally.rule(OutcomeDoubted(command.id, ErrorCode.CANCELLED_SIGNAL))

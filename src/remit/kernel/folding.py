@@ -54,6 +54,8 @@ def _settle(state: RunState, ruling: CommandSettled, arrival: Arrival) -> None:
     """Release what a command reserved and charge what it cost."""
     command = state.open.pop(ruling.command_id)
     recount(state.left, command.reserved, ruling.charged)
+    if state.withheld:
+        state.withheld.pop(ruling.command_id, None)
     if type(command) in WAITED_FOR or blocks(command):
         state.blocking -= 1
 
@@ -182,10 +184,17 @@ def _park(state: RunState, ruling: rulings.OutcomeParked, arrival: Arrival) -> N
 
 def _pause(state: RunState, ruling: rulings.RunPaused, arrival: Arrival) -> None:
     state.paused = True
+    if ruling.halt:
+        state.halted = ruling
+
+
+def _withhold(state: RunState, ruling: rulings.CommandsWithheld, arrival: Arrival) -> None:
+    state.withheld |= dict.fromkeys(ruling.command_ids, True)
 
 
 def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
-    state.paused, state.parked = False, None
+    state.paused, state.parked, state.halted = False, None, None
+    state.withheld.clear()
 
 
 def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) -> None:
@@ -213,7 +222,8 @@ def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arri
 def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.ending, state.error, state.message = ruling.ending, ruling.error, ruling.message
     state.ended_seq = state.seq
-    state.paused, state.parked, state.asking = False, None, 0
+    state.paused, state.parked, state.asking, state.halted = False, None, 0, None
+    state.withheld.clear()
     if state.held and state.hold is not None:
         # A child that is cut off does not say how long it waited.
         state.hold = told(state.hold, UNTOLD)
@@ -312,6 +322,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.GroundingViolated: _nothing,
     rulings.OutcomeParked: _park,
     rulings.RunPaused: _pause,
+    rulings.CommandsWithheld: _withhold,
     rulings.RunResumed: _resume,
     rulings.FeedbackTaken: _nothing,
     rulings.SessionEntryKept: _keep_entry,

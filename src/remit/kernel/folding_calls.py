@@ -46,6 +46,8 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     state.blocking -= 1
     if state.doubted:
         state.doubted.pop(command.id, None)
+    if state.withheld:
+        state.withheld.pop(command.id, None)
     tool, rung = command.tool, ruling.rung
     # To make it anew takes less time than to change five of its fields.
     state.calls[command.id] = trace = CallTrace(
@@ -170,6 +172,7 @@ def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Ar
     """Nobody knows what became of a call."""
     trace = state.calls[ruling.command_id]
     state.doubted[ruling.command_id] = trace.code = ruling.reason
+    state.withheld.pop(ruling.command_id, None)
     if type(arrival) is ToolFailed and arrival.command_id == ruling.command_id:
         trace.reason = arrival.error
     state.last_error = ruling.reason

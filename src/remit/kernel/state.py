@@ -21,7 +21,7 @@ from remit.core.lifecycle import LifecycleState, LoopState
 from remit.core.manifest import Manifest, Source
 from remit.core.messages import Message
 from remit.core.record import Text
-from remit.core.rulings import OutcomeParked, Rung
+from remit.core.rulings import OutcomeParked, Rung, RunPaused
 from remit.core.schema import Violation
 from remit.core.tools import ToolDefinition
 from remit.core.usage import TokenUsage
@@ -113,6 +113,9 @@ class RunState:
     # A paused run keeps here where it would have gone.
     parked: OutcomeParked | None = None
     paused: bool = False
+    # The halt of dispatch that paused it, and the open commands that wait for that to be lifted: none was begun.
+    halted: RunPaused | None = None
+    withheld: dict[str, bool] = field(default_factory=dict)
 
     # The budget vector, in the order of Dimension. Caps begin as the manifest's and grow by what people release; what
     # is left of them is neither used nor reserved by an open command. What is used is the rest, and kept nowhere.
@@ -342,8 +345,8 @@ def is_safe_to_repeat(state: RunState, command: Command) -> bool:
     """Whether a command without an outcome may be performed again after a crash.
 
     Everything may but a mutating tool call; and that too when the tool declares itself idempotent, since it
-    gets the same key. One in doubt waits for whoever was asked about it.
+    gets the same key. One in doubt waits for whoever was asked about it, one that a halt withheld for the resume.
     """
-    if command.id in state.doubted:
+    if command.id in state.doubted or command.id in state.withheld:
         return False
     return not isinstance(command, CallTool) or not command.mutating or state.tools[command.tool].idempotent

@@ -13,6 +13,7 @@ from remit.core.contract import (
     ConfidenceSource,
     ExecutionContext,
     ExecutionState,
+    HaltedBy,
     SystemError,  # noqa: A004  # the contract's own name for it
     SystemResponse,
     ToolCallMade,
@@ -199,6 +200,7 @@ def response_of(
         token_usage=usage_of(state),
         error=error_of(state),
         warnings=_warnings(state),
+        halted=_halted_by(state),
     )
 
 
@@ -248,6 +250,11 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
     # A run whose child is the one that asks has no question of its own.
     expires_at_ms = min((question.expires_at_ms for question in asked), default=0)
     return WaitingFor(ending, tuple(packet_id(state.run_id, question.id) for question in asked), expires_at_ms)
+
+
+def _halted_by(state: RunState) -> HaltedBy | None:
+    halt = state.halted
+    return None if halt is None else HaltedBy(halt.what, halt.by, halt.why)
 
 
 def _is_withheld(state: RunState) -> bool:

@@ -13,6 +13,7 @@ from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, ErrorCode
+from remit.core.halt import HALTED
 from remit.core.record import Record
 from remit.core.rulings import CallNoted, NodeEntered, RunEnded, Rung
 from remit.core.signals import packet_id
@@ -85,7 +86,10 @@ class Question(Record):
 
 
 class Standing(Record):
-    """How the run ended, or how it stands: `status` is ended, waiting, paused or open. `receives` has authority next."""
+    """How the run ended, or how it stands: `status` is ended, waiting, halted, paused or open.
+
+    `receives` has authority next. A halt of dispatch says by whom, why, and in `error` what is halted.
+    """
 
     status: str
     code: str = ""
@@ -251,6 +255,8 @@ def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold],
             node=node,
             receives=_receiver(turns) or row.receives,
         )
+    if (halt := state.halted) is not None:
+        return Standing(status="halted", code=HALTED, error=halt.what, reason=halt.why, by=halt.by, node=node)
     asked = tuple(_question(state.run_id, question) for question in questions(state))
     if (code := waiting_for(state)) is not None:
         held = (state.open[command_id] for command_id in state.held)

@@ -156,6 +156,10 @@ def _said_standing(standing: Standing, uncommitted: tuple[str, ...]) -> str:
         return (
             f"has not ended: it waits at {_name(standing.node)} under {standing.code} for an answer to {_listed(asked)}"
         )
+    if standing.status == "halted":
+        why = plain(standing.reason, REASON_CHARS_MAX).rstrip(".")
+        halted = f"{plain(standing.error, NAME_CHARS_MAX)} was halted by {_name(standing.by)}: {why}"
+        return f"has not ended: it stands still at {_name(standing.node)} because {halted}"
     if standing.status == "paused":
         return f"has not ended: it is paused at {_name(standing.node)}"
     return f"has not ended: it is under way at {_name(standing.node) or 'its start'}"

@@ -26,6 +26,7 @@ from remit.core.arrivals import (
     ResumeRequested,
     RetryRequested,
     RunForked,
+    RunHalted,
     SessionNoted,
     SourcesAccepted,
     ToolFailed,
@@ -214,6 +215,8 @@ def told_by_people(arrival: object) -> tuple[str, str, Text] | None:
             return "cancel", arrival.by, arrival.reason
         case PauseRequested():
             return "pause", arrival.by, ""
+        case RunHalted():
+            return f"halt of {arrival.what}", arrival.by, arrival.why
         case ResumeRequested():
             return "resume", arrival.by, ""
         case FeedbackGiven():

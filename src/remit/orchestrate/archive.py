@@ -12,6 +12,7 @@ from remit.core.arrivals import RunStarted
 from remit.core.codec import decode_turn
 from remit.core.contract import SystemRequest
 from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.halt import HALTS
 from remit.core.json_text import kept_value
 from remit.core.manifest import Source
 from remit.core.record import BlobRef, Record, replace
@@ -22,6 +23,7 @@ from remit.kernel.state import pinned, questions
 from remit.observe.explain import Explanation, explain
 from remit.observe.export import export_lines
 from remit.observe.findings import Fault, Finding, Verification
+from remit.observe.halts import verify_halts
 from remit.observe.history import History, fold, read_history
 from remit.observe.packets import GROUP_MARK, Approval, grouped
 from remit.observe.verify import verify_run
@@ -29,7 +31,7 @@ from remit.orchestrate.durability import listing_of, standing_after
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.kits import changed_sources
 from remit.orchestrate.orphans import orphan_above
-from remit.orchestrate.ports import Blobs, Catalogue, Journal
+from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, Journal
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit, kept_texts
 
@@ -61,6 +63,10 @@ class Shelf(Protocol):
     @property
     def catalogue(self) -> Catalogue:
         """Which runs there are."""
+
+    @property
+    def halts(self) -> HaltLog:
+        """What may not be dispatched."""
 
 
 class Told(Record):
@@ -221,6 +227,12 @@ class Archive:
             f"run {run_id} is listed as {entry.ending or entry.waiting_for or 'open'}, which is not what its turns say"
         )
         return replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
+
+    async def verify_halts(self) -> tuple[str, ...]:
+        """What is wrong with the journal of halts; nothing where it is as it was written."""
+        shelf, signer = self._shelf, None if self._signer is None else self._signer().did
+        heads, logged = await shelf.catalogue.heads(HALTS), await shelf.catalogue.logged_heads(HALTS)
+        return verify_halts(shelf.halts.since(0), heads, logged, signer)
 
     async def replay(self, run_id: str) -> Audit:
         """A run, decided again turn by turn, with no model and no tool."""

@@ -14,8 +14,9 @@ from remit.core.arrivals import Arrival
 from remit.core.commands import AskHuman, CallTool
 from remit.core.events import Decision, Turn
 from remit.core.failure import Ending
+from remit.core.halt import HALTED
 from remit.core.manifest import Manifest
-from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded
+from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded, RunPaused, RunResumed
 from remit.core.storage import Barrier, Listing
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState, questions
@@ -50,6 +51,8 @@ def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
 
 def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> str:
     """Under which code the run waits once the turn is folded; empty when it goes on."""
+    if _is_halted_after(state, turn):
+        return HALTED
     waiting: dict[str, Ending] = {question.id: question.ending for question in questions(state)}
     waiting |= {child: ending for child, ending in state.held.items() if child != _about(turn)}
     for decision in weighty:
@@ -60,6 +63,15 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
         elif isinstance(decision, QuestionSettled):
             waiting.pop(decision.command_id, None)
     return next((ending.value for ending in waiting.values()), "")
+
+
+def _is_halted_after(state: RunState, turn: Turn) -> bool:
+    """Whether a halt holds the run: then nothing that it asks can be answered."""
+    is_halted = state.halted is not None
+    for decision in turn.decisions:
+        if isinstance(decision, RunPaused | RunResumed):
+            is_halted = isinstance(decision, RunPaused) and decision.halt > 0
+    return is_halted
 
 
 def _about(turn: Turn) -> str:

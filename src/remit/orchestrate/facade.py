@@ -30,6 +30,7 @@ from remit.core.commands import (
 from remit.core.contract import SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.graph import Graph
+from remit.core.halt import NOTHING_HALTED, Halt, Standing
 from remit.core.manifest import Source
 from remit.core.person import check_person
 from remit.core.queue import QueueLimits
@@ -53,6 +54,7 @@ from remit.orchestrate.executors.model import ModelExecutor
 from remit.orchestrate.executors.retrieve import RetrieveExecutor
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.fork import begin_fork, origin_at
+from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
 from remit.orchestrate.hub import FindKit, Hub, RunHeld
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
@@ -148,19 +150,20 @@ class System:
         self.quotas = Quotas(store, quotas, clock)
         executors: dict[type, object] = {}
         # One who performs calls fills secrets in, and both look for them in what comes back.
-        dispatch = InProcessDispatch(executors, clock, secrets)  # type: ignore[arg-type]  # filled below, one row per command
+        self._halts = halts = Halts(store.halts, clock)
+        dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
             journal=self.quotas.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
         )
         self._responses = Responses(self._runner)
-        self._manifests = Manifests(self._runner, store.catalogue, new_id, owner)
+        self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, owner)
         self._new_id = new_id
-        self._hub = Hub(self._runner, dispatch, store.locks, find_kit)
+        self._hub = Hub(self._runner, dispatch, store.locks, find_kit, halts)
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         kit_of, text = self._hub.kit_of, self._runner.text
-        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets)
+        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets, halts)
         executors |= {
             CallModel: ModelExecutor(kit_of, text),
             CallTool: tools.call,
@@ -199,11 +202,37 @@ class System:
 
         A run whose parent has ended is cancelled instead.
         """
-        orphan = await self._end_orphan(await self._expect(run_id))
+        entry = await self._expect(run_id)
+        self._halts.check_resume((await self._runner.load(run_id)).state)
+        orphan = await self._end_orphan(entry)
         if accepted and orphan is None:
             await self._hub.note(run_id, SourcesAccepted(by, accepted))
         driver = await self._hub.take_up(run_id, kit)
         return await self._responses.of(await self._hub.at_rest(driver))
+
+    async def halt(
+        self, why: str, *, by: str, tenant: str = "", tool: str = "", model: str = "", run: str = ""
+    ) -> Halted:
+        """Stop dispatch for one of these, or for everything, in every process on the store, until it is lifted.
+
+        From now on nothing of it goes out. What is under way is called off, here and elsewhere; what could not be, in
+        time, is named.
+        """
+        entry = await self._halts.write(scope_of(tenant=tenant, tool=tool, model=model, run=run), by=by, why=why)
+        self._hub.call_off()
+        watch = HaltWatch(self._halts, self._runner, self.store.catalogue, self.store.locks)
+        return Halted(entry, await watch.settled())
+
+    async def lift(
+        self, *, by: str, why: str = "", tenant: str = "", tool: str = "", model: str = "", run: str = ""
+    ) -> Halt:
+        """Lift a halt, of exactly what was halted; the runs that it paused go on when they are resumed."""
+        scope = scope_of(tenant=tenant, tool=tool, model=model, run=run)
+        return await self._halts.write(scope, by=by, why=why, is_lift=True)
+
+    def halts(self) -> tuple[Halt, ...]:
+        """What is halted now, the oldest first."""
+        return tuple(self._halts.standing.halts.values())
 
     async def signal(self, signal: UserSignal, *, kit: Kit | None = None) -> Heard:
         """Tell a run something; raises RemitError with a code when it does not want to hear it.
@@ -214,6 +243,8 @@ class System:
         entry = await self._expect(signal.run_id)
         if signal.type is not Signal.CANCEL and (orphan := await self._end_orphan(entry)) is not None:
             raise left_behind(signal.run_id, orphan)
+        if signal.type is Signal.RESUME:
+            self._halts.check_resume((await self._runner.load(signal.run_id)).state)
         if kit is not None:
             self._hub.lend(signal.run_id, kit)
             # When a child ends, its parent is taken up.
@@ -382,12 +413,12 @@ def constrainer(
     return Constrainer(schema, grammar, repair=repair, strict=strict)
 
 
-def guard() -> "Guard":
-    """The authority layer alone, for runs that somebody else drives."""
+def guard(halts: Callable[[], Standing] = lambda: NOTHING_HALTED) -> "Guard":
+    """The authority layer alone, for runs that somebody else drives; `halts` says what is halted."""
     # Only those who guard other people's agents pay for the gate.
     from remit.orchestrate.guarding import Guard
 
-    return Guard()
+    return Guard(halts=halts)
 
 
 def boundary_at(said: object) -> Boundary:

@@ -82,6 +82,7 @@ SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = Mappin
         arrivals.RunForked: (("by",), ()),
         arrivals.SessionNoted: (("by", "key"), ()),
         arrivals.SourcesAccepted: (("by",), ()),
+        arrivals.RunHalted: (("by", "what"), ("why",)),
     }
 )
 

@@ -6,7 +6,9 @@ Rule 3: the same operations at the same moments give the same answers: there is 
         time it is.
 Rule 4: a result that cannot be taken in leaves its run without unattended effects, since nobody knows what was read.
 Rule 5: runs, calls and bytes have limits; what a run holds is given back when it ends.
-Rule 6: a run that met a bug of the house is over: all it gets is the code of it.
+Rule 6: what is halted on the store begins and calls nothing: the operation is answered with HALTED and changes nothing,
+        so that it can be asked again once the halt is lifted.
+Rule 7: a run that met a bug of the house is over: all it gets is the code of it.
 """
 
 import time
@@ -18,6 +20,7 @@ from typing import Any
 from remit.core.codec import to_json
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RemitError, RequestRejected
+from remit.core.halt import NOTHING_HALTED, Standing
 from remit.core.person import check_person
 from remit.core.record import JsonObject
 from remit.orchestrate.facts import Facts
@@ -38,6 +41,7 @@ from remit.orchestrate.guard_operations import (
 )
 from remit.orchestrate.guard_run import GuardedRun
 from remit.orchestrate.guard_tools import Toolsets
+from remit.orchestrate.halts import refusal, scope_of
 from remit.provenance.calls import Scope
 
 GUARD_RUN_UNKNOWN = "GUARD_RUN_UNKNOWN"
@@ -71,10 +75,11 @@ def _wall_clock_ms() -> int:
 class _Room:
     """One open run and the bytes that it holds."""
 
-    __slots__ = ("calls", "is_broken", "run", "size_bytes")
+    __slots__ = ("calls", "is_broken", "run", "size_bytes", "tenant")
 
-    def __init__(self, run: GuardedRun, size_bytes: int) -> None:
+    def __init__(self, run: GuardedRun, size_bytes: int, tenant: str) -> None:
         self.run = run
+        self.tenant = tenant
         self.size_bytes = size_bytes
         self.calls = 0
         self.is_broken = False
@@ -85,9 +90,12 @@ class Guard:
 
     line_bytes_max = LINE_BYTES_MAX
 
-    def __init__(self, now_ms: Callable[[], int] = _wall_clock_ms) -> None:
-        """Open a guard; the clock counts where an operation does not say what time it is."""
+    def __init__(
+        self, now_ms: Callable[[], int] = _wall_clock_ms, halts: Callable[[], Standing] = lambda: NOTHING_HALTED
+    ) -> None:
+        """Open a guard; the clock counts where an operation does not say what time it is. `halts` says what is halted."""
         self._now_ms = now_ms
+        self._halts = halts
         self._rooms: dict[str, _Room] = {}
         self._facts = Facts()
         self._toolsets = Toolsets()
@@ -168,10 +176,11 @@ class Guard:
         self._check_bytes(run_id, 0, size_bytes)
         terms = terms_of(operation.get("boundary"))
         at_ms, asker, read = self._moment(operation), asker_in(operation), read_in(operation.get("read"))
+        self._check_halts(run_id, asker.tenant)
         run = GuardedRun(
             run_id, prompt, tools, terms, facts=self._facts, asker=asker, plan=plan, read=read, at_ms=at_ms
         )
-        self._rooms[run_id] = _Room(run, size_bytes)
+        self._rooms[run_id] = _Room(run, size_bytes, asker.tenant)
         self._size_bytes += size_bytes
         return dict(_DONE)
 
@@ -184,6 +193,7 @@ class Guard:
                 f"an outcome, open_max={OPEN_MAX}; report results and answers, or start another run"
             )
             raise RequestRejected(GUARD_CALLS_FULL, message)
+        self._check_halts(run_id, room.tenant, tool)
         at_ms = self._moment(operation)
         self._charge(run_id, room, size_of(arguments) + _CALL_BYTES)
         room.calls += 1
@@ -228,6 +238,15 @@ class Guard:
         """What time it is: what the operation says, or the clock."""
         said = moment_in(operation)
         return self._now_ms() if said is None else said
+
+    def _check_halts(self, run_id: str, tenant: str, tool: str = "") -> None:
+        """Raise where something that stands in the way of this call is halted."""
+        halts = self._halts().halts
+        if not halts:
+            return
+        scopes = [scope_of(), scope_of(tenant=tenant), scope_of(run=run_id), scope_of(tool=tool)]
+        if (halt := next((halts[scope] for scope in scopes if scope in halts), None)) is not None:
+            raise refusal(halt, f"tool {tool!r} must not be called" if tool else f"run {run_id!r} was not begun")
 
     def _room(self, run_id: str) -> _Room:
         room = self._rooms.get(run_id)

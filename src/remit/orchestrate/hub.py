@@ -5,7 +5,8 @@ Rule 2: a run at rest is driven by nobody; whoever has something for it takes it
 Rule 3: a driver does not leave while somebody is saying something to its run.
 Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
         only finds out how it ended.
-Rule 5: whatever a run names must be there when it is taken up; else that is refused, and the run rests as before.
+Rule 5: a run that a halt paused goes on by being taken up once that is lifted; until then it is taken up and rests.
+Rule 6: whatever a run names must be there when it is taken up; else that is refused, and the run rests as before.
 """
 
 import asyncio
@@ -13,12 +14,14 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from remit.core.arrivals import ResumeRequested
 from remit.core.commands import StartChild
 from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.manifest import Manifest
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
+from remit.orchestrate.halts import Halts
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import Kit, OnTurn
 from remit.orchestrate.needs import check_needs
@@ -71,8 +74,16 @@ class Driver:
 class Hub:
     """Starts, takes up and drives runs."""
 
-    def __init__(self, runner: Runner, dispatch: InProcessDispatch, locks: Locks, find_kit: FindKit) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        dispatch: InProcessDispatch,
+        locks: Locks,
+        find_kit: FindKit,
+        halts: Halts | None = None,
+    ) -> None:
         self.runner = runner
+        self._halts = halts
         self.dispatch = dispatch
         self.drivers: dict[str, Driver] = {}
         self._locks = locks
@@ -151,7 +162,8 @@ class Hub:
         driver = self.drivers.get(run_id)
         if driver is not None:
             return driver, await self._tell(driver, report, heard), None
-        live, has_heard = await self._taken_up(run_id)
+        # Who says resume releases the run, from whatever paused it.
+        live, has_heard = await self._taken_up(run_id, is_released=not isinstance(report, ResumeRequested))
         try:
             turn = await self.runner.judge(live, report, heard=heard)
         except RemitError as error:
@@ -274,7 +286,7 @@ class Hub:
             live.on_recovered = lambda recovery: on_recovered(run_id, recovery)
         return live
 
-    async def _taken_up(self, run_id: str, kit: Kit | None = None) -> tuple[Live, bool]:
+    async def _taken_up(self, run_id: str, kit: Kit | None = None, *, is_released: bool = True) -> tuple[Live, bool]:
         """A run with its lock and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
         self._hold(run_id)
         try:
@@ -282,6 +294,8 @@ class Hub:
             found = kit or self._kits.get(run_id) or await self._found_kit(live.state, run_id)
             self._check_needs(live.state, found)
             await recover(self.runner, run_id, self._equipped(live, found))
+            if is_released:
+                await self._release(live)
             seq = live.state.seq
             if self.on_taken is not None:
                 await self.on_taken(live)
@@ -289,6 +303,19 @@ class Hub:
             self._locks.release(run_id)
             raise
         return live, live.state.seq != seq
+
+    async def _release(self, live: Live) -> None:
+        """Let a run go on that was paused by a halt which is lifted by now, in the name of the person who lifted it."""
+        if self._halts is None or live.state.halted is None or self._halts.stopping_run(live.state) is not None:
+            return
+        by = self._halts.standing.lifted_by or live.state.halted.by
+        await self.runner.judge(live, ResumeRequested(by))
+
+    def call_off(self) -> None:
+        """Call off whatever is under way here and halted by now."""
+        if self._halts is not None and self._halts.standing.halts:
+            for driver in list(self.drivers.values()):
+                self.dispatch.call_off(driver.live)
 
     def _check_needs(self, state: RunState, kit: Kit) -> None:
         try:

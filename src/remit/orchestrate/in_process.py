@@ -9,7 +9,7 @@ Rule 5: telling a child to end and making a fork are errands: nobody waits for t
         them may have ended; whoever leaves waits until they are done.
 Rule 6: a command that is under way is not begun a second time, however often it is sent.
 Rule 7: no report that is handed on holds a secret of the vault.
-Rule 8: whether a question finds room in its queue is asked before the run rests; as a rule there is nothing to report.
+Rule 8: nothing goes out that a halt stops: its run hears that it was withheld. What is under way then is called off.
 """
 
 import asyncio
@@ -18,11 +18,14 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from remit.core.arrivals import TimerFired
-from remit.core.commands import CancelCommand, Command, ForkRun, SetTimer
+from remit.core.arrivals import RunHalted, TimerFired
+from remit.core.commands import CancelCommand, Command, ForkRun, SetTimer, StartChild
 from remit.core.failure import RemitError
+from remit.core.halt import Halt
+from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moves_by_itself, timers_of
+from remit.orchestrate.halts import Halts, HaltStands, halted
 from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.redacting import received
 from remit.orchestrate.reports import PERFORMED, Report, broken, unperformed
@@ -36,7 +39,18 @@ _log = logging.getLogger(__name__)
 class _Work:
     """What one run has under way."""
 
-    __slots__ = ("alarm", "direct", "driver", "is_cut", "outbox", "reports", "rung", "tasks", "waiter")
+    __slots__ = (
+        "alarm",
+        "called_off",
+        "direct",
+        "driver",
+        "is_cut",
+        "outbox",
+        "reports",
+        "rung",
+        "tasks",
+        "waiter",
+    )
 
     def __init__(self) -> None:
         self.outbox: list[tuple[Live, Command]] = []
@@ -51,6 +65,8 @@ class _Work:
         self.direct = ""
         self.driver: asyncio.Task[Any] | None = None
         self.is_cut = False
+        # Commands that a halt called off while they were under way.
+        self.called_off: dict[str, Halt] = {}
 
     @property
     def is_waited_for(self) -> bool:
@@ -73,8 +89,15 @@ class _Work:
 class InProcessDispatch:
     """Performs commands with the executors it was given, one per command kind."""
 
-    def __init__(self, executors: Mapping[type[Command], Executor], clock: Clock, vault: Vault = NO_SECRETS) -> None:
+    def __init__(
+        self,
+        executors: Mapping[type[Command], Executor],
+        clock: Clock,
+        vault: Vault = NO_SECRETS,
+        halts: Halts | None = None,
+    ) -> None:
         self.vault = vault
+        self._halts = halts
         self._executors = executors
         self._clock = clock
         self._work: defaultdict[str, _Work] = defaultdict(_Work)
@@ -114,6 +137,8 @@ class InProcessDispatch:
         executor = self._executors.get(type(command))
         if executor is None:
             return unperformed(command)
+        if self._halts is not None and (halt := self._halts.stopping(sender.state, command)) is not None:
+            return halted(halt, command.id)
         work.direct = command_id = command.id
         if work.driver is None or work.driver.done():
             # Asked for once and not with every command: it takes a system call to find out.
@@ -125,12 +150,30 @@ class InProcessDispatch:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             if not work.is_cut:
                 return _explained(live, command, error)
-            report = broken(command, "it was cut off")
+            report = _called_off(work, live, command) or broken(command, "it was cut off")
         finally:
             work.direct = ""
         if getattr(report, "command_id", None) != command_id:
-            report = _misplaced(command, report)
+            report = _placed(command, report)
         return _resumed(work, report) if work.is_cut else report
+
+    def call_off(self, live: Live) -> None:
+        """Call off whatever is under way for a run and must not be any longer; its driver hears of the halt."""
+        work = self._work.get(live.run_id)
+        if work is None or self._halts is None:
+            return
+        for command_id in [*work.tasks, *([work.direct] if work.direct else ())]:
+            command = live.state.open.get(command_id)
+            if command is None or command_id in work.called_off or type(command) not in PERFORMED:
+                continue
+            if (halt := self._halts.stopping(live.state, command)) is None:
+                continue
+            if isinstance(command, StartChild):
+                # Its run is halted by itself, and this one rests as soon as that does.
+                work.report(halted(halt))
+                continue
+            work.called_off[command_id] = halt
+            self._cancel(work, command_id)
 
     def forget(self, live: Live) -> None:
         """Cancel what is under way for a run and keep nothing of it; its timers stand in its state."""
@@ -195,14 +238,18 @@ class InProcessDispatch:
         report = unperformed(command)
         try:
             if executor is not None:
+                if self._halts is not None and (halt := self._halts.stopping(live.state, command)) is not None:
+                    raise HaltStands(halt)
                 report = broken(command, "it was cancelled")
                 report = received(await executor(live, command), self.vault)
+        except HaltStands as stop:
+            report = halted(stop.halt, command.id)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
-            report = _explained(live, command, error)
+            report = _called_off(work, live, command) or _explained(live, command, error)
         finally:
             # Also after a cancel: whoever waits must not wait for something that will never be reported.
             work.tasks.pop(command.id, None)
-            work.report(report if getattr(report, "command_id", None) == command.id else _misplaced(command, report))
+            work.report(_placed(command, report))
 
     def _cancel(self, work: _Work, command_id: str) -> None:
         work.outbox = [(live, command) for live, command in work.outbox if command.id != command_id]
@@ -260,6 +307,30 @@ def _explained(live: Live, command: Command, error: BaseException) -> Report:
     fields = run_fields(live.run_id, live.state, command_id=command.id)
     _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
     return broken(command, f"its executor raised {type(error).__name__}")
+
+
+def _called_off(work: _Work, live: Live, command: Command) -> Report | None:
+    """What is reported of a command that a halt called off; None where none did.
+
+    What may be repeated is withheld. A mutating call may have done everything or nothing: the run pauses first, so that
+    nobody is asked about it before the halt is lifted.
+    """
+    halt = work.called_off.pop(command.id, None)
+    if halt is None:
+        return None
+    if is_safe_to_repeat(live.state, command):
+        return halted(halt, command.id)
+    work.report(halted(halt))
+    return broken(command, f"it was under way when {halt.scope} was halted by {halt.by}")
+
+
+def _placed(command: Command, report: Report) -> Report:
+    """A report that is about its command: as it is, or what is said of one that reported something else."""
+    if getattr(report, "command_id", None) == command.id:
+        return report
+    if isinstance(report, RunHalted) and report.withheld == (command.id,):
+        return report
+    return _misplaced(command, report)
 
 
 def _misplaced(command: Command, report: Report) -> Report:

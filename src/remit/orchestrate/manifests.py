@@ -15,6 +15,7 @@ from remit.inference.specs import engine_spec
 from remit.kernel.intake import check_intake
 from remit.kernel.tier import check_tier
 from remit.orchestrate.foreseeing import Foreseer
+from remit.orchestrate.halts import Halts
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.patterns.choosing import check_room, graph_for
@@ -32,8 +33,11 @@ _TRACE_BYTES = 16
 class Manifests:
     """Makes the manifests of new runs."""
 
-    def __init__(self, runner: Runner, catalogue: Catalogue, new_id: Callable[[], str], owner: str = "") -> None:
+    def __init__(
+        self, runner: Runner, catalogue: Catalogue, new_id: Callable[[], str], halts: Halts, owner: str = ""
+    ) -> None:
         self._runner = runner
+        self._halts = halts
         self._catalogue = catalogue
         self._new_id = new_id
         self._owner = owner
@@ -42,6 +46,9 @@ class Manifests:
     async def of(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
         """Everything the run is started with, checked and pinned."""
         entered = check_request(_identified(request))
+        first = next(iter(kit.engines.values()), None)
+        asked = ("", "") if first is None else (first.model_info().name, engine_spec(first))
+        self._halts.check_start(entered.tenant_id, *asked)
         plan = None
         if entered.mode is Mode.PLAN and terms.graph is None:
             check_planning(terms.boundary, has_plan=terms.plan is not None)

@@ -147,6 +147,19 @@ class Inbox(Protocol):
         """Code and message of a settled entry; None while it waits."""
 
 
+class HaltLog(Protocol):
+    """The journal of halts, which every process on a store reads before it sends a command."""
+
+    def news(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, for those who ask before every command; it costs next to nothing."""
+
+    def since(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, oldest first, whatever that costs."""
+
+    async def append(self, data: bytes, *, after: int) -> None:
+        """Write the entry that follows this number, signed, to outlive the power; raises AppendConflict for one too late."""
+
+
 class Receipts(Protocol):
     """Remembers what was done about the items of queues; whoever forgets them is only shown items again."""
 
@@ -217,6 +230,10 @@ class Store(Protocol):
     @property
     def locks(self) -> Locks:
         """Who drives what."""
+
+    @property
+    def halts(self) -> HaltLog:
+        """What may not be dispatched."""
 
     @property
     def receipts(self) -> Receipts:

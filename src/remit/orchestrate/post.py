@@ -150,6 +150,7 @@ class Post:
         while self._hub.drivers:
             await asyncio.sleep(INBOX_POLL_MS / 1000)
             try:
+                self._hub.call_off()
                 await self._look()
             except RemitError as error:
                 _log.warning("the inbox could not be read: %s", error, extra=NO_RUN)

@@ -3,7 +3,8 @@
 Rule 1: recovery folds and never decides anew; a new rule never breaks an old run.
 Rule 2: what is safe to repeat is dispatched again, under the same id and key; anything else is reported as lost.
 Rule 3: an ended run only has its parting commands repeated, which are harmless to repeat.
-Rule 4: a fork whose copying was cut off is copied to its end before anything else.
+Rule 4: what a halt withheld was not begun: it waits for the resume, and is neither repeated nor lost.
+Rule 5: a fork whose copying was cut off is copied to its end before anything else.
 """
 
 from remit.core.arrivals import ToolOutcomeLost
@@ -45,7 +46,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live
         if is_safe_to_repeat(live.state, command):
             runner.dispatch.send(live, command)
             repeated.append(command)
-        elif command.id not in live.state.doubted:
+        elif command.id not in live.state.doubted and command.id not in live.state.withheld:
             await runner.advance(live, ToolOutcomeLost(command.id))
             lost += 1
     if live.on_recovered is not None:

@@ -27,13 +27,18 @@ class Responses:
         if response.waiting_for is None or not state.held:
             return response
         # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
-        packets = list(response.waiting_for.packet_ids)
+        waiting = response.waiting_for
+        packets = list(waiting.packet_ids)
         for command_id in state.held:
             child = (await self._runner.load(f"{state.run_id}.{command_id}")).state
             # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
-            waiting = None if child.seq < 0 else (await self.of(child)).waiting_for
-            packets += waiting.packet_ids if waiting is not None else ()
-        return replace(response, waiting_for=replace(response.waiting_for, packet_ids=tuple(packets)))
+            if child.seq < 0:
+                continue
+            told = await self.of(child)
+            packets += () if told.waiting_for is None else told.waiting_for.packet_ids
+            # A run whose child a halt holds back stands still for the same halt.
+            response = replace(response, halted=response.halted or told.halted)
+        return replace(response, waiting_for=replace(waiting, packet_ids=tuple(packets)))
 
     async def _output(self, output: Output) -> object:
         return plain(read(output.kind, await self._runner.text(output.text)))

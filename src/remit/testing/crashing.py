@@ -20,7 +20,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from remit.core.storage import Barrier, Listing
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Ledger, Locks, Receipts, Snapshots, Store
+from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, Inbox, Journal, Ledger, Locks, Receipts, Snapshots, Store
 
 # A forked run that has not ended by then hangs.
 FORK_S_MAX = 60
@@ -117,6 +117,7 @@ class CrashingStore:
         self.ledger: Ledger = store.ledger
         self.inbox: Inbox = store.inbox
         self.locks: Locks = store.locks
+        self.halts: HaltLog = store.halts
         self.receipts: Receipts = store.receipts
 
     async def close(self) -> None:

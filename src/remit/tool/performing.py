@@ -5,7 +5,8 @@ Rule 2: what is cancelled is told to stop. A coroutine is cancelled, a process i
 Rule 3: a thread that does not listen is abandoned: it goes on, and its outcome is handed over when it comes, because
         the effect of a call is the same whether anybody waited for it or not.
 Rule 4: whether a call has begun is known at any moment: of one that has not, nothing has happened.
-Rule 5: secrets are fetched just before the call; one that is missing or expires too soon means that it is not begun.
+Rule 5: where something had to be waited for before the call, its gate is asked once more whether it may still begin.
+Rule 6: secrets are fetched just before the call; one that is missing or expires too soon means that it is not begun.
 """
 
 import asyncio
@@ -36,10 +37,19 @@ Late: TypeAlias = "asyncio.Task[Performed | ToolFault | None]"
 class Attempt:
     """One call: whether it has begun, how it is told to stop, and what is left of it when nobody waits any more."""
 
-    __slots__ = ("arguments", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
+    __slots__ = ("arguments", "gate", "has_begun", "key", "late", "leash", "secrets", "token", "tool", "vault")
 
-    def __init__(self, tool: Tool, arguments: JsonObject, key: str, vault: Vault = NO_SECRETS) -> None:
+    def __init__(
+        self,
+        tool: Tool,
+        arguments: JsonObject,
+        key: str,
+        vault: Vault = NO_SECRETS,
+        gate: Callable[[], None] | None = None,
+    ) -> None:
         self.tool = tool
+        # Raises where the call may not begin any more.
+        self.gate = gate
         self.vault = vault
         self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
         self.arguments = arguments
@@ -71,6 +81,8 @@ async def perform(attempt: Attempt) -> Performed:
     if tool.definition.secrets:
         wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
         attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)
+    if attempt.gate is not None and (tool.available is not None or tool.definition.secrets):
+        attempt.gate()
     attempt.has_begun = True
     if attempt.leash is not None:
         lent = Lent(attempt.secrets, attempt.vault)

@@ -28,6 +28,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry("chat", "chatting:chat", "Talk with a model at the terminal; every message is one governed run."),
         Entry("run", "running:run", "Start a run and wait until it has ended or waits for a person."),
         Entry("resume", "running:resume", "Go on with a run after a crash, an answer or a stop."),
+        Entry("halt", "halt:halt", "Stop dispatch for everything, a tenant, a tool, a model or a run; or lift that."),
         Entry("signal", "answering:signal", "Tell a run to cancel, pause, resume or retry, or give it feedback."),
         Entry("fork", "fork:fork", "Copy a run up to a turn and let the copy go on; the run stays as it is."),
     ),

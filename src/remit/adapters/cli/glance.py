@@ -40,7 +40,7 @@ VERSION_CHARS = 12
 OUTPUT_CHARS_MAX = 120
 # The word before each fact, and the room that it has.
 WORD_CHARS = 12
-PAUSED, OPEN = "paused", "open"
+PAUSED, HALTED, OPEN = "paused", "halted", "open"
 _PPM = 1_000_000
 _STEP_INKS = {FINISHED: Ink.GOOD, FAILED: Ink.BAD, CUT_OFF: Ink.BAD, UNDER_WAY: Ink.WAITS, NOT_BEGUN: Ink.FAINT}
 
@@ -132,13 +132,19 @@ def standing_in_words(entry: RunEntry, standing: Standing) -> str:
         reason = plain(standing.reason, TEXT_CHARS_MAX)
         return f"{entry.ending}: {reason}" if reason else entry.ending
     where = f" at {_name(standing.node)}" if standing.node else ""
+    if standing.status == HALTED:
+        reason = plain(standing.reason, TEXT_CHARS_MAX)
+        return f"halted{where}: {_name(standing.error)} is halted by {_name(standing.by)}: {reason}"
     return f"waits: {entry.waiting_for}{where}" if entry.waiting_for else f"{standing.status}{where}"
 
 
 def next_commands(entry: RunEntry, standing: Standing, response: SystemResponse) -> Iterator[str]:
     """What can be typed next to get on with a run."""
     run_id = plain(entry.run_id, NAME_CHARS_MAX)
-    if response.waiting_for is not None:
+    if response.halted is not None:
+        yield "remit halt --list"
+        yield f"remit resume {run_id}"
+    elif response.waiting_for is not None:
         for packet in response.waiting_for.packet_ids:
             yield f"remit approve {plain(packet, NAME_CHARS_MAX)}"
     elif standing.status == PAUSED:

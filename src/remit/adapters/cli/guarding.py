@@ -1,7 +1,8 @@
 """The command that guards other people's agents: one JSON object a line in, one answer a line out.
 
 Rule 1: every line is answered before the next one is read, so that another program can ask line by line.
-Rule 2: nothing is kept but what the open runs need; when the stream ends, so do they.
+Rule 2: what is halted on the store is asked before every call.
+Rule 3: nothing is kept but what the open runs need; when the stream ends, so do they.
 """
 
 from codecs import BOM_UTF8
@@ -28,15 +29,17 @@ def guard(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Judge the tool calls of an agent that somebody else runs: allow, refuse or ask."""
+    from remit.assemble import halts_of
     from remit.orchestrate.facade import guard as opened
 
-    judge = opened()
-    for line, is_whole in _lines(stdin_bytes(STREAM_UNREADABLE), judge.line_bytes_max):
-        answer = judge.line(line) if is_whole else judge.too_long(line)
-        if answer is not None:
-            terminal.values(answer)
-        if not terminal.is_heard:
-            break
+    with halts_of(common.settings()) as halts:
+        judge = opened(halts)
+        for line, is_whole in _lines(stdin_bytes(STREAM_UNREADABLE), judge.line_bytes_max):
+            answer = judge.line(line) if is_whole else judge.too_long(line)
+            if answer is not None:
+                terminal.values(answer)
+            if not terminal.is_heard:
+                break
     return EXIT_OK
 
 

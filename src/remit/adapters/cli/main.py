@@ -41,8 +41,8 @@ _WAYS_OUT = {
     "RULES_SOURCE_CHANGED": "`remit resume RUN --accept-tools` accepts the change, in your name",
 }
 
-# What is refused at the door for want of budget ends like a run that was stopped for it.
-_REFUSED = frozenset({"QUOTA_EXHAUSTED"})
+# What is refused at the door for want of budget, or because dispatch is halted, ends like a run that was stopped for it.
+_REFUSED = frozenset({"QUOTA_EXHAUSTED", "HALTED"})
 
 # Whoever asks for everything gets the tracebacks, too.
 _TRACEBACKS_FROM = "debug"

@@ -2,7 +2,8 @@
 
 Rule 1: an answer that was accepted goes to stdout, everything else that there is to say to stderr. What the model of a
         run said that failed may claim what never happened, and is not passed off as an answer.
-Rule 2: the exit code is that of the table of endings; whoever waits for a person, or was paused by one, exits with 3.
+Rule 2: the exit code is that of the table of endings; whoever waits for a person, was paused or was halted
+        by one, exits with 3.
 """
 
 from datetime import UTC, datetime
@@ -41,7 +42,8 @@ def exit_code_of(response: SystemResponse, status: str = "") -> int:
     """What a script may conclude."""
     if response.terminal_code is not None:
         return ENDINGS[response.terminal_code].exit_code_when_ended
-    return EXIT_WAITING if response.waiting_for is not None or status == PAUSED else EXIT_OK
+    is_resting = response.waiting_for is not None or response.halted is not None or status == PAUSED
+    return EXIT_WAITING if is_resting else EXIT_OK
 
 
 async def question_lines(system: "System", run_id: str = "") -> list[str]:
@@ -60,7 +62,7 @@ def moment(at_ms: int) -> str:
 
 async def _status(system: "System", response: SystemResponse) -> str:
     """How a run stands that has neither ended nor asks anybody anything."""
-    if response.terminal_code is not None or response.waiting_for is not None:
+    if response.terminal_code is not None or response.waiting_for is not None or response.halted is not None:
         return ""
     return (await system.archive.told(response.run_id)).explanation.standing.status
 
@@ -76,7 +78,12 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
             terminal.remark(f"not accepted as an answer: {plain(response.content, LINE_CHARS_MAX)}{rest}")
     for warning in response.warnings:
         terminal.remark(f"{run} ended as {response.terminal_code}: {warning}")
-    if response.waiting_for is not None:
+    if (halt := response.halted) is not None:
+        terminal.remark(
+            f"{run} stands still: {plain(halt.what, LINE_CHARS_MAX)} is halted by {plain(halt.by, LINE_CHARS_MAX)}: "
+            f"{plain(halt.why, LINE_CHARS_MAX)}; once that is lifted: remit resume {response.run_id}"
+        )
+    elif response.waiting_for is not None:
         terminal.remark(f"{run} waits for a person: {response.waiting_for.ending}")
     elif status == PAUSED:
         terminal.remark(f"{run} is paused; release it with: remit signal {response.run_id} resume")

@@ -24,6 +24,7 @@ from remit.backend.embedded.database import (
     open_database,
 )
 from remit.backend.embedded.failures import unusable
+from remit.backend.embedded.halts import SQLiteHalts
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.journal import SQLiteJournal
@@ -70,6 +71,7 @@ class EmbeddedStore:
         self.blobs = SQLiteBlobs(self._writer, self._reader)
         self.snapshots = SQLiteSnapshots(self._writer, self._reader, lambda: self.signer, self._has_key)
         self.catalogue = SQLiteCatalogue(self._reader, log)
+        self.halts = SQLiteHalts(home, self.journal, self._reader)
         self.inbox = SQLiteInbox(self._writer, self._reader)
         self.ledger = SQLiteLedger(self._writer, self._reader)
         self.receipts = SQLiteReceipts(self._writer, self._reader)
@@ -132,6 +134,11 @@ class EmbeddedStore:
             await self._writer.close()
         finally:
             await asyncio.to_thread(self._close)
+
+    def let_go(self) -> None:
+        """Close a store that was only read, without an event loop."""
+        self._is_closed = True
+        self._close()
 
     def _close(self) -> None:
         self._checkpointer.close()

@@ -1,6 +1,7 @@
 """Everything in memory: for short-lived programs, benchmarks and tests of what does not touch a disk."""
 
 from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
@@ -18,6 +19,7 @@ class MemoryStore:
         self.ledger = self.journal.ledger
         self.inbox = MemoryInbox()
         self.locks = MemoryLocks()
+        self.halts = MemoryHalts()
         self.receipts = MemoryReceipts()
 
     async def close(self) -> None:

@@ -5,7 +5,8 @@ Rule 2: a paused run orders nothing and records what returns; the resume goes wh
 Rule 3: an ended run never reopens: retry orders a fork of it. Who wants a run tried again that succeeded says why.
 Rule 4: a fork begins paused. What its origin had asked of its model nobody has asked in its name, so the model is asked
         anew when the fork goes on, and is told why there is a fork. What people were being asked they are asked again.
-Rule 5: an entry of the session decides nothing, so it is kept whether or not the run is over.
+Rule 5: a halt of dispatch pauses the run. What it withheld stays open, is in no doubt, and is sent by the resume.
+Rule 6: an entry of the session decides nothing, so it is kept whether or not the run is over.
 """
 
 from collections.abc import Iterable
@@ -17,15 +18,17 @@ from remit.core.arrivals import (
     ResumeRequested,
     RetryRequested,
     RunForked,
+    RunHalted,
     SessionNoted,
     SourcesAccepted,
 )
-from remit.core.commands import AskHuman, AskPurpose, CallModel, ForkRun
+from remit.core.commands import AskHuman, AskPurpose, CallModel, CallTool, ForkRun
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
 from remit.core.manifest import Origin, Source
 from remit.core.record import replace
 from remit.core.rulings import (
     AddendumNoted,
+    CommandsWithheld,
     FeedbackTaken,
     OutcomeParked,
     RunPaused,
@@ -35,7 +38,7 @@ from remit.core.rulings import (
 )
 from remit.kernel.asking import ask_anew
 from remit.kernel.authorize import was_not_done_before
-from remit.kernel.doubt import inquire_all
+from remit.kernel.doubt import LOST, doubt, inquire_all
 from remit.kernel.endings import head_for
 from remit.kernel.rules.human import RELEASED
 from remit.kernel.spend import settle
@@ -63,12 +66,28 @@ def on_pause(tally: Tally, arrival: PauseRequested) -> None:
     tally.paused = True
 
 
+def on_halted(tally: Tally, arrival: RunHalted) -> None:
+    """Order nothing from here on, and keep what was withheld for the resume."""
+    state = tally.state
+    known = (*state.withheld, *state.doubted)
+    withheld = tuple(name for name in arrival.withheld if name in state.open and name not in known)
+    if not withheld and (arrival.withheld or tally.paused):
+        raise IllegalArrival(ArrivalFault.DUPLICATE, f"run {state.run_id} stands still for that already")
+    if withheld:
+        tally.rule(CommandsWithheld(withheld))
+    if not tally.paused:
+        tally.rule(RunPaused(arrival.by, arrival.number, arrival.what, arrival.why))
+        tally.paused = True
+
+
 def on_resume(tally: Tally, arrival: ResumeRequested) -> str | None:
     """Ask what was not asked while paused, and go where the run was going."""
     if not tally.paused:
         raise IllegalArrival(ArrivalFault.NOT_PAUSED, f"run {tally.state.run_id} is not paused")
     tally.rule(RunResumed(arrival.by))
     tally.paused = False
+    # They were ordered before, under the same ids: they are sent, and nothing is reserved for them a second time.
+    tally.orders += [tally.state.open[command_id] for command_id in tally.state.withheld]
     _ask_about_changes(tally, tally.state.sources.values())
     if (outcome := inquire_all(tally)) is not None:
         return outcome
@@ -113,6 +132,10 @@ def on_forked(tally: Tally, arrival: RunForked) -> None:
     for command in [command for command in state.open.values() if isinstance(command, CallModel)]:
         settle(tally, command, ())
         tally.rule(OutcomeParked(RELEASED))
+    for withheld in [state.open[command_id] for command_id in state.withheld]:
+        if isinstance(withheld, CallTool) and withheld.mutating:
+            # The origin may make it once the halt is lifted, and then the fork must not.
+            doubt(tally, withheld, LOST)
     for question in list(questions(state)):
         _ask_in_the_fork(tally, question, origin)
 

@@ -19,8 +19,10 @@ from remit.core.failure import ErrorCode
 from remit.core.json_text import kept_value
 from remit.core.record import JsonObject, Record, Text
 from remit.core.tools import ToolResult
+from remit.kernel.state import RunState
 from remit.observe.logs import run_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.halts import Halts, HaltStands, halted
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Live
 from remit.orchestrate.redacting import redacted
@@ -56,8 +58,10 @@ class ToolExecutor:
         text: Callable[[Text], Awaitable[str]],
         on_late: OnLate,
         vault: Vault = NO_SECRETS,
+        halts: Halts | None = None,
     ) -> None:
         self.vault = vault
+        self._halts = halts
         self._kit_of = kit_of
         self._text = text
         self._on_late = on_late
@@ -83,12 +87,15 @@ class ToolExecutor:
                 self.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
         arguments: JsonObject = kept_value(text)
-        attempt = Attempt(tool, arguments, command.key, self.vault)
+        gate = None if self._halts is None else partial(_pass, self._halts, live.state, command)
+        attempt = Attempt(tool, arguments, command.key, self.vault, gate)
         began_ns = time.monotonic_ns()
         try:
             performed = await within(command.timeout_ms, perform(attempt))
         except ToolFault as fault:
             return ToolBroke(command.id, fault.error_code, fault.error, _since(began_ns))
+        except HaltStands as stop:
+            return halted(stop.halt, command.id)
         except TimeRanOut:
             return self._out_of_time(live, command, attempt, _since(began_ns))
         except BaseException:
@@ -153,6 +160,12 @@ class ToolExecutor:
         elif isinstance(outcome, ToolFault):
             report = ToolBroke(command.id, outcome.error_code, outcome.error)
             self._on_late(run_id, redacted(report, self.vault))
+
+
+def _pass(halts: Halts, state: RunState, command: CallTool) -> None:
+    """Raise where a halt stops a call that is about to begin."""
+    if (halt := halts.stopping(state, command)) is not None:
+        raise HaltStands(halt)
 
 
 def _said(command: CallTool, performed: Performed, duration_ms: int) -> Report:

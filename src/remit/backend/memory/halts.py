@@ -1,0 +1,27 @@
+"""The journal of halts of a store that only one process can see."""
+
+from collections.abc import Sequence
+
+from remit.core.halt import HALTS
+from remit.core.storage import AppendConflict
+
+
+class MemoryHalts:
+    """Entries until the process ends."""
+
+    def __init__(self) -> None:
+        self._entries: list[bytes] = []
+
+    def news(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, where there may be any."""
+        return self._entries[number:]
+
+    def since(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, oldest first."""
+        return self._entries[number:]
+
+    async def append(self, data: bytes, *, after: int) -> None:
+        """Write the entry that follows this number, or raise AppendConflict."""
+        if len(self._entries) != after:
+            raise AppendConflict(HALTS, after, len(self._entries))
+        self._entries.append(data)

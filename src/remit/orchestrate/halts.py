@@ -1,0 +1,282 @@
+"""Halting dispatch: what may not go out now, in this process and in every other on the store.
+
+Rule 1: whether a command may go out is asked of the journal of halts just before it would; no process keeps its own answer.
+Rule 2: a halt holds back whatever is performed: calls of models and tools, code of the user, retrieval, children, and asking
+        a tool what became of a call. Timers, questions to people and cancels go on: they move nothing outside.
+Rule 3: what was under way is called off. What may be repeated waits for the resume; of a mutating call nobody knows whether
+        it happened, so it is in doubt.
+Rule 4: nothing begins while everything, its tenant or its model is halted.
+Rule 5: a halt is told to whoever waits for it only when no driver of an affected run is still at a command of that kind.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from remit.core.arrivals import RunHalted
+from remit.core.commands import CallModel, CallTool, Command, ReconcileTool, StartChild
+from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.halt import (
+    HALT_UNKNOWN,
+    HALTED,
+    NAME_CHARS_MAX,
+    NOTHING_HALTED,
+    WHY_CHARS_MAX,
+    Halt,
+    HaltKind,
+    HaltScope,
+    Standing,
+    encode_halt,
+    folded,
+    halts_in,
+)
+from remit.core.record import Record
+from remit.core.storage import AppendConflict
+from remit.kernel.state import RunState, pinned
+from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Locks
+from remit.orchestrate.reports import PERFORMED
+
+if TYPE_CHECKING:
+    from remit.orchestrate.runner import Runner
+
+HALT_INVALID = "HALT_INVALID"
+
+# Between the members of a chain of engines, in its name and in its spec.
+CHAINED = "|"
+
+# Whoever halts waits so long for other processes to put down what they are at; they look every tenth of a second.
+TOLD_WAIT_MS_MAX = 3_000
+_TOLD_POLL_MS = 20
+# Each conflict is another halt that was written first; a hundred of them in a moment are no people.
+_CONFLICTS_MAX = 100
+
+_DAMAGED_BY = "remit"
+_EVERYTHING = HaltScope()
+
+
+class UnderWay(Record):
+    """A command that was still under way, in another process, when whoever halted it stopped waiting."""
+
+    run_id: str
+    command_id: str = ""
+    what: str = ""
+
+
+class Halted(Record):
+    """A halt that stands, and what had not yet been put down."""
+
+    halt: Halt
+    under_way: tuple[UnderWay, ...] = ()
+
+
+class HaltStands(Exception):
+    """A command may not go out."""
+
+    def __init__(self, halt: Halt) -> None:
+        super().__init__(str(halt.scope))
+        self.halt = halt
+
+
+class Halts:
+    """What is halted on a store."""
+
+    def __init__(self, log: HaltLog, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+        self._standing = NOTHING_HALTED
+
+    @property
+    def standing(self) -> Standing:
+        """What is halted, as of this moment."""
+        if data := self._log.since(self._standing.number):
+            self._standing = folded(self._standing, data)
+        return self._standing
+
+    @property
+    def entries(self) -> Sequence[Halt]:
+        """Every halt and every lifting, oldest first."""
+        return halts_in(self._log.since(0))
+
+    def stopping(self, state: RunState, command: Command) -> Halt | None:
+        """What keeps a command from going out, if anything does."""
+        try:
+            if data := self._log.news(self._standing.number):
+                self._standing = folded(self._standing, data)
+        except InvariantBroken as error:
+            return _damage(error)
+        halts = self._standing.halts
+        if not halts:
+            return None
+        scopes = (*_run_scopes(state), *_command_scopes(state, command))
+        return next((halts[scope] for scope in scopes if scope in halts), None)
+
+    def stopping_run(self, state: RunState) -> Halt | None:
+        """What keeps a run from going on: a halt of all of it, or of a command that was withheld."""
+        halts = self.standing.halts
+        scopes = list(_run_scopes(state))
+        for command_id in state.withheld:
+            scopes += _command_scopes(state, state.open[command_id])
+        return next((halts[scope] for scope in scopes if scope in halts), None)
+
+    def check_start(self, tenant_id: str, model: str = "", spec: str = "") -> None:
+        """Raise HALTED where a new run of this tenant that asks this model first may not begin."""
+        halts = self.standing.halts
+        if not halts:
+            return
+        scopes = [_EVERYTHING, HaltScope(HaltKind.TENANT, tenant_id), *model_scopes(model, spec)]
+        if (halt := next((halts[scope] for scope in scopes if scope in halts), None)) is not None:
+            raise refusal(halt, "the run was not begun")
+
+    def check_resume(self, state: RunState) -> None:
+        """Raise HALTED where a run may not go on."""
+        if state.ending is None and (halt := self.stopping_run(state)) is not None:
+            raise refusal(halt, f"run {state.run_id} was not resumed")
+
+    async def write(self, scope: HaltScope, *, by: str, why: str = "", is_lift: bool = False) -> Halt:
+        """Write an entry; raises HALT_UNKNOWN for lifting what is not halted."""
+        _check(scope, by, why)
+        for _ in range(_CONFLICTS_MAX):
+            standing = self.standing
+            if is_lift and scope not in standing.halts:
+                raise _not_halted(scope, standing)
+            entry = Halt(
+                number=standing.number + 1,
+                at_ms=self._clock.now_ms(),
+                previous=standing.head,
+                scope=scope,
+                by=by,
+                why=why,
+                is_lift=is_lift,
+            )
+            try:
+                await self._log.append(encode_halt(entry), after=standing.number)
+            except AppendConflict:
+                continue
+            return entry
+        raise RequestRejected(HALT_INVALID, "other processes write halts all the time; look at them and try again")
+
+
+class HaltWatch:
+    """Waits until other processes have put down what a halt stops."""
+
+    def __init__(self, halts: Halts, runner: "Runner", catalogue: Catalogue, locks: Locks) -> None:
+        self._halts = halts
+        self._runner = runner
+        self._catalogue = catalogue
+        self._locks = locks
+
+    async def settled(self) -> tuple[UnderWay, ...]:
+        """What was still under way after TOLD_WAIT_MS_MAX."""
+        left = [UnderWay(entry.run_id) for entry in await self._catalogue.entries(open_only=True)]
+        for _ in range(TOLD_WAIT_MS_MAX // _TOLD_POLL_MS):
+            # Whoever has nothing under way by now begins nothing either, so it is not looked at again.
+            left = [found for run_id in dict.fromkeys(one.run_id for one in left) for found in await self._at(run_id)]
+            if not left:
+                break
+            await asyncio.sleep(_TOLD_POLL_MS / 1000)
+        return tuple(left)
+
+    async def _at(self, run_id: str) -> list[UnderWay]:
+        found = list(self._stopped((await self._runner.load(run_id)).state))
+        return [] if not found or self._is_left(run_id) else found
+
+    def _stopped(self, state: RunState) -> Iterable[UnderWay]:
+        for command in state.open.values():
+            is_waiting = command.id in state.withheld or command.id in state.doubted
+            if type(command) not in PERFORMED or isinstance(command, StartChild) or is_waiting:
+                continue
+            if self._halts.stopping(state, command) is not None:
+                yield UnderWay(state.run_id, command.id, _said(command))
+
+    def _is_left(self, run_id: str) -> bool:
+        """Whether nobody drives a run: what is open of it goes out when somebody does, and is withheld then."""
+        is_free = self._locks.take(run_id)
+        if is_free:
+            self._locks.release(run_id)
+        return is_free
+
+
+def scope_of(*, tenant: str = "", tool: str = "", model: str = "", run: str = "") -> HaltScope:
+    """The scope that one name says, everything where none does; raises HALT_INVALID for more than one."""
+    given = {HaltKind.TENANT: tenant, HaltKind.TOOL: tool, HaltKind.MODEL: model, HaltKind.RUN: run}
+    named = [HaltScope(kind, name) for kind, name in given.items() if name]
+    if len(named) > 1:
+        said = " and ".join(map(str, named))
+        raise RequestRejected(HALT_INVALID, f"a halt is about one thing, and not about {said}; halt them one by one")
+    return named[0] if named else _EVERYTHING
+
+
+def halted(halt: Halt, *withheld: str) -> RunHalted:
+    """What a run hears of a halt."""
+    return RunHalted(halt.by, halt.number, str(halt.scope), halt.why, withheld)
+
+
+def refusal(halt: Halt, what: str) -> RequestRejected:
+    """Why something is not done while a halt stands."""
+    selector = f" --{halt.scope.kind} {halt.scope.name}" if halt.scope.name else ""
+    message = f"{what}: {halt.scope} is halted by {halt.by}: {halt.why}; `remit halt --lift{selector}` lifts that"
+    details = {"halt": halt.number, "scope": halt.scope.kind.value, "name": halt.scope.name, "by": halt.by}
+    return RequestRejected(HALTED, message, {**details, "why": halt.why})
+
+
+def _run_scopes(state: RunState) -> Iterable[HaltScope]:
+    """The scopes that hold back all of a run."""
+    manifest = pinned(state)
+    yield _EVERYTHING
+    if manifest.request.tenant_id:
+        yield HaltScope(HaltKind.TENANT, manifest.request.tenant_id)
+    # A child and a fork are named after the run they came from.
+    run_id = state.run_id
+    while run_id:
+        yield HaltScope(HaltKind.RUN, run_id)
+        run_id = run_id.rpartition(".")[0]
+    if manifest.parent is not None:
+        yield HaltScope(HaltKind.RUN, manifest.parent.run_id)
+
+
+def _command_scopes(state: RunState, command: Command) -> Iterable[HaltScope]:
+    """The scopes that hold back a command by what it calls."""
+    if isinstance(command, CallModel):
+        manifest = pinned(state)
+        # Engines are written in the order of their models.
+        specs = dict(zip([info.name for info in manifest.models], manifest.engines, strict=False))
+        yield from model_scopes(command.model, specs.get(command.model, ""))
+    elif isinstance(command, CallTool | ReconcileTool | StartChild) and command.tool:
+        yield HaltScope(HaltKind.TOOL, command.tool)
+
+
+def model_scopes(name: str, spec: str) -> Iterable[HaltScope]:
+    """The scopes that hold back a model: by its name or the spec of its engine, and by each member of a chain."""
+    names = dict.fromkeys([name, spec, *name.split(CHAINED), *spec.split(CHAINED)])
+    return [HaltScope(HaltKind.MODEL, one) for one in names if one]
+
+
+def _said(command: Command) -> str:
+    name: str = getattr(command, "tool", "") or getattr(command, "model", "")
+    return f"{type(command).__name__} {name}".rstrip()
+
+
+def _damage(error: InvariantBroken) -> Halt:
+    """The halt that stands while nobody knows what is halted."""
+    return Halt(0, 0, b"", _EVERYTHING, _DAMAGED_BY, error.message)
+
+
+def _check(scope: HaltScope, by: str, why: str) -> None:
+    for what, text, limit in (
+        ("name", scope.name, NAME_CHARS_MAX),
+        ("by", by, NAME_CHARS_MAX),
+        ("why", why, WHY_CHARS_MAX),
+    ):
+        if len(text) > limit or not text.replace("\n", "").isprintable():
+            message = f"{what}={text[:80]!r} has {len(text)} characters; it is at most {limit} printable ones"
+            raise RequestRejected(HALT_INVALID, message, {"field": what, "limit": limit})
+    if (scope.kind is HaltKind.EVERYTHING) == bool(scope.name):
+        raise RequestRejected(HALT_INVALID, f"a halt of {scope.kind} needs {'no' if scope.name else 'a'} name")
+    if not by:
+        raise RequestRejected(HALT_INVALID, "a halt names the person who made it; say who with `by`")
+
+
+def _not_halted(scope: HaltScope, standing: Standing) -> RequestRejected:
+    known = ", ".join(str(one) for one in standing.halts) or "nothing"
+    message = f"{scope} is not halted, so there is nothing to lift; halted are: {known}"
+    return RequestRejected(HALT_UNKNOWN, message, {"halted": [str(one) for one in standing.halts]})
