@@ -34,6 +34,7 @@ from remit.orchestrate.kits import equipped, kit_again
 from remit.orchestrate.ports import Store
 from remit.tool.loading import load_tools
 from remit.tool.registry import Registry
+from remit.tool.revocations import KeptRevocations
 from remit.tool.secret import Given, Secret
 from remit.tool.vault import NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
 from remit.tool.vault_file import read_secrets
@@ -113,7 +114,8 @@ def vault_for(settings: Settings, secrets: Mapping[str, Given] = NOTHING) -> Vau
     Raises RequestRejected for a file that others may read, and for an entry that is none.
     """
     every = {**read_secrets(settings.home), **settings.secrets, **secrets}
-    return Vault(every, inherited=_without_secrets if settings.secrets else None)
+    inherited = _without_secrets if settings.secrets else None
+    return Vault(every, inherited=inherited, revocations=KeptRevocations(settings.home) if every else None)
 
 
 def quotas_for(settings: Settings) -> tuple[Quota, ...]:

@@ -195,3 +195,32 @@ def test_the_check_up_names_the_secrets_and_those_that_have_expired(remit: Remit
     checks = {check["name"]: check for check in remit("doctor", "--json").values["checks"]}
     assert checks["secrets"]["seen"] == "3: PASSWORD, STALE, TOKEN; expired: STALE"
     assert checks["secrets"]["state"] == "doubtful"
+
+
+@pytest.mark.req("4.38")
+def test_a_secret_that_a_model_knew_stays_revoked_in_the_store_until_it_has_another_value(
+    remit: Remit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remit.write(USES, [says(f"It is {TOKEN}.")])
+    assert remit.run_here().exit_code == EXIT_OK
+    remit.write(replies=[calls("use"), says("Done.")])
+    refused = remit.run_here()
+    assert (refused.exit_code, refused.error_code) == (1, "SECRET_REVOKED"), refused
+    assert "set another value" in refused.values["error"]["message"]
+    checks = {check["name"]: check for check in remit.here("doctor", "--json").values["checks"]}
+    assert checks["secrets"]["state"] == "problem"
+    assert "revoked because a model knew them: TOKEN" in checks["secrets"]["seen"]
+    assert holders(remit, TOKEN.encode()) == []
+    monkeypatch.setenv("REMIT_SECRET_TOKEN", "a-new-value-0123456789")
+    done = remit.run_here()
+    assert (done.exit_code, done.values["tool_calls_made"][0]["result"]) == (EXIT_OK, "used 22")
+
+
+USES = """
+from remit import tool
+
+@tool(effect="read", secrets={"token": "TOKEN"})
+def use(token: str) -> str:
+    \"\"\"Use it.\"\"\"
+    return f"used {len(token)}"
+"""

@@ -23,6 +23,11 @@ def check_secrets(open_vault: Callable[[], Vault]) -> list[Check]:
     if not names:
         return []
     seen = f"{len(names)}: {', '.join(names)}"
+    revoked = list(vault.revoked)
+    if revoked:
+        way_out = "set other values, and have the old ones withdrawn where they are accepted"
+        told = f"{seen}; revoked because a model knew them: {', '.join(revoked)}"
+        return [Check(_NAME, CheckState.PROBLEM, told, way_out)]
     expired = [name for name in names if vault.has_expired(name)]
     if not expired:
         return [Check(_NAME, CheckState.OK, seen)]

@@ -156,7 +156,7 @@ class System:
             journal=self.quotas.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
         )
         self._responses = Responses(self._runner)
-        self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, owner)
+        self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner)
         self._new_id = new_id
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit, halts)
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)

@@ -20,6 +20,7 @@ from remit.core.manifest import Source
 from remit.core.messages import Message
 from remit.core.plan import ExecutionPlan, PlanPolicy
 from remit.core.profiles import STANDARD
+from remit.core.record import Record
 from remit.core.recovery import Recovery
 from remit.core.tools import ToolCall
 from remit.inference.engine import Engine, Restarted, StreamChunk
@@ -37,9 +38,29 @@ if TYPE_CHECKING:
 Code = Any
 
 
+class FilterContext(Record):
+    """Where a call was proposed that a filter is shown: in which run, for whom, at which node, and beside which others.
+
+    `calls` are all calls of the answer that no filter has turned away, as they would be made, the one that is shown among
+    them. `why` says how a call came about that the model did not propose so: a person gave it other arguments, or it is
+    called in the place of a tool that is unavailable; such a call can be turned away and not be changed.
+    """
+
+    run_id: str
+    tenant_id: str
+    user_id: str
+    session_id: str
+    node: str
+    calls: tuple[ToolCall, ...]
+    why: str = ""
+
+
 # Looks at a proposed call before it is judged: None lets it pass as it is, a ToolCall has other arguments, and a text
-# says why it is not to be made.
-ToolCallFilter = Callable[[ToolCall], ToolCall | str | Awaitable[ToolCall | str | None] | None]
+# says why it is not to be made. One that takes two arguments is shown the context, too.
+Sifted = ToolCall | str | None
+ToolCallFilter = (
+    Callable[[ToolCall], Sifted | Awaitable[Sifted]] | Callable[[ToolCall, FilterContext], Sifted | Awaitable[Sifted]]
+)
 
 
 class ContextProvider(Protocol):

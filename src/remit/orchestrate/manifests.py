@@ -25,6 +25,7 @@ from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import check_entries, last_run, linked
 from remit.orchestrate.shaping import check_shapes
 from remit.rerank.router import check_routing
+from remit.tool.vault import NO_SECRETS, Vault
 
 # What the headers that carry traces have room for.
 _TRACE_BYTES = 16
@@ -34,10 +35,17 @@ class Manifests:
     """Makes the manifests of new runs."""
 
     def __init__(
-        self, runner: Runner, catalogue: Catalogue, new_id: Callable[[], str], halts: Halts, owner: str = ""
+        self,
+        runner: Runner,
+        catalogue: Catalogue,
+        new_id: Callable[[], str],
+        halts: Halts,
+        vault: Vault = NO_SECRETS,
+        owner: str = "",
     ) -> None:
         self._runner = runner
         self._halts = halts
+        self._vault = vault
         self._catalogue = catalogue
         self._new_id = new_id
         self._owner = owner
@@ -49,6 +57,9 @@ class Manifests:
         first = next(iter(kit.engines.values()), None)
         asked = ("", "") if first is None else (first.model_info().name, engine_spec(first))
         self._halts.check_start(entered.tenant_id, *asked)
+        for tool in kit.tools.definitions:
+            if tool.secrets:
+                self._vault.check_usable(tool.name, [name for _, name in tool.secrets])
         plan = None
         if entered.mode is Mode.PLAN and terms.graph is None:
             check_planning(terms.boundary, has_plan=terms.plan is not None)

@@ -3,15 +3,16 @@
 Rule 1: a call gets a secret only if it holds until the call's own time is over; one that does not is renewed before.
 Rule 2: a secret that is not here, or has expired and cannot be renewed, means that nothing was called.
 Rule 3: what a renewal gave or raised is told to nobody: only the kind of the error and when the old value expired.
-Rule 4: a secret that a model was found to know is compromised and revoked: no call gets it until it is renewed. On mere
-        suspicion nothing is revoked.
+Rule 4: a secret that a model was found to know is compromised and revoked: no call gets it until it is renewed. Where
+        revocations are kept, its value stays revoked, in every process and under every name. On mere suspicion nothing
+        is revoked.
 Rule 5: a value that was replaced is still looked for, since a call that began before may still tell it.
 """
 
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.tool.outcomes import ToolFault
 from remit.tool.redaction import Redactor
+from remit.tool.revocations import SECRET_REVOKED, Revocations
 from remit.tool.secret import SECRET_INVALID, Credential, Given, Secret, credential_of, written_moment
 from remit.tool.threads import in_thread
 
@@ -48,7 +50,7 @@ def wall_ms() -> int:
 class Vault:
     """Secrets by name. `inherited` is the environment for processes of tools, where it must differ from this one's."""
 
-    __slots__ = ("_held", "_locks", "_now_ms", "_revoked", "_values", "inherited", "redactor")
+    __slots__ = ("_held", "_locks", "_now_ms", "_revocations", "_revoked", "_values", "inherited", "redactor")
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Vault:
         *,
         now_ms: Callable[[], int] = wall_ms,
         inherited: Callable[[], Mapping[str, str]] | None = None,
+        revocations: Revocations | None = None,
     ) -> None:
         if len(secrets) > SECRETS_MAX:
             raise RequestRejected(SECRET_INVALID, f"secrets={len(secrets)} exceeds secrets_max={SECRETS_MAX}")
@@ -64,10 +67,43 @@ class Vault:
         self._locks = {name: Lock() for name in self._held}
         self._values: dict[str, list[str]] = {name: [] for name in self._held}
         self._now_ms = now_ms
+        self._revocations = revocations
         self.inherited = inherited
         self.redactor = Redactor()
         for name, held in self._held.items():
             self._remember(name, held)
+        for name in self._held:
+            self._look_up(name)
+
+    def _look_up(self, name: str) -> Credential:
+        """A secret, which holds no longer where its value was revoked: here before, or by another process."""
+        held = self._held[name]
+        if self._revocations is None or held.value is None or name in self._revoked:
+            return held
+        at_ms = self._revocations.revoked_at_ms(held.value.reveal())
+        if at_ms is not None:
+            self._revoked.add(name)
+            self._held[name] = held = Credential(held.value, at_ms, held.refresh)
+        return held
+
+    @property
+    def revoked(self) -> dict[str, int]:
+        """The names of the secrets that were revoked and not renewed since, each with the moment."""
+        for name in self._held:
+            self._look_up(name)
+        return {name: self._held[name].expires_at_ms or 0 for name in sorted(self._revoked)}
+
+    def check_usable(self, tool: str, names: Iterable[str]) -> None:
+        """Raise SECRET_REVOKED where a tool could not be called for want of a value that is not revoked."""
+        revoked = self.revoked
+        for name in names:
+            if name in revoked and self._held[name].refresh is None:
+                message = (
+                    f"the secret {name!r}, which tool {tool!r} is called with, was revoked at "
+                    f"{written_moment(revoked[name])} because a model knew it; set another value, and let the old one be "
+                    "withdrawn where it is accepted"
+                )
+                raise RequestRejected(SECRET_REVOKED, message, {"secret": name, "tool": tool})
 
     @property
     def expiries(self) -> dict[str, int | None]:
@@ -80,10 +116,15 @@ class Vault:
         return expires_at_ms is not None and expires_at_ms <= self._now_ms()
 
     def revoke(self, name: str) -> None:
-        """Let a secret hold no longer, in this process: somebody who may not know it does."""
-        if (held := self._held.get(name)) is not None:
-            self._held[name] = Credential(held.value, self._now_ms(), held.refresh)
-            self._revoked.add(name)
+        """Let a secret hold no longer, whichever of its values was told: somebody who may not know it does."""
+        if (held := self._held.get(name)) is None:
+            return
+        at_ms = self._now_ms()
+        self._held[name] = Credential(held.value, at_ms, held.refresh)
+        self._revoked.add(name)
+        if self._revocations is not None:
+            for value in self._values[name]:
+                self._revocations.record(name, value, at_ms)
 
     async def fill(self, tool: str, wanted: tuple[tuple[str, str], ...], *, timeout_ms: int) -> dict[str, Secret]:
         """The secrets for the parameters of a call that may take so long, or the fault that there is one missing."""
@@ -94,6 +135,7 @@ class Vault:
         if held is None:
             way_out = f"set the variable {VARIABLE_PREFIX}{name}, or put it into {FILES[0]} in the store's folder"
             raise _uncalled(tool, f"the secret {name!r} is not here; {way_out}")
+        held = self._look_up(name)
         if not _holds(held, self._now_ms() + timeout_ms):
             held = await in_thread(self._renewed, tool, name, timeout_ms)
         assert held.value is not None, "whatever holds has a value"
@@ -111,6 +153,7 @@ class Vault:
             self._remember(name, fresh)
             self._held[name] = fresh
             self._revoked.discard(name)
+            fresh = self._look_up(name)
             if not _holds(fresh, self._now_ms() + timeout_ms):
                 raise _uncalled(tool, f"{self._expiry(name, fresh, timeout_ms)}, though it was just renewed")
             return fresh

@@ -15,6 +15,7 @@ from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
 from remit.core.tools import ToolCall
 from remit.inference.scripted import ScriptedEngine
+from remit.orchestrate.kit import FilterContext
 from remit.orchestrate.needs import RUN_PARTS_MISSING
 from tests.unit.orchestrate.house import calls, helper, keep, look
 from tests.unit.orchestrate.stage import play
@@ -142,3 +143,61 @@ def test_what_is_no_list_of_filters_is_refused_when_the_agent_is_made(filters: I
 
 def test_as_many_filters_as_there_may_be_are_taken() -> None:
     assert len(filters_of([numbered(n) for n in range(FILTERS_MAX)])) == FILTERS_MAX
+
+
+class PerRun:
+    """A filter that lets a tool be called so often in a run, and no batch of more than two calls at all."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, int] = {}
+        self.seen: list[FilterContext] = []
+
+    def __call__(self, call: ToolCall, context: FilterContext) -> str | None:
+        """Count."""
+        self.seen.append(context)
+        if len(context.calls) > 2:
+            return "at most two at once"
+        self.made[context.run_id] = self.made.get(context.run_id, 0) + 1
+        return "often enough in this run" if self.made[context.run_id] > 1 else None
+
+
+@pytest.mark.req("3.21")
+def test_a_filter_is_told_the_run_the_node_and_the_whole_batch(tmp_path: Path) -> None:
+    async def scene() -> None:
+        limit = PerRun()
+        three = {"tool_calls": [{"name": "look", "arguments": {"at": str(n)}} for n in range(3)]}
+        engine = ScriptedEngine([three, calls("look", at="a"), calls("look", at="b"), SAID])
+        async with AgentLoop(engine, tools=[look], filters=[limit], user_id="ann", home=tmp_path / "store") as agent:
+            response = await agent.chat("go")
+        results = [call.result for call in response.tool_calls_made if call.status is CallStatus.COMMITTED]
+        assert results == ["seen a"]
+        first = limit.seen[0]
+        assert (first.run_id, first.user_id, first.tenant_id) == (response.run_id, "ann", "")
+        assert (first.session_id, first.node, first.why) == (response.session_id, "act", "")
+        assert [call.arguments["at"] for call in first.calls] == ["0", "1", "2"]
+        assert [len(context.calls) for context in limit.seen] == [3, 3, 3, 1, 1]
+
+    play(scene())
+
+
+def keeps_out(call: ToolCall, context: FilterContext) -> str | None:
+    """Nothing that is forbidden, whoever puts it there."""
+    return f"forbidden ({context.why})" if call.arguments.get("text") == "forbidden" else None
+
+
+@pytest.mark.req("3.21")
+@pytest.mark.parametrize(("text", "is_made"), [("forbidden", False), ("fine", True)])
+def test_what_a_person_puts_into_an_approval_is_shown_to_the_filters(text: str, is_made: bool, tmp_path: Path) -> None:
+    async def scene() -> None:
+        engine = ScriptedEngine([calls("keep", text="first"), SAID])
+        async with AgentLoop(engine, tools=[keep], filters=[keeps_out], home=tmp_path / "store") as agent:
+            asked = await agent.chat("go")
+            assert asked.waiting_for is not None
+            (packet,) = asked.waiting_for.packet_ids
+            done = await agent.approve(packet, by="bob", arguments={"text": text})
+        (made,) = done.tool_calls_made
+        assert (made.result == "kept fine") is is_made
+        if not is_made:
+            assert made.status is not CallStatus.COMMITTED
+
+    play(scene())

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from remit.core.arrivals import CodeFailed, CodeReturned, Election
+from remit.core.arrivals import CodeFailed, CodeReturned, Election, ProposedCall
 from remit.core.codec import arguments_in
 from remit.core.commands import CallCode
 from remit.core.failure import ErrorCode, RemitError
@@ -23,6 +23,7 @@ from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import standing_at
 from remit.kernel.voting import answers_of, in_order
 from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.filters import context_of, looked
 from remit.orchestrate.handlers import HandlerUnusable
 from remit.orchestrate.kit import Kit, ToolCallFilter
 from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK, STEP_MARK
@@ -87,18 +88,20 @@ class CodeExecutor:
 
     async def _sift(self, live: Live, command: CallCode, look: ToolCallFilter) -> Report:
         """Show a filter every call that none before it turned away."""
+        proposed = live.state.proposed
+        # Arguments that could not be written are refused by themselves; no filter is shown them. It is shown what would be
+        # called, and not the handles in which the model may have said it.
+        texts = [await self._text(call.arguments) if call.arguments and not call.filtered else "" for call in proposed]
         sifted: list[SiftedCall] = []
-        for proposed in live.state.proposed:
-            # Arguments that could not be written are refused by themselves; no filter is shown them.
-            if proposed.filtered or not proposed.arguments:
-                sifted.append(SiftedCall(ToolCall(proposed.call_id, proposed.tool, {}), proposed.filtered))
+        for call, text in zip(proposed, texts, strict=True):
+            if not text:
+                sifted.append(SiftedCall(ToolCall(call.call_id, call.tool, {}), call.filtered))
                 continue
-            # It is shown what would be called, and not the handles in which the model may have said it.
-            shown = await self._text(proposed.arguments)
-            as_said = await self._text(proposed.said) if proposed.said else shown
-            said = await called(look, ToolCall(proposed.call_id, proposed.tool, arguments_in(shown)))
-            call = ToolCall(proposed.call_id, proposed.tool, arguments_in(as_said))
-            sifted.append(_sifted(call, arguments_in(shown), said))
+            # Made anew for every look: what a filter does to what it is shown changes nothing.
+            batch = [_shown(one, told) for one, told in zip(proposed, texts, strict=True) if told]
+            said = await looked(look, _shown(call, text), context_of(live.state, tuple(batch)))
+            as_said = await self._text(call.said) if call.said else text
+            sifted.append(_sifted(_shown(call, as_said), arguments_in(text), said))
         return FilterSaid(command.id, tuple(sifted))
 
     async def _propose(self, command: CallCode) -> Report:
@@ -135,6 +138,10 @@ class CodeExecutor:
             return CodeReturned(command.id, problems=(none.message,))
         confidence_ppm = round(election.confidence * _PPM)
         return CodeReturned(command.id, election=Election(election.winner, election.votes, confidence_ppm, is_settled))
+
+
+def _shown(proposed: ProposedCall, arguments: str) -> ToolCall:
+    return ToolCall(proposed.call_id, proposed.tool, arguments_in(arguments))
 
 
 def _sifted(call: ToolCall, shown: JsonObject, said: object) -> SiftedCall:

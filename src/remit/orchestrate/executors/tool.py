@@ -22,6 +22,7 @@ from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
 from remit.observe.logs import run_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.filters import turned_away
 from remit.orchestrate.halts import Halts, HaltStands, halted
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Live
@@ -87,6 +88,10 @@ class ToolExecutor:
                 self.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
         arguments: JsonObject = kept_value(text)
+        filters = self._kit_of(live.run_id).filters
+        if filters and (why := await turned_away(filters, live.state, command, arguments)):
+            message = f"tool {command.tool!r} was not called: {why}"
+            return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
         gate = None if self._halts is None else partial(_pass, self._halts, live.state, command)
         attempt = Attempt(tool, arguments, command.key, self.vault, gate)
         began_ns = time.monotonic_ns()
