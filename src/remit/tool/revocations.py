@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from remit.core.failure import RequestRejected
+from remit.core.json_text import parse_json
 
 FILE = "revoked.log"
 KEY_FILE = "revoked.key"
@@ -82,9 +83,9 @@ class KeptRevocations:
         known: dict[str, int] = {}
         for line in self._private(self._path).splitlines():
             try:
-                fields = json.loads(line)
+                fields = parse_json(line)
                 known.setdefault(str(fields["fingerprint"]), int(fields["at_ms"]))
-            except (ValueError, TypeError, KeyError, RecursionError):
+            except (ValueError, TypeError, KeyError):
                 # The disk was full in the middle of a line. Whoever wrote it was told, and the value stays unusable there.
                 continue
         return known
