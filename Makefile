@@ -12,7 +12,7 @@ READY := .venv/.ready
 SOURCES := src tests scripts examples $(if $(wildcard benchmarks/*.py),benchmarks)
 # Two workers suit the smallest machine that is promised a check in under a minute.
 PYTEST := $(BIN)/python -m pytest --quiet --numprocesses=2 --dist=worksteal
-MEASURED := $(wildcard tests/unit tests/property)
+MEASURED := $(wildcard tests/unit)
 CHECKED := $(wildcard tests/tidy tests/unit tests/property tests/simulation)
 
 SEEDS_CHECK := 200
@@ -83,7 +83,7 @@ static: $(READY)
 	@echo "==> imports"
 	@report=$$($(BIN)/lint-imports --no-logo) || { echo "$$report"; exit 1; }
 
-# Coverage counts unit and property tests only: what a simulation happens to touch is not thereby tested.
+# Coverage counts unit tests only: what a simulation happens to touch is not thereby tested.
 measured: $(READY)
 	@echo "==> coverage"
 	@$(BIN)/coverage erase

@@ -33,15 +33,13 @@ LEAVES = (
     "tests/unit/tool/builtin/",
 )
 
-# Coverage is counted for these. What stands below takes long there and covers nothing that shorter tests do not.
-MEASURED = ("tests/unit/", "tests/property/")
+# Coverage is counted for these. Counting makes a test two to three times as long; laws and what stands below take long
+# anyway and cover nothing that shorter tests do not.
+MEASURED = ("tests/unit/",)
 LONG = (
-    "tests/property/test_constraint_laws",
-    "tests/property/test_gbnf_laws",
-    "tests/property/test_guard_laws",
-    "tests/property/test_guard_run_laws",
-    "tests/property/test_tracing_laws",
+    "tests/unit/core/test_pattern_work",
     "tests/unit/orchestrate/test_tracing_laws",
+    "tests/unit/rerank/test_figures",
     "tests/unit/test_benchmarks",
 )
 

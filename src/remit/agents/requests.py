@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.envelope import OUTPUT_TOKENS_MAX, REQUEST_HINT_INVALID, REQUEST_OUTPUT_INVALID, check_request
-from remit.core.failure import RequestRejected
+from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.messages import Message, system_message, user_message
 from remit.core.record import JsonObject
 from remit.core.schema_source import SCHEMA_SOURCE_INVALID, schema_of
@@ -38,7 +38,7 @@ def object_schema(source: SchemaSource) -> JsonObject:
     """The JSON Schema that a source stands for; raises RequestRejected for one that would allow or forbid everything."""
     if source is None:
         message = "the schema is None and says nothing about an output; pass a JSON Schema, a model or a dataclass"
-        raise RequestRejected(SCHEMA_SOURCE_INVALID, message)
+        raise RequestRejected(ErrorCode.CONFIG_SCHEMA_REQUIRED, message)
     schema = schema_of(source)
     if isinstance(schema, bool):
         message = f"the schema {schema!r} says nothing about an output; pass an object"

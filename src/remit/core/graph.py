@@ -210,7 +210,8 @@ class Ask(Record, frozen=True):
 
     The instruction is shown last. `tools` are those offered here, None for all of the run's; with `must_call` one of
     them has to be called. The answer keeps to a JSON Schema (its text), to a grammar, or to both: then the grammar
-    holds the decoder and the schema judges. 0 for max_tokens is the request's own limit.
+    holds the decoder and the schema judges; `words` asks for words alone, whatever shape the request wants of its output.
+    0 for max_tokens is the request's own limit.
     """
 
     instruction: Prompt = ""
@@ -220,6 +221,7 @@ class Ask(Record, frozen=True):
     grammar: Shape = ""
     max_tokens: Count = 0
     sees: Sees = Sees.EVERYTHING
+    words: bool = False
 
 
 class Feed(Record, frozen=True):

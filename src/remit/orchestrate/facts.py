@@ -342,8 +342,12 @@ class Facts:
 
 
 def _schema_here(state: RunState) -> JsonObject | None:
-    schema = None if state.graph is None else state.graph.schemas.get(state.node)
-    return schema or pinned(state).request.output.schema
+    graph = state.graph
+    ask = None if graph is None else graph.nodes[state.node].ask
+    if graph is None or ask is None:
+        return pinned(state).request.output.schema
+    schema = graph.schemas.get(state.node)
+    return schema if ask.words else schema or pinned(state).request.output.schema
 
 
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:

@@ -150,7 +150,7 @@ def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask |
     if not tools or (choice.function_name and choice.function_name not in [tool.name for tool in tools]):
         choice = ToolChoice()
     schema, grammar = request.schema, request.grammar
-    if ask.schema or ask.grammar:
+    if ask.words or ask.schema or ask.grammar:
         schema, grammar = graph.schemas.get(state.node), ask.grammar
     messages = _seen(request.messages, _tail_of(request.messages, state), ask.sees)
     if ask.instruction:

@@ -499,18 +499,22 @@ def test_a_handler_without_its_part_fails_when_its_step_runs(kind: str, handler:
     assert message in error_message(result)
 
 
+# A busy machine does a quick step in less, and nobody waits long for the slow one.
+TOO_LONG_MS = 500
+
+
 @pytest.mark.req("0.34")
 @pytest.mark.parametrize("where", ["policy", "step"])
 def test_a_step_that_takes_too_long_is_cut_off_and_fails(where: str) -> None:
     async def waits(step: Step) -> None:
         await asyncio.Event().wait()
 
-    policy = PlanPolicy(timeout_per_step_ms=30 if where == "policy" else 0)
+    policy = PlanPolicy(timeout_per_step_ms=TOO_LONG_MS if where == "policy" else 0)
     observer = InMemoryEventLog()
-    plan = [Step("a", "shout", "x"), Step("b", "wait", timeout_ms=30 if where == "step" else 0)]
+    plan = [Step("a", "shout", "x"), Step("b", "wait", timeout_ms=TOO_LONG_MS if where == "step" else 0)]
     result = executor({"shout": shout, "wait": waits}, policy=policy, observer=observer).execute_sync(plan)
     assert (result.outputs, error_code(result)) == ({"a": "X"}, ErrorCode.TOOL_TIMEOUT)
-    assert "step 'b' took longer than timeout_ms=30" in error_message(result)
+    assert f"step 'b' took longer than timeout_ms={TOO_LONG_MS}" in error_message(result)
     assert lifecycle(observer)[-1] == LifecycleState.ERROR
 
 
@@ -592,7 +596,7 @@ class Chooses:
 PLAN = ExecutionPlan((Step("a", "shout"),))
 
 
-@pytest.mark.req("0.17", "0.32", "0.35")
+@pytest.mark.req("0.32", "0.35")
 def test_a_planner_makes_the_plan_and_the_manifest_pins_who_made_it() -> None:
     async def story() -> None:
         system, observer = system_in_memory(), InMemoryEventLog()
@@ -802,7 +806,7 @@ def lifecycle(observer: InMemoryEventLog) -> list[str]:
     ]
 
 
-@pytest.mark.req("0.17", "0.21")
+@pytest.mark.req("0.21")
 def test_a_plan_passes_through_its_lifecycle_and_the_observer_hears_of_it() -> None:
     observer = InMemoryEventLog()
     handlers = {"shout": shout, VALIDATE: ValidateHandler(lambda text: None)}

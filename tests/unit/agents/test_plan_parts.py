@@ -76,7 +76,6 @@ def classifier(*answers: str, **terms: Any) -> RedundantLoop:
     return RedundantLoop(model, schema=Trend, system=system_in_memory(), **terms)
 
 
-@pytest.mark.req("2.29")
 def test_loops_are_wrapped_as_functions_that_run_them() -> None:
     async def research(step: Step) -> Step:
         response = await researcher().chat(step.input)
@@ -90,7 +89,6 @@ def test_loops_are_wrapped_as_functions_that_run_them() -> None:
     assert result.outputs == {"research": "Prices rise.", "classify": UP}
 
 
-@pytest.mark.req("2.29")
 def test_loops_are_steps_themselves_and_everything_they_do_belongs_to_the_plan() -> None:
     agent, reliable = researcher(), classifier()
     plans = PlanExecutor({"research": agent, "classify": reliable}, system=system_in_memory())
@@ -107,7 +105,6 @@ def test_loops_are_steps_themselves_and_everything_they_do_belongs_to_the_plan()
     assert used.output_tokens > 3 * (len(UP) // 4)
 
 
-@pytest.mark.req("2.29")
 def test_a_specialized_loop_is_a_step_with_its_two_phases() -> None:
     model = Named("reader", calls("search", words="Q4"), {"text": "found"}, {"text": UP})
     reader = SpecializedLoop(model, schema=Trend, tools=[search], system_prompt="Read.", system=system_in_memory())
@@ -119,7 +116,6 @@ def test_a_specialized_loop_is_a_step_with_its_two_phases() -> None:
     assert model.asked[0].messages[0].content == "Read.\n\nBe brief."
 
 
-@pytest.mark.req("2.29")
 def test_a_plan_is_wrapped_as_a_function_that_executes_it() -> None:
     inner = PlanExecutor({"shout": lambda step: step.input.upper()}, system=system_in_memory())
 

@@ -20,7 +20,6 @@ from remit.core.failure import Ending, ErrorCode, FailureCategory, RequestReject
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import Message, system_message
 from remit.core.rulings import VoteCounted
-from remit.core.schema_source import SCHEMA_SOURCE_INVALID
 from remit.core.signals import Signal
 from remit.core.usage import TokenUsage
 from remit.inference.engine import EngineFault, StreamHandler
@@ -128,7 +127,7 @@ def test_a_loop_has_the_settings_of_the_handbook_with_their_defaults() -> None:
     assert (loop.config.n, loop.config.voting, loop.config.max_tokens) == (3, "majority", 2048)
 
 
-@pytest.mark.req("0.8", "0.14", "2.22", "2.23", "2.28")
+@pytest.mark.req("0.8", "0.14", "2.23", "2.28")
 def test_the_majority_wins_and_the_response_says_how_surely_and_why() -> None:
     result = vote(Panel(GOOD, BAD, SPACED))
     assert (result.content, result.candidates) == (GOOD, (GOOD, BAD, SPACED))
@@ -543,7 +542,7 @@ def test_a_run_that_is_no_vote_is_not_resumed_as_one() -> None:
 @pytest.mark.parametrize(
     ("terms", "code"),
     [
-        ({"schema": None}, SCHEMA_SOURCE_INVALID),
+        ({"schema": None}, ErrorCode.CONFIG_SCHEMA_REQUIRED),
         ({"early_stop": []}, REPLICAS_INVALID),
         ({"parallel": 1}, REPLICAS_INVALID),
     ],

@@ -74,7 +74,6 @@ def test_a_loop_has_nine_settings() -> None:
     ]
 
 
-@pytest.mark.req("2.12")
 def test_every_call_begins_with_a_clean_slate() -> None:
     system = system_in_memory()
     specialized = loop(FITS, system=system)
@@ -127,7 +126,6 @@ def test_a_part_comes_along_with_a_warning_unless_the_contract_is_strict() -> No
     assert (strict.structured_output, strict.content, strict.warnings) == (None, "", ())
 
 
-@pytest.mark.req("2.12")
 def test_with_tools_the_model_works_first_and_produces_then() -> None:
     calls: JsonObject = {"tool_calls": [{"name": "look", "arguments": {"word": "love"}}]}
     response = loop(calls, {"text": "a good word"}, FITS, tools=[look]).call_sync("I love it")
@@ -171,7 +169,7 @@ def test_a_schema_that_says_nothing_is_refused() -> None:
     assert refused.value.code == SCHEMA_SOURCE_INVALID
 
 
-@pytest.mark.req("2.3", "2.9")
+@pytest.mark.req("2.9")
 def test_a_conversation_may_ask_for_one_answer_of_a_shape_and_no_tool_is_offered() -> None:
     async def scene() -> None:
         system = system_in_memory()

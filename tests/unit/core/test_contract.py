@@ -108,7 +108,6 @@ def test_a_waiting_response_says_what_it_waits_for_in_snake_case() -> None:
     assert written["waiting_for"] == {"ending": "CONFIRM_REQUIRED", "packet_ids": ["3.1"], "expires_at_ms": 7}
 
 
-@pytest.mark.req("0.9")
 def test_an_error_is_code_category_retryable_message_details_and_cause() -> None:
     assert SystemError.__struct_fields__ == ("code", "category", "retryable", "message", "details", "caused_by")
     read = msgspec.json.decode(msgspec.json.encode(ERROR), type=SystemError)
@@ -117,7 +116,6 @@ def test_an_error_is_code_category_retryable_message_details_and_cause() -> None
     assert CAUSE.caused_by is None
 
 
-@pytest.mark.req("0.19")
 def test_an_execution_state_tells_where_a_run_stands_and_what_went_wrong_last() -> None:
     state = ExecutionState(LifecycleState.EXECUTE, 5, attempt=2, total_steps=3, last_error=ERROR, last_step="extract")
     assert ExecutionState.__struct_fields__ == (
@@ -131,7 +129,6 @@ def test_an_execution_state_tells_where_a_run_stands_and_what_went_wrong_last() 
     assert msgspec.json.decode(msgspec.json.encode(state), type=ExecutionState) == state
 
 
-@pytest.mark.req("0.20")
 def test_an_execution_context_holds_what_was_fixed_and_what_changed() -> None:
     state = ExecutionState(LifecycleState.PREPARE, 5)
     candidate = Candidate("text", "doc_1", 0.5, ScoreMaker.RERANK)

@@ -57,7 +57,6 @@ def test_a_step_is_caused_by_its_name() -> None:
     assert (below.parent_span_id, below.caused_by) == ("span_1", "extract")
 
 
-@pytest.mark.req("0.30")
 @pytest.mark.parametrize("kind", EVENTS)
 def test_every_event_writes_its_kind_its_correlation_and_all_its_fields(kind: str) -> None:
     written = msgspec.json.decode(msgspec.json.encode(EVENTS[kind]))
@@ -66,7 +65,6 @@ def test_every_event_writes_its_kind_its_correlation_and_all_its_fields(kind: st
     assert written["correlation"]["request_id"] == "req_1"
 
 
-@pytest.mark.req("0.30")
 @pytest.mark.parametrize("kind", EVENTS)
 def test_an_event_is_told_by_its_kind_when_read_back(kind: str) -> None:
     read: CorrelatedEvent = msgspec.json.decode(msgspec.json.encode(EVENTS[kind]), type=CorrelatedEvent)

@@ -63,7 +63,6 @@ def test_every_code_is_in_exactly_one_category() -> None:
     assert [ending for ending, row in ENDINGS.items() if row.category is None] == [Ending.SUCCESS]
 
 
-@pytest.mark.req("0.23")
 def test_the_error_codes_are_spread_over_the_categories_as_the_taxonomy_says() -> None:
     assert Counter(row.category for row in ERRORS.values()) == {
         FailureCategory.INFERENCE: 4,
@@ -76,7 +75,7 @@ def test_the_error_codes_are_spread_over_the_categories_as_the_taxonomy_says() -
     }
 
 
-@pytest.mark.req("0.22", "0.23")
+@pytest.mark.req("0.22")
 @pytest.mark.parametrize("code", ErrorCode)
 def test_the_beginning_of_a_code_tells_its_category(code: ErrorCode) -> None:
     fitting = [category for category, row in CATEGORIES.items() if code.startswith(row.prefix)]

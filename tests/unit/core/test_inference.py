@@ -1,5 +1,4 @@
 import msgspec
-import pytest
 
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.messages import user_message
@@ -7,7 +6,6 @@ from remit.core.tools import ToolChoice
 from remit.core.usage import TokenUsage
 
 
-@pytest.mark.req("1.12")
 def test_a_request_leaves_everything_but_its_messages_to_the_engine() -> None:
     request = ModelRequest((user_message("hi"),))
     assert request.temperature is None
@@ -17,7 +15,6 @@ def test_a_request_leaves_everything_but_its_messages_to_the_engine() -> None:
     assert request.options == {}
 
 
-@pytest.mark.req("1.12")
 def test_greedy_and_default_temperature_stay_apart_on_the_wire() -> None:
     greedy = ModelRequest((user_message("hi"),), temperature=0.0, options={"mirostat": 2})
     assert msgspec.json.decode(msgspec.json.encode(greedy), type=ModelRequest) == greedy
@@ -25,19 +22,16 @@ def test_greedy_and_default_temperature_stay_apart_on_the_wire() -> None:
     assert b"temperature" not in msgspec.json.encode(ModelRequest((user_message("hi"),)))
 
 
-@pytest.mark.req("1.12")
 def test_a_result_holds_content_calls_usage_and_why_it_finished() -> None:
     result = ModelResult("hello", usage=TokenUsage(prompt_tokens=3, output_tokens=1), model="small")
     assert result.finish_reason is FinishReason.STOP
     assert (result.reasoning, result.tool_calls) == ("", ())
 
 
-@pytest.mark.req("0.31")
 def test_a_model_finishes_with_stop_tool_or_error() -> None:
     assert list(FinishReason) == ["stop", "tool", "error"]
 
 
-@pytest.mark.req("1.12")
 def test_a_model_is_known_by_name_and_window_and_its_price_may_be_unknown() -> None:
     assert ModelInfo("small", 8192).price is None
     assert ModelInfo("small", 8192, Price(0, 0)).price is not None

@@ -43,7 +43,6 @@ def test_an_answer_that_breaks_its_contract_is_sent_back() -> None:
     assert run.state.ending is Ending.SUCCESS
 
 
-@pytest.mark.req("0.23")
 @pytest.mark.parametrize(
     ("violations", "code"),
     [(BROKEN, ErrorCode.CONSTRAINT_SCHEMA_INVALID), (NO_JSON, ErrorCode.CONSTRAINT_JSON_INVALID)],
@@ -136,7 +135,7 @@ def test_what_needs_no_observation_may_be_answered_at_once(task: TaskClass | Non
     assert run.state.ending is Ending.SUCCESS
 
 
-@pytest.mark.req("0.23", "4.11")
+@pytest.mark.req("4.11")
 def test_an_answer_that_claims_what_was_never_observed_ends_as_a_grounding_violation() -> None:
     run = with_goal(Goal("look", required_actions=(RequiredAction("look"),)))
     for _ in range(3):
@@ -155,7 +154,6 @@ def test_a_criterion_that_holds_passes_and_one_that_does_not_is_named() -> None:
     assert run.state.ending is Ending.SUCCESS
 
 
-@pytest.mark.req("0.23")
 def test_a_criterion_that_cannot_be_decided_does_not_hold() -> None:
     run = with_goal(Goal("divide", (Criterion("odd", guard="10 / (visits - visits) > 1"),)))
     for _ in range(3):

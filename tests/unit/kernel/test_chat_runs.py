@@ -165,7 +165,7 @@ WAYS: dict[ErrorCode, Callable[[ErrorCode], Run]] = {
 }
 
 
-@pytest.mark.req("0.22", "0.23", "0.26")
+@pytest.mark.req("0.22", "0.26")
 @pytest.mark.parametrize("code", WAYS)
 def test_a_run_can_end_with_this_code_and_says_so_to_its_caller(code: ErrorCode) -> None:
     run = WAYS[code](code)
@@ -181,7 +181,6 @@ def test_a_run_can_end_with_this_code_and_says_so_to_its_caller(code: ErrorCode)
 # The row of the chat in the matrix of patterns and failures.
 
 
-@pytest.mark.req("0.27")
 @pytest.mark.parametrize(
     ("category", "code"),
     [
@@ -199,7 +198,6 @@ def test_a_chat_can_emit_failures_of_this_category(category: FailureCategory, co
     assert error.category is category
 
 
-@pytest.mark.req("0.27")
 @pytest.mark.parametrize("code", [ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT, ErrorCode.TOOL_UNAVAILABLE])
 def test_a_chat_recovers_from_a_failed_tool(code: ErrorCode) -> None:
     run = Run()
@@ -211,7 +209,6 @@ def test_a_chat_recovers_from_a_failed_tool(code: ErrorCode) -> None:
     assert run.state.ending is Ending.SUCCESS
 
 
-@pytest.mark.req("0.27")
 def test_a_chat_recovers_from_a_tool_it_does_not_have() -> None:
     run = Run()
     run.proposes(wants("nothing"))
@@ -219,7 +216,6 @@ def test_a_chat_recovers_from_a_tool_it_does_not_have() -> None:
     assert run.state.ending is Ending.SUCCESS
 
 
-@pytest.mark.req("0.27")
 def test_a_chat_recovers_from_an_effect_that_did_not_happen() -> None:
     run = Run()
     run.proposes(wants("pay"))

@@ -31,7 +31,6 @@ def test_a_call_that_waits_for_a_person_keeps_the_node_while_reads_go_on() -> No
     assert run.path()[-1] == "think"
 
 
-@pytest.mark.req("0.27")
 def test_a_failure_that_may_be_repeated_is_told_to_the_model() -> None:
     run = Run(manifest_of(budget=Budget(retries=1)))
     run.proposes(wants("look"))

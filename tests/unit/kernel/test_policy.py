@@ -193,7 +193,7 @@ def test_starting_a_child_and_asking_a_person_count_for_rates_too() -> None:
     assert authorize(wants("ask", 2), run.tally()).code == Refusal.RATE_LIMITED
 
 
-@pytest.mark.req("4.3", "4.25")
+@pytest.mark.req("4.25")
 @given(
     st.integers(1, 4),
     st.integers(1, 60),

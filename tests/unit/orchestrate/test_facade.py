@@ -48,7 +48,6 @@ from tests.unit.orchestrate.stage import play
 SLOW = {"text": "at last", "delay_ms": 20_000}
 
 
-@pytest.mark.req("0.6")
 @pytest.mark.parametrize("kind", STORES)
 def test_a_run_answers_on_either_store(kind: str, tmp_path: Path) -> None:
     async def story() -> None:

@@ -43,7 +43,7 @@ from tests.unit.orchestrate.stage import Stage, WatchedJournal, hang, loop_clock
 
 NO_RETRIES = Budget(retries=0)
 # Soon enough for a test to wait for it, late enough for the run to begin.
-SOON_MS = 40
+SOON_MS = 400
 HOUR_MS = 3_600_000
 
 

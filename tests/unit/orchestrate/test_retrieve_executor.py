@@ -63,7 +63,6 @@ def run(provider: ContextProvider | None, state: RunState, *, timeout_ms: int = 
     return play(executor(Live("run", state), Retrieve("0.3", timeout_ms)))
 
 
-@pytest.mark.req("1.3")
 def test_anything_with_a_build_method_provides_context() -> None:
     shelf = Shelf("first", "", "second")
     state = state_with(user_message("before"), assistant_message("so"), user_message("now"))

@@ -1,7 +1,5 @@
 """The structured graph: one shape, two phases with tools, and a bound on asking again."""
 
-import pytest
-
 from remit.core.contract import OutputContract, SystemRequest
 from remit.core.graph import NodeKind, graph_version
 from remit.core.messages import user_message
@@ -15,13 +13,11 @@ def names(**terms: int) -> list[str]:
     return [node.name for node in compile_graph(structured_graph("{}", **terms)).nodes]
 
 
-@pytest.mark.req("2.12")
 def test_without_tools_there_is_one_phase_and_with_them_there_are_two() -> None:
     assert names()[:3] == ["prepare", "produce", "check"]
     assert names(tool_rounds_max=3)[:5] == ["prepare", "think", "act", "produce", "check"]
 
 
-@pytest.mark.req("2.12")
 def test_the_second_phase_says_what_is_wanted_and_offers_no_tools() -> None:
     (produce,) = [node for node in structured_graph("{}", tool_rounds_max=3).nodes if node.name == "produce"]
     assert produce.ask is not None

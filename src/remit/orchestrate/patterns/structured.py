@@ -1,6 +1,6 @@
 """The structured graph: what SpecializedLoop and chat_structured run. Prepare, use tools if there are any, produce, check.
 
-Rule 1: with tools there are two phases: first the model works with them as in a chat, then it is asked for the output
+Rule 1: with tools there are two phases: first the model works with them as in a chat, in words, then it is asked for the output
         alone, with no tool on offer. Without tools only the second is there.
 Rule 2: an output that is not accepted is asked for again with the exact violation, as often as the check node allows;
         every cycle passes a node with a bound.
@@ -52,7 +52,7 @@ def structured_graph(
     ways: tuple[Edge, ...] = ()
     if tool_rounds_max:
         phase_one = (
-            Node("think", NodeKind.MODEL),
+            Node("think", NodeKind.MODEL, ask=Ask(words=True)),
             Node("act", NodeKind.TOOL, visits_max=tool_rounds_max, rules=STANDARD_RULES),
         )
         ways = (

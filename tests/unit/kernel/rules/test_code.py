@@ -47,7 +47,6 @@ def test_a_node_that_names_no_code_only_has_edges_to_choose_from(kind: NodeKind)
     assert Run(manifest_of(graph=in_line(Node("sort", kind)))).path() == ["sort", "done"]
 
 
-@pytest.mark.req("0.23")
 def test_code_that_fails_fails_its_node() -> None:
     run = Run(manifest_of(graph=in_line(Node("sort", NodeKind.DECIDE, code="by_date"))))
     run.take(arrivals.CodeFailed(run.open(CallCode)[0].id, "KeyError"))
@@ -83,7 +82,6 @@ def test_a_validator_that_is_satisfied_lets_the_answer_pass() -> None:
     assert run.state.ending is Ending.SUCCESS
 
 
-@pytest.mark.req("0.23")
 def test_a_validator_that_objects_fails_the_answer() -> None:
     run = checked(code="own")
     run.validates("too loud")

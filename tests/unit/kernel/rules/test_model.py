@@ -88,7 +88,6 @@ def test_proposed_calls_lead_to_the_tools() -> None:
     assert run.path()[2:] == ["act"]
 
 
-@pytest.mark.req("0.23")
 @pytest.mark.parametrize("code", RETRYABLE)
 def test_a_failure_worth_trying_again_is_tried_again_after_a_pause(code: ErrorCode) -> None:
     run = Run()
@@ -102,7 +101,6 @@ def test_a_failure_worth_trying_again_is_tried_again_after_a_pause(code: ErrorCo
     assert run.open(CallModel)[0].attempt == 2
 
 
-@pytest.mark.req("0.23")
 @pytest.mark.parametrize("code", list(ENDING_OF))
 def test_a_failure_that_stays_ends_the_run_with_its_code(code: ErrorCode) -> None:
     run = Run(manifest_of(budget=Budget(retries=2)))
@@ -144,7 +142,6 @@ def test_attempts_are_counted_per_call_and_not_per_run() -> None:
     assert [command.attempt for command in run.all(CallModel)] == [1, 2, 1, 2, 1, 2, 1]
 
 
-@pytest.mark.req("0.23")
 def test_an_answer_without_a_word_or_a_call_is_malformed() -> None:
     run = Run(manifest_of(budget=Budget(retries=0)))
     run.says("")

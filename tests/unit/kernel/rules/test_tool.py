@@ -82,7 +82,6 @@ def test_the_third_denial_ends_the_run() -> None:
     assert run.state.message == "3 calls were denied, denials_max=3"
 
 
-@pytest.mark.req("0.23")
 @pytest.mark.parametrize(
     ("tool", "violations", "code"),
     [
@@ -195,7 +194,7 @@ def test_an_empty_result_ends_nothing_since_it_answers_nothing() -> None:
     assert run.path()[-1] == "think"
 
 
-@pytest.mark.req("0.23", "3.29")
+@pytest.mark.req("3.29")
 @pytest.mark.parametrize("code", [ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT, ErrorCode.TOOL_UNAVAILABLE])
 def test_a_failed_tool_is_data_for_the_model_and_no_exception(code: ErrorCode) -> None:
     run = Run()
