@@ -148,7 +148,10 @@ class HaltedBy(Record):
 
 
 class SystemResponse(Record):
-    """What leaves. With an error set, the content may still hold a part of the answer."""
+    """What leaves. With an error set, the content may still hold a part of the answer.
+
+    The content is the text that was accepted; where it had to be repaired, `raw_content` holds the model's own words.
+    """
 
     request_id: str
     session_id: str
@@ -165,6 +168,7 @@ class SystemResponse(Record):
     error: SystemError | None = None
     warnings: tuple[str, ...] = ()
     halted: HaltedBy | None = None
+    raw_content: str = ""
 
 
 class ExecutionState(Record):

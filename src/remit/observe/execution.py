@@ -32,7 +32,7 @@ from remit.core.failure import (
     failure_of,
 )
 from remit.core.plan import RerankInput
-from remit.core.record import replace
+from remit.core.record import Text, replace
 from remit.core.signals import packet_id
 from remit.core.tools import ToolChoiceMode
 from remit.core.usage import TokenUsage, sum_usage
@@ -202,6 +202,14 @@ def response_of(
         warnings=_warnings(state),
         halted=_halted_by(state),
     )
+
+
+def raw_answer(state: RunState) -> Text:
+    """What the model said where its answer had to be repaired; empty where it stands as it was said."""
+    said = (
+        entry for entry in reversed(state.context) if isinstance(entry, ModelAnswered) and entry.text == state.answer
+    )
+    return next((entry.raw for entry in said), "")
 
 
 def error_of(state: RunState) -> SystemError | None:

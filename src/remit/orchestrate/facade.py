@@ -27,7 +27,7 @@ from remit.core.commands import (
     Retrieve,
     StartChild,
 )
-from remit.core.contract import SystemRequest, SystemResponse
+from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.graph import Graph
 from remit.core.halt import NOTHING_HALTED, Halt, Standing
@@ -45,6 +45,7 @@ from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState, pinned
+from remit.observe.execution import execution_context
 from remit.observe.export import Export
 from remit.observe.meter import Meter, metered
 from remit.orchestrate.archive import Archive
@@ -194,6 +195,10 @@ class System:
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""
         return await self._responses.of(await self.state_of(run_id))
+
+    async def execution(self, run_id: str) -> ExecutionContext:
+        """A run as one object: what was fixed when it started, where it stands, what it selected and found."""
+        return execution_context(await self.state_of(run_id))
 
     async def resume(
         self, run_id: str, *, kit: Kit | None = None, accepted: tuple[Source, ...] = (), by: str = ""

@@ -9,7 +9,7 @@ from remit.core.storage import BlobMissing
 from remit.core.values import Output
 from remit.kernel.state import RunState
 from remit.observe.calls_made import CallsOfChild, calls_made, children_of, long_texts
-from remit.observe.execution import response_of
+from remit.observe.execution import raw_answer, response_of
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.step_values import read
 
@@ -24,6 +24,8 @@ class Responses:
         """How a run ended, or what it waits for."""
         outputs = {step: await self._output(output) for step, output in state.outputs.items()}
         response = response_of(state, await self._runner.text(state.answer), outputs, await self._calls(state))
+        if (raw := raw_answer(state)) and response.content:
+            response = replace(response, raw_content=await self._runner.text(raw))
         if response.waiting_for is None or not state.held:
             return response
         # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.

@@ -13,7 +13,7 @@ from remit.adapters.cli.painting import Ink, Line, wrapped
 from remit.adapters.cli.responses import moment, question_lines
 from remit.adapters.cli.terminal import Terminal, json_line
 from remit.core.arrivals import RunStarted, ToolFailed
-from remit.core.contract import SystemResponse, ToolCallMade
+from remit.core.contract import ExecutionContext, SystemResponse, ToolCallMade
 from remit.core.manifest import Manifest
 from remit.core.plan import PlanTrace
 from remit.core.record import JsonObject, Record
@@ -56,6 +56,7 @@ class Glance(Record):
     asked: tuple[str, ...]
     children: tuple[RunEntry, ...]
     heads: tuple[SignedHead, ...]
+    execution: ExecutionContext
 
 
 async def glance_at(system: "System", run_id: str) -> Glance:
@@ -76,6 +77,7 @@ async def glance_at(system: "System", run_id: str) -> Glance:
         asked=() if response.waiting_for is None else tuple(await question_lines(system, run_id)),
         children=tuple(entry for entry in reversed(children) if entry.run_id in beneath),
         heads=tuple(await system.store.catalogue.heads(run_id)),
+        execution=await system.execution(run_id),
     )
 
 
@@ -84,6 +86,7 @@ def glance_values(seen: Glance) -> JsonObject:
     return {
         "entry": seen.entry,
         "response": seen.response,
+        "execution": seen.execution,
         "explanation": seen.explanation,
         "versions": seen.manifest.versions,
         "plan": seen.manifest.plan,
