@@ -36,8 +36,8 @@ from remit.core.record import JsonObject, replace
 from remit.core.rulings import UsageExceeded
 from remit.core.tools import Effect
 from remit.kernel.apply import apply
+from remit.kernel.backoff import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
 from remit.kernel.decide import ANSWERS, decide, take_turn
-from remit.kernel.rules.model import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
 from remit.kernel.spend import lacking, settle
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tally import Tally

@@ -141,10 +141,17 @@ def _storm(played: Played) -> str:
         for one in turn.decisions
         if isinstance(one, SetTimer) and one.purpose is TimerPurpose.RETRY
     ]
+    pauses_ms += [one.not_before_ms - at_ms for at_ms, one in _cooled(played)]
     retried = played.decisions(RetryPlanned)
     if len(retried) < 2 or pauses_ms[-1] <= pauses_ms[0]:
         return f"there were {len(retried)} retries after {pauses_ms} ms, no growing pauses"
     return "" if _ended(played, *_STORM_ENDINGS) else "no cap ended the retries"
+
+
+def _cooled(played: Played) -> list[tuple[int, CallTool]]:
+    """The calls of tools that were kept waiting, and when they were ordered."""
+    calls = [(turn.at_ms, one) for turn in played.turns for one in turn.decisions if isinstance(one, CallTool)]
+    return [(at_ms, call) for at_ms, call in calls if call.not_before_ms]
 
 
 def _exhaustion(played: Played) -> str:

@@ -62,6 +62,8 @@ class CallTool(Record, tag=True):
     reserved: Charges
     mutating: bool = False
     approved_by: str = ""
+    # The moment before which it is not made, since the tool failed before; 0 is at once.
+    not_before_ms: int = 0
 
 
 class ReconcileTool(Record, tag=True):

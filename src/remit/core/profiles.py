@@ -67,6 +67,15 @@ _SERVICE = msgspec.structs.replace(_RESEARCH, external_api_calls=10, memory_writ
 
 _ASK, _STOP = Then.ASK, Then.STOP
 
+# What a profile leaves to a person once it is spent, whoever answers the queue of budgets: the run freezes, and goes on
+# with what was released.
+_RELEASED = (
+    ("input_tokens", Exhaustion.ASK),
+    ("tool_calls", Exhaustion.ASK),
+    ("steps", Exhaustion.ASK),
+    ("wall_clock_ms", Exhaustion.ASK),
+)
+
 # What no profile survives: a call that carries a secret of the house.
 _SECRET_EXPOSED = Condition(
     "secret_exposure",
@@ -101,7 +110,7 @@ RESEARCH_ASSISTANT = Boundary(
         _SECRET_EXPOSED,
         Condition("paid_lookup", 'effect == "read" && cost_microusd > 0', _ASK, "a paid look-up outside"),
     ),
-    exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS)),
+    exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS), *_RELEASED),
 )
 
 CODING_ASSISTANT = Boundary(
@@ -129,7 +138,7 @@ CODING_ASSISTANT = Boundary(
             "something failed after the workspace was changed",
         ),
     ),
-    exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS)),
+    exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS), *_RELEASED),
 )
 
 CUSTOMER_SUPPORT = Boundary(
@@ -140,6 +149,7 @@ CUSTOMER_SUPPORT = Boundary(
     reads_max=Reads.PRIVATE,
     writes=(StateWrite.RECORDS, StateWrite.MESSAGES, StateWrite.MONEY, StateWrite.OTHER),
     decisions=(DecisionRight.CHOOSE_TOOLS, DecisionRight.ASK_PEOPLE),
+    exhaustion=_RELEASED,
     tier_max=6,
     conditions=(
         _UNAUTHORIZED,
@@ -179,6 +189,7 @@ PROCUREMENT = Boundary(
     reads_max=Reads.PRIVATE,
     writes=(StateWrite.RECORDS, StateWrite.MONEY, StateWrite.OTHER),
     decisions=(DecisionRight.CHOOSE_TOOLS, DecisionRight.ASK_PEOPLE),
+    exhaustion=_RELEASED,
     tier_max=5,
     four_eyes=(ToolCategory.PAYMENT,),
     conditions=(
@@ -219,6 +230,7 @@ INCIDENT_SRE = Boundary(
     authority=Authority(),
     writes=(StateWrite.INFRASTRUCTURE, StateWrite.OTHER),
     decisions=(DecisionRight.CHOOSE_TOOLS, DecisionRight.MAKE_PLANS, DecisionRight.ASK_PEOPLE),
+    exhaustion=_RELEASED,
     tier_max=5,
     conditions=(
         _UNAUTHORIZED,

@@ -139,7 +139,7 @@ class ChildHeld(Record, tag=True):
 
 
 class RetryPlanned(Record, tag=True):
-    """A model call failed in a way worth trying again; it is, after a pause."""
+    """A call of a model or a tool failed in a way worth trying again; it is, after a pause."""
 
     command_id: str
     attempt: int

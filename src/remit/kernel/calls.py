@@ -14,6 +14,7 @@ from remit.core.rulings import Answer, CallSettled, Rung, ToolCallRefused
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.asking import REVIEW, ask, settle_question
 from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask
+from remit.kernel.backoff import cooled_at_ms
 from remit.kernel.children import start_delegate
 from remit.kernel.spend import lacking, settle
 from remit.kernel.state import RunState, inquiries, longer
@@ -57,6 +58,8 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
         start_delegate(tally, call)
         return
     mutating = tool.effect in MUTATING
+    has_failed = state.failures_in_a_row or tally.failures_in_a_row
+    not_before_ms = cooled_at_ms(tally, tool) if has_failed and not approved_by else 0
     if mutating:
         tally.claim(name, arguments_hash, Rung.ATTEMPTED)
         tally.is_weighty = True
@@ -76,6 +79,7 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
             state.tool_charges[name],
             mutating,
             approved_by,
+            not_before_ms,
         )
     )
 

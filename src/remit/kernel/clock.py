@@ -17,7 +17,7 @@ from remit.kernel.tally import Tally
 
 def deadline_at_ms(tally: Tally) -> int:
     """The moment the run must stop, as it stands now."""
-    return tally.state.deadline_at_ms + tally.standing_ms
+    return tally.state.deadline_at_ms + tally.standing_ms + tally.extended_ms
 
 
 def waited_by(state: RunState) -> int:
@@ -26,8 +26,8 @@ def waited_by(state: RunState) -> int:
 
 
 def is_past_deadline(tally: Tally) -> bool:
-    """Whether the time is up. It never is while the clock stands still."""
-    return tally.at_ms >= deadline_at_ms(tally)
+    """Whether the time is up. It never is while the clock stands still, also where it stands still because it is up."""
+    return tally.at_ms >= deadline_at_ms(tally) and not tally.is_frozen
 
 
 def stop_for_time(tally: Tally) -> str:

@@ -3,7 +3,7 @@
 Rule 1: same version, same state, same arrival, same time: same decisions on any machine.
 Rule 2: an arrival that cannot be judged raises IllegalArrival and changes nothing.
 Rule 3: a rule settles what arrived and names the outcome of the node; only here does the run move along its graph.
-Rule 4: a run that is paused or past its deadline leaves nothing new ordered, timers excepted.
+Rule 4: a run that is paused, past its deadline or waiting for steps or time leaves nothing new ordered, timers excepted.
 Rule 5: a node that still waits for something is left only for good, and so is any node by a cancel or a timeout.
 Rule 6: what the model proposed is judged once, by the next tool node; where the run goes elsewhere, it is refused,
         unless the run ends without success.
@@ -26,10 +26,11 @@ from remit.kernel.acceptance import refuse_unaccepted
 from remit.kernel.apply import opened
 from remit.kernel.clock import is_past_deadline, stop_for_time, wind_up
 from remit.kernel.endings import CLASS_OF, enter_terminal, head_for, refuse_success
+from remit.kernel.exhaustion import freeze, freeze_for_time, is_out_of_time, may_freeze
 from remit.kernel.foresee import stop_early
 from remit.kernel.graph import GuardUndecided
 from remit.kernel.rules import child, code, human, model, signal, started, timer, tool
-from remit.kernel.rules.human import RELEASED
+from remit.kernel.rules.human import RELEASED, THAWED
 from remit.kernel.rules.signal import on_retry, on_session_noted
 from remit.kernel.rules.started import STARTED
 from remit.kernel.rules.timer import AGAIN
@@ -144,6 +145,8 @@ def weigh(state: RunState, arrival: Arrival, at_ms: int) -> Tally:
     tally = Tally(state, at_ms, answering)
     if state.ending is None:
         outcome = RULES[kind](tally, arrival)
+        if at_ms >= state.deadline_at_ms and is_out_of_time(tally):
+            freeze_for_time(tally)
         if outcome is not None:
             _move(tally, outcome)
         if at_ms >= state.deadline_at_ms or state.is_standing:
@@ -227,7 +230,7 @@ def _move(tally: Tally, outcome: str | None) -> None:
     """
     sure = tally.graph.sure
     while outcome is not None:
-        if tally.paused and tally.ending not in AT_ONCE:
+        if (tally.paused or (tally.asking and tally.is_frozen)) and tally.ending not in AT_ONCE:
             _park(tally, outcome)
             return
         target = sure[tally.node].get(outcome)
@@ -239,6 +242,8 @@ def _move(tally: Tally, outcome: str | None) -> None:
             outcome = tool.go_on_filtered(tally, tally.graph.nodes[tally.node])
         elif outcome == RELEASED:
             outcome = model.enter_model(tally, tally.graph.nodes[tally.node])
+        elif outcome == THAWED:
+            outcome = signal.unpark(tally)
         else:
             outcome = _enter(tally, _chosen(tally, outcome), outcome)
 
@@ -283,6 +288,9 @@ def _enter(tally: Tally, target: int, outcome: str) -> str | None:
     state, visits_max, steps_left = tally.state, node.visits_max, tally.left[_STEPS]
     if visits_max and state.visits[target] + (tally.visits.count(target) if tally.visits else 0) >= visits_max:
         return _leave_exhausted(tally, outcome, iterations_exhausted(tally, node.name, visits_max))
+    if steps_left <= 0 and may_freeze(tally, Dimension.STEPS):
+        freeze(tally, Dimension.STEPS, 1)
+        return outcome
     if steps_left <= 0:
         return _leave_exhausted(tally, outcome, exhausted(tally, Dimension.STEPS, 1))
     if state.floors is not None and (stopped := stop_early(tally, target)) is not None:

@@ -5,6 +5,8 @@ Rule 2: compressing shows earlier results by their digest; call and result stay 
         are. Where that saves too little, the run stops.
 Rule 3: last words are asked for once, from what was kept back for them, with no tools at hand.
 Rule 4: a person who releases budget releases what the question says, and no more.
+Rule 5: a run that has no step or no time left and may ask for more stands still: what comes back is recorded, where it
+        would have gone is kept, and nothing is ordered until somebody has released more.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +21,7 @@ from remit.core.messages import Message, Role
 from remit.core.record import size_bytes
 from remit.core.rulings import ContextCompressed, ModelDowngraded, WrapUpBegun
 from remit.kernel.asking import REVIEW, ask
+from remit.kernel.clock import deadline_at_ms, is_past_deadline
 from remit.kernel.spend import exhausted, lacking
 from remit.kernel.tally import Tally
 from remit.kernel.words import SHORTENED_BYTES_MAX, WRAP_UP, shortened_bound, tokens_bound, whole_bound
@@ -43,6 +46,8 @@ WAYS_OUT: Mapping[Dimension, tuple[Exhaustion, ...]] = MappingProxyType(
         Dimension.TOOL_CALLS: (_STOP, _WRAP_UP, _ASK),
         Dimension.EXTERNAL_API_CALLS: (_STOP, _ASK),
         Dimension.SIDE_EFFECTS: (_STOP, _ASK),
+        Dimension.STEPS: (_STOP, _ASK),
+        Dimension.WALL_CLOCK_MS: (_STOP, _ASK),
     }
 )
 
@@ -98,6 +103,30 @@ def relieve(tally: Tally, dimension: Dimension, wanted: int, again: Again) -> st
     return exhausted(tally, dimension, wanted)
 
 
+def may_freeze(tally: Tally, dimension: Dimension) -> bool:
+    """Whether a run that has none of its steps or its time left stands still and asks for more. A cap of 0 forbids."""
+    if policy_of(tally.manifest.boundary, dimension) is not _ASK or tally.manifest.caps[dimension] <= 0:
+        return False
+    return not tally.is_frozen and tally.ending is None and lacking(tally, REVIEW) is None
+
+
+def freeze(tally: Tally, dimension: Dimension, wanted: int) -> None:
+    """Stand still until somebody has released more."""
+    _ask_for_more(tally, dimension, wanted)
+    tally.is_freezing = True
+
+
+def is_out_of_time(tally: Tally) -> bool:
+    """Whether the time of a run is up and a person may give it more."""
+    return is_past_deadline(tally) and may_freeze(tally, Dimension.WALL_CLOCK_MS)
+
+
+def freeze_for_time(tally: Tally) -> None:
+    """Stand still because the time is up; what it took too long is asked for as well."""
+    late_ms = tally.at_ms - deadline_at_ms(tally)
+    freeze(tally, Dimension.WALL_CLOCK_MS, tally.left[Dimension.WALL_CLOCK_MS] + late_ms + 1)
+
+
 def is_under_pressure(tally: Tally, input_tokens: int) -> bool:
     """Whether the context fills so much of what it may that it should be compressed now."""
     cap = tally.left[Dimension.CONTEXT_TOKENS]
@@ -147,7 +176,9 @@ def _downgrade(tally: Tally, dimension: Dimension) -> bool:
 
 def _ask_for_more(tally: Tally, dimension: Dimension, wanted: int) -> None:
     """Ask a person for half of what the run was given, or for what the next call lacks, whichever is more."""
-    amount = max(wanted - tally.left[dimension], tally.manifest.caps[dimension] // 2, 1)
+    lacks, half = wanted - tally.left[dimension], tally.manifest.caps[dimension] // 2
+    # Of time, what was overrun is gone already: the half comes after it.
+    amount = lacks + half if dimension is Dimension.WALL_CLOCK_MS else max(lacks, half, 1)
     name = FIELDS[dimension]
     question = f"{name} is spent: {tally.state.caps[dimension]} were given. Release {amount} more?"
     ask(

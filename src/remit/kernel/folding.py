@@ -35,9 +35,9 @@ from remit.kernel.folding_calls import (
 )
 from remit.kernel.hold import UNTOLD, told
 from remit.kernel.state import CallTrace, RunState, stood_by_now
-from remit.kernel.tally import WAITED_FOR, blocks
+from remit.kernel.tally import WAITED_FOR, blocks, freezes
 
-_STEPS = int(Dimension.STEPS)
+_STEPS, _CLOCK = int(Dimension.STEPS), int(Dimension.WALL_CLOCK_MS)
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
 _TERMINAL, _TOOL = NodeKind.TERMINAL, NodeKind.TOOL
 _ATTEMPTED = Rung.ATTEMPTED
@@ -96,6 +96,10 @@ def _settle_question(state: RunState, ruling: rulings.QuestionSettled, arrival: 
     for dimension, amount in ruling.releases:
         state.caps[dimension] += amount
         state.left[dimension] += amount
+        if dimension == _CLOCK:
+            state.deadline_at_ms += amount
+    if ruling.releases and freezes(question):
+        state.parked = None
     for timer in [c for c in state.open.values() if isinstance(c, SetTimer) and c.about == question.id]:
         del state.open[timer.id]
     if question.packet is not None and not question.packet.about:

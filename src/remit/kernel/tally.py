@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.arrivals import ProposedCall
+from remit.core.budget import Dimension
 from remit.core.commands import (
     COMMANDS,
     AskHuman,
@@ -50,13 +51,27 @@ WEIGHTY: frozenset[type[Ruling]] = frozenset({QuestionSettled, ChildHeld, RunEnd
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
+# What a run stands still for once it is spent, where a person may release more.
+FREEZING = frozenset({int(Dimension.STEPS), int(Dimension.WALL_CLOCK_MS)})
+
+
+def freezes(command: Command) -> bool:
+    """Whether this is a question for steps or time, while which is open a run goes nowhere."""
+    if not isinstance(command, AskHuman) or command.purpose is not AskPurpose.RELEASE:
+        return False
+    return any(dimension in FREEZING for dimension, _ in command.releases)
+
+
 def blocks(command: Command) -> bool:
-    """Whether the node waits for this command. A question about a doubted call does not: the call itself does."""
+    """Whether the node waits for this command. A question about a doubted call does not: the call itself does.
+
+    Nor does one for steps or time: the node may come to its end, and the run goes nowhere from there.
+    """
     if type(command) in WAITED_FOR:
         return True
     if isinstance(command, SetTimer):
         return command.purpose is TimerPurpose.RETRY
-    return isinstance(command, AskHuman) and command.purpose is not AskPurpose.OUTCOME
+    return isinstance(command, AskHuman) and command.purpose is not AskPurpose.OUTCOME and not freezes(command)
 
 
 class Tally:
@@ -122,6 +137,10 @@ class Tally:
     _filtered = -1
     is_compressed = False
     _is_wrapping = False
+    # Whether this turn made the run stand still for want of steps or time, or ended that; and how much time was released.
+    is_freezing = False
+    is_thawed = False
+    extended_ms = 0
     # Why the run heads for the ending below.
     error: ErrorCode | None = None
     message = ""
@@ -224,6 +243,13 @@ class Tally:
     @is_wrapping.setter
     def is_wrapping(self, value: bool) -> None:
         self._is_wrapping = value
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether the run goes nowhere until somebody has released steps or time."""
+        if self.is_freezing:
+            return True
+        return self.asking > 0 and not self.is_thawed and any(map(freezes, self.state.open.values()))
 
     @property
     def is_standing(self) -> bool:

@@ -164,7 +164,7 @@ class System:
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         kit_of, text = self._hub.kit_of, self._runner.text
-        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets, halts)
+        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets, halts, clock)
         executors |= {
             CallModel: ModelExecutor(kit_of, text),
             CallTool: tools.call,

@@ -138,6 +138,18 @@ class Hands:
         return [replace(m, content=text(m.content), reasoning=text(m.reasoning)) for m in messages]
 
     async def _call_tool(self, run_id: str, command: commands.CallTool) -> None:
+        wait_ms = command.not_before_ms - self._world.now_ms()
+        if wait_ms <= 0:
+            self._call_now(run_id, command)
+        else:
+            self._world.later(lambda: self._call_cooled(run_id, command), after_ms=wait_ms, dies_with_process=True)
+
+    async def _call_cooled(self, run_id: str, command: commands.CallTool) -> None:
+        """Call a tool that had to cool down, unless the call was cut off meanwhile."""
+        if command.id in self._state(run_id).open:
+            self._call_now(run_id, command)
+
+    def _call_now(self, run_id: str, command: commands.CallTool) -> None:
         world = self._world
         if world.chance.random() < world.faults.tool_failure:
             self._fail_tool(run_id, command)

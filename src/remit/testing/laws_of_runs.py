@@ -76,9 +76,12 @@ def the_chain_holds(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
 
 
 def a_paused_run_orders_nothing(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """Between pause and resume no command is issued, but to stop."""
+    """Between pause and resume no command is issued, but to stop. A fork asks again what its origin was asking."""
     paused = False
     for turn in run.turns:
+        if isinstance(turn.arrival, arrivals.RunForked):
+            paused = True
+            continue
         paused = paused and not any(isinstance(d, rulings.RunResumed | rulings.RunEnded) for d in turn.decisions)
         for decision in turn.decisions:
             if paused and type(decision) in COMMANDS and not isinstance(decision, HARMLESS):

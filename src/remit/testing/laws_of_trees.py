@@ -80,6 +80,9 @@ class OwnBooks:
             self.spent[Dimension.STEPS] += 1
 
     def _settle(self, command: Command, arrival: Arrival) -> None:
+        if isinstance(arrival, arrivals.RunForked):
+            # What the origin had asked of its model is the origin's to pay; the fork has never sent it.
+            return
         cost = self._reported(command, arrival) if isinstance(command, CallModel) else None
         if cost is None:
             self._spend(_own_part(command))

@@ -12,6 +12,7 @@ from remit.core.tool_policy import StateWrite
 from remit.core.tools import Effect, ToolCategory
 from remit.core.trust import Reads
 from remit.kernel.conditions import check_conditions
+from remit.kernel.exhaustion import check_exhaustion
 
 NAMES = ["research_assistant", "coding_assistant", "customer_support", "procurement", "incident_sre"]
 
@@ -133,8 +134,16 @@ def test_an_incident_goes_to_those_on_call_and_to_the_operators_when_nobody_answ
 def test_long_work_is_wrapped_up_and_compressed_before_it_is_lost() -> None:
     for name in ("research_assistant", "coding_assistant"):
         spent = dict(PROFILES[name].exhaustion)
-        assert spent == {"output_tokens": Exhaustion.WRAP_UP, "context_tokens": Exhaustion.COMPRESS}
+        assert (spent["output_tokens"], spent["context_tokens"]) == (Exhaustion.WRAP_UP, Exhaustion.COMPRESS)
         assert set(spent) <= set(FIELDS)
+
+
+@pytest.mark.req("4.29")
+def test_every_profile_leaves_more_steps_time_calls_and_words_to_a_person() -> None:
+    for profile in PROFILES.values():
+        spent = dict(profile.exhaustion)
+        assert {spent[name] for name in ("steps", "wall_clock_ms", "tool_calls", "input_tokens")} == {Exhaustion.ASK}
+        check_exhaustion(profile)
 
 
 def test_the_guarded_boundary_leaves_the_judging_to_provenance_and_stops_a_lost_loop() -> None:

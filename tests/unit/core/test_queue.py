@@ -7,6 +7,7 @@ from remit.core.queue import (
     AGE_MS_MAX,
     LOAD_MAX,
     OK,
+    PEOPLE_MAX,
     QUEUE_INVALID,
     QUEUES_MAX,
     Delivery,
@@ -37,6 +38,9 @@ def test_a_name_that_nobody_could_type_or_that_is_taken_is_refused(name: str) ->
         QueueLimits("a", load_max=LOAD_MAX + 1),
         QueueLimits("a", age_ms_max=AGE_MS_MAX + 1),
         QueueLimits("a", load_max=True),
+        QueueLimits("a", answered_by=("ann", " ")),
+        QueueLimits("a", answered_by=("\u0430nn",)),
+        QueueLimits("a", answered_by=("ann",) * (PEOPLE_MAX + 1)),
         QueueLimits("a", webhook="ftp://example.org"),
     ],
 )

@@ -164,7 +164,7 @@ def test_a_boundary_is_told_by_its_dimensions() -> None:
         "authority",
         "conditions",
     ]
-    assert said["resource budgets", "wall_clock_ms"] == "2m"
+    assert said["resource budgets", "wall_clock_ms"] == "2m, then ask"
     assert said["resource budgets", "inference_cost_microusd"] == "$1.00"
     assert said["resource budgets", "depth"] == "2 levels (standard)"
     assert said["resource budgets", "reflection_passes"] == "1 pass (not yet charged)"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
+from remit.core.person import PERSON_INVALID
 from remit.core.record import JsonObject
 from remit.kernel.intake import GOAL_REFUSED
 from remit.orchestrate.guard_fixes import FIXES, RUN_STOPPED
@@ -56,8 +57,16 @@ def test_four_eyes_are_two_people_and_the_call_is_held_until_both_said_yes() -> 
 def test_somebody_whose_name_nobody_sees_approves_nothing() -> None:
     talk = pays()
     talk.call("pay", "p", account="DE-1")
-    assert talk.answer(approve=True, by="\u200b")["code"] == ArrivalFault.WRONG_PACKET
+    assert talk.answer(approve=True, by="\u200b")["code"] == PERSON_INVALID
     assert talk.answer(approve=False, by="ann") == {"ok": True}
+
+
+def test_whom_a_guarded_run_is_for_does_not_approve_its_calls() -> None:
+    talk = pays(user="cleo")
+    talk.call("pay", "p", account="DE-1")
+    for by, code in (("Cleo", ArrivalFault.SELF_APPROVAL), ("c1eo", ArrivalFault.NAME_CONFUSABLE)):
+        assert talk.answer(approve=True, by=by)["code"] == code
+    assert talk.answer(approve=True, by="ann") == {"ok": True, "waiting_for": 1}
 
 
 def test_one_no_of_four_eyes_is_a_no() -> None:

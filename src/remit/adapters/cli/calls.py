@@ -92,6 +92,9 @@ class CallTeller:
                 yield self._line(HELD, command_id, who, Ink.WAITS, 0)
             case OutcomeDoubted(command_id=command_id, reason=reason):
                 yield self._line(HELD, command_id, f"in doubt: {plain(reason, REASON_CHARS_MAX)}", Ink.WAITS, 0)
+            case RetryPlanned(command_id=command_id, attempt=attempt, code=code) if command_id in self._tools:
+                what = f"failed ({code}); attempt {attempt} follows after a pause"
+                yield self._line(HELD, command_id, what, Ink.WAITS, 0)
             case RetryPlanned(attempt=attempt, code=code):
                 yield ((HELD, Ink.WAITS), (f"the model failed ({code}); attempt {attempt} follows", Ink.FAINT))
             case CheckFailed(problems=problems):

@@ -17,7 +17,7 @@ from remit.core.arrivals import (
     ProposedCall,
     QuestionAnswered,
 )
-from remit.core.budget import FIELDS
+from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
 from remit.core.graph import Node, NodeKind, NodeOutcome
@@ -32,12 +32,14 @@ from remit.kernel.doubt import NOT_DONE
 from remit.kernel.endings import head_for
 from remit.kernel.join import joined
 from remit.kernel.spend import exhausted, lacking
-from remit.kernel.tally import Tally
+from remit.kernel.tally import Tally, freezes
 from remit.kernel.verdicts import ALLOWED, Verdict, refuse
 from remit.kernel.words import HAPPENED, NOT_HAPPENED, refusal, refusal_bound, tokens_bound
 
 # The outcome of a released budget, which no edge names: the model is asked after all, where the run stands.
 RELEASED = "released"
+# The outcome of released steps or time, which no edge names either: the run goes where it was going when it stood still.
+THAWED = "thawed"
 
 # What may be answered by a yes or a no; what became of a call is told otherwise.
 _YES_OR_NO = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE, AskPurpose.REVIEW)
@@ -99,6 +101,10 @@ def _agreed(tally: Tally, question: AskHuman, by: str) -> str:
         message = f"question {question.id} wants an answer in words; a yes does not tell"
         raise IllegalArrival(ArrivalFault.WRONG_PACKET, message)
     settle_question(tally, question, Answer.APPROVED, by=by, is_released=True)
+    if freezes(question):
+        tally.is_thawed = True
+        tally.extended_ms = dict(question.releases).get(int(Dimension.WALL_CLOCK_MS), 0)
+        return THAWED
     if question.purpose is AskPurpose.RELEASE:
         return RELEASED
     return NodeOutcome.PASSED if question.purpose is AskPurpose.REVIEW else NodeOutcome.APPROVED
@@ -206,6 +212,7 @@ def on_expired(tally: Tally, question: AskHuman) -> str | None:
 
 def _not_released(tally: Tally, question: AskHuman, message: str) -> str:
     """The budget stays as it is, so the run stops where it stands."""
+    tally.is_thawed = freezes(question)
     names = ", ".join(FIELDS[dimension] for dimension, _ in question.releases)
     return head_for(tally, Ending.BUDGET_EXHAUSTED, message=f"{names} is spent and {message}")
 

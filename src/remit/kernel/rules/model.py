@@ -7,7 +7,6 @@ Rule 3: a failure worth trying again is tried again after a pause, as often in a
 """
 
 from collections.abc import Mapping
-from hashlib import sha256
 from types import MappingProxyType
 
 from remit.core.arrivals import ModelAnswered, ModelFailed
@@ -17,15 +16,12 @@ from remit.core.failure import ERRORS, Ending, ErrorCode, Retryable
 from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.rulings import RetryPlanned
+from remit.kernel.backoff import backoff_ms
 from remit.kernel.clock import deadline_at_ms
 from remit.kernel.endings import head_for
 from remit.kernel.exhaustion import compress, is_kept_back, is_under_pressure, relieve
 from remit.kernel.spend import at_least, lacking, model_charges, settle, usage_charges
 from remit.kernel.tally import Tally
-
-BACKOFF_MS_FIRST = 500
-# Half a minute: beyond that a person notices anyway, and the wall clock is the better judge.
-BACKOFF_MS_MAX = 30_000
 
 # Looking a member up in its enum costs as much as a comparison; these two are needed every turn.
 _ANSWERED, _CALLED_TOOLS = NodeOutcome.ANSWERED, NodeOutcome.CALLED_TOOLS
@@ -153,13 +149,3 @@ def _try_again(tally: Tally, command: CallModel, code: ErrorCode, message: str, 
     pause_ms = max(backoff_ms(tally.state.run_id, command.id, command.attempt), retry_after_ms)
     tally.order(SetTimer(tally.next_id(), tally.at_ms + pause_ms, TimerPurpose.RETRY, command.id))
     return None
-
-
-def backoff_ms(run_id: str, command_id: str, attempt: int) -> int:
-    """The pause before another attempt: doubled each time, and spread so that many runs do not return at once.
-
-    The spread comes from a hash of who is waiting, since the kernel has no chance to draw from.
-    """
-    ceiling = min(BACKOFF_MS_FIRST << min(attempt - 1, 16), BACKOFF_MS_MAX)
-    spread = int.from_bytes(sha256(f"{run_id}/{command_id}".encode()).digest()[:4], "big")
-    return ceiling // 2 + spread % (ceiling // 2 + 1)

@@ -91,6 +91,15 @@ def on_resume(tally: Tally, arrival: ResumeRequested) -> str | None:
     _ask_about_changes(tally, tally.state.sources.values())
     if (outcome := inquire_all(tally)) is not None:
         return outcome
+    if tally.is_frozen and tally.state.parked is not None:
+        # It still waits for steps or time, so where it was going stays kept.
+        tally.rule(tally.state.parked)
+        return None
+    return unpark(tally)
+
+
+def unpark(tally: Tally) -> str | None:
+    """The outcome that was kept while the run stood still, with what it was heading for; None where nothing was."""
     parked = tally.state.parked
     if parked is None:
         return None

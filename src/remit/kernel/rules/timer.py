@@ -4,6 +4,7 @@ from remit.core.arrivals import TimerFired
 from remit.core.commands import AskHuman, SetTimer, TimerPurpose
 from remit.kernel.asking import has_next
 from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
+from remit.kernel.exhaustion import is_out_of_time
 from remit.kernel.rules.human import on_expired
 from remit.kernel.spend import settle
 from remit.kernel.tally import Tally
@@ -31,7 +32,8 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
         tally.order(SetTimer(tally.next_id(), due_at_ms, TimerPurpose.APPROVAL, question.id))
         return None
     if is_past_deadline(tally):
-        return stop_for_time(tally)
+        # Where a person may give it more time, the run stands still when this turn is over.
+        return None if is_out_of_time(tally) else stop_for_time(tally)
     if not tally.is_standing:
         tally.order(SetTimer(tally.next_id(), deadline_at_ms(tally), TimerPurpose.DEADLINE))
     return None

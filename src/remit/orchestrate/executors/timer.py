@@ -5,8 +5,11 @@ Rule 2: a timer is a promise not to be early.
 Rule 3: a run moves by itself while a timer will move it; while the clock stands still, the deadline will not.
 """
 
+from remit.core.boundary import Exhaustion
+from remit.core.budget import Dimension
 from remit.core.commands import SetTimer, TimerPurpose
-from remit.kernel.state import RunState
+from remit.kernel.exhaustion import policy_of
+from remit.kernel.state import RunState, pinned
 
 # An alarm rings this much late, so that a clock that counts whole milliseconds has reached the moment.
 ALARM_SLACK_MS = 1
@@ -25,6 +28,14 @@ def moves_by_itself(state: RunState) -> bool:
 
 
 def cuts_off(state: RunState, timer: SetTimer, now_ms: int) -> bool:
-    """Whether this timer ends the run, so that whatever is under way need not be waited for."""
+    """Whether this timer ends the run, so that whatever is under way need not be waited for.
+
+    Where a person may give the run more time, it is waited for: what it comes to may still be wanted.
+    """
     is_over = not state.is_standing and max(state.at_ms, now_ms) >= state.deadline_at_ms
-    return timer.purpose is TimerPurpose.DEADLINE and is_over
+    return timer.purpose is TimerPurpose.DEADLINE and is_over and not _may_be_extended(state)
+
+
+def _may_be_extended(state: RunState) -> bool:
+    policy = policy_of(pinned(state).boundary, Dimension.WALL_CLOCK_MS)
+    return policy is Exhaustion.ASK and state.left[Dimension.HUMAN_REVIEWS] > 0

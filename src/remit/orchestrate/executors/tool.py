@@ -8,6 +8,7 @@ Rule 5: a call whose arguments hold a secret is not made: the model should never
         it to would have it too.
 """
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -19,13 +20,14 @@ from remit.core.failure import ErrorCode
 from remit.core.json_text import kept_value
 from remit.core.record import JsonObject, Record, Text
 from remit.core.tools import ToolResult
+from remit.kernel.backoff import BACKOFF_MS_MAX
 from remit.kernel.state import RunState
 from remit.observe.logs import run_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.filters import turned_away
 from remit.orchestrate.halts import Halts, HaltStands, halted
 from remit.orchestrate.kit import Kit
-from remit.orchestrate.ports import Live
+from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.redacting import redacted
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.tool.asking import reconcile
@@ -60,9 +62,11 @@ class ToolExecutor:
         on_late: OnLate,
         vault: Vault = NO_SECRETS,
         halts: Halts | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.vault = vault
         self._halts = halts
+        self._clock = clock
         self._kit_of = kit_of
         self._text = text
         self._on_late = on_late
@@ -75,7 +79,11 @@ class ToolExecutor:
         return tuple(call for late, call in self._left.items() if not late.done())
 
     async def call(self, live: Live, command: CallTool) -> Report:
-        """Call a tool within its time."""
+        """Call a tool within its time, and not before it has cooled down where it failed before."""
+        if command.not_before_ms and self._clock is not None:
+            # A clock that was set back keeps nobody waiting for longer than any pause is.
+            wait_ms = min(command.not_before_ms - self._clock.now_ms(), BACKOFF_MS_MAX)
+            await asyncio.sleep(max(wait_ms, 0) / 1000)
         return redacted(await self._called(live, command), self.vault)
 
     async def _called(self, live: Live, command: CallTool) -> Report:

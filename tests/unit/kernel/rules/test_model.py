@@ -11,7 +11,8 @@ from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import user_message
 from remit.core.usage import TokenUsage
-from remit.kernel.rules.model import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, ENDING_OF, backoff_ms
+from remit.kernel.backoff import BACKOFF_MS_FIRST, BACKOFF_MS_MAX, backoff_ms
+from remit.kernel.rules.model import ENDING_OF
 from remit.kernel.words import tokens_bound
 from tests.unit.kernel.builders import MESSAGES_TOKENS, OFFER_TOKENS, Run, manifest_of, wants
 
