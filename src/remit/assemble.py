@@ -22,8 +22,10 @@ from remit.core.contract import SystemRequest
 from remit.core.failure import RemitError
 from remit.core.graph import Graph
 from remit.core.inference import Routing
+from remit.core.lifecycle import AgentRole
 from remit.core.queue import QUEUES_FILE, QueueLimits
 from remit.core.quota import Quota
+from remit.core.roles import role_named
 from remit.core.signing import Signer
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.kernel.graph import compile_graph
@@ -160,10 +162,15 @@ def tools_at(places: Sequence[str]) -> Registry:
 
 
 def terms_for(
-    boundary: Boundary, budget: Budget, *, graph: Graph | None = None, router: Routing = Routing.AUTO
+    boundary: Boundary,
+    budget: Budget,
+    *,
+    graph: Graph | None = None,
+    router: Routing = Routing.AUTO,
+    role: str = AgentRole.GENERAL,
 ) -> Terms:
     """The terms of a run within a boundary, narrowed by a budget; without a graph that of the request's mode."""
-    return Terms(boundary, budget, graph=graph, router=router)
+    return Terms(boundary, budget, graph=graph, router=router, role=role_named(role))
 
 
 def plan_in(path: Path) -> "PlanFile":

@@ -24,6 +24,7 @@ from remit.core.contract import ITERATIONS_MAX_DEFAULT, Mode, OutputContract, Sy
 from remit.core.failure import RequestRejected
 from remit.core.goal import Goal
 from remit.core.inference import Routing
+from remit.core.lifecycle import AgentRole
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message
 from remit.core.profiles import STANDARD
@@ -65,6 +66,7 @@ class AgentLoop:
         context_provider: ContextProvider | None = None,
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
+        role: AgentRole | str = AgentRole.GENERAL,
         goal: Goal | None = None,
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
@@ -97,7 +99,7 @@ class AgentLoop:
         self.session_id = session_id or str(uuid4())
         self.user_id = user_id
         self.session_state = SessionState(self._keep)
-        self._terms = judging.applied(terms_of(boundary, budget, router, goal=goal))
+        self._terms = judging.applied(terms_of(boundary, budget, router, goal=goal, role=role))
         self._workplace = Workplace(system, home)
         # Held while chat_sync waits: what it opens lives in one thread.
         self._in_use = Lock()

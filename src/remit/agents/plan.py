@@ -24,6 +24,7 @@ from remit.core.envelope import check_request
 from remit.core.events import Turn
 from remit.core.failure import RequestRejected
 from remit.core.inference import Routing
+from remit.core.lifecycle import AgentRole
 from remit.core.messages import system_message, user_message
 from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.core.profiles import STANDARD
@@ -74,6 +75,7 @@ class PlanExecutor:
         observer: EventLog | None = None,
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
+        role: AgentRole | str = AgentRole.GENERAL,
         user_id: str = "",
         system: System | None = None,
         home: Path | str | None = None,
@@ -85,7 +87,7 @@ class PlanExecutor:
             raise RequestRejected(PLANNER_FAILED, message)
         self.policy, self.planner = policy, planner
         self._system_prompt, self._observer, self._user_id = system_prompt, observer, user_id
-        self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO), policy=policy)
+        self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO, role=role), policy=policy)
         self._runs = SingleRuns(system=system, home=home)
         check_request(self._request(""))
 

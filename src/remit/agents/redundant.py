@@ -20,6 +20,7 @@ from remit.core.contract import Mode, SystemResponse
 from remit.core.failure import RequestRejected
 from remit.core.graph import Ask, schema_text
 from remit.core.inference import Routing
+from remit.core.lifecycle import AgentRole
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
@@ -98,6 +99,7 @@ class RedundantLoop:
         context_provider: ContextProvider | None = None,
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
+        role: AgentRole | str = AgentRole.GENERAL,
         user_id: str = "",
         system: System | None = None,
         home: Path | str | None = None,
@@ -111,7 +113,7 @@ class RedundantLoop:
         self._redundancy = Redundancy(count, name, early_stop, at_once, replica_timeout_ms)
         _check_vote(voting, count, early_stop=early_stop, parallel=parallel)
         self.context_provider = context_provider
-        self.terms = replace_parts(terms_of(boundary, budget, Routing.NONE), redundancy=self._redundancy)
+        self.terms = replace_parts(terms_of(boundary, budget, Routing.NONE, role=role), redundancy=self._redundancy)
         self._user_id = user_id
         self._settings = LoopConfig(
             opened,

@@ -18,6 +18,7 @@ from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemResponse
 from remit.core.inference import Routing
+from remit.core.lifecycle import AgentRole
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
@@ -50,6 +51,7 @@ class SpecializedLoop:
         context_provider: ContextProvider | None = None,
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
+        role: AgentRole | str = AgentRole.GENERAL,
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
         judge: Engine | str | None = None,
@@ -71,7 +73,7 @@ class SpecializedLoop:
         )
         self._user_id = user_id
         judging = judging_by(rules, judge, self.config.engine)
-        self._terms = judging.applied(terms_of(boundary, budget, router))
+        self._terms = judging.applied(terms_of(boundary, budget, router, role=role))
         self._settings = replace_parts(
             _settings(self.config), code=judging.code, judge=judging.judge, filters=filters_of(filters)
         )

@@ -12,8 +12,10 @@ from remit.core.budget import FIELDS, Budget, by_name, check_charged, negative_c
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.goal import Goal
 from remit.core.inference import Routing
+from remit.core.lifecycle import AgentRole
 from remit.core.manifest import MANIFEST_INVALID
 from remit.core.profiles import KNOWN, check_figures
+from remit.core.roles import role_named
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
 from remit.orchestrate.handlers import registry_of
@@ -70,7 +72,12 @@ def filters_of(filters: Iterable[ToolCallFilter]) -> dict[str, ToolCallFilter]:
 
 
 def terms_of(
-    boundary: Boundary | Path | str, budget: Budget, router: Routing | str, *, goal: Goal | None = None
+    boundary: Boundary | Path | str,
+    budget: Budget,
+    router: Routing | str,
+    *,
+    goal: Goal | None = None,
+    role: AgentRole | str = AgentRole.GENERAL,
 ) -> Terms:
     """What every run of an agent may do and must achieve; raises RequestRejected for what no run could be given."""
     handed: object = router
@@ -81,7 +88,7 @@ def terms_of(
     _checked(bounds.budget)
     check_figures(bounds)
     check_charged("the budget", by_name(_checked(budget)))
-    return Terms(bounds, budget, goal, router=routing_named(router))
+    return Terms(bounds, budget, goal, role=role_named(role), router=routing_named(router))
 
 
 def _bounds(said: Boundary | Path | str) -> Boundary:

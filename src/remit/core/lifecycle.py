@@ -55,7 +55,7 @@ class LoopState(StrEnum):
 
 
 class AgentRole(StrEnum):
-    """What an agent is there for. Only the architect's role changes a state: it plans by architecting."""
+    """What an agent is there for. core/roles.py says what that changes beside the names of states."""
 
     ARCHITECT = "architect"
     EDITOR = "editor"
@@ -108,6 +108,16 @@ _LOOP_STATE_OF: Mapping[LifecycleState, LoopState] = MappingProxyType(
 )
 
 
+# What the work of a role is, where it is not to carry something out.
+_WORKS_BY: Mapping[AgentRole, LoopState] = MappingProxyType(
+    {
+        AgentRole.ARCHITECT: LoopState.ARCHITECTING,
+        AgentRole.QUALIFIER: LoopState.EXPLORING,
+        AgentRole.REVIEWER: LoopState.REVIEWING,
+    }
+)
+
+
 def is_lifecycle_move(before: LifecycleState, after: LifecycleState) -> bool:
     """Whether a run may go from one station to the next; standing still is not a move."""
     return after in LIFECYCLE_TRANSITIONS[before]
@@ -120,6 +130,8 @@ def is_loop_move(before: LoopState, after: LoopState) -> bool:
 
 def default_loop_state(lifecycle: LifecycleState, role: AgentRole = AgentRole.GENERAL) -> LoopState:
     """The loop state of a node that names none, from its lifecycle and the agent's role."""
-    if lifecycle is LifecycleState.PLAN and role is AgentRole.ARCHITECT:
+    if role is AgentRole.ARCHITECT and lifecycle is LifecycleState.PLAN:
         return LoopState.ARCHITECTING
+    if lifecycle is LifecycleState.EXECUTE:
+        return _WORKS_BY.get(role, LoopState.EXECUTING)
     return _LOOP_STATE_OF[lifecycle]

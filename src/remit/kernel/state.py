@@ -17,7 +17,7 @@ from remit.core.budget import Charges
 from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.graph import Node
-from remit.core.lifecycle import LifecycleState, LoopState
+from remit.core.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
 from remit.core.manifest import Manifest, Source
 from remit.core.messages import Message
 from remit.core.record import Text
@@ -294,7 +294,13 @@ def loop_state(state: RunState) -> LoopState:
 
 def beneath(state: RunState) -> LoopState:
     """The loop state under any overlay: what a resume returns to."""
-    return standing_at(state).loop_state if state.node >= 0 else LoopState.EXPLORING
+    return label_of(pinned(state).role, standing_at(state)) if state.node >= 0 else LoopState.EXPLORING
+
+
+def label_of(role: AgentRole, node: Node) -> LoopState:
+    """The loop state of a node: what its graph says, or what the work there is called for the run's role."""
+    is_said = node.loop_state is not default_loop_state(node.lifecycle)
+    return node.loop_state if is_said else default_loop_state(node.lifecycle, role)
 
 
 def questions(state: RunState) -> Iterator[AskHuman]:

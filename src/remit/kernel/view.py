@@ -13,6 +13,7 @@ from remit.core.record import size_bytes
 from remit.core.rulings import CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.kernel.grounding import unproven_effects
 from remit.kernel.guards import GUARD_VIEW
+from remit.kernel.state import label_of
 from remit.kernel.tally import Tally
 
 # What a name stands for, given the tally of the turn and the outcome of the visit that just ended.
@@ -57,7 +58,7 @@ VALUES: Mapping[str, Value] = MappingProxyType(
         "outcome": lambda _, outcome: outcome,
         "node": lambda tally, _: _node(tally).name,
         "lifecycle": lambda tally, _: _node(tally).lifecycle.value,
-        "loop_state": lambda tally, _: _node(tally).loop_state.value,
+        "loop_state": lambda tally, _: label_of(tally.manifest.role, _node(tally)).value,
         "visits": lambda tally, _: tally.state.visits[tally.node] + tally.visits.count(tally.node),
         "iterations": lambda tally, _: tally.state.iterations + tally.answers,
         "attempt": lambda tally, _: tally.state.repairs + 1,

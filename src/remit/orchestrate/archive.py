@@ -11,7 +11,7 @@ from typing import Protocol
 from remit.core.arrivals import RunStarted
 from remit.core.codec import decode_turn
 from remit.core.contract import SystemRequest
-from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
 from remit.core.halt import HALTS
 from remit.core.json_text import kept_value
 from remit.core.manifest import Source
@@ -19,7 +19,7 @@ from remit.core.record import BlobRef, Record, replace
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
 from remit.core.signing import Signer, is_deletion_signed, is_head_signed
 from remit.core.storage import RunEntry
-from remit.kernel.state import pinned, questions
+from remit.kernel.state import loop_state, pinned, questions
 from remit.observe.explain import Explanation, explain
 from remit.observe.export import export_lines
 from remit.observe.findings import Fault, Finding, Verification
@@ -210,6 +210,18 @@ class Archive:
         Raises SourceFault where nobody can accept what has become of it: it is gone, or declares something else.
         """
         return changed_sources(fold(await self.history(run_id)))
+
+    async def loop_of(self, entry: RunEntry) -> tuple[str, str]:
+        """The role of a run and the loop state it stands in; nothing of one that cannot be read."""
+        try:
+            history = await self.history(entry.run_id)
+            began = history.turns[0].arrival
+            assert isinstance(began, RunStarted), "a run that can be read begins with its start"
+            ending = Ending(entry.ending) if entry.ending in set(Ending) else None
+            state = loop_state(fold(history)) if ending is None else ENDINGS[ending].loop_state
+        except RemitError:
+            return "", ""
+        return began.manifest.role.value, state.value
 
     async def verify(self, run_id: str, signer: str | None = None) -> Verification:
         """Whether a run is as it was written. Trusted is the key that is named, else this store's own."""

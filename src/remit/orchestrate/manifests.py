@@ -3,14 +3,18 @@
 Rule 1: ids that a request lacks are given here; whatever cannot become a run is refused here, before anything began.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from os import urandom
 from uuid import uuid4
 
+from remit.core.boundary import Boundary
 from remit.core.contract import Mode, SystemRequest
 from remit.core.envelope import check_request
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.record import replace
+from remit.core.roles import instructed, narrowed_to
+from remit.core.tools import ToolCall, validate_tools_allowed
 from remit.inference.specs import engine_spec
 from remit.kernel.intake import check_intake
 from remit.kernel.tier import check_tier
@@ -56,6 +60,9 @@ class Manifests:
         entered = check_request(_identified(request))
         first = next(iter(kit.engines.values()), None)
         asked = ("", "") if first is None else (first.model_info().name, engine_spec(first))
+        entered = replace(entered, messages=instructed(terms.role, entered.messages))
+        terms = dataclasses.replace(terms, boundary=narrowed_to(terms.role, terms.boundary))
+        _check_tools(entered, kit, terms.boundary)
         self._halts.check_start(entered.tenant_id, *asked)
         for tool in kit.tools.definitions:
             if tool.secrets:
@@ -103,3 +110,11 @@ def _identified(request: SystemRequest) -> SystemRequest:
     return replace(
         request, request_id=request.request_id or str(uuid4()), trace_id=request.trace_id or urandom(_TRACE_BYTES).hex()
     )
+
+
+def _check_tools(request: SystemRequest, kit: Kit, boundary: Boundary) -> None:
+    """Refuse a request that names tools which are not there, or which its boundary does not allow."""
+    named = [*request.tools, *([request.tool_choice.function_name] if request.tool_choice.function_name else [])]
+    allowed = boundary.allowed_tools
+    known = [tool.name for tool in kit.tools.definitions if allowed is None or tool.name in allowed]
+    validate_tools_allowed([ToolCall(name, name) for name in named], known)

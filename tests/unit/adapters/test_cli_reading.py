@@ -30,8 +30,8 @@ def test_a_listed_run_says_how_it_stands(desk: Desk) -> None:
     desk.say("run", "Hi", "--engine", desk.script("Hello."), "--session", "s1")
     desk.waiting()
     waits, ended = desk.say("runs").out.splitlines()
-    assert waits.endswith("waits: CONFIRM_REQUIRED")
-    assert ended.endswith("SUCCESS  session s1")
+    assert waits.endswith("waits: CONFIRM_REQUIRED  awaiting_approval")
+    assert ended.endswith("SUCCESS  session s1  complete")
 
 
 def test_show_tells_a_run_and_its_answer(desk: Desk) -> None:

@@ -15,7 +15,7 @@ from remit.adapters.cli.inputs import as_usage, boundary_named, budget_from, usa
 from remit.adapters.cli.keyboard import HISTORY_FILE, Keyboard, Pipe
 from remit.adapters.cli.looping import Interrupted, heeding
 from remit.adapters.cli.narrating import Narrator
-from remit.adapters.cli.options import COMMON, Common, os_user
+from remit.adapters.cli.options import COMMON, Common, RoleName, os_user
 from remit.adapters.cli.responses import give
 from remit.adapters.cli.running import LOCAL
 from remit.adapters.cli.sitting import Sitting
@@ -24,6 +24,7 @@ from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import SystemRequest
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING
+from remit.core.lifecycle import AgentRole
 from remit.core.messages import user_message
 
 # Of several exchanges, the one that went worst decides.
@@ -46,6 +47,7 @@ def chat(
         list[str] | None,
         Parameter(help="Caps of each exchange such as tool_calls=5,steps=20. May be said several times."),
     ] = None,
+    role: RoleName = AgentRole.GENERAL,
     session: Annotated[str, Parameter(help="The session to go on with, or to begin; without it a new one.")] = "",
     user: Annotated[str, Parameter(help="Who talks, and approves; without it the user of the operating system.")] = "",
     common: Common = COMMON,
@@ -60,7 +62,7 @@ def chat(
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps)
+            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role)
             conversation = runner.run(heeding(opening))
             conversation.session_id, conversation.user = session or conversation.session_id, user or os_user()
             if not is_sitting:
@@ -83,6 +85,7 @@ async def _opened(
     tools: "list[str] | tuple[str, ...]",
     limits: Boundary,
     caps: Budget,
+    role: str,
 ) -> Conversation:
     """A conversation in a session of its own, on a store that is closed with the stack."""
     from remit.assemble import kit_for, new_run_id, opened, terms_for
@@ -94,10 +97,10 @@ async def _opened(
         narrator.loading(f"opening {engine}")
         with as_usage():
             kit = watched(kit_for(engine, tools, base=Path.cwd()), narrator)
+            terms = terms_for(limits, caps, role=role)
         system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
     finally:
         narrator.progress.end()
-    terms = terms_for(limits, caps)
     return Conversation(
         system,
         lambda request: system.run(request, kit, terms),

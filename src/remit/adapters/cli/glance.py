@@ -14,11 +14,13 @@ from remit.adapters.cli.responses import moment, question_lines
 from remit.adapters.cli.terminal import Terminal, json_line
 from remit.core.arrivals import RunStarted, ToolFailed
 from remit.core.contract import ExecutionContext, SystemResponse, ToolCallMade
+from remit.core.lifecycle import LoopState
 from remit.core.manifest import Manifest
 from remit.core.plan import PlanTrace
 from remit.core.record import JsonObject, Record
 from remit.core.storage import RunEntry, SignedHead
 from remit.observe.explain import Explanation, Standing
+from remit.observe.loop import loop_states
 from remit.observe.patterns import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
 from remit.observe.places import percent
 from remit.observe.plain import plain
@@ -57,6 +59,8 @@ class Glance(Record):
     children: tuple[RunEntry, ...]
     heads: tuple[SignedHead, ...]
     execution: ExecutionContext
+    # The loop states it went through, the last of which is where it stands.
+    loop: tuple[LoopState, ...] = ()
 
 
 async def glance_at(system: "System", run_id: str) -> Glance:
@@ -78,6 +82,7 @@ async def glance_at(system: "System", run_id: str) -> Glance:
         children=tuple(entry for entry in reversed(children) if entry.run_id in beneath),
         heads=tuple(await system.store.catalogue.heads(run_id)),
         execution=await system.execution(run_id),
+        loop=loop_states(turns),
     )
 
 
@@ -88,6 +93,8 @@ def glance_values(seen: Glance) -> JsonObject:
         "response": seen.response,
         "execution": seen.execution,
         "explanation": seen.explanation,
+        "role": seen.manifest.role,
+        "loop_states": seen.loop,
         "versions": seen.manifest.versions,
         "plan": seen.manifest.plan,
         "children": seen.children,
@@ -110,6 +117,7 @@ def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
     yield _fact(
         "started", f"{moment(seen.entry.listing.started_at_ms)} for {_name(manifest.request.user_id, 'nobody')}"
     )
+    yield _fact("role", _loop(seen))
     yield _fact("stands", standing_in_words(seen.entry, standing), _ink(seen.entry))
     for line in seen.asked:
         yield _fact("asks" if line is seen.asked[0] else "", plain(line, TEXT_CHARS_MAX * 2), Ink.WAITS)
@@ -127,6 +135,11 @@ def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
     yield from budget_lines(terminal, explained.spent)
     yield _fact("signed", _signed(seen))
     yield _fact("proof", f"remit verify {plain(seen.entry.run_id, NAME_CHARS_MAX)}")
+
+
+def _loop(seen: Glance) -> str:
+    """What the agent is there for, and the loop states it went through."""
+    return f"{seen.manifest.role.value}: {_path(tuple(state.value for state in seen.loop))}"
 
 
 def standing_in_words(entry: RunEntry, standing: Standing) -> str:

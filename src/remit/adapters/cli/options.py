@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Parameter
 
+from remit.core.lifecycle import AgentRole
+
 if TYPE_CHECKING:
     from remit.assemble import Settings
 
@@ -51,3 +53,8 @@ def os_user() -> str:
     from remit.assemble import os_user
 
     return os_user()
+
+
+RoleName: TypeAlias = Annotated[
+    str, Parameter(name="--role", help=f"What the agent is there for: {', '.join(AgentRole)}; `general` unless said.")
+]

@@ -18,6 +18,7 @@ from remit.core.budget import FIELDS, Budget, Dimension, assign
 from remit.core.contract import Mode, SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import Routing
+from remit.core.lifecycle import AgentRole
 from remit.core.profiles import PROFILES, STANDARD
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Wanted(NamedTuple):
     router: Routing
     # Who is asked when money runs short; empty for nobody.
     downgrade: str = ""
+    role: str = AgentRole.GENERAL
 
 
 @Parameter(name="*")
@@ -166,7 +168,7 @@ class PatternOptions:
 
         base = Path.cwd()
         graph = None if wanted.graph is None else graph_in(wanted.graph)
-        terms = terms_for(wanted.boundary, wanted.budget, graph=graph, router=wanted.router)
+        terms = terms_for(wanted.boundary, wanted.budget, graph=graph, router=wanted.router, role=wanted.role)
         if self.plan is not None:
             file = plan_in(self.plan)
             return planned_work(Work(kit_for_plan(file, wanted.engine, wanted.tools, base=base), terms), file, prompt)

@@ -13,9 +13,11 @@ from remit.adapters.cli.painting import Ink, columns_of, print_lines, print_pros
 from remit.adapters.cli.responses import LINE_CHARS_MAX, moment
 from remit.adapters.cli.single_turn import folded, turn_lines, turn_values
 from remit.adapters.cli.terminal import Terminal
+from remit.core.codec import plain as as_plain
 from remit.core.contract import Mode
 from remit.core.events import Turn
 from remit.core.failure import EXIT_OK
+from remit.core.lifecycle import AgentRole
 from remit.core.storage import RunEntry
 from remit.observe.plain import plain
 from remit.observe.sentence import sentence
@@ -48,11 +50,13 @@ def runs(
 
         async with opened_to_read(common.settings()) as system:
             found = await system.archive.runs(open_only=open, waiting_only=waiting, with_children=children, limit=limit)
+            loops = [await system.archive.loop_of(entry) for entry in found]
         if terminal.is_json:
-            for entry in found:
-                terminal.values(entry)
+            for entry, (role, loop) in zip(found, loops, strict=True):
+                terminal.values({**as_plain(entry), "role": role, "loop_state": loop})
         else:
-            print_lines(terminal, wrapped(terminal, ([(_entry_line(entry), Ink.PLAIN)] for entry in found), _SET_IN))
+            lines = (_entry_line(entry, *told) for entry, told in zip(found, loops, strict=True))
+            print_lines(terminal, wrapped(terminal, ([(line, Ink.PLAIN)] for line in lines), _SET_IN))
 
     in_loop(look())
     return EXIT_OK
@@ -120,11 +124,13 @@ def explain(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Ter
     return EXIT_OK
 
 
-def _entry_line(entry: RunEntry) -> str:
+def _entry_line(entry: RunEntry, role: str = "", loop: str = "") -> str:
     listing = entry.listing
     more = [plain(listing.mode, NAME_CHARS_MAX)] if listing.mode not in ("", Mode.CHAT) else []
     more += [f"session {plain(listing.session_id, NAME_CHARS_MAX)}"] if listing.session_id else []
     more += [f"child of {plain(listing.parent_id, NAME_CHARS_MAX)}"] if listing.parent_id else []
+    more += [loop] if loop else []
+    more += [f"as {role}"] if role not in ("", AgentRole.GENERAL) else []
     return "  ".join(
         [
             plain(entry.run_id, NAME_CHARS_MAX),

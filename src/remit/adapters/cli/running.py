@@ -16,7 +16,7 @@ from remit.adapters.cli.inputs import (
     wrong_usage,
 )
 from remit.adapters.cli.narrating import Narrator, narrated
-from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
+from remit.adapters.cli.options import COMMON, ByWhom, Common, RoleName, os_user
 from remit.adapters.cli.patterns import NO_OPTIONS, PatternOptions, Wanted
 from remit.adapters.cli.stepping import WorkTeller, caught_up, conclude
 from remit.adapters.cli.terminal import Terminal
@@ -25,6 +25,7 @@ from remit.core.budget import Budget
 from remit.core.contract import ExecutionHints, Mode, OutputContract, SystemRequest, SystemResponse
 from remit.core.failure import EXIT_FAILED, EXIT_OK, EXIT_STOPPED, EXIT_WAITING, RemitError
 from remit.core.inference import Routing
+from remit.core.lifecycle import AgentRole
 from remit.core.messages import user_message
 from remit.core.record import replace
 from remit.observe.meter import metered
@@ -86,6 +87,7 @@ def run(
     graph: Annotated[
         Path | None, Parameter(help="A YAML file with the graph to run, in place of the pattern's.")
     ] = None,
+    role: RoleName = AgentRole.GENERAL,
     router: Annotated[
         RouterName | None,
         Parameter(help="Who shortlists the tools for the model; `auto` unless said, `none` offers all."),
@@ -115,7 +117,7 @@ def run(
             tenant_id=tenant,
         )
     )
-    wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade)
+    wanted = Wanted(engine, tools or (), limits, caps, graph, Routing(router or Routing.AUTO), downgrade, role)
     return _played(terminal, common, request, lambda: pattern.work(wanted, request, asked))
 
 

@@ -13,16 +13,23 @@ from remit.adapters.cli.bars import budget_lines
 from remit.adapters.cli.inputs import wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common, RunName
-from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines
+from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines, wrapped
 from remit.adapters.cli.terminal import Terminal
 from remit.adapters.cli.tree import BRANCHES, BRANCHES_ASCII, INDENTED, Canvas, Marks, tree_lines
+from remit.core.arrivals import RunStarted
+from remit.core.events import Turn
 from remit.core.failure import EXIT_OK, RemitError
 from remit.observe.explain import Spent
+from remit.observe.loop import loop_states
 from remit.observe.outline import Outline, outline, steps_in
 from remit.observe.trace import trace_lines, trace_rows
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
+
+
+# The word before the first line.
+_ROLE = "role "
 
 
 def trace(
@@ -54,6 +61,7 @@ def trace(
             print_lines(terminal, ([(line, Ink.PLAIN)] for line in trace_lines(whole, last=last, columns=columns)))
         else:
             canvas = Canvas(_marks(terminal), columns_of(terminal), children)
+            print_lines(terminal, wrapped(terminal, _head(whole), len(_ROLE)))
             print_lines(terminal, tree_lines(outline(whole, last=last), canvas))
             print_lines(terminal, _foot(terminal, told.explanation.spent, told.entry.run_id))
 
@@ -83,6 +91,14 @@ def _marks(terminal: Terminal) -> Marks:
     if not terminal.is_a_terminal:
         return INDENTED
     return BRANCHES if terminal.has_unicode else BRANCHES_ASCII
+
+
+def _head(turns: Sequence[Turn]) -> Iterator[Line]:
+    """What the agent is there for, and the loop states it went through."""
+    began = turns[0].arrival
+    assert isinstance(began, RunStarted), "the first turn of a run starts it"
+    loop = " > ".join(loop_states(turns))
+    yield [(_ROLE, Ink.BOLD), (f"{began.manifest.role.value}: {loop}", Ink.PLAIN)]
 
 
 def _foot(terminal: Terminal, spent: Sequence[Spent], run_id: str) -> Iterator[Line]:
