@@ -73,7 +73,7 @@ def test_all_ten_loop_states_are_reached_and_shown(desk: Desk) -> None:
         ("--engine", desk.script({"error": "INFERENCE_ENGINE_ERROR"}), "--budget", "retries=0"),
         ("--engine", desk.script(calls("keep", text="x"), "Fine."), "--tools", tools),
     ]
-    reached: set[str] = set()
+    reached, run_id = set[str](), ""
     for options in runs:
         run_id = desk.say("run", "Hi", *options, "--json").values["run_id"]
         reached |= set(shown(desk, run_id))
