@@ -55,6 +55,12 @@ LOCAL = "local"
 TIMEOUT_S_DEFAULT = 120
 
 # Of several runs, the one that went worst decides.
+Caps: TypeAlias = Annotated[
+    list[str] | None, Parameter(help="Caps such as tool_calls=5,steps=20. May be said several times.")
+]
+GraphFile: TypeAlias = Annotated[
+    Path | None, Parameter(help="A YAML file with the graph to run, in place of the pattern's.")
+]
 _WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
 
 
@@ -81,12 +87,8 @@ def run(
     boundary: Annotated[
         str, Parameter(help="What the run may do: the name of a boundary, or a file with one; `standard` unless said.")
     ] = "standard",
-    budget: Annotated[
-        list[str] | None, Parameter(help="Caps such as tool_calls=5,steps=20. May be said several times.")
-    ] = None,
-    graph: Annotated[
-        Path | None, Parameter(help="A YAML file with the graph to run, in place of the pattern's.")
-    ] = None,
+    budget: Caps = None,
+    graph: GraphFile = None,
     role: RoleName = AgentRole.GENERAL,
     router: Annotated[
         RouterName | None,
