@@ -1,6 +1,9 @@
 """What all tests share: a failing example says how to play it again, and a slow machine fails nothing."""
 
+import atexit
 import os
+import shutil
+import tempfile
 from typing import Any
 
 import pytest
@@ -48,6 +51,12 @@ settings.register_profile("tested", deadline=None, print_blob=True, max_examples
 settings.register_profile("quick", settings.get_profile("tested"), max_examples=25)
 settings.register_profile("thorough", settings.get_profile("tested"), max_examples=400)
 settings.load_profile(os.environ.get("REMIT_EXAMPLES", "tested"))
+
+
+# Stores that tests make are entered in a list of their own, never in that of whoever runs the tests.
+_LISTS = tempfile.mkdtemp(prefix="remit-trust-")
+atexit.register(shutil.rmtree, _LISTS, ignore_errors=True)
+os.environ["REMIT_TRUST"] = f"{_LISTS}/stores.jsonl"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -30,6 +30,7 @@ from remit.core.signing import Signer
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState
+from remit.orchestrate.custody import Signers
 from remit.orchestrate.facade import System, Watcher, watched
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
@@ -38,14 +39,16 @@ from remit.tool.loading import load_tools
 from remit.tool.registry import Registry
 from remit.tool.revocations import KeptRevocations
 from remit.tool.secret import Given, Secret
-from remit.tool.vault import NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
+from remit.tool.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
 from remit.tool.vault_file import read_secrets
 
 if TYPE_CHECKING:
     from remit.backend.embedded.store import EmbeddedStore
+    from remit.backend.embedded.trust import Standing, TrustList
     from remit.core.halt import Standing
     from remit.inference.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
+    from remit.observe.named import StoreNamed
     from remit.orchestrate.draining import Drain
     from remit.orchestrate.plan_file import PlanFile
 
@@ -56,6 +59,12 @@ QUOTAS = "quotas.yaml"
 # Models are large and the same for every store, so they have one folder for all of a user's.
 MODELS_VARIABLE = "REMIT_MODELS"
 MODELS_DEFAULT = "~/.local/share/remit/models"
+# Which stores are this user's: a file in the folder of their settings, or what this variable says instead.
+TRUST_VARIABLE = "REMIT_TRUST"
+TRUST_DEFAULT = "remit/stores.jsonl"
+CONFIG_VARIABLE, CONFIG_DEFAULT = "XDG_CONFIG_HOME", "~/.config"
+# Addresses that may be given a vendor's key when a run that recorded them is taken up again, besides the vendor's own.
+URLS_VARIABLE = "REMIT_ENGINE_URLS"
 # What others agreed on to ask programs for less colour, see no-color.org.
 NO_COLOUR_VARIABLE = "NO_COLOR"
 TERMINAL_VARIABLE = "TERM"
@@ -75,18 +84,30 @@ _TIME_LETTERS, _CHANCE_LETTERS = 9, 7
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where runs are kept, what engines need to be opened, and the secrets of the environment by their names."""
+    """Where runs are kept, what engines need to be opened, the secrets of the environment by their names; whose stores."""
 
     home: Path
     engines: EngineSettings = NO_SETTINGS
     secrets: Mapping[str, Given] = field(default_factory=dict)
+    trusted: "TrustList" = field(default_factory=lambda: _trust_in(os.environ))
 
 
 def settings_of(environment: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
     """The settings that the environment asks for; a home that somebody names wins over it."""
     environment = os.environ if environment is None else environment
     where = home or Path(environment.get(HOME_VARIABLE) or HOME_DEFAULT)
-    return Settings(where.absolute(), _engine_settings(environment), _secrets_in(environment))
+    engines, secrets = _engine_settings(environment), _secrets_in(environment)
+    return Settings(where.absolute(), engines, secrets, _trust_in(environment))
+
+
+def _trust_in(environment: Mapping[str, str]) -> "TrustList":
+    """The list of this user's stores: fingerprints, commas between them, or the absolute path of another list."""
+    from remit.backend.embedded.trust import TrustList, trust_named
+
+    folder = Path(environment.get(CONFIG_VARIABLE) or "")
+    if not folder.is_absolute():
+        folder = Path(CONFIG_DEFAULT).expanduser()
+    return trust_named(environment.get(TRUST_VARIABLE, ""), TrustList(folder / TRUST_DEFAULT))
 
 
 def _engine_settings(environment: Mapping[str, str]) -> EngineSettings:
@@ -96,6 +117,7 @@ def _engine_settings(environment: Mapping[str, str]) -> EngineSettings:
         openai_api_key=environment.get("OPENAI_API_KEY", ""),
         anthropic_base_url=environment.get("ANTHROPIC_BASE_URL", ""),
         anthropic_api_key=environment.get("ANTHROPIC_API_KEY", ""),
+        urls=tuple(environment.get(URLS_VARIABLE, "").replace(",", " ").split()),
     )
 
 
@@ -261,6 +283,7 @@ def system_on(
     secrets: Vault = NO_SECRETS,
     quotas: Iterable[Quota] = (),
     queues: Iterable[QueueLimits] = (),
+    signers: Signers | None = None,
 ) -> System:
     """A system on a store of the caller's. Whoever watches is told of every run that is taken up again."""
     engines = engines or settings_of().engines
@@ -279,6 +302,7 @@ def system_on(
         queues=queues,
         secrets=secrets,
         owner=os_user(),
+        signers=signers,
     )
 
 
@@ -288,10 +312,54 @@ def system_in_memory(secrets: Mapping[str, Given] = NOTHING) -> System:
 
 
 def open_store(settings: Settings) -> "EmbeddedStore":
-    """The store in the settings' folder, made if it is not there."""
+    """The store in the settings' folder, made if it is not there; raises STORE_NOT_TRUSTED for one that is not ours."""
     from remit.backend.embedded.store import EmbeddedStore
+    from remit.backend.embedded.trust import enter_new
 
-    return EmbeddedStore.open(settings.home)
+    is_new = expect_ours(settings).is_new
+    store = EmbeddedStore.open(settings.home)
+    if is_new:
+        enter_new(settings.home, settings.trusted)
+    return store
+
+
+def expect_ours(settings: Settings) -> "Standing":
+    """How the store in the settings' folder stands to this user; raises STORE_NOT_TRUSTED where it is not theirs."""
+    from remit.backend.embedded.permissions import refuse_exposed
+    from remit.backend.embedded.trust import expect_ours, standing_of
+
+    refuse_exposed(settings.home)
+    standing = standing_of(settings.home, settings.trusted, [queue.webhook for queue in queues_for(settings)])
+    expect_ours(settings.home, standing)
+    return standing
+
+
+def is_ours(settings: Settings) -> bool:
+    """Whether the store in the settings' folder is this user's; what cannot be told is not."""
+    from remit.backend.embedded.trust import standing_of
+
+    try:
+        return standing_of(settings.home, settings.trusted).is_ours
+    except RemitError:
+        return False
+
+
+async def look_at_store(settings: Settings) -> "StoreNamed":
+    """What the store in the settings' folder names, whoever made it. Nothing is loaded and nobody is asked."""
+    from remit.backend.embedded.acceptance import look_at
+    from remit.backend.embedded.permissions import refuse_links
+
+    refuse_links(settings.home)
+    webhooks = tuple(queue.webhook for queue in queues_for(settings) if queue.webhook)
+    return await look_at(settings.home, settings.trusted, webhooks, FILES)
+
+
+async def accept_store(settings: Settings, seen: "StoreNamed") -> "StoreNamed":
+    """Make a store that a person has looked at theirs."""
+    from remit.backend.embedded.acceptance import accept
+
+    await accept(settings.home, settings.trusted, seen)
+    return await look_at_store(settings)
 
 
 @asynccontextmanager
@@ -303,6 +371,7 @@ async def opened(
     Tools get the secrets of the caller, of the environment and of the store's folder.
     """
     settings = settings or settings_of()
+    expect_ours(settings)
     vault, quotas = vault_for(settings, secrets), quotas_for(settings)
     store = open_store(settings)
     async with _closing(_system_of(store, settings, vault, quotas, watcher), watcher) as system:
@@ -320,6 +389,7 @@ def _system_of(
         secrets=secrets,
         quotas=quotas,
         queues=queues_for(settings),
+        signers=lambda: expect_ours(settings).signers,
     )
 
 
@@ -365,20 +435,28 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
 
 def open_again(settings: Settings) -> "EmbeddedStore":
     """The store in the settings' folder; raises StoreUnusable where there is none."""
+    _expect_there(settings)
+    return open_store(settings)
+
+
+def _expect_there(settings: Settings) -> None:
     from remit.backend.embedded.database import DATABASE
     from remit.backend.embedded.failures import NOT_FOUND, failure
+    from remit.backend.embedded.losses import refuse_emptied
 
     path = settings.home / DATABASE
+    refuse_emptied(settings.home)
     if not path.exists():
         raise failure(NOT_FOUND, path, "no such file")
-    return open_store(settings)
 
 
 @asynccontextmanager
 async def reopened(settings: Settings, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
     """A system on a store that is there, closed at the end."""
+    _expect_there(settings)
+    expect_ours(settings)
     vault, quotas = vault_for(settings), quotas_for(settings)
-    store = open_again(settings)
+    store = open_store(settings)
     async with _closing(_system_of(store, settings, vault, quotas, watcher), watcher) as system:
         yield system
 
@@ -394,7 +472,9 @@ async def opened_to_read(settings: Settings | None = None) -> AsyncIterator[Syst
     # Reading makes no key where there is none.
     has_key = (settings.home / KEY).exists()
     signer = (lambda: store.signer) if has_key else None
-    async with _closing(system_on(store, signer=signer, queues=queues_for(settings))) as system:
+    # Nothing is loaded by those who only look, whoever signed it.
+    looking = system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
+    async with _closing(looking) as system:
         yield system
 
 
@@ -428,7 +508,7 @@ def examine(settings: Settings) -> "list[Check]":
     from remit.observe.vault_checkup import check_secrets
 
     secrets = check_secrets(lambda: vault_for(settings))
-    return [*check_house(), *check_store(settings.home), *secrets, *_check_models(settings)]
+    return [*check_house(), *check_store(settings.home, settings.trusted), *secrets, *_check_models(settings)]
 
 
 def _check_models(settings: Settings) -> "list[Check]":

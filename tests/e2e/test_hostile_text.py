@@ -337,6 +337,7 @@ SAID: dict[str, Words] = {
     "delete": lambda stage: [["delete", stage.ended()]],
     "gc": said("gc", "--dry-run"),
     "doctor": said("doctor"),
+    "trust": said("trust"),
     "models list": said("models", "list"),
     "models add": said("models", "add", "{folder}/model.gguf"),
     "models show": said("models", "show", "{folder}/model.gguf"),

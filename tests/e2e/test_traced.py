@@ -107,9 +107,11 @@ def test_a_traced_run_that_is_killed_goes_on_elsewhere_with_the_same_verdicts(tm
 
         # And in a third process the wire that was tripped in the second is re-armed by the answer.
         assert remit("reject", "last", "--by", "ada").exit_code == 3
+        assert remit("signal", "last", "resume", "--by", "ada").exit_code == 3
         assert done(tmp_path) == ["mail bob@corp.example", "pay DE89370400440532013000"]
 
-        assert remit("reject", "last", "--by", "ada").exit_code == 0
+        assert remit("reject", "last", "--by", "ada").exit_code == 3
+        assert remit("signal", "last", "resume", "--by", "ada").exit_code == 0
         assert found(remit.home) == ["untraced", "untraced", "bound", "PROVENANCE_UNBOUND", "bound", "REPEAT"]
         replayed = remit("replay", "last", "--json")
         assert (replayed.exit_code, replayed.values["verdict"]) == (0, "same")

@@ -63,6 +63,16 @@ class SignedHead(Record):
     signature: bytes
 
 
+class Losses(Record):
+    """How the log of heads and the database of a store differ, by the names of runs."""
+
+    # Runs of which a later turn was signed than the database has, and runs of which it has none.
+    behind: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    # Whether heads were signed and the log has none of them.
+    is_log_lost: bool = False
+
+
 class Snapshot(Record):
     """A state that was kept: of which run, after which turn, the hash of that turn, and the state as bytes.
 
@@ -124,5 +134,5 @@ class StoreUnusable(RemitError):
     """The store cannot be read or written: damaged, of another version, read-only, full, or not there.
 
     Codes: STORE_DAMAGED, STORE_VERSION_UNKNOWN, STORE_READ_ONLY, STORE_FULL, STORE_NOT_FOUND, STORE_BUSY,
-    STORE_KEY_UNUSABLE, STORE_KEY_MISSING, STORE_CLOSED.
+    STORE_KEY_UNUSABLE, STORE_KEY_MISSING, STORE_CLOSED, STORE_NOT_TRUSTED, STORE_LINKED, STORE_EXPOSED, STORE_EMPTIED.
     """

@@ -27,6 +27,8 @@ class EngineSettings:
     openai_api_key: str = field(default="", repr=False)
     anthropic_base_url: str = ""
     anthropic_api_key: str = field(default="", repr=False)
+    # Further addresses that may be given the keys when a run that names them is taken up again.
+    urls: tuple[str, ...] = ()
 
 
 NO_SETTINGS = EngineSettings()
@@ -40,6 +42,19 @@ def open_engine(spec: str, *, base: Path, settings: EngineSettings = NO_SETTINGS
     from remit.inference.chain import ChainEngine
 
     return ChainEngine([_open(each, base, settings) for each in specs])
+
+
+def open_recorded(spec: str, *, settings: EngineSettings = NO_SETTINGS) -> Engine:
+    """The engine that a run recorded. An address that is not configured here, too, is given no key of this environment."""
+    from remit.inference.recorded import keyless_where_unknown
+
+    specs = _members(spec, Path("/"))
+    found = [_open(each, Path("/"), keyless_where_unknown(each, settings)) for each in specs]
+    if len(found) == 1:
+        return found[0]
+    from remit.inference.chain import ChainEngine
+
+    return ChainEngine(found)
 
 
 def _members(spec: str, base: Path) -> list[str]:

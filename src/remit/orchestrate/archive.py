@@ -27,6 +27,7 @@ from remit.observe.halts import verify_halts
 from remit.observe.history import History, fold, read_history
 from remit.observe.packets import GROUP_MARK, Approval, grouped
 from remit.observe.verify import verify_run
+from remit.orchestrate.custody import Custody
 from remit.orchestrate.durability import listing_of, standing_after
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.kits import changed_sources
@@ -81,8 +82,11 @@ class Told(Record):
 class Archive:
     """Reads the runs of a store. Whoever has its key may also sign what leaves it."""
 
-    def __init__(self, shelf: Shelf, signer: Callable[[], Signer] | None = None) -> None:
+    def __init__(
+        self, shelf: Shelf, signer: Callable[[], Signer] | None = None, custody: Custody | None = None
+    ) -> None:
         self._shelf = shelf
+        self._custody = custody
         self._signer = signer
 
     @property
@@ -207,8 +211,11 @@ class Archive:
     async def changed_sources(self, run_id: str) -> tuple[Source, ...]:
         """The code of a run whose files are no longer what they were, each with the digest it has now.
 
-        Raises SourceFault where nobody can accept what has become of it: it is gone, or declares something else.
+        Raises SourceFault where nobody can accept what has become of it: it is gone, or declares something else; and
+        RequestRejected where nobody whom this user accepts vouches for what the run names.
         """
+        if self._custody is not None:
+            await self._custody.expect_vouched(run_id)
         return changed_sources(fold(await self.history(run_id)))
 
     async def loop_of(self, entry: RunEntry) -> tuple[str, str]:

@@ -165,11 +165,22 @@ class Drain:
             if not may_decide(self._url):
                 message = "its answer came without TLS from another machine, so it decides nothing"
                 raise RemitError(WEBHOOK_ANSWER_INVALID, message)
-            await self._system.signal(_signal(item, decision, version, self._clock.now_ms()))
+            heard = await self._system.signal(_signal(item, decision, version, self._clock.now_ms()))
+            if heard.rests_because:
+                await self._go_on(item, decision)
         except RemitError as error:
             _log.warning("an answer of a webhook decided nothing: %s", error.code, extra=run_fields(item.run_id))
             return Delivery(item.id, delivery.status, str(error.code), error.message)
         return Delivery(item.id, delivery.status, decision=decision.kind.value, by=decision.by)
+
+
+    async def _go_on(self, item: QueueItem, decision: Decision) -> None:
+        """Let a run go on that heard a no; one that cannot stays paused, and whoever resumes it learns why."""
+        resumed = UserSignal(str(uuid4()), Signal.RESUME, item.run_id, decision.by, CHANNEL, item.queue)
+        try:
+            await self._system.signal(resumed)
+        except RemitError as error:
+            _log.warning("a run heard a no and rests: %s", error, extra=run_fields(item.run_id))
 
 
 def _signal(item: QueueItem, decision: Decision, version: str, at_ms: int) -> UserSignal:

@@ -49,6 +49,7 @@ from remit.observe.execution import execution_context
 from remit.observe.export import Export
 from remit.observe.meter import Meter, metered
 from remit.orchestrate.archive import Archive
+from remit.orchestrate.custody import Custody, Signers
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.code import CodeExecutor
 from remit.orchestrate.executors.model import ModelExecutor
@@ -144,9 +145,11 @@ class System:
         queues: Iterable[QueueLimits] = (),
         secrets: Vault = NO_SECRETS,
         owner: str = "",
+        signers: Signers | None = None,
     ) -> None:
         self.store = store
-        self.archive = Archive(store, signer)
+        custody = Custody(store.journal, store.catalogue, signers)
+        self.archive = Archive(store, signer, custody)
         self.queues = Queues(store, clock, queues)
         self.quotas = Quotas(store, quotas, clock)
         executors: dict[type, object] = {}
@@ -160,6 +163,7 @@ class System:
         self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner)
         self._new_id = new_id
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit, halts)
+        self._hub.custody = custody
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch

@@ -11,7 +11,7 @@ Rule 6: whatever a run names must be there when it is taken up; else that is ref
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from remit.core.arrivals import ResumeRequested
@@ -21,6 +21,7 @@ from remit.core.failure import RemitError, RequestRejected
 from remit.core.manifest import Manifest
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
+from remit.orchestrate.custody import Custody
 from remit.orchestrate.halts import Halts
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import Kit, OnTurn
@@ -97,6 +98,8 @@ class Hub:
         self.steps = Steps()
         # Why a driver broke, until the run is taken up again.
         self.broken: dict[str, BaseException] = {}
+        # Who looks at runs that were written down before they are gone on with; None where nothing outlives the process.
+        self.custody: Custody | None = None
 
     def kit_of(self, run_id: str) -> Kit:
         """What a run that is driven here works with."""
@@ -106,6 +109,10 @@ class Hub:
         """What a run works with, if that is known here; an ended one works with nothing."""
         kit = self._kits.get(run_id)
         return kit if kit is not None and kit.engines else None
+
+    def has_kit(self, run_id: str) -> bool:
+        """Whether a run can be gone on with here without loading anything: it is driven here, or its kit is at hand."""
+        return run_id in self.drivers or self._kits.get(run_id) is not None
 
     def lend(self, run_id: str, kit: Kit) -> None:
         """Let a run of another process, or of an earlier one, work with this kit when it is taken up here."""
@@ -136,6 +143,27 @@ class Hub:
     async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
         """Say something to a run without letting it go on, unless it is going on here anyway."""
         return await self.steps.finish(run_id, self._note(run_id, report, heard))
+
+    async def note_and_rest(self, run_id: str, reports: Sequence[Report], *, heard: int = 0) -> Turn:
+        """Say something to a run that nobody drives, order nothing and load nothing; gives the turn of the last report.
+
+        `heard` is the entry of the inbox that the last report came from. A parent is not told: it asks when it is resumed.
+        """
+        return await self.steps.finish(run_id, self._note_and_rest(run_id, reports, heard))
+
+    async def _note_and_rest(self, run_id: str, reports: Sequence[Report], heard: int) -> Turn:
+        self._hold(run_id)
+        try:
+            live = await self._loaded(run_id)
+            *first, last = reports
+            for report in first:
+                await self.runner.judge(live, report)
+            turn = await self.runner.judge(live, last, heard=heard)
+            await self.dispatch.finish(run_id)
+            self.dispatch.forget(live)
+        finally:
+            self._locks.release(run_id)
+        return turn
 
     async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
         run_id = manifest.run_id
@@ -193,7 +221,7 @@ class Hub:
             return driver.live, await self._tell(driver, report, heard)
         self._hold(run_id)
         try:
-            live = await self.runner.load(run_id)
+            live = await self._loaded(run_id)
             was_open = live.state.ending is None
             turn = await self.runner.judge(live, report, heard=heard)
             await self.dispatch.finish(run_id)
@@ -290,7 +318,7 @@ class Hub:
         """A run with its lock and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
         self._hold(run_id)
         try:
-            live = await self.runner.load(run_id)
+            live = await self._loaded(run_id)
             found = kit or self._kits.get(run_id) or await self._found_kit(live.state, run_id)
             self._check_needs(live.state, found)
             await recover(self.runner, run_id, self._equipped(live, found))
@@ -336,7 +364,16 @@ class Hub:
             above = above.rsplit(".", 2)[0]
             if (known := self.known_kit(above)) is not None:
                 return known
+        if self.custody is not None:
+            await self.custody.expect_vouched(run_id)
         return await self._find_kit(state)
+
+    async def _loaded(self, run_id: str) -> Live:
+        """A run that is held here, as its journal tells it; raises where the log of heads knows more of it."""
+        live = await self.runner.load(run_id)
+        if self.custody is not None:
+            await self.custody.expect_whole(live.state, run_id)
+        return live
 
     def _drive_on(self, live: Live) -> Driver:
         driver = self.drivers[live.run_id] = Driver(live)

@@ -19,7 +19,7 @@ from remit.core.manifest import Source
 from remit.core.messages import Role
 from remit.core.record import replace
 from remit.inference.engine import Engine, StreamHandler
-from remit.inference.specs import NO_SETTINGS, EngineSettings, engine_source, open_engine
+from remit.inference.specs import NO_SETTINGS, EngineSettings, engine_source, open_recorded
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.patterns.plan import plan_graph
@@ -209,7 +209,7 @@ def _opened(
     if source is not None:
         _check_file(state.run_id, source)
     # Specs were made absolute when the engine was first opened.
-    engine = open_engine(spec, base=Path("/"), settings=settings)
+    engine = open_recorded(spec, settings=settings)
     if source is not None and engine.model_info() != info:
         way_out = "it declares another model than when the run began; restore it, or start a new run"
         raise _fault(ENGINE_DEFINITION_CHANGED, state.run_id, source, way_out, source.digest)

@@ -14,7 +14,7 @@ from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.recovery import Recovery
 from remit.core.signing import SignedDeletion
-from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead, Snapshot
+from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
@@ -107,6 +107,15 @@ class Catalogue(Protocol):
 
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         """The signed heads kept with a run, oldest first."""
+
+    async def last_head(self, run_id: str) -> SignedHead | None:
+        """The signed head of the highest turn that is kept with a run; None where nothing of it was signed."""
+
+    async def last_logged(self, run_id: str) -> SignedHead | None:
+        """The signed head of the highest turn of a run in the append-only log beside the store."""
+
+    async def losses(self) -> Losses:
+        """How the log and the journals differ: what was signed and is not here, or whether the log is lost."""
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         """The signed heads of a run in the append-only log beside the store, oldest first."""

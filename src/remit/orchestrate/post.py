@@ -3,8 +3,8 @@
 Rule 1: whoever holds a run hears what is left for it within INBOX_POLL_MS; without a holder, the sender decides itself.
 Rule 2: an entry is settled together with the turn that answers it, so nothing is heard twice and nothing is lost.
 Rule 3: the sender learns whether it was heard, and if not, why.
-Rule 4: to say no needs no tools: a run whose code is missing or has changed hears it and is paused, so that nothing is
-        done without its code and its time does not run out until somebody resumes it.
+Rule 4: to say no loads nothing. A run that is driven here, or whose kit is at hand, goes on; any other hears the no and is
+        paused, so that nothing is done and its time does not run out until somebody resumes it.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from remit.observe.logs import NO_RUN
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.hub import Hub, RunHeld
 from remit.orchestrate.ports import Catalogue, Inbox, Live
-from remit.orchestrate.reports import Report
+from remit.orchestrate.reports import PERFORMED, Report
 from remit.tool.loading import SourceFault
 
 # A holder looks this often; promised are 200 ms, and a busy machine may need half of that for itself.
@@ -33,6 +33,7 @@ OUTCOME_POLL_MS = 20
 OUTCOME_WAIT_MS_MAX = 10_000
 
 SIGNAL_UNHEARD = "SIGNAL_UNHEARD"
+REJECT_LOADS_NOTHING = "a no loads no tools and asks no model"
 
 # Whether a run goes on after a signal, when nobody was driving it.
 GOES_ON: Mapping[Signal, bool] = MappingProxyType(
@@ -73,8 +74,7 @@ class Post:
             return await self._say(signal)
         except RunHeld:
             number = await self._inbox.put(signal.run_id, encode_signal(signal))
-        await self._wait(signal.run_id, number)
-        return None, ""
+        return None, await self._wait(signal, number)
 
     def keep_watch(self) -> None:
         """Look into the inbox for as long as runs are driven here."""
@@ -100,12 +100,14 @@ class Post:
         report = await self._report(state, signal)
         if not GOES_ON[signal.type]:
             return (await hub.note(run_id, report))[1], ""
+        if signal.type is Signal.REJECT and not hub.has_kit(run_id):
+            return await self._say_and_rest(signal, state, report, REJECT_LOADS_NOTHING)
         try:
             return (await hub.hear(run_id, report))[1], ""
         except (SourceFault, RequestRejected) as error:
             if signal.type is not Signal.REJECT:
                 raise
-            return await self._say_and_rest(signal, report), str(error)
+            return await self._say_and_rest(signal, state, report, str(error))
 
     async def _report(self, state: RunState, signal: UserSignal) -> Report:
         """What a signal reports to its run, unless the queue of what it answers does not hear it."""
@@ -114,19 +116,23 @@ class Post:
             await self._check_answer(state, signal)
         return report
 
-    async def _say_and_rest(self, signal: UserSignal, report: Report) -> Turn:
-        """Let a run hear a no that it cannot act on now, and order nothing."""
-        hub, run_id = self._hub, signal.run_id
-        state = (await hub.runner.load(run_id)).state
+    async def _say_and_rest(
+        self, signal: UserSignal, state: RunState, report: Report, why: str, heard: int = 0
+    ) -> tuple[Turn, str]:
+        """Let a run hear a no that it does not act on now, and order nothing; gives why it rests, where it does."""
+        runner = self._hub.runner
         # Judged for nothing first: a no that is not wanted must not pause the run.
-        at_ms = max(state.at_ms, hub.runner.clock.now_ms())
-        take_turn(state, hub.runner.facts.complete(state, report, []), at_ms)
-        if not state.paused:
-            await hub.note(run_id, PauseRequested(signal.user_id))
-        return (await hub.note(run_id, report))[1]
+        at_ms = max(state.at_ms, runner.clock.now_ms())
+        turn = take_turn(state, runner.facts.complete(state, report, []), at_ms)
+        # Where nothing would be done anyway, because others are still asked or the run ends, it need not stand still.
+        is_idle = not any(type(decision) in PERFORMED for decision in turn.decisions)
+        before = () if state.paused or is_idle else (PauseRequested(signal.user_id),)
+        turn = await self._hub.note_and_rest(signal.run_id, (*before, report), heard=heard)
+        return turn, "" if is_idle else why
 
-    async def _wait(self, run_id: str, number: int) -> None:
-        """Wait for the holder's answer; when the holder is gone, take the run up, which hears the inbox."""
+    async def _wait(self, signal: UserSignal, number: int) -> str:
+        """Wait for the holder's answer; when the holder is gone, let the run hear the inbox. Gives why it rests, if it does."""
+        run_id = signal.run_id
         for _ in range(OUTCOME_WAIT_MS_MAX // OUTCOME_POLL_MS):
             await asyncio.sleep(OUTCOME_POLL_MS / 1000)
             outcome = await self._inbox.outcome(number)
@@ -134,8 +140,12 @@ class Post:
                 code, message = outcome
                 if code:
                     raise RequestRejected(code, message)
-                return
+                return ""
             try:
+                if signal.type is Signal.REJECT and not self._hub.has_kit(run_id):
+                    state = (await self._hub.runner.load(run_id)).state
+                    report = await self._report(state, signal)
+                    return (await self._say_and_rest(signal, state, report, REJECT_LOADS_NOTHING, number))[1]
                 await self._hub.take_up(run_id)
             except RunHeld:
                 continue

@@ -80,9 +80,12 @@ def test_arguments_that_are_no_json_object_are_wrong_usage_and_decide_nothing(de
     assert len(desk.say("approvals", "--json").rows) == 1
 
 
-def test_a_rejected_call_is_not_made_and_the_run_goes_on(desk: Desk) -> None:
-    desk.waiting()
+def test_a_rejected_call_is_not_made_and_the_run_goes_on_when_somebody_resumes_it(desk: Desk) -> None:
+    run_id = desk.waiting()
     said = desk.say("reject", "last", "--reason", "not now")
+    assert (said.code, said.out) == (3, "")
+    assert f"remit signal {run_id} resume" in said.err
+    said = desk.say("signal", "last", "resume")
     assert (said.code, said.out) == (4, "")
     assert "(PERMISSION_DENIED)" in said.err
     assert "not accepted as an answer: Written." in said.err
@@ -91,7 +94,8 @@ def test_a_rejected_call_is_not_made_and_the_run_goes_on(desk: Desk) -> None:
 
 def test_a_rejection_needs_no_reason(desk: Desk) -> None:
     desk.waiting()
-    assert desk.say("reject", "last").code != 3
+    assert desk.say("reject", "last").code == 3
+    assert desk.say("approvals", "--json").rows == []
 
 
 def test_a_packet_is_answered_once(desk: Desk) -> None:
@@ -147,7 +151,9 @@ def test_only_what_is_ticked_is_approved_and_the_rest_is_refused(desk: Desk) -> 
 
 def test_a_packet_of_several_calls_is_rejected_as_one(desk: Desk) -> None:
     held_together(desk)
-    assert desk.say("reject", "last+", "--reason", "no").code != 3
+    assert desk.say("reject", "last+", "--reason", "no").code == 3
+    assert desk.say("approvals", "--json").rows == []
+    assert desk.say("signal", "last", "resume").code != 3
     assert desk.notes == []
 
 
@@ -310,7 +316,7 @@ def test_a_no_needs_no_tools_and_the_run_is_paused_until_they_are_back(desk: Des
         assert desk.say("approve", run_id, "--json").error.startswith("TOOL_SOURCE_")
     said = desk.say("reject", run_id, "--reason", "no", "--by", "ann")
     assert said.code == 3
-    assert f"run {run_id} heard the no and cannot go on: TOOL_SOURCE_" in said.err
+    assert f"run {run_id} heard the no and rests: a no loads no tools" in said.err
     assert f"remit signal {run_id} resume" in said.err
     assert desk.say("approvals", "--json").rows == []
     assert desk.say("signal", run_id, "resume", "--json").error.startswith("TOOL_SOURCE_")

@@ -257,6 +257,9 @@ def test_a_lost_key_is_not_replaced_unless_a_person_does_so(desk: Desk) -> None:
     assert len(desk.say("runs", "--json").rows) == 1
     key.write_text("ab" * 32)
     key.chmod(0o600)
+    # A key that stands in no list of ours is a stranger's, whoever put it there.
+    assert desk.say("resume", first, "--json").error == "STORE_NOT_TRUSTED"
+    assert desk.say("trust", "--yes").code == 0
     assert desk.say("verify", desk.ended()).code == 0
     assert desk.say("verify", first).code == 1
     assert desk.say("verify", first, "--key", signer).code == 0

@@ -104,6 +104,7 @@ def test_a_run_that_waits_holds_what_it_may_spend_until_it_ends(desk: Desk) -> N
     (row,) = desk.say("quotas", "--json").rows
     assert (row["spent"], row["reserved"], row["left"]) == (0, 10, 0)
     desk.say("reject", waits)
+    desk.say("signal", waits, "resume")
     (row,) = desk.say("quotas", "--json").rows
     assert (row["spent"], row["reserved"], row["left"]) == (0, 0, 10)
 

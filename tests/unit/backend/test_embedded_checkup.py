@@ -15,6 +15,7 @@ from remit.backend.embedded.checkup import SYNC_US_MIN, check_store, sync_us
 from remit.backend.embedded.database import DATABASE, connect
 from remit.backend.embedded.keys import KEY
 from remit.backend.embedded.store import EmbeddedStore
+from remit.backend.embedded.trust import TrustList, enter_new
 from remit.observe.checkup import Check, CheckState
 
 
@@ -24,7 +25,7 @@ def home(tmp_path: Path) -> Path:
 
     async def make() -> None:
         store = EmbeddedStore.open(tmp_path / "home")
-        assert store.did
+        enter_new(tmp_path / "home", trusted(tmp_path / "home"))
         await store.close()
 
     asyncio.run(make())
@@ -32,7 +33,11 @@ def home(tmp_path: Path) -> Path:
 
 
 def found(home: Path) -> dict[str, Check]:
-    return {check.name: check for check in check_store(home)}
+    return {check.name: check for check in check_store(home, trusted(home))}
+
+
+def trusted(home: Path) -> TrustList:
+    return TrustList(home.with_name("stores.jsonl"))
 
 
 def states(home: Path) -> dict[str, CheckState]:
@@ -59,7 +64,7 @@ def test_where_there_is_no_store_only_the_disk_is_looked_at(tmp_path: Path) -> N
 
 def test_a_file_in_place_of_the_folder_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
-    (check,) = check_store(tmp_path / "home")
+    (check,) = check_store(tmp_path / "home", trusted(tmp_path / "home"))
     assert (check.state, "no folder" in check.seen) == (CheckState.PROBLEM, True)
 
 

@@ -276,15 +276,16 @@ def test_a_child_that_was_deleted_is_lost_and_never_begins_again(tmp_path: Path)
     play(story())
 
 
-def test_a_child_that_somebody_took_out_of_the_store_begins_anew(tmp_path: Path) -> None:
+def test_a_child_that_somebody_took_out_of_the_store_is_lost_and_never_begins_again(tmp_path: Path) -> None:
     async def story() -> None:
         store = EmbeddedStore.open(tmp_path)
         async with systems(store) as (system,):
             live, command = await asked(system)
             with closing(sqlite3.connect(store.home / DATABASE)) as connection, connection:
                 connection.execute("DELETE FROM runs WHERE run_id = ?", (command.run_id,))
-            kit = scripted(ASKS, {"text": "thanks"}, tools=[keep, helper])
-            assert (await system.resume(live.run_id, kit=kit)).waiting_for is not None
+            kit = scripted({"text": "sorry"}, tools=[keep, helper])
+            assert (await system.resume(live.run_id, kit=kit)).content == "sorry"
+            assert await store.catalogue.entry(command.run_id) is None
 
     play(story())
 

@@ -13,7 +13,7 @@ from remit.core.failure import Ending, RemitError
 from remit.core.signals import Signal
 from remit.kernel.state import RunState, waiting_for
 from remit.orchestrate import post
-from remit.orchestrate.post import GOES_ON, SIGNAL_UNHEARD
+from remit.orchestrate.post import GOES_ON, REJECT_LOADS_NOTHING, SIGNAL_UNHEARD
 from tests.unit.orchestrate.house import calls, in_memory, keep, request, scripted, signal, store_of, systems, until
 from tests.unit.orchestrate.stage import play
 
@@ -184,7 +184,7 @@ def test_a_no_is_heard_without_the_objects_a_run_worked_with_and_nothing_is_orde
                 await there.signal(signal(Signal.REJECT, run_id, packet_id=f"{run_id}/9.9"))
             assert not (await there.state_of(run_id)).paused
             heard = await there.signal(signal(Signal.REJECT, run_id, packet_id=packet_id))
-            assert heard.rests_because.startswith("ENGINE_NOT_REOPENABLE: ")
+            assert heard.rests_because == REJECT_LOADS_NOTHING
             state = await there.state_of(run_id)
             assert (state.paused, waiting_for(state), open_calls(state)) == (True, None, [])
             await here.signal(signal(Signal.RESUME, run_id), kit=kit)

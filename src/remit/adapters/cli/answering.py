@@ -1,6 +1,7 @@
 """The commands with which people answer runs, and tell them something.
 
-Rule 1: whoever drives a run hears of it there; without a driver the run is driven here, to its next rest.
+Rule 1: whoever drives a run hears of it there; without a driver the run is driven here, to its next rest. A no loads
+        nothing: without a driver the run hears it and rests.
 Rule 2: an answer names who gave it, and the version of the packet that it is an answer to.
 Rule 3: what is approved together is shown first; what is not ticked is refused, after what is.
 """
@@ -125,7 +126,7 @@ def reject(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Say no to what a run asks, and let it go on."""
+    """Say no to what a run asks; nothing is loaded, and the run rests unless somebody drives it."""
     payload = {"reason": reason} if reason else {}
     return _answer(_Answer(Signal.REJECT, packet, payload, by or os_user(), version), common, terminal)
 
@@ -231,8 +232,7 @@ async def _say(system: "System", terminal: Terminal, asked: Approval, answer: _A
         payload["packet"] = asked.packet
     heard = await system.signal(signal_from(answer.by, answer.kind, asked.run_id, payload))
     if heard.rests_because:
-        terminal.remark(f"run {asked.run_id} heard the no and cannot go on: {heard.rests_because}")
-        terminal.remark(f"mend that, then: remit signal {asked.run_id} resume")
+        terminal.remark(f"run {asked.run_id} heard the no and rests: {heard.rests_because}")
     await system.result(asked.run_id)
 
 

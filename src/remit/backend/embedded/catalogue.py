@@ -6,8 +6,9 @@ from typing import Any
 
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.heads_log import HeadsLog
+from remit.backend.embedded.losses import losses_in
 from remit.core.signing import SignedDeletion
-from remit.core.storage import Listing, RunEntry, SignedHead
+from remit.core.storage import Listing, Losses, RunEntry, SignedHead
 
 # The number of turns is asked of the turns themselves; a counter could disagree with them.
 _ENTRY = (
@@ -18,6 +19,7 @@ _HEADS = (
     "SELECT seq, head, ending, signer, signature FROM heads"
     " WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) ORDER BY seq"
 )
+_LAST_HEAD = _HEADS.replace("ORDER BY seq", "ORDER BY seq DESC LIMIT 1")
 
 
 class SQLiteCatalogue:
@@ -57,6 +59,19 @@ class SQLiteCatalogue:
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         """The signed heads kept with a run, oldest first."""
         return [SignedHead(run_id, *row) for row in self._reader.rows(_HEADS, (run_id,))]
+
+    async def last_head(self, run_id: str) -> SignedHead | None:
+        """The signed head of the highest turn that is kept with a run."""
+        rows = self._reader.rows(_LAST_HEAD, (run_id,))
+        return SignedHead(run_id, *rows[0]) if rows else None
+
+    async def last_logged(self, run_id: str) -> SignedHead | None:
+        """The signed head of the highest turn of a run in heads.log."""
+        return await asyncio.to_thread(self._log.last, run_id)
+
+    async def losses(self) -> Losses:
+        """How heads.log and the database differ."""
+        return await asyncio.to_thread(losses_in, self._reader, self._log)
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         """The signed heads of a run in heads.log, oldest first."""

@@ -8,18 +8,20 @@ import os
 import secrets
 import shutil
 import sqlite3
-import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from statistics import median
 
-from remit.backend.embedded.database import DATABASE, WAL, connect_to_read
-from remit.backend.embedded.failures import DATABASE_ERRORS, unusable
-from remit.backend.embedded.heads_log import HEADS_LOG
+from remit.backend.embedded.database import DATABASE, WAL, Reader, connect_to_read
+from remit.backend.embedded.failures import DATABASE_ERRORS, NOT_TRUSTED, unusable
+from remit.backend.embedded.heads_log import HEADS_LOG, HeadsLog
 from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
+from remit.backend.embedded.losses import losses_in, refuse_cleared, refuse_emptied
+from remit.backend.embedded.permissions import weaknesses
 from remit.backend.embedded.schema import MIGRATIONS, refuse_later_version, version_of
+from remit.backend.embedded.trust import TrustList, standing_of
 from remit.core.storage import StoreUnusable
 from remit.observe.checkup import Check, CheckState
 
@@ -31,23 +33,24 @@ FREE_BYTES_MIN = 100_000_000
 SYNC_US_MIN = 25
 SYNCS = 9
 _BLOCK = b"\0" * 4096
-_OTHERS = 0o077
 
 
-def check_store(home: Path) -> Iterator[Check]:
-    """How the store in a folder is."""
+def check_store(home: Path, trusted: TrustList) -> Iterator[Check]:
+    """How the store in a folder is, and whether it is in the list of this user's stores."""
     path = home / DATABASE
     if home.exists() and not home.is_dir():
         yield Check("store", CheckState.PROBLEM, f"{home} is no folder", "name a folder with --home or REMIT_HOME")
         return
     if not path.exists():
-        yield Check("store", CheckState.MISSING, f"none at {home}", "the first `remit run` makes it")
+        yield _told("store", lambda: _absent(home))
         yield _free(home)
         yield _syncing(home)
         return
     yield _told("store", lambda: _contents(home))
     yield _told("store.whole", lambda: _whole(path))
-    yield _private(home)
+    yield _told("store.log", lambda: _log(home))
+    yield _told("store.private", lambda: _private(home))
+    yield _told("store.trust", lambda: _trust(home, trusted))
     yield _told("store.key", lambda: _key(home))
     yield _free(home)
     yield _syncing(home)
@@ -60,6 +63,29 @@ def _told(name: str, look: Callable[[], Check]) -> Check:
     except StoreUnusable as error:
         seen, _, way_out = error.message.partition("; ")
         return Check(name, CheckState.PROBLEM, f"{error.code}: {seen}", way_out)
+
+
+def _absent(home: Path) -> Check:
+    refuse_emptied(home)
+    return Check("store", CheckState.MISSING, f"none at {home}", "the first `remit run` makes it")
+
+
+def _log(home: Path) -> Check:
+    """Whether the log of heads and the database know the same turns; what the turns say is proven by `remit verify`."""
+    path = home / DATABASE
+    refuse_emptied(home)
+    with closing(connect_to_read(path)) as connection:
+        if not version_of(connection, path):
+            return Check("store.log", CheckState.OK, "nothing was signed yet")
+        refuse_cleared(home, connection)
+        lost = losses_in(Reader(connection, path), HeadsLog(home))
+    if lost.is_log_lost:
+        seen = f"{HEADS_LOG} is gone or empty, although heads of this store were signed"
+        return Check("store.log", CheckState.PROBLEM, seen, "put back a copy of it; `remit verify --all` says more")
+    if lost.behind or lost.missing:
+        seen = f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone that nobody deleted"
+        return Check("store.log", CheckState.PROBLEM, seen, "put back the newest database; or see `remit restore --all`")
+    return Check("store.log", CheckState.OK, "the log of heads and the database know the same turns")
 
 
 def _contents(home: Path) -> Check:
@@ -100,18 +126,27 @@ def _whole(path: Path) -> Check:
 
 def _private(home: Path) -> Check:
     """Whether only the owner may read what runs said."""
-    open_to_others = [
-        path for path in (home, home / DATABASE, home / KEY) if path.exists() and path.stat().st_mode & _OTHERS
-    ]
+    # What may be written by others comes before what they may read.
+    found = sorted(weaknesses(home), key=lambda weakness: not weakness.code)
+    if found and found[0].code:
+        seen = f"{found[0].code}: {found[0].path} {found[0].what}"
+        return Check("store.private", CheckState.PROBLEM, seen, found[0].way_out)
     is_writable = os.access(home, os.W_OK | os.X_OK) and os.access(home / DATABASE, os.W_OK)
     if not is_writable:
         seen = f"{home} may only be read by this user"
         return Check("store.private", CheckState.DOUBTFUL, seen, "make it writable, or choose another with --home")
-    if open_to_others:
-        first = open_to_others[0]
-        seen = f"others may enter or read {first} (mode {stat.S_IMODE(first.stat().st_mode):o})"
-        return Check("store.private", CheckState.DOUBTFUL, seen, f"chmod -R go= {home}")
+    if found:
+        return Check("store.private", CheckState.DOUBTFUL, f"{found[0].path} {found[0].what}", f"chmod -R go= {home}")
     return Check("store.private", CheckState.OK, "readable and writable for its owner alone")
+
+
+def _trust(home: Path, trusted: TrustList) -> Check:
+    """Whether the store may be used, or only looked at."""
+    standing = standing_of(home, trusted)
+    if standing.is_ours:
+        return Check("store.trust", CheckState.OK, "yours: nothing is in it yet" if standing.is_new else "yours")
+    seen = f"{NOT_TRUSTED}: {standing.why_not}; it may only be looked at"
+    return Check("store.trust", CheckState.DOUBTFUL, seen, f"remit trust {home}")
 
 
 def _key(home: Path) -> Check:

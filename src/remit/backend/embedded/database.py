@@ -154,6 +154,14 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         raise unusable(error, path) from error
 
 
+def connect_to_nothing() -> sqlite3.Connection:
+    """A connection to a store that holds nothing, and is nowhere."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    migrate(connection, Path(":memory:"))
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
 def _readable(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:

@@ -19,6 +19,10 @@ VERSION_UNKNOWN = "STORE_VERSION_UNKNOWN"
 CLOSED = "STORE_CLOSED"
 KEY_UNUSABLE = "STORE_KEY_UNUSABLE"
 KEY_MISSING = "STORE_KEY_MISSING"
+NOT_TRUSTED = "STORE_NOT_TRUSTED"
+LINKED = "STORE_LINKED"
+EXPOSED = "STORE_EXPOSED"
+EMPTIED = "STORE_EMPTIED"
 
 _WAY_OUT = {
     FULL: "make room (or raise the quota), then go on; what was written before is whole",
@@ -27,6 +31,10 @@ _WAY_OUT = {
     BUSY: "another process writes to it; try again, or end that process",
     CLOSED: "open it again",
     NOT_FOUND: "check the path; a run makes a new store wherever its folder can be made",
+    NOT_TRUSTED: "it may be read; `remit trust` shows every path and address that it names, and lets you accept them",
+    LINKED: "put the file itself into the folder, or name the folder that holds it with REMIT_HOME",
+    EXPOSED: "look whether it is still what you left there (`remit verify --all`), then chmod -R go-w on the folder",
+    EMPTIED: "put back a backup of remit.db; to begin anew on purpose, move heads.log to where you keep it",
     KEY_MISSING: "put back a backup of it; docs/store.md says how to go on with a new key on purpose",
 }
 
@@ -39,6 +47,7 @@ _OF_ERRNO = {
     errno.EPERM: READ_ONLY,
     errno.ENOENT: NOT_FOUND,
     errno.ENOTDIR: NOT_FOUND,
+    errno.ENAMETOOLONG: NOT_FOUND,
 }
 
 # By primary result code; what is not listed means that the file cannot be trusted.

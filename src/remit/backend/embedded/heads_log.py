@@ -7,17 +7,22 @@ Rule 3: one write per group of lines, at the end of the file; several processes 
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+import re
+import threading
+from collections.abc import Container, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from remit.backend.embedded.database import sync_folder
 from remit.backend.embedded.failures import unusable
-from remit.core.signing import SignedDeletion
+from remit.core.signing import SignedDeletion, is_deletion_signed, is_head_signed
 from remit.core.storage import SignedHead
 
 HEADS_LOG = "heads.log"
+
+# How every line begins that was written here. Others may write JSON in other orders, which takes longer to read.
+_BEGINS = re.compile(rb'\{"run_id":"([^"\\]+)","seq":([0-9]+),"head":"[0-9a-f]*","(ending|at_ms)"')
 
 
 class HeadsLog:
@@ -27,6 +32,7 @@ class HeadsLog:
         self.path = home / HEADS_LOG
         self._descriptor: int | None = None
         self._is_torn = False
+        self._index = _Index(self.path)
 
     def append(self, entries: Sequence[SignedHead | SignedDeletion]) -> None:
         """Write a line per entry, in one write."""
@@ -61,6 +67,47 @@ class HeadsLog:
         found = [_deletion(fields) for fields in self._entries(run_id) if "at_ms" in fields]
         return next((deletion for deletion in reversed(found) if deletion is not None), None)
 
+    def last(self, run_id: str) -> SignedHead | None:
+        """The head of the highest turn of a run that its signer signed; None where the log has none.
+
+        Whoever asks first reads the log to its end, and whoever asks later what was added since.
+        """
+        last = self._index.last(run_id)
+        for line in () if last is None else self._index.lines(run_id, last):
+            if (head := _head(_fields(line))) is not None and is_head_signed(head):
+                return head
+        # Somebody may have put a line there that nobody signed; what was signed counts.
+        signed = [] if last is None else [head for head in self.heads(run_id) if is_head_signed(head)]
+        return signed[-1] if signed else None
+
+    def last_turns(self) -> dict[str, int]:
+        """The highest turn of every run that the log names, whoever wrote the line, in the order of their first lines."""
+        return self._index.last_turns()
+
+    def missing(self, known: Container[str] = ()) -> list[str]:
+        """Runs beside the known ones that somebody signed for in the log, and that nobody deleted; oldest first."""
+        return [
+            run_id
+            for run_id in self.last_turns()
+            if run_id not in known and not self._was_deleted(run_id) and self.last(run_id) is not None
+        ]
+
+    def _was_deleted(self, run_id: str) -> bool:
+        if not self._index.is_deleted(run_id):
+            return False
+        deletion = self.deletion(run_id)
+        return deletion is not None and is_deletion_signed(deletion)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no log, or nothing in it."""
+        try:
+            return not self.path.stat().st_size
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise unusable(error, self.path) from error
+
     def close(self) -> None:
         """Let the file go."""
         if self._descriptor is not None:
@@ -84,16 +131,95 @@ class HeadsLog:
 
     def _entries(self, run_id: str) -> Iterator[dict[str, Any]]:
         """The lines that name a run; a line that does not parse was cut by a full disk and says nothing."""
-        name = json.dumps(run_id).encode()
+        for line in self._index.lines(run_id):
+            if (fields := _fields(line)).get("run_id") == run_id:
+                yield fields
+
+
+class _Index:
+    """Where in the log the lines of each run stand; the log is read once, and then only what was added."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mutex = threading.Lock()
+        self._read_bytes = 0
+        self._identity = (0, 0)
+        self._places: dict[str, list[int]] = {}
+        # The highest turn of each run and the place of its line.
+        self._last: dict[str, tuple[int, int]] = {}
+        self._deleted: set[str] = set()
+
+    def lines(self, run_id: str, *places: int) -> list[bytes]:
+        """The lines that name a run, in the order of the log; or those at these places."""
+        with self._mutex:
+            self._catch_up()
+            wanted = places or self._places.get(run_id, ())
+            if not wanted:
+                return []
+            with self._path.open("rb") as lines:
+                return [lines.readline() for place in wanted if lines.seek(place) == place]
+
+    def last(self, run_id: str) -> int | None:
+        """Where the line of the highest turn of a run stands."""
+        with self._mutex:
+            self._catch_up()
+            return self._last[run_id][1] if run_id in self._last else None
+
+    def is_deleted(self, run_id: str) -> bool:
+        """Whether a line says that a run was deleted, whoever wrote it."""
+        with self._mutex:
+            self._catch_up()
+            return run_id in self._deleted
+
+    def last_turns(self) -> dict[str, int]:
+        with self._mutex:
+            self._catch_up()
+            return {run_id: seq for run_id, (seq, _) in self._last.items()}
+
+    def _catch_up(self) -> None:
         try:
-            with self.path.open("rb") as lines:
+            with self._path.open("rb") as lines:
+                seen = os.fstat(lines.fileno())
+                identity = (seen.st_dev, seen.st_ino)
+                if identity != self._identity or seen.st_size < self._read_bytes:
+                    self._forget(identity)
+                place = lines.seek(self._read_bytes)
                 for line in lines:
-                    if name in line and (fields := _fields(line)).get("run_id") == run_id:
-                        yield fields
+                    if not line.endswith(b"\n"):
+                        break  # Whoever writes it has not finished.
+                    self._take(line, place)
+                    place += len(line)
+                self._read_bytes = place
         except FileNotFoundError:
-            return
+            self._forget((0, 0))
         except OSError as error:
-            raise unusable(error, self.path) from error
+            raise unusable(error, self._path) from error
+
+    def _forget(self, identity: tuple[int, int]) -> None:
+        self._read_bytes, self._identity = 0, identity
+        self._places.clear()
+        self._last.clear()
+        self._deleted.clear()
+
+    def _take(self, line: bytes, place: int) -> None:
+        run_id, seq, is_deletion = _named(line)
+        if not run_id:
+            return
+        self._places.setdefault(run_id, []).append(place)
+        if is_deletion:
+            self._deleted.add(run_id)
+        elif run_id not in self._last or seq >= self._last[run_id][0]:
+            self._last[run_id] = (seq, place)
+
+
+def _named(line: bytes) -> tuple[str, int, bool]:
+    """Which turn of which run a line speaks of, and whether of its deletion; an empty name for one that speaks of none."""
+    if (usual := _BEGINS.match(line)) is not None:
+        name, number, kind = usual.groups()
+        return name.decode(errors="replace"), int(number), kind == b"at_ms"
+    fields = _fields(line)
+    run_id, seq = fields.get("run_id"), fields.get("seq")
+    return (run_id, seq, "at_ms" in fields) if isinstance(run_id, str) and type(seq) is int else ("", -1, False)
 
 
 def _line(entry: SignedHead | SignedDeletion) -> bytes:

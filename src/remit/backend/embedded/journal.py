@@ -3,6 +3,7 @@
 Rule 1: bytes in, bytes out; what a turn means, and whether its chain holds, is not asked here.
 Rule 2: a turn with a barrier is committed together with its signed head, the standing of its run in the index and
         the entry of the inbox that it answers; it is told of once all that outlives the power.
+        The first turn of a run names its code, so it is signed in any case; without a barrier nobody waits for it.
 Rule 3: so is what a first turn reserves of its tenant's quotas, and what an ended run came to. A run that reserves
         nothing asks nothing of them.
 """
@@ -14,7 +15,7 @@ from functools import partial
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.inbox import SETTLE
 from remit.backend.embedded.quotas import check_room, reserve, settle
-from remit.backend.embedded.writer import Outcome, Writer
+from remit.backend.embedded.writer import Outcome, Unawaited, Writer
 from remit.core.codec import hash_turn
 from remit.core.signing import Signer, sign_head
 from remit.core.storage import AppendConflict, Barrier, Listing, SessionConflict, SignedHead
@@ -36,6 +37,10 @@ _HEAD = (
 )
 _STANDING = "UPDATE runs SET ending = ?2, waiting_for = ?3, ended_at_ms = ?4 WHERE run_id = ?1"
 _LAST = "SELECT coalesce(max(seq), -1) FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)"
+_UNSIGNED = (
+    "SELECT seq, data, ending FROM turns JOIN runs USING (run_no) WHERE run_id = ?"
+    " AND run_no NOT IN (SELECT run_no FROM heads) ORDER BY seq DESC LIMIT 1"
+)
 _READ = "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > ? ORDER BY seq"
 
 
@@ -52,9 +57,14 @@ class SQLiteJournal:
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict."""
         # Asked for here, because a key that cannot be had must refuse the turn before anything of it is written.
-        signer = None if barrier is None else self._signer()
+        signer = None if barrier is None and listing is None else self._signer()
         act = partial(_append, self._writer.now_ms, signer, run_id, data, after, barrier, listing)
         await self._writer.submit(act, len(data))
+
+    async def vouch(self, run_id: str) -> None:
+        """Sign for a run that nobody has signed for yet, as it stands."""
+        act = partial(_vouch, self._signer(), run_id)
+        await self._writer.submit(act)
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
         """The turns that follow number `after`, oldest first."""
@@ -75,8 +85,10 @@ def _append(
         cursor.execute(_FIRST_TURN, (_begin(cursor, run_id, listing), data))
     elif cursor.execute(_NEXT_TURN, (run_id, after, data)).rowcount != 1:
         raise _conflict(cursor, run_id, after)
-    if barrier is None or signer is None:
+    if signer is None:
         return None, None
+    if barrier is None:
+        return None, Unawaited(_signed(cursor, signer, run_id, after + 1, data, ""))
     return None, _settle(cursor, signer, barrier, now_ms(), run_id, after + 1, data)
 
 
@@ -115,14 +127,24 @@ def _settle(
     cursor: sqlite3.Cursor, signer: Signer, barrier: Barrier, at_ms: int, run_id: str, seq: int, data: bytes
 ) -> SignedHead:
     """What is committed together with a turn that somebody will act on."""
-    head = sign_head(signer, run_id=run_id, seq=seq, head=hash_turn(data), ending=barrier.ending)
-    cursor.execute(_HEAD, (run_id, seq, head.head, head.ending, head.signer, head.signature))
+    head = _signed(cursor, signer, run_id, seq, data, barrier.ending)
     cursor.execute(_STANDING, (run_id, barrier.ending, barrier.waiting_for, at_ms if barrier.ending else None))
     if barrier.heard:
         cursor.execute(SETTLE, (barrier.heard, "", "", at_ms))
     if barrier.charge is not None:
         settle(cursor, barrier.charge)
     return head
+
+
+def _signed(cursor: sqlite3.Cursor, signer: Signer, run_id: str, seq: int, data: bytes, ending: str) -> SignedHead:
+    head = sign_head(signer, run_id=run_id, seq=seq, head=hash_turn(data), ending=ending)
+    cursor.execute(_HEAD, (run_id, seq, head.head, head.ending, head.signer, head.signature))
+    return head
+
+
+def _vouch(signer: Signer, run_id: str, cursor: sqlite3.Cursor) -> Outcome:
+    found = cursor.execute(_UNSIGNED, (run_id,)).fetchone()
+    return None, None if found is None else _signed(cursor, signer, run_id, found[0], found[1], found[2])
 
 
 def _conflict(cursor: sqlite3.Cursor, run_id: str, after: int) -> AppendConflict:

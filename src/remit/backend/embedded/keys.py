@@ -7,6 +7,7 @@ Rule 3: a key that was lost is not replaced in silence: where heads were signed,
 
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -22,14 +23,24 @@ _READ_BYTES_MAX = 1024
 _OTHERS = 0o077
 
 
-def load_signer(home: Path) -> Signer:
-    """The signer of a store, made when there is none yet."""
+def load_signer(home: Path, on_new: Callable[[str], None] | None = None) -> Signer:
+    """The signer of a store, made when there is none yet; `on_new` is told the name of one that is about to be there."""
     path = home / KEY
     try:
         refuse_lost_key(home)
         if not path.exists():
-            _make(path)
+            _make(path, on_new)
         return _read(path)
+    except OSError as error:
+        raise unusable(error, path) from error
+
+
+def fingerprint_in(home: Path) -> str:
+    """The name of the key in a folder, whoever may read it: who it is, not whether it can be used."""
+    path = home / KEY
+    try:
+        with path.open("rb") as file:
+            return _signer_in(path, file.read(_READ_BYTES_MAX)).did
     except OSError as error:
         raise unusable(error, path) from error
 
@@ -47,7 +58,7 @@ def _has_heads(home: Path) -> bool:
     log, database = home / HEADS_LOG, home / DATABASE
     if log.is_file() and log.stat().st_size:
         return True
-    if not database.exists():
+    if not database.exists() or not database.stat().st_size:
         return False
     try:
         with closing(connect_to_read(database)) as connection:
@@ -56,16 +67,18 @@ def _has_heads(home: Path) -> bool:
         raise unusable(error, database) from error
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, on_new: Callable[[str], None] | None = None) -> None:
     """Write a new key beside its place and link it there: whoever links first made the key of this store."""
-    draft = path.with_name(f"{KEY}.{secrets.token_hex(8)}")
+    draft, signer = path.with_name(f"{KEY}.{secrets.token_hex(8)}"), Signer.generate()
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         try:
-            os.write(descriptor, Signer.generate().private_bytes().hex().encode() + b"\n")
+            os.write(descriptor, signer.private_bytes().hex().encode() + b"\n")
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        if on_new is not None:
+            on_new(signer.did)
         path.hardlink_to(draft)
     except FileExistsError:
         return
@@ -80,6 +93,10 @@ def _read(path: Path) -> Signer:
         text = file.read(_READ_BYTES_MAX)
     if mode & _OTHERS:
         raise _unusable_key(path, f"others may read it (mode {mode & 0o777:o}); run chmod 600 on it")
+    return _signer_in(path, text)
+
+
+def _signer_in(path: Path, text: bytes) -> Signer:
     try:
         return Signer.from_bytes(bytes.fromhex(text.decode("ascii").strip()))
     except ValueError:

@@ -19,6 +19,7 @@ from remit.backend.embedded.database import (
     DATABASE,
     Reader,
     connect,
+    connect_to_nothing,
     connect_to_read,
     make_folder,
     open_database,
@@ -30,6 +31,8 @@ from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.locks import FileLocks
+from remit.backend.embedded.losses import refuse_cleared, refuse_emptied
+from remit.backend.embedded.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.receipts import SQLiteReceipts
 from remit.backend.embedded.retention import Retention
@@ -38,6 +41,16 @@ from remit.backend.embedded.snapshots import SQLiteSnapshots
 from remit.backend.embedded.syncing import Syncer
 from remit.backend.embedded.writer import Writer
 from remit.core.signing import Signer
+
+
+def _readable(path: Path) -> sqlite3.Connection:
+    """A connection that reads; what nobody has written to yet reads as a store without runs."""
+    with ExitStack() as undo:
+        connection = undo.enter_context(closing(connect_to_read(path)))
+        if version_of(connection, path):
+            undo.pop_all()
+            return connection
+    return connect_to_nothing()
 
 
 def wall_clock_ms() -> int:
@@ -80,6 +93,8 @@ class EmbeddedStore:
     @classmethod
     def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms) -> "EmbeddedStore":
         """The store in this folder, made when there is none."""
+        refuse_exposed(home)
+        refuse_emptied(home)
         make_folder(home)
         path = home / DATABASE
         with ExitStack() as undo:
@@ -87,6 +102,7 @@ class EmbeddedStore:
             connection = undo.enter_context(closing(open_database(home, locks.is_alone)))
             # Whoever cannot sign may begin nothing that would have to be signed.
             refuse_lost_key(home)
+            refuse_cleared(home, connection)
             locks.enter()
             log = HeadsLog(home)
             try:
@@ -104,10 +120,13 @@ class EmbeddedStore:
     def open_to_read(cls, home: Path) -> "EmbeddedStore":
         """A store that is there, without writing anything: whatever would write says STORE_READ_ONLY."""
         path = home / DATABASE
+        refuse_links(home)
+        refuse_emptied(home)
         with ExitStack() as undo:
-            connection = undo.enter_context(closing(connect_to_read(path)))
-            reader = undo.enter_context(closing(connect_to_read(path)))
+            connection = undo.enter_context(closing(_readable(path)))
+            reader = undo.enter_context(closing(_readable(path)))
             refuse_later_version(version_of(connection, path), path)
+            refuse_cleared(home, connection)
             undo.pop_all()
         log, locks = HeadsLog(home), FileLocks(home)
         return cls(home, connection, reader, locks=locks, log=log, syncer=None, now_ms=wall_clock_ms)

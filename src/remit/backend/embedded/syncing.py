@@ -39,6 +39,7 @@ class Syncer:
         sync_folder(home)
         self._changed = threading.Condition()
         self._waiting: list[Waiting] = []
+        self._unlogged: list[SignedHead] = []
         self._is_dirty = False
         self._due_s = 0.0
         self._is_closing = False
@@ -53,6 +54,11 @@ class Syncer:
             with self._changed:
                 self._mark()
                 self._changed.notify()
+
+    def log_later(self, heads: Sequence[SignedHead]) -> None:
+        """Put these heads, whose turns were committed, into the log after the next sync."""
+        with self._changed:
+            self._unlogged.extend(heads)
 
     def settle(self, waiting: Sequence[Waiting]) -> None:
         """Resolve these once the WAL, which holds their turns, is synced and their heads are in the log."""
@@ -83,24 +89,25 @@ class Syncer:
                         break
                     self._changed.wait(left_s)
                 waiting, self._waiting = self._waiting, []
+                unlogged, self._unlogged = self._unlogged, []
                 is_closing = self._is_closing
                 self._is_dirty = False
-                if waiting:
+                if waiting or unlogged:
                     # The lines these leave in the log are synced with the next idle sync.
                     self._mark()
-            _tell(waiting, self._sync(waiting))
+            _tell(waiting, self._sync(waiting, unlogged))
 
-    def _sync(self, waiting: Sequence[Waiting]) -> StoreUnusable | None:
+    def _sync(self, waiting: Sequence[Waiting], unlogged: Sequence[SignedHead]) -> StoreUnusable | None:
         try:
             os.fdatasync(self._descriptor)
-            if not waiting:
+            if not waiting and not unlogged:
                 self._log.sync()
                 return None
         except OSError as error:
             self.failure = unusable(error, self._path)
             return self.failure
         try:
-            if heads := [head for _, head in waiting if head is not None]:
+            if heads := [*unlogged, *(head for _, head in waiting if head is not None)]:
                 self._log.append(heads)
         except StoreUnusable as error:
             return error

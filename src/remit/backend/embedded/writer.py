@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from remit.backend.embedded.checkpoints import Checkpointer
 from remit.backend.embedded.database import BUSY_WAIT_MS_MAX, DATABASE
@@ -44,8 +44,14 @@ AT_ONCE_MAX = 16
 # too large for any store.
 _UNFIT = (ValueError, OverflowError, TypeError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 
+class Unawaited(NamedTuple):
+    """A head that is logged with the next sync, and that nobody waits for."""
+
+    head: SignedHead
+
+
 # What a piece of work came to: the value it gives, and the head that has to be synced and logged before it may.
-Outcome = tuple[Any, SignedHead | None]
+Outcome = tuple[Any, SignedHead | Unawaited | None]
 Act = Callable[[sqlite3.Cursor], Outcome]
 
 
@@ -224,6 +230,7 @@ class Writer:
     def _settle(self, works: Sequence[Work], outcomes: Sequence[Outcome | Exception]) -> None:
         """Tell everyone of a batch that was committed; who asked for a sync is told by the syncer."""
         waiting: list[Waiting] = []
+        unawaited: list[SignedHead] = []
         size_bytes = self._texts_bytes
         self.texts, self._texts_bytes = {}, 0
         for work, outcome in zip(works, outcomes, strict=True):
@@ -233,11 +240,15 @@ class Writer:
                 continue
             size_bytes += work.size_bytes
             value, head = outcome
-            if head is None:
-                future.set_result(value)
-            else:
+            if isinstance(head, SignedHead):
                 waiting.append((future, head))
+                continue
+            if head is not None:
+                unawaited.append(head.head)
+            future.set_result(value)
         assert self._syncer is not None, "a store that cannot be written has committed"
+        if unawaited:
+            self._syncer.log_later(unawaited)
         if waiting:
             self._syncer.settle(waiting)
         else:

@@ -7,7 +7,7 @@ from remit.backend.memory.quotas import MemoryLedger
 from remit.core.quota import Charge
 from remit.core.record import replace
 from remit.core.signing import SignedDeletion
-from remit.core.storage import AppendConflict, Barrier, Listing, RunEntry, SessionConflict, SignedHead
+from remit.core.storage import AppendConflict, Barrier, Listing, Losses, RunEntry, SessionConflict, SignedHead
 
 
 class MemoryJournal:
@@ -76,6 +76,18 @@ class MemoryJournal:
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
         """None: nothing here outlives the process, so nothing here is signed."""
         return ()
+
+    async def last_head(self, run_id: str) -> SignedHead | None:
+        """None, for the same reason."""
+        return None
+
+    async def last_logged(self, run_id: str) -> SignedHead | None:
+        """None either."""
+        return None
+
+    async def losses(self) -> Losses:
+        """None: there is no log."""
+        return Losses()
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         """None either."""

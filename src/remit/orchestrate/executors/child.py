@@ -5,7 +5,8 @@ Rule 2: a child that only waits for people is left alone, and its parent is told
 Rule 3: a cancel reaches a child as a cancel of its own, so that it ends properly and cancels its own children.
 Rule 4: a child that another process drives is neither lost nor out of reach: its end is waited for, and a cancel is
         left in its inbox.
-Rule 5: a child or a fork that was deleted never begins again: what it did may not be done twice.
+Rule 5: a child or a fork that was deleted, or that only the log of heads remembers, never begins again: what it did may
+        not be done twice.
 """
 
 import asyncio
@@ -90,7 +91,7 @@ class ChildExecutor:
         runner = self._hub.runner
         # Asked for at once: its origin has ended and is about to be let go, and its kit with it.
         kit = self._hub.known_kit(live.run_id)
-        if await self._was_deleted(live, command):
+        if await self._was_there(live, command):
             return
         origin = origin_of(live.run_id, command, runner.clock.now_ms())
         await begin_fork(runner.journal, origin, command.run_id)
@@ -121,7 +122,7 @@ class ChildExecutor:
         hub = self._hub
         if command.run_id in hub.drivers or await hub.runner.journal.read(command.run_id):
             return await hub.take_up(command.run_id, hub.kit_of(live.run_id))
-        if await self._was_deleted(live, command):
+        if await self._was_there(live, command):
             return None
         manifest = await self._manifest(live, command)
         try:
@@ -164,12 +165,17 @@ class ChildExecutor:
         graph = structured_graph(schema_text(asked.schema), is_prepared=True)
         return child_manifest(parent, command, graph, request, model=parent.goal.judge_model)
 
-    async def _was_deleted(self, live: Live, command: StartChild | ForkRun) -> bool:
+    async def _was_there(self, live: Live, command: StartChild | ForkRun) -> bool:
+        """Whether a run that has no turn here once had some: it was deleted, or lost with a database that was put back."""
         # The log of heads is long; a run that was only just ordered has never been, so nobody has deleted it.
         if int(command.id.partition(".")[0]) > live.recovered_seq:
             return False
+        if isinstance(command, ForkRun) and await self._hub.runner.journal.read(command.run_id):
+            return False
         deletion = await self._catalogue.logged_deletion(command.run_id)
-        return deletion is not None and is_deletion_signed(deletion)
+        if deletion is not None and is_deletion_signed(deletion):
+            return True
+        return await self._catalogue.last_logged(command.run_id) is not None
 
     async def _ended(self, command: StartChild, state: RunState) -> Report:
         assert state.ending is not None, "a child that has not ended is suspended"

@@ -107,8 +107,9 @@ def decide(desk: "Desk") -> None:
         if is_yes:
             desk.type("approve", "last")
         else:
+            desk.type("reject", "last", "--reason", "not today", expected=(EXIT_WAITING,))
             # A refused effect is no success: the agent was stopped by a person.
-            desk.type("reject", "last", "--reason", "not today", expected=(EXIT_OK, EXIT_FAILED, EXIT_STOPPED))
+            desk.type("signal", "last", "resume", expected=(EXIT_OK, EXIT_FAILED, EXIT_STOPPED))
     else:
         desk.say("")
         desk.say("Nobody is at a terminal, so the demo plays the person, as identity `demo`, and approves.")

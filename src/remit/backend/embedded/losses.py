@@ -1,0 +1,52 @@
+"""What a store has lost: a database that is gone, or holds less than the log of heads says was signed.
+
+Rule 1: a database that is missing or empty beside signed heads is never replaced by a new one in silence.
+Rule 2: runs that were deleted on purpose are not missing: a signed line of the log says so.
+"""
+
+import sqlite3
+from pathlib import Path
+
+from remit.backend.embedded.database import DATABASE, Reader
+from remit.backend.embedded.failures import DATABASE_ERRORS, EMPTIED, failure
+from remit.backend.embedded.heads_log import HeadsLog
+from remit.backend.embedded.schema import version_of
+from remit.core.storage import Losses
+
+_STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_no = runs.run_no), -1) FROM runs"
+# The head of a first turn is logged when somebody has a reason to sync; all others are in the log before they are told.
+_WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
+
+
+def losses_in(reader: Reader, log: HeadsLog) -> Losses:
+    """What the database has lost that the log knows, and whether the log itself is lost."""
+    if log.is_empty:
+        return Losses(is_log_lost=bool(reader.rows(_WAS_TOLD)))
+    stands: dict[str, int] = dict(reader.rows(_STANDS))
+    ahead = [run_id for run_id, seq in log.last_turns().items() if run_id in stands and seq > stands[run_id]]
+    # Anybody may add lines to a log; only those that were signed say anything.
+    behind = [run_id for run_id in ahead if (head := log.last(run_id)) is not None and head.seq > stands[run_id]]
+    return Losses(tuple(behind), tuple(log.missing(stands)))
+
+
+def refuse_emptied(home: Path) -> None:
+    """Raise STORE_EMPTIED where the log has heads, and the database is not there or has no byte."""
+    path = home / DATABASE
+    if HeadsLog(home).is_empty or (path.exists() and path.stat().st_size):
+        return
+    what = "is empty" if path.exists() else "is not there"
+    raise failure(EMPTIED, path, f"{what}, although heads.log beside it holds signed heads of its runs")
+
+
+def refuse_cleared(home: Path, connection: sqlite3.Connection) -> None:
+    """Raise STORE_EMPTIED where the log names runs that nobody deleted, and the database holds no run at all."""
+    path, log = home / DATABASE, HeadsLog(home)
+    if log.is_empty:
+        return
+    try:
+        is_cleared = not version_of(connection, path) or not connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()
+    except DATABASE_ERRORS:
+        return  # Whoever reads what is damaged is told so; what can be read may still be.
+    if is_cleared and (missing := log.missing()):
+        what = f"holds no run, although heads.log beside it has signed heads of {len(missing)} that nobody deleted"
+        raise failure(EMPTIED, path, what)

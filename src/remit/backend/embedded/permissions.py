@@ -1,0 +1,81 @@
+"""Who may write to the files of a store, and whether they are files at all.
+
+Rule 1: a file of a store that is a link, a pipe or a device is refused: whoever made it chose where remit writes.
+Rule 2: what anybody on this machine may write to is not written to here: anybody could have put there what is acted on.
+        A folder in which only owners may rename (sticky, as /tmp is) is no such place.
+Rule 3: what a group may write to, or others may read, is told and used: that may be meant so.
+"""
+
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from remit.backend.embedded.failures import EXPOSED, LINKED, failure, unusable
+from remit.core.record import Record
+
+_log = logging.getLogger(__name__)
+
+# Every file that a store makes in its folder.
+_READ = ("remit.db", "heads.log", "key")
+FILES = ("remit.db", "remit.db-wal", "remit.db-shm", "heads.log", "key", "locks")
+
+
+class Weakness(Record):
+    """What is wrong with a file of a store, how grave it is, and what to do."""
+
+    path: str
+    what: str
+    way_out: str
+    # STORE_LINKED or STORE_EXPOSED where nothing may be written; empty for what is only told.
+    code: str = ""
+
+
+def weaknesses(home: Path) -> Iterator[Weakness]:
+    """What is wrong with the folder of a store and its files, the gravest of each first; raises StoreUnusable."""
+    for path in (home, *(home / name for name in FILES)):
+        try:
+            # The folder may be a link of its owner's to another disk; a file in it may not.
+            seen = path.stat() if path == home else path.lstat()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise unusable(error, path) from error
+        yield from _of_file(path, seen, is_folder=path == home)
+
+
+def refuse_links(home: Path) -> None:
+    """Raise STORE_LINKED where the database, the log or the key of a store that is only read is no file."""
+    for found in weaknesses(home):
+        if found.code == LINKED and Path(found.path).name in _READ:
+            raise failure(LINKED, Path(found.path), found.what)
+
+
+def refuse_exposed(home: Path) -> None:
+    """Raise where nothing may be written to a store; log what is only worth knowing.
+
+    A key that others may read or write is refused by whoever reads it.
+    """
+    for found in weaknesses(home):
+        if found.code == LINKED or (found.code and Path(found.path).name != _KEY):
+            raise failure(found.code, Path(found.path), found.what)
+        if found.what.startswith(_GROUP):
+            _log.warning("%s %s; %s", found.path, found.what, found.way_out)
+
+
+_KEY = "key"
+_GROUP = "may be written by its group"
+
+
+def _of_file(path: Path, seen: os.stat_result, *, is_folder: bool) -> Iterator[Weakness]:
+    mode, shown = seen.st_mode, f"(mode {stat.S_IMODE(seen.st_mode):o})"
+    if not is_folder and not stat.S_ISREG(mode):
+        what = f"is a link to {os.readlink(path)!r:.200}" if stat.S_ISLNK(mode) else "is no regular file"
+        yield Weakness(str(path), what, "put the file itself there", LINKED)
+    elif mode & stat.S_IWOTH and not (is_folder and mode & stat.S_ISVTX):
+        yield Weakness(str(path), f"may be written by anybody {shown}", f"chmod -R go-w {path}", EXPOSED)
+    elif mode & stat.S_IWGRP:
+        yield Weakness(str(path), f"{_GROUP} {shown}", f"chmod -R go-w {path}")
+    elif mode & (stat.S_IRWXG | stat.S_IRWXO):
+        yield Weakness(str(path), f"may be read by others {shown}", f"chmod -R go= {path}")

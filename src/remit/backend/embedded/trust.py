@@ -1,0 +1,214 @@
+"""Whose store it is: a list of keys, kept by this user outside any store.
+
+Rule 1: a store is ours when its folder and its database belong to this user, and the fingerprint of its key stands in
+        this user's own list. The key file in the folder proves nothing: a stranger's folder brings its own.
+Rule 2: a store that is made here is entered when it is made; any other when a person has seen what it names and said so.
+Rule 3: the list is a file of this user's alone, a line for each store; lines are only ever added, each in one write.
+Rule 4: a store that is not ours may be read. Nothing is written to it, and nothing that it names is loaded or asked.
+"""
+
+import json
+import logging
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remit.backend.embedded.database import DATABASE, connect_to_read
+from remit.backend.embedded.failures import DATABASE_ERRORS, NOT_TRUSTED, failure, unusable
+from remit.backend.embedded.heads_log import HEADS_LOG
+from remit.backend.embedded.keys import KEY, fingerprint_in, load_signer, refuse_lost_key
+from remit.backend.embedded.schema import version_of
+from remit.core.failure import RequestRejected
+from remit.core.record import Record
+
+_log = logging.getLogger(__name__)
+
+TRUST_LIST_UNUSABLE = "TRUST_LIST_UNUSABLE"
+
+# How the fingerprint of a key begins.
+FINGERPRINT = "did:key:z"
+# Nobody has a million stores; a longer file is not the list.
+_LIST_BYTES_MAX = 256 << 20
+_WRITABLE_BY_OTHERS = 0o022
+
+
+class Trusted(Record):
+    """One line of the list: a store by its key, whose files it may have, and who else may have signed its runs."""
+
+    key: str
+    owner: int
+    # For people who read the list; a store that was moved is the same store.
+    home: str = ""
+    signers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrustList:
+    """The list of one user, and the fingerprints that the settings of a deployment name besides."""
+
+    path: Path
+    named: frozenset[str] = frozenset()
+
+    def entries(self, key: str) -> tuple[Trusted, ...]:
+        """The lines about a key."""
+        mark = json.dumps(key)
+        found = [_entry(line) for line in self._lines() if mark in line]
+        return tuple(entry for entry in found if entry is not None and entry.key == key)
+
+    def enter(self, entry: Trusted) -> None:
+        """Add a line, for good; raises RequestRejected where the list cannot be written."""
+        fields = {"key": entry.key, "owner": entry.owner, "home": entry.home, "signers": list(entry.signers)}
+        line = (json.dumps(fields, separators=(",", ":")) + "\n").encode()
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                size_bytes = os.fstat(descriptor).st_size
+                is_torn = size_bytes and os.pread(descriptor, 1, size_bytes - 1) != b"\n"
+                os.write(descriptor, b"\n" + line if is_torn else line)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise self._unusable(f"cannot be written: {error.strerror}") from error
+
+    def _lines(self) -> list[str]:
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._unusable(f"cannot be read: {error.strerror}") from error
+        seen = os.fstat(descriptor)
+        if not stat.S_ISREG(seen.st_mode):
+            os.close(descriptor)
+            raise self._unusable("is no file")
+        with os.fdopen(descriptor, "rb") as file:
+            if seen.st_uid not in (os.geteuid(), 0) or seen.st_mode & _WRITABLE_BY_OTHERS:
+                mode = stat.S_IMODE(seen.st_mode)
+                raise self._unusable(
+                    f"may be written by others (owner {seen.st_uid}, mode {mode:o}); look what it says, then chmod 600"
+                )
+            return file.read(_LIST_BYTES_MAX).decode(errors="replace").splitlines()
+
+    def _unusable(self, what: str) -> RequestRejected:
+        message = f"{str(self.path)!r}, the list of the stores that are yours, {what}; REMIT_TRUST names another"
+        return RequestRejected(TRUST_LIST_UNUSABLE, message, {"path": str(self.path)})
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a store stands to this user. `signers` are the keys whose signatures on its runs count."""
+
+    is_ours: bool
+    # There is nothing in it yet, so it becomes ours with the first thing that is written.
+    is_new: bool = False
+    fingerprint: str = ""
+    signers: frozenset[str] = frozenset()
+    why_not: str = ""
+
+
+def trust_named(said: str, usual: TrustList) -> TrustList:
+    """The list that a setting names: fingerprints, the absolute path of a list in place of the usual one, or both."""
+    parts = [part for part in said.replace(",", " ").split() if part]
+    named = frozenset(part for part in parts if part.startswith(FINGERPRINT))
+    path = usual.path
+    for part in parts:
+        if part not in named:
+            path = Path(part)
+            if not path.is_absolute():
+                message = f"REMIT_TRUST={part[:200]!r} is neither a fingerprint ({FINGERPRINT}...) nor an absolute path"
+                raise RequestRejected(TRUST_LIST_UNUSABLE, message, {"path": part[:200]})
+    return TrustList(path, named)
+
+
+def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) -> Standing:
+    """Whether the store in a folder is ours; raises StoreUnusable where its key cannot be read.
+
+    `webhooks` are the addresses that a file in the folder names; a folder that brings some is not ours by being empty.
+    """
+    if not (home / KEY).exists():
+        refuse_lost_key(home)
+        if not _holds_anything(home):
+            if not any(webhooks):
+                return Standing(is_ours=True, is_new=True)
+            return Standing(is_ours=False, why_not="it is empty but for addresses of webhooks that somebody wrote there")
+        return Standing(is_ours=False, why_not="it has no key, so nobody knows who made it")
+    fingerprint = fingerprint_in(home)
+    owners = {path.stat().st_uid for path in (home, home / DATABASE) if path.exists()}
+    if fingerprint in trusted.named or trusted.entries(fingerprint):
+        load_signer(home)  # A key of ours that others may read is refused with its own code.
+    if fingerprint in trusted.named:
+        return Standing(True, fingerprint=fingerprint, signers=trusted.named)
+    entries = trusted.entries(fingerprint)
+    if not entries:
+        why_not = f"the fingerprint of its key, {fingerprint}, is not in {trusted.path}"
+        return Standing(is_ours=False, fingerprint=fingerprint, why_not=why_not)
+    allowed = {os.geteuid(), *(entry.owner for entry in entries)}
+    if strangers := owners - allowed:
+        why_not = f"it belongs to user {min(strangers)}, and not to you ({os.geteuid()})"
+        return Standing(is_ours=False, fingerprint=fingerprint, why_not=why_not)
+    signers = frozenset({fingerprint, *(signer for entry in entries for signer in entry.signers)})
+    return Standing(is_ours=True, fingerprint=fingerprint, signers=signers)
+
+
+def expect_ours(home: Path, standing: Standing) -> None:
+    """Raise STORE_NOT_TRUSTED for a store that is not ours."""
+    if not standing.is_ours:
+        raise failure(NOT_TRUSTED, home, f"is not a store of yours: {standing.why_not}")
+
+
+def enter_new(home: Path, trusted: TrustList) -> Standing:
+    """Make the key of a store that was just made here, and enter it in the list before it can be used."""
+
+    def enter(fingerprint: str) -> None:
+        try:
+            trusted.enter(Trusted(fingerprint, os.geteuid(), str(home)))
+        except RequestRejected as error:
+            # The run goes on, since this process made the store; the next process will have to be told.
+            _log.warning("%s was made here and will not be known as yours: %s", home, error)
+
+    fingerprint = load_signer(home, enter).did
+    return Standing(is_ours=True, fingerprint=fingerprint, signers=frozenset({fingerprint}))
+
+
+def signers_in(home: Path) -> frozenset[str]:
+    """Everybody who signed heads of the store in a folder."""
+    path = home / DATABASE
+    try:
+        with closing(connect_to_read(path)) as connection:
+            if not version_of(connection, path):
+                return frozenset()
+            return frozenset(str(signer) for (signer,) in connection.execute("SELECT DISTINCT signer FROM heads"))
+    except DATABASE_ERRORS as error:
+        raise unusable(error, path) from error
+
+
+def _holds_anything(home: Path) -> bool:
+    """Whether somebody wrote into a store that has no key: a run, or a head in its log."""
+    log, database = home / HEADS_LOG, home / DATABASE
+    if log.exists() and log.stat().st_size:
+        return True
+    if not database.exists() or not database.stat().st_size:
+        return False
+    try:
+        with closing(connect_to_read(database)) as connection:
+            if not version_of(connection, database):
+                return False
+            return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
+    except DATABASE_ERRORS as error:
+        raise unusable(error, database) from error
+
+
+def _entry(line: str) -> Trusted | None:
+    """What a line says; None for one that says nothing, such as one that was cut."""
+    try:
+        fields: Any = json.loads(line)
+        signers = tuple(str(signer) for signer in fields.get("signers", ()))
+        return Trusted(str(fields["key"]), int(fields["owner"]), str(fields.get("home", "")), signers)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,78 @@
+"""Custody: whether a run that was written down earlier is whole, and whether its code may be loaded.
+
+Rule 1: a run is not driven, and nothing is added to it, while the log of heads knows turns that its journal lacks: what
+        was done in those turns would be done again. Most often a backup of the database was put back.
+Rule 2: what a run names (tools, engines, plans, rules, voters) is loaded only where a signer that this user accepts has
+        vouched for the turns that name it. Whoever can write to a database and lacks the key names nothing.
+Rule 3: looking costs one line of the log and one turn of the journal, however long both are.
+"""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from remit.core.arrivals import SourcesAccepted
+from remit.core.codec import decode_turn, hash_turn
+from remit.core.failure import RequestRejected
+from remit.core.signing import is_head_signed
+from remit.core.storage import SignedHead
+from remit.kernel.state import RunState
+from remit.orchestrate.ports import Catalogue, Journal
+
+STORE_BEHIND_ITS_LOG = "STORE_BEHIND_ITS_LOG"
+RUN_NOT_VOUCHED = "RUN_NOT_VOUCHED"
+
+# The names of the keys whose signatures count here.
+Signers = Callable[[], frozenset[str]]
+
+
+class Custody:
+    """Looks at runs before they are gone on with. Without signers, as in memory, nothing has to be vouched for."""
+
+    def __init__(self, journal: Journal, catalogue: Catalogue, signers: Signers | None = None) -> None:
+        self._journal = journal
+        self._catalogue = catalogue
+        self._signers = signers
+
+    async def expect_whole(self, state: RunState, run_id: str) -> None:
+        """Raise STORE_BEHIND_ITS_LOG for a run of which turns were signed that its journal does not have."""
+        logged = await self._catalogue.last_logged(run_id)
+        if logged is None:
+            return
+        if logged.seq > state.seq:
+            _refuse_behind(run_id, state.seq, logged)
+        (stored, *_) = await self._journal.read(run_id, after=logged.seq - 1)
+        if hash_turn(stored) != logged.head:
+            _refuse_behind(run_id, logged.seq - 1, logged)
+
+    async def expect_vouched(self, run_id: str) -> None:
+        """Raise RUN_NOT_VOUCHED where nobody whom this user accepts has signed what the run names."""
+        if self._signers is None:
+            return
+        head = await self._catalogue.last_head(run_id)
+        if head is None:
+            _refuse_unvouched(run_id, "no signed head vouches for it")
+        if head.signer not in self._signers():
+            _refuse_unvouched(run_id, f"its turns are signed by {head.signer}, a signer that you have not accepted")
+        later = await self._journal.read(run_id, after=head.seq - 1)
+        if not later or hash_turn(later[0]) != head.head or not is_head_signed(head):
+            _refuse_unvouched(run_id, f"the head of turn {head.seq} is not what was signed")
+        if any(isinstance(decode_turn(stored).arrival, SourcesAccepted) for stored in later[1:]):
+            _refuse_unvouched(run_id, "changed code was accepted in a turn that nobody signed")
+
+
+def _refuse_behind(run_id: str, seq: int, logged: SignedHead) -> NoReturn:
+    message = (
+        f"run {run_id} stands at turn {seq}, and turn {logged.seq} of it was signed: turns from {seq + 1} on are missing, as "
+        "after a backup was put back; what they did is unknown, so the run is not gone on with. Put back the newest "
+        f"database, or see what is in doubt: `remit restore {run_id}`"
+    )
+    details = {"run_id": run_id, "last": seq, "signed": logged.seq}
+    raise RequestRejected(STORE_BEHIND_ITS_LOG, message, details)
+
+
+def _refuse_unvouched(run_id: str, why: str) -> NoReturn:
+    message = (
+        f"nothing that run {run_id} names is loaded: {why}. `remit verify {run_id}` says more; `remit trust` shows what the "
+        "store names, and lets you accept it"
+    )
+    raise RequestRejected(RUN_NOT_VOUCHED, message, {"run_id": run_id})

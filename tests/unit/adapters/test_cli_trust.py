@@ -1,0 +1,131 @@
+"""`remit trust`: what a person sees of a store, and what their yes does."""
+
+import asyncio
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from remit.backend.embedded.store import EmbeddedStore
+from tests.unit.adapters.desk import Desk, Screen
+
+
+@pytest.fixture
+def strangers(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A store with a run that waits, which stands in no list of ours; gives the run."""
+    run_id = desk.waiting()
+    monkeypatch.setenv("REMIT_TRUST", str(tmp_path / "list.jsonl"))
+    return run_id
+
+
+def test_looking_at_a_store_shows_everything_and_enters_nothing(desk: Desk, strangers: str) -> None:
+    said = desk.say("trust")
+    assert said.code == 3
+    assert f"loads    {desk.folder}/tools.py" in said.out
+    assert f"asks     scripted:{desk.folder}/script1.json" in said.out
+    assert f"store    {desk.home}, owned by user" in said.out
+    assert "key      did:key:z" in said.out
+    assert desk.say("approve", strangers, "--json").error == "STORE_NOT_TRUSTED"
+
+
+def test_a_yes_makes_a_store_ours_and_a_second_one_changes_nothing(desk: Desk, strangers: str) -> None:
+    assert desk.say("trust", "--json").code == 3
+    assert desk.say("trust", desk.home, "--yes", "--json").values["is_trusted"] is True
+    said = desk.say("trust")
+    assert (said.code, "is yours" in said.out) == (0, True)
+    assert desk.say("approve", strangers).code == 0
+    assert desk.notes == ["hello"]
+
+
+@pytest.mark.parametrize(("word", "code"), [("y\n", 0), ("YES\n", 0), ("\n", 3), ("n\n", 3), ("", 3), ("why\n", 3)])
+def test_at_a_terminal_only_a_yes_is_a_yes(
+    desk: Desk, strangers: str, monkeypatch: pytest.MonkeyPatch, word: str, code: int
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Screen(word))
+    monkeypatch.setattr(sys, "stderr", Screen())
+    assert desk.say("trust").code == code
+
+
+def test_runs_that_nobody_signed_are_signed_for_when_a_person_has_seen_what_they_name(
+    desk: Desk, strangers: str
+) -> None:
+    assert desk.say("trust", "--yes").code == 0
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        connection.execute("DELETE FROM heads")
+    (desk.home / "heads.log").unlink()
+    said = desk.say("approve", strangers, "--json")
+    assert (said.code, said.error) == (1, "RUN_NOT_VOUCHED")
+    assert desk.notes == []
+    said = desk.say("trust", "--json")
+    assert (said.code, said.values["runs_unsigned"]) == (3, 1)
+    assert desk.say("trust", "--yes").code == 0
+    assert desk.say("approve", strangers).code == 0
+
+
+def test_a_database_that_was_put_beside_our_key_loads_nothing(desk: Desk, strangers: str) -> None:
+    assert desk.say("trust", "--yes").code == 0
+    theirs, desk.home = (desk.home / "remit.db").read_bytes(), desk.folder / "ours"
+    assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0
+    (desk.home / "remit.db").write_bytes(theirs)
+    (desk.home / "heads.log").unlink()
+    for words in (["approve", strangers], ["resume", strangers], ["resume", strangers, "--accept-tools"]):
+        said = desk.say(*words, "--json")
+        assert (said.code, said.error) == (1, "RUN_NOT_VOUCHED"), words
+    assert desk.notes == []
+    looked = desk.say("trust", "--json")
+    assert (looked.code, len(looked.values["signers"])) == (3, 1)
+    assert desk.say("trust", "--yes").code == 0
+    assert desk.say("approve", strangers).code == 0
+    assert desk.notes == ["hello"]
+
+
+def test_what_a_store_names_is_shown_escaped_and_what_cannot_be_read_is_counted(desk: Desk, strangers: str) -> None:
+    (desk.home / "queues.yaml").write_text("queues:\n  - name: ops\n    webhook: https://hooks.example/x\n")
+    (desk.home / "secrets.toml").write_text("")
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        connection.execute("UPDATE turns SET data = x'00' WHERE seq = 0")
+    said = desk.say("trust")
+    assert "runs     1, of which 1 cannot be read" in said.out
+    assert "sends to https://hooks.example/x" in said.out
+    assert f"reads    {desk.home}/secrets.toml" in said.out
+
+
+def test_an_empty_store_names_nothing_and_becomes_ours(desk: Desk, strangers: str, tmp_path: Path) -> None:
+    home = desk.home = tmp_path / "empty"
+    home.mkdir(mode=0o700)
+    (home / "remit.db").touch(0o600)
+    (home / "queues.yaml").write_text("queues:\n  - name: ops\n    webhook: https://hooks.example/x\n")
+    assert desk.say("run", "Hi", "--engine", desk.script("Hi"), "--json").error == "STORE_NOT_TRUSTED"
+    assert "key      none" in desk.say("trust", home).out
+    assert desk.say("trust", home, "--yes").code == 0
+    assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0
+
+
+def test_a_store_that_is_not_there_cannot_be_trusted(desk: Desk) -> None:
+    assert desk.say("trust", "--yes", "--json").error == "STORE_NOT_FOUND"
+    assert not desk.home.exists()
+
+
+def test_a_verdict_says_that_the_key_of_the_store_is_not_ours(desk: Desk, strangers: str) -> None:
+    said = desk.say("verify", strangers)
+    assert said.code == 0
+    assert "the key of this store is not one of yours" in said.err
+    assert desk.say("verify", strangers, "--json").values["signer_trusted"] is False
+    assert desk.say("trust", "--yes").code == 0
+    assert desk.say("verify", strangers, "--json").values["signer_trusted"] is True
+
+
+def test_a_store_that_was_opened_by_a_program_signs_what_nobody_has_signed(tmp_path: Path) -> None:
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await store.journal.append("run", b"turn", after=-1)
+        await store.journal.vouch("run")
+        await store.journal.vouch("run")
+        await store.journal.vouch("nobody")
+        (head,) = await store.catalogue.heads("run")
+        assert (head.seq, head.signer) == (0, store.did)
+        await store.close()
+
+    asyncio.run(scene())

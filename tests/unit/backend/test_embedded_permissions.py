@@ -1,0 +1,76 @@
+"""Files of a store that are links, or that others may write: refused or told, by how grave it is."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from remit.backend.embedded.permissions import FILES, refuse_exposed, weaknesses
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.storage import StoreUnusable
+from tests.unit.orchestrate.stage import play
+
+
+def made(home: Path) -> Path:
+    home.mkdir(mode=0o700)
+    play(EmbeddedStore.open(home).close())
+    (home / "heads.log").touch(0o600)
+    return home
+
+
+def test_a_store_as_it_is_made_has_no_weakness(tmp_path: Path) -> None:
+    assert list(weaknesses(made(tmp_path / "store"))) == []
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_a_store_that_is_a_link_is_neither_followed_nor_filled(tmp_path: Path, name: str) -> None:
+    home, elsewhere = made(tmp_path / "store"), tmp_path / "elsewhere"
+    elsewhere.touch()
+    (home / name).unlink(missing_ok=True)
+    (home / name).symlink_to(elsewhere)
+    with pytest.raises(StoreUnusable, match=f"STORE_LINKED.*{name}: is a link to .*elsewhere"):
+        EmbeddedStore.open(home)
+    assert elsewhere.read_bytes() == b""
+
+
+def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    home = made(tmp_path / "store")
+    (home / "heads.log").unlink()
+    os.mkfifo(home / "heads.log")
+    for opening in (EmbeddedStore.open, EmbeddedStore.open_to_read):
+        with pytest.raises(StoreUnusable, match="STORE_LINKED.*is no regular file"):
+            opening(home)
+
+
+@pytest.mark.parametrize("name", ["", "remit.db", "heads.log", "locks"])
+def test_what_anybody_may_write_to_is_not_written_to_here(tmp_path: Path, name: str) -> None:
+    home = made(tmp_path / "store")
+    (home / name).chmod(0o777 if not name else 0o666)
+    with pytest.raises(StoreUnusable, match=r"STORE_EXPOSED.*may be written by anybody.*chmod"):
+        EmbeddedStore.open(home)
+    play(EmbeddedStore.open_to_read(home).close())
+
+
+def test_a_folder_in_which_only_owners_rename_and_a_group_are_no_hindrance(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = made(tmp_path / "store")
+    home.chmod(0o1777)
+    refuse_exposed(home)
+    home.chmod(0o700)
+    (home / "remit.db").chmod(0o660)
+    refuse_exposed(home)
+    assert "may be written by its group (mode 660)" in caplog.text
+    (home / "remit.db").chmod(0o604)
+    assert [found.what for found in weaknesses(home)] == ["may be read by others (mode 604)"]
+
+
+def test_a_folder_of_ones_own_may_be_a_link(tmp_path: Path) -> None:
+    made(tmp_path / "store")
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    play(EmbeddedStore.open(tmp_path / "link").close())
+
+
+def test_a_path_that_cannot_be_says_so(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnusable, match="STORE_NOT_FOUND"):
+        list(weaknesses(tmp_path / ("x" * 5000)))
