@@ -19,7 +19,6 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import SystemRequest
-from remit.core.failure import RemitError
 from remit.core.graph import Graph
 from remit.core.inference import Routing
 from remit.core.lifecycle import AgentRole
@@ -68,12 +67,6 @@ URLS_VARIABLE = "REMIT_ENGINE_URLS"
 # What others agreed on to ask programs for less colour, see no-color.org.
 NO_COLOUR_VARIABLE = "NO_COLOR"
 TERMINAL_VARIABLE = "TERM"
-
-# The engine that runs a model on this machine, and how much of an answer shows how fast it is.
-_LOCAL = "local"
-_MEASURED_TOKENS = 16
-# A check-up names so many models; `remit models list` names all.
-_MODELS_NAMED_MAX = 3
 
 # Crockford's alphabet: no letter that reads as a digit, so an id can be read out.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -336,12 +329,9 @@ def expect_ours(settings: Settings) -> "Standing":
 
 def is_ours(settings: Settings) -> bool:
     """Whether the store in the settings' folder is this user's; what cannot be told is not."""
-    from remit.backend.embedded.trust import standing_of
+    from remit.backend.embedded.trust import is_ours
 
-    try:
-        return standing_of(settings.home, settings.trusted).is_ours
-    except RemitError:
-        return False
+    return is_ours(settings.home, settings.trusted)
 
 
 async def look_at_store(settings: Settings) -> "StoreNamed":
@@ -506,56 +496,22 @@ def examine(settings: Settings) -> "list[Check]":
     from remit.backend.embedded.checkup import check_store
     from remit.observe.checkup import check_house
     from remit.observe.vault_checkup import check_secrets
+    from remit.orchestrate.engine_checkup import check_models
 
     secrets = check_secrets(lambda: vault_for(settings))
-    return [*check_house(), *check_store(settings.home, settings.trusted), *secrets, *_check_models(settings)]
-
-
-def _check_models(settings: Settings) -> "list[Check]":
-    from remit.observe.checkup import Check, CheckState, check_package
-
-    local = "pip install 'remit[local]'"
-    kept = [f"{model.name}, {model.size_bytes / 1e6:.0f} MB, at {model.path}" for model in list_models(settings)]
-    weighed = Check("local.model", CheckState.MISSING, "no weights on this machine", "remit models add smollm2")
-    if kept:
-        weighed = Check("local.model", CheckState.OK, "; ".join(kept[:_MODELS_NAMED_MAX]))
-    engines = settings.engines
     return [
-        check_package("local.engine", "xllamacpp", needed_for="it runs models on this machine", way_out=local),
-        weighed,
-        check_package("local.grammar", "llguidance", needed_for="it holds models to a schema", way_out=local),
-        check_package("local.router", "wordllama", needed_for="it finds evidence and tools by meaning", way_out=local),
-        *_check_vendor("openai", "OPENAI_API_KEY", engines.openai_api_key),
-        *_check_vendor("anthropic", "ANTHROPIC_API_KEY", engines.anthropic_api_key),
+        *check_house(),
+        *check_store(settings.home, settings.trusted),
+        *secrets,
+        *check_models(settings.engines, list_models(settings)),
     ]
-
-
-def _check_vendor(name: str, variable: str, key: str) -> "list[Check]":
-    """Whether a vendor's package is there, and a key; the key itself is never shown."""
-    from remit.observe.checkup import Check, CheckState, check_package
-
-    way_out = f"pip install 'remit[{name}]'"
-    keyed = Check(f"{name}.key", CheckState.OK, f"{variable} is set")
-    if not key:
-        keyed = Check(f"{name}.key", CheckState.MISSING, f"{variable} is not set", f"set {variable} to use that vendor")
-    return [check_package(name, name, needed_for="it asks models of that vendor", way_out=way_out), keyed]
 
 
 async def measure_model(settings: Settings) -> "Check":
     """How long the local model takes until it can answer, and how fast it then does."""
-    from remit.core.inference import ModelRequest
-    from remit.core.messages import user_message
-    from remit.observe.checkup import Check, CheckState
+    from remit.orchestrate.engine_checkup import measure_local
 
-    asked = ModelRequest((user_message("Count from one to twenty."),), max_tokens=_MEASURED_TOKENS)
-    began_s = time.perf_counter()
-    try:
-        usage = (await open_engine(_LOCAL, base=Path.cwd(), settings=settings.engines).infer(asked)).usage
-    except RemitError as error:
-        return Check("local.speed", CheckState.MISSING, f"{error.code}: {error.message}", "remit models add smollm2")
-    took_ms = round((time.perf_counter() - began_s) * 1000)
-    rate = f"{usage.tokens_per_second:.0f} tokens/s over {usage.completion_tokens} tokens"
-    return Check("local.speed", CheckState.OK, f"answers after {took_ms - usage.duration_ms} ms, then {rate}")
+    return await measure_local(settings.engines)
 
 
 def list_models(settings: Settings) -> "tuple[KnownModel, ...]":

@@ -119,7 +119,11 @@ def cloned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bait]:
     """The clone of a stranger's repository, in which a victim types commands."""
     place = tmp_path_factory.mktemp("hostile")
     stranger = made_by_a_stranger(place / "theirs")
-    for words in (["init", "-q"], ["add", "-A", "-f"], ["-c", "user.name=e", "-c", "user.email=e@e", "commit", "-qm", "x"]):
+    for words in (
+        ["init", "-q"],
+        ["add", "-A", "-f"],
+        ["-c", "user.name=e", "-c", "user.email=e@e", "commit", "-qm", "x"],
+    ):
         subprocess.run(["git", *words], cwd=stranger.folder, check=True, capture_output=True)
     subprocess.run(["git", "clone", "-q", "theirs", "ours"], cwd=place, check=True, capture_output=True)
     shutil.rmtree(stranger.folder)
@@ -139,6 +143,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "chat": (REFUSED, ["chat", "--engine", "scripted:script.json", "--session", "chat"]),
     "run": (REFUSED, ["run", "x", "--engine", "scripted:script.json"]),
     "resume": (REFUSED, ["resume", "--all"]),
+    "fork": (REFUSED, ["fork", "last", "--at", "0", "--why", "x"]),
     "signal": (REFUSED, ["signal", "last", "resume"]),
     "approvals": (READS, ["approvals"]),
     "approve": (REFUSED, ["approve", "last"]),
@@ -185,7 +190,9 @@ def test_of_every_command_it_is_known_what_it_may_do_in_a_store_that_is_not_ours
 
 @pytest.mark.parametrize("mode", [0o644, 0o600], ids=["key as git leaves it", "key as its maker had it"])
 @pytest.mark.parametrize("words", [*(words for words, (how, _) in COMMANDS.items() if how != ELSEWHERE), *ALSO])
-def test_nothing_runs_nothing_leaves_and_nothing_is_written_in_a_cloned_store(cloned: Bait, words: str, mode: int) -> None:
+def test_nothing_runs_nothing_leaves_and_nothing_is_written_in_a_cloned_store(
+    cloned: Bait, words: str, mode: int
+) -> None:
     (cloned.folder / ".remit" / "key").chmod(mode)
     how, said = (REFUSED, ALSO[words]) if words in ALSO else COMMANDS[words]
     before = cloned.kept
@@ -221,9 +228,7 @@ def test_after_a_person_said_so_a_store_is_used_and_its_address_gets_no_key(tmp_
         assert victim.say("trust", "--yes", "--json").returncode == 0
         # A no loads nothing, in a store of one's own too.
         assert victim.say("reject", "last").returncode == 3
-        assert not victim.is_loaded
-        assert victim.heard == []
+        assert (victim.is_loaded, victim.heard) == (False, [])
         victim.say("signal", "last", "resume")
-        assert victim.is_loaded
-    assert victim.heard
+        assert (victim.is_loaded, bool(victim.heard)) == (True, True)
     assert not any(TOKEN.encode() in said for said in victim.heard)

@@ -49,7 +49,9 @@ def named_in(journals: Iterable[Sequence[bytes]]) -> Named:
     for turns in journals:
         runs += 1
         try:
-            found = [decode_turn(data).arrival for data in (*turns[:1], *(one for one in turns[1:] if _ACCEPTED in one))]
+            found = [
+                decode_turn(data).arrival for data in (*turns[:1], *(one for one in turns[1:] if _ACCEPTED in one))
+            ]
         except InvariantBroken:
             unreadable += 1
             continue

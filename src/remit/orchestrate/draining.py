@@ -173,7 +173,6 @@ class Drain:
             return Delivery(item.id, delivery.status, str(error.code), error.message)
         return Delivery(item.id, delivery.status, decision=decision.kind.value, by=decision.by)
 
-
     async def _go_on(self, item: QueueItem, decision: Decision) -> None:
         """Let a run go on that heard a no; one that cannot stays paused, and whoever resumes it learns why."""
         resumed = UserSignal(str(uuid4()), Signal.RESUME, item.run_id, decision.by, CHANNEL, item.queue)

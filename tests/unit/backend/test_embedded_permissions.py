@@ -38,7 +38,7 @@ def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> No
     (home / "heads.log").unlink()
     os.mkfifo(home / "heads.log")
     for opening in (EmbeddedStore.open, EmbeddedStore.open_to_read):
-        with pytest.raises(StoreUnusable, match="STORE_LINKED.*is no regular file"):
+        with pytest.raises(StoreUnusable, match=r"STORE_LINKED.*is no regular file"):
             opening(home)
 
 

@@ -164,9 +164,7 @@ def test_a_list_is_named_by_an_absolute_path_or_not_at_all(tmp_path: Path, trust
         trust_named("list.jsonl", trusted)
 
 
-def test_a_store_is_made_although_the_list_cannot_be_written(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_store_is_made_although_the_list_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
     trusted = TrustList(tmp_path / "file" / "stores.jsonl")
     standing = enter_new(tmp_path, trusted)

@@ -32,7 +32,7 @@ def test_an_address_that_is_not_configured_is_refused_before_a_key_could_leave(s
 
 @pytest.mark.parametrize("member", [f"openai:m?url={EVIL}", f"anthropic:m?url={EVIL}"])
 def test_every_member_of_a_chain_is_looked_at(member: str) -> None:
-    with pytest.raises(RequestRejected, match="evil.example"):
+    with pytest.raises(RequestRejected, match="evil"):
         open_recorded(f"openai:m?url=http://127.0.0.1:1/v1|{member}", settings=OURS)
 
 

@@ -35,7 +35,11 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
     "Answering": (
         Entry("approvals", "answering:approvals", "List what runs ask people."),
         Entry("approve", "answering:approve", "Say yes to what a run asks, and let it go on."),
-        Entry("reject", "answering:reject", "Say no to what a run asks; nothing is loaded, and the run rests unless somebody drives it."),
+        Entry(
+            "reject",
+            "answering:reject",
+            "Say no to what a run asks; nothing is loaded, and the run rests unless somebody drives it.",
+        ),
         Entry(
             "queues",
             "queueing:queues",

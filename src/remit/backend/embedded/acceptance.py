@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.backend.embedded.trust import Trusted, TrustList, signers_in, standing_of
+from remit.backend.embedded.trust import Trusted, TrustList, owner_of, signers_in, standing_of
 from remit.observe.named import StoreNamed, named_in
 
 
@@ -27,7 +27,7 @@ async def look_at(home: Path, trusted: TrustList, webhooks: tuple[str, ...], fil
     return StoreNamed(
         store=str(home),
         key=standing.fingerprint,
-        owner=home.stat().st_uid,
+        owner=owner_of(home),
         is_trusted=standing.is_ours and not standing.is_new and not strangers and not unsigned,
         signers=tuple(sorted(strangers)),
         runs_unsigned=unsigned,

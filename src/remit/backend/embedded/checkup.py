@@ -84,7 +84,9 @@ def _log(home: Path) -> Check:
         return Check("store.log", CheckState.PROBLEM, seen, "put back a copy of it; `remit verify --all` says more")
     if lost.behind or lost.missing:
         seen = f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone that nobody deleted"
-        return Check("store.log", CheckState.PROBLEM, seen, "put back the newest database; or see `remit restore --all`")
+        return Check(
+            "store.log", CheckState.PROBLEM, seen, "put back the newest database; or see `remit restore --all`"
+        )
     return Check("store.log", CheckState.OK, "the log of heads and the database know the same turns")
 
 

@@ -71,7 +71,7 @@ _GROUP = "may be written by its group"
 def _of_file(path: Path, seen: os.stat_result, *, is_folder: bool) -> Iterator[Weakness]:
     mode, shown = seen.st_mode, f"(mode {stat.S_IMODE(seen.st_mode):o})"
     if not is_folder and not stat.S_ISREG(mode):
-        what = f"is a link to {os.readlink(path)!r:.200}" if stat.S_ISLNK(mode) else "is no regular file"
+        what = f"is a link to {str(path.readlink())!r:.200}" if stat.S_ISLNK(mode) else "is no regular file"
         yield Weakness(str(path), what, "put the file itself there", LINKED)
     elif mode & stat.S_IWOTH and not (is_folder and mode & stat.S_ISVTX):
         yield Weakness(str(path), f"may be written by anybody {shown}", f"chmod -R go-w {path}", EXPOSED)

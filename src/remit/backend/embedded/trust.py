@@ -24,6 +24,7 @@ from remit.backend.embedded.keys import KEY, fingerprint_in, load_signer, refuse
 from remit.backend.embedded.schema import version_of
 from remit.core.failure import RequestRejected
 from remit.core.record import Record
+from remit.core.storage import StoreUnusable
 
 _log = logging.getLogger(__name__)
 
@@ -136,14 +137,16 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
         if not _holds_anything(home):
             if not any(webhooks):
                 return Standing(is_ours=True, is_new=True)
-            return Standing(is_ours=False, why_not="it is empty but for addresses of webhooks that somebody wrote there")
+            return Standing(
+                is_ours=False, why_not="it is empty but for addresses of webhooks that somebody wrote there"
+            )
         return Standing(is_ours=False, why_not="it has no key, so nobody knows who made it")
     fingerprint = fingerprint_in(home)
     owners = {path.stat().st_uid for path in (home, home / DATABASE) if path.exists()}
     if fingerprint in trusted.named or trusted.entries(fingerprint):
         load_signer(home)  # A key of ours that others may read is refused with its own code.
     if fingerprint in trusted.named:
-        return Standing(True, fingerprint=fingerprint, signers=trusted.named)
+        return Standing(is_ours=True, fingerprint=fingerprint, signers=trusted.named)
     entries = trusted.entries(fingerprint)
     if not entries:
         why_not = f"the fingerprint of its key, {fingerprint}, is not in {trusted.path}"
@@ -154,6 +157,14 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
         return Standing(is_ours=False, fingerprint=fingerprint, why_not=why_not)
     signers = frozenset({fingerprint, *(signer for entry in entries for signer in entry.signers)})
     return Standing(is_ours=True, fingerprint=fingerprint, signers=signers)
+
+
+def is_ours(home: Path, trusted: TrustList) -> bool:
+    """Whether the store in a folder is ours; what cannot be told is not."""
+    try:
+        return standing_of(home, trusted).is_ours
+    except (StoreUnusable, RequestRejected):
+        return False
 
 
 def expect_ours(home: Path, standing: Standing) -> None:
@@ -174,6 +185,11 @@ def enter_new(home: Path, trusted: TrustList) -> Standing:
 
     fingerprint = load_signer(home, enter).did
     return Standing(is_ours=True, fingerprint=fingerprint, signers=frozenset({fingerprint}))
+
+
+def owner_of(home: Path) -> int:
+    """The user whose folder it is."""
+    return home.stat().st_uid
 
 
 def signers_in(home: Path) -> frozenset[str]:

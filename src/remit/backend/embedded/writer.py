@@ -44,6 +44,7 @@ AT_ONCE_MAX = 16
 # too large for any store.
 _UNFIT = (ValueError, OverflowError, TypeError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 
+
 class Unawaited(NamedTuple):
     """A head that is logged with the next sync, and that nobody waits for."""
 
