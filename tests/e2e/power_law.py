@@ -30,7 +30,7 @@ from remit.core.commands import CallTool
 from remit.core.failure import RemitError
 from remit.core.rulings import RunEnded
 from remit.core.signals import UserSignal
-from remit.core.storage import StoreUnusable
+from remit.core.storage import SignedHead, StoreUnusable
 from remit.testing.crashing import Fuse, Moment, Position, Tell, in_fork
 from tests.e2e import errand
 from tests.e2e.crash_law import Kept, Place, Stage, begin, go_on, journals, kept_as, preload, prove
@@ -154,10 +154,10 @@ def _log_heads_first() -> None:
     """heads.log is written before the turns it speaks of are on the disk."""
     sync = Syncer._sync
 
-    def hasty(self: Syncer, waiting: Sequence[Waiting]) -> StoreUnusable | None:
+    def hasty(self: Syncer, waiting: Sequence[Waiting], unlogged: Sequence[SignedHead]) -> StoreUnusable | None:
         if waiting:
             self._log.append([head for _, head in waiting if head is not None])
-        return sync(self, waiting)
+        return sync(self, waiting, unlogged)
 
     Syncer._sync = hasty  # type: ignore[method-assign]
 

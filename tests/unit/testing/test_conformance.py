@@ -17,6 +17,7 @@ from remit.core.storage import (
     BlobMissing,
     InboxEntry,
     Listing,
+    Losses,
     RunEntry,
     SessionConflict,
     SignedHead,
@@ -126,6 +127,7 @@ class BadCatalogue:
         self._true = MemoryJournal()
         self.read = self._true.read
         self.heads = self._true.heads
+        self.last_head = self._true.last_head
 
     async def append(
         self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
@@ -177,6 +179,12 @@ class BadCatalogue:
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         return [SignedHead(run_id, 0, b"", "", "", b"")] if self._flaw == "invents heads" else ()
+
+    async def last_logged(self, run_id: str) -> SignedHead | None:
+        return SignedHead(run_id, 0, b"", "", "", b"") if self._flaw == "invents a last head" else None
+
+    async def losses(self) -> Losses:
+        return Losses(missing=("run",) if self._flaw == "misses runs" else ())
 
     async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
         return SignedDeletion(run_id, 0, b"", 0, "", b"") if self._flaw == "invents deletions" else None
@@ -374,6 +382,8 @@ def test_what_has_no_flaw_passes_every_check(flaw: str) -> None:
     [
         ("makes up", "an_unknown_run_has_no_entry"),
         ("invents heads", "an_unknown_run_has_no_entry"),
+        ("invents a last head", "an_unknown_run_has_no_entry"),
+        ("misses runs", "an_unknown_run_has_no_entry"),
         ("invents deletions", "an_unknown_run_has_no_entry"),
         ("forgets the mode", "an_entry_says_what_the_listing_said"),
         ("counts badly", "an_entry_counts_turns"),

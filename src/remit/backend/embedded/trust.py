@@ -22,6 +22,7 @@ from remit.backend.embedded.failures import DATABASE_ERRORS, NOT_TRUSTED, failur
 from remit.backend.embedded.heads_log import HEADS_LOG
 from remit.backend.embedded.keys import KEY, fingerprint_in, load_signer, refuse_lost_key
 from remit.backend.embedded.schema import version_of
+from remit.core.codec import read_json
 from remit.core.failure import RequestRejected
 from remit.core.record import Record
 from remit.core.storage import StoreUnusable
@@ -223,7 +224,7 @@ def _holds_anything(home: Path) -> bool:
 def _entry(line: str) -> Trusted | None:
     """What a line says; None for one that says nothing, such as one that was cut."""
     try:
-        fields: Any = json.loads(line)
+        fields: Any = read_json(line)
         signers = tuple(str(signer) for signer in fields.get("signers", ()))
         return Trusted(str(fields["key"]), int(fields["owner"]), str(fields.get("home", "")), signers)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
