@@ -6,14 +6,13 @@ Rule 2: nothing is opened before it is needed, and whoever opens a system closes
 
 import getpass
 import os
-import secrets
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from remit.backend import run_ids
 from remit.backend.clock import WallClock
 from remit.backend.memory.store import MemoryStore
 from remit.core.boundary import Boundary
@@ -43,7 +42,7 @@ from remit.tool.vault_file import read_secrets
 
 if TYPE_CHECKING:
     from remit.backend.embedded.store import EmbeddedStore
-    from remit.backend.embedded.trust import Standing, TrustList
+    from remit.backend.embedded.trust import Ownership, TrustList
     from remit.core.halt import Standing
     from remit.inference.models import KnownModel, ModelDescription
     from remit.observe.checkup import Check
@@ -67,12 +66,6 @@ URLS_VARIABLE = "REMIT_ENGINE_URLS"
 # What others agreed on to ask programs for less colour, see no-color.org.
 NO_COLOUR_VARIABLE = "NO_COLOR"
 TERMINAL_VARIABLE = "TERM"
-
-# Crockford's alphabet: no letter that reads as a digit, so an id can be read out.
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_BITS_PER_LETTER = 5
-# Forty-five bits of milliseconds last for a thousand years; thirty-five of chance keep two runs of one moment apart.
-_TIME_LETTERS, _CHANCE_LETTERS = 9, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +141,7 @@ def quotas_for(settings: Settings) -> tuple[Quota, ...]:
 
 def new_run_id() -> str:
     """A new id: ids of later runs sort behind those of earlier ones."""
-    chance = secrets.randbits(_CHANCE_LETTERS * _BITS_PER_LETTER)
-    return _letters(time.time_ns() // 1_000_000, _TIME_LETTERS) + _letters(chance, _CHANCE_LETTERS)
-
-
-def _letters(number: int, count: int) -> str:
-    return "".join(
-        _ALPHABET[(number >> shift) & (len(_ALPHABET) - 1)]
-        for shift in range((count - 1) * _BITS_PER_LETTER, -1, -_BITS_PER_LETTER)
-    )
+    return run_ids.new_run_id()
 
 
 def kit_for(
@@ -316,7 +301,7 @@ def open_store(settings: Settings) -> "EmbeddedStore":
     return store
 
 
-def expect_ours(settings: Settings) -> "Standing":
+def expect_ours(settings: Settings) -> "Ownership":
     """How the store in the settings' folder stands to this user; raises STORE_NOT_TRUSTED where it is not theirs."""
     from remit.backend.embedded.permissions import refuse_exposed
     from remit.backend.embedded.trust import expect_ours, standing_of
@@ -337,9 +322,9 @@ def is_ours(settings: Settings) -> bool:
 async def look_at_store(settings: Settings) -> "StoreNamed":
     """What the store in the settings' folder names, whoever made it. Nothing is loaded and nobody is asked."""
     from remit.backend.embedded.acceptance import look_at
-    from remit.backend.embedded.permissions import refuse_links
+    from remit.backend.embedded.losses import expect_there
 
-    refuse_links(settings.home)
+    expect_there(settings.home)
     webhooks = tuple(queue.webhook for queue in queues_for(settings) if queue.webhook)
     return await look_at(settings.home, settings.trusted, webhooks, FILES)
 
@@ -356,10 +341,7 @@ async def accept_store(settings: Settings, seen: "StoreNamed") -> "StoreNamed":
 async def opened(
     settings: Settings | None = None, *, watcher: Watcher | None = None, secrets: Mapping[str, Given] = NOTHING
 ) -> AsyncIterator[System]:
-    """A system on the store of the settings, which is made if it is not there; closed at the end.
-
-    Tools get the secrets of the caller, of the environment and of the store's folder.
-    """
+    """A system on the store of the settings, made if it is not there; tools get secrets of caller, environment and store."""
     settings = settings or settings_of()
     expect_ours(settings)
     vault, quotas = vault_for(settings, secrets), quotas_for(settings)
@@ -425,29 +407,19 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
 
 def open_again(settings: Settings) -> "EmbeddedStore":
     """The store in the settings' folder; raises StoreUnusable where there is none."""
-    _expect_there(settings)
+    from remit.backend.embedded.losses import expect_there
+
+    expect_there(settings.home)
     return open_store(settings)
-
-
-def _expect_there(settings: Settings) -> None:
-    from remit.backend.embedded.database import DATABASE
-    from remit.backend.embedded.failures import NOT_FOUND, failure
-    from remit.backend.embedded.losses import refuse_emptied
-
-    path = settings.home / DATABASE
-    refuse_emptied(settings.home)
-    if not path.exists():
-        raise failure(NOT_FOUND, path, "no such file")
 
 
 @asynccontextmanager
 async def reopened(settings: Settings, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
     """A system on a store that is there, closed at the end."""
-    _expect_there(settings)
-    expect_ours(settings)
-    vault, quotas = vault_for(settings), quotas_for(settings)
-    store = open_store(settings)
-    async with _closing(_system_of(store, settings, vault, quotas, watcher), watcher) as system:
+    from remit.backend.embedded.losses import expect_there
+
+    expect_there(settings.home)
+    async with opened(settings, watcher=watcher) as system:
         yield system
 
 

@@ -144,6 +144,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "run": (REFUSED, ["run", "x", "--engine", "scripted:script.json"]),
     "resume": (REFUSED, ["resume", "--all"]),
     "fork": (REFUSED, ["fork", "last", "--at", "0", "--why", "x"]),
+    "halt": (REFUSED, ["halt", "--why", "x"]),
     "signal": (REFUSED, ["signal", "last", "resume"]),
     "approvals": (READS, ["approvals"]),
     "approve": (REFUSED, ["approve", "last"]),

@@ -12,7 +12,7 @@ from remit.backend.embedded.keys import load_signer
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.embedded.trust import (
     TRUST_LIST_UNUSABLE,
-    Standing,
+    Ownership,
     Trusted,
     TrustList,
     enter_new,
@@ -46,7 +46,7 @@ def made(home: Path, *, runs: int = 1) -> EmbeddedStore:
 
 def test_a_store_made_here_is_entered_and_ours_from_then_on(tmp_path: Path, trusted: TrustList) -> None:
     home = tmp_path / "store"
-    assert standing_of(home, trusted) == Standing(is_ours=True, is_new=True)
+    assert standing_of(home, trusted) == Ownership(is_ours=True, is_new=True)
     home.mkdir()
     standing = enter_new(home, trusted)
     assert standing.signers == {load_signer(home).did}

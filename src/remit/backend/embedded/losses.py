@@ -8,8 +8,9 @@ import sqlite3
 from pathlib import Path
 
 from remit.backend.embedded.database import DATABASE, Reader
-from remit.backend.embedded.failures import DATABASE_ERRORS, EMPTIED, failure
+from remit.backend.embedded.failures import DATABASE_ERRORS, EMPTIED, NOT_FOUND, failure
 from remit.backend.embedded.heads_log import HeadsLog
+from remit.backend.embedded.permissions import refuse_links
 from remit.backend.embedded.schema import version_of
 from remit.core.storage import Losses
 
@@ -27,6 +28,15 @@ def losses_in(reader: Reader, log: HeadsLog) -> Losses:
     # Anybody may add lines to a log; only those that were signed say anything.
     behind = [run_id for run_id in ahead if (head := log.last(run_id)) is not None and head.seq > stands[run_id]]
     return Losses(tuple(behind), tuple(log.missing(stands)))
+
+
+def expect_there(home: Path) -> None:
+    """Raise STORE_NOT_FOUND where there is no store, and never was."""
+    refuse_links(home)
+    refuse_emptied(home)
+    path = home / DATABASE
+    if not path.exists():
+        raise failure(NOT_FOUND, path, "no such file")
 
 
 def refuse_emptied(home: Path) -> None:

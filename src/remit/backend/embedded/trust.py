@@ -103,7 +103,7 @@ class TrustList:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Ownership:
     """How a store stands to this user. `signers` are the keys whose signatures on its runs count."""
 
     is_ours: bool
@@ -128,7 +128,7 @@ def trust_named(said: str, usual: TrustList) -> TrustList:
     return TrustList(path, named)
 
 
-def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) -> Standing:
+def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) -> Ownership:
     """Whether the store in a folder is ours; raises StoreUnusable where its key cannot be read.
 
     `webhooks` are the addresses that a file in the folder names; a folder that brings some is not ours by being empty.
@@ -137,27 +137,27 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
         refuse_lost_key(home)
         if not _holds_anything(home):
             if not any(webhooks):
-                return Standing(is_ours=True, is_new=True)
-            return Standing(
+                return Ownership(is_ours=True, is_new=True)
+            return Ownership(
                 is_ours=False, why_not="it is empty but for addresses of webhooks that somebody wrote there"
             )
-        return Standing(is_ours=False, why_not="it has no key, so nobody knows who made it")
+        return Ownership(is_ours=False, why_not="it has no key, so nobody knows who made it")
     fingerprint = fingerprint_in(home)
     owners = {path.stat().st_uid for path in (home, home / DATABASE) if path.exists()}
     if fingerprint in trusted.named or trusted.entries(fingerprint):
         load_signer(home)  # A key of ours that others may read is refused with its own code.
     if fingerprint in trusted.named:
-        return Standing(is_ours=True, fingerprint=fingerprint, signers=trusted.named)
+        return Ownership(is_ours=True, fingerprint=fingerprint, signers=trusted.named)
     entries = trusted.entries(fingerprint)
     if not entries:
         why_not = f"the fingerprint of its key, {fingerprint}, is not in {trusted.path}"
-        return Standing(is_ours=False, fingerprint=fingerprint, why_not=why_not)
+        return Ownership(is_ours=False, fingerprint=fingerprint, why_not=why_not)
     allowed = {os.geteuid(), *(entry.owner for entry in entries)}
     if strangers := owners - allowed:
         why_not = f"it belongs to user {min(strangers)}, and not to you ({os.geteuid()})"
-        return Standing(is_ours=False, fingerprint=fingerprint, why_not=why_not)
+        return Ownership(is_ours=False, fingerprint=fingerprint, why_not=why_not)
     signers = frozenset({fingerprint, *(signer for entry in entries for signer in entry.signers)})
-    return Standing(is_ours=True, fingerprint=fingerprint, signers=signers)
+    return Ownership(is_ours=True, fingerprint=fingerprint, signers=signers)
 
 
 def is_ours(home: Path, trusted: TrustList) -> bool:
@@ -168,13 +168,13 @@ def is_ours(home: Path, trusted: TrustList) -> bool:
         return False
 
 
-def expect_ours(home: Path, standing: Standing) -> None:
+def expect_ours(home: Path, standing: Ownership) -> None:
     """Raise STORE_NOT_TRUSTED for a store that is not ours."""
     if not standing.is_ours:
         raise failure(NOT_TRUSTED, home, f"is not a store of yours: {standing.why_not}")
 
 
-def enter_new(home: Path, trusted: TrustList) -> Standing:
+def enter_new(home: Path, trusted: TrustList) -> Ownership:
     """Make the key of a store that was just made here, and enter it in the list before it can be used."""
 
     def enter(fingerprint: str) -> None:
@@ -185,7 +185,7 @@ def enter_new(home: Path, trusted: TrustList) -> Standing:
             _log.warning("%s was made here and will not be known as yours: %s", home, error)
 
     fingerprint = load_signer(home, enter).did
-    return Standing(is_ours=True, fingerprint=fingerprint, signers=frozenset({fingerprint}))
+    return Ownership(is_ours=True, fingerprint=fingerprint, signers=frozenset({fingerprint}))
 
 
 def owner_of(home: Path) -> int:
