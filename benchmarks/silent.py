@@ -4,7 +4,7 @@ The model finds its place by counting the messages it is shown, so one engine se
 """
 
 from remit.core.boundary import Boundary
-from remit.core.budget import DIMENSIONS, budget_of
+from remit.core.budget import UNCHARGED, Dimension, budget_of
 from remit.core.contract import ExecutionHints, SystemRequest, SystemResponse
 from remit.core.envelope import ITERATIONS_MAX
 from remit.core.failure import Ending
@@ -19,7 +19,9 @@ from remit.tool.registry import Registry
 
 # No cap may end a run that is there to be measured; real budgets are smaller.
 PLENTY = 10**9
-TERMS = Terms(Boundary(name="bench", budget=budget_of([PLENTY] * DIMENSIONS)))
+TERMS = Terms(
+    Boundary(name="bench", budget=budget_of([0 if dimension in UNCHARGED else PLENTY for dimension in Dimension]))
+)
 REQUEST = SystemRequest((user_message("Look some numbers up."),), hints=ExecutionHints(max_iterations=ITERATIONS_MAX))
 
 _USAGE = TokenUsage(prompt_tokens=10, output_tokens=5)

@@ -168,7 +168,8 @@ def test_a_tool_that_fails_fails_its_call_with_a_code_and_the_run_goes_on(
     answer = one_call(remit, name)
     assert (answer.exit_code, answer.values["content"]) == (EXIT_OK, "So be it."), answer
     (made,) = answer.values["tool_calls_made"]
-    assert (made["status"], made["result"]) == ("failed", code)
+    assert (made["status"], made["code"]) == ("failed", code)
+    assert words in made["error"]
     trace = remit.here("trace", "last").out
     assert words in trace
     assert words in remit.here("show", "last").out

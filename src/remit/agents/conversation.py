@@ -16,13 +16,12 @@ from uuid import uuid4
 from remit.agents.opening import Workplace, refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, instructions, output_of, request_of
 from remit.agents.rules import RuleSource, judging_by
-from remit.agents.terms import engine_of, filters_of, terms_of, tools_of
+from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
 from remit.agents.waiting import CALLER, answer, approval, cancellation, open_run, rejection, run_or_cancel
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import ITERATIONS_MAX_DEFAULT, Mode, OutputContract, SystemRequest, SystemResponse
 from remit.core.failure import RequestRejected
-from remit.core.goal import Goal
 from remit.core.inference import Routing
 from remit.core.lifecycle import AgentRole
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
@@ -67,7 +66,7 @@ class AgentLoop:
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
         role: AgentRole | str = AgentRole.GENERAL,
-        goal: Goal | None = None,
+        goal: GoalSource | None = None,
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
         judge: Engine | str | None = None,

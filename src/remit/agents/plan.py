@@ -16,7 +16,7 @@ from typing import Any
 from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.plan_parts import StepWork, parts_of
 from remit.agents.runs import SingleRuns
-from remit.agents.terms import terms_of
+from remit.agents.terms import GoalSource, terms_of
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemRequest, SystemResponse
@@ -76,6 +76,7 @@ class PlanExecutor:
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
         role: AgentRole | str = AgentRole.GENERAL,
+        goal: GoalSource | None = None,
         user_id: str = "",
         system: System | None = None,
         home: Path | str | None = None,
@@ -87,7 +88,7 @@ class PlanExecutor:
             raise RequestRejected(PLANNER_FAILED, message)
         self.policy, self.planner = policy, planner
         self._system_prompt, self._observer, self._user_id = system_prompt, observer, user_id
-        self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO, role=role), policy=policy)
+        self._terms = replace_parts(terms_of(boundary, budget, Routing.AUTO, role=role, goal=goal), policy=policy)
         self._runs = SingleRuns(system=system, home=home)
         check_request(self._request(""))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, object_schema, output_of, request_of
 from remit.agents.runs import SingleRuns, listening
-from remit.agents.terms import engine_of, terms_of
+from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemResponse
@@ -100,6 +100,7 @@ class RedundantLoop:
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
         role: AgentRole | str = AgentRole.GENERAL,
+        goal: GoalSource | None = None,
         user_id: str = "",
         system: System | None = None,
         home: Path | str | None = None,
@@ -113,7 +114,9 @@ class RedundantLoop:
         self._redundancy = Redundancy(count, name, early_stop, at_once, replica_timeout_ms)
         _check_vote(voting, count, early_stop=early_stop, parallel=parallel)
         self.context_provider = context_provider
-        self.terms = replace_parts(terms_of(boundary, budget, Routing.NONE, role=role), redundancy=self._redundancy)
+        self.terms = replace_parts(
+            terms_of(boundary, budget, Routing.NONE, role=role, goal=goal), redundancy=self._redundancy
+        )
         self._user_id = user_id
         self._settings = LoopConfig(
             opened,

@@ -13,7 +13,7 @@ from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, object_schema, output_of, request_of
 from remit.agents.rules import RuleSource, judging_by
 from remit.agents.runs import SingleRuns, listening
-from remit.agents.terms import engine_of, filters_of, terms_of, tools_of
+from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import Mode, SystemResponse
@@ -52,6 +52,7 @@ class SpecializedLoop:
         boundary: Boundary | Path | str = STANDARD,
         budget: Budget = Budget(),
         role: AgentRole | str = AgentRole.GENERAL,
+        goal: GoalSource | None = None,
         router: Routing | str = Routing.AUTO,
         rules: RuleSource | None = None,
         judge: Engine | str | None = None,
@@ -73,7 +74,7 @@ class SpecializedLoop:
         )
         self._user_id = user_id
         judging = judging_by(rules, judge, self.config.engine)
-        self._terms = judging.applied(terms_of(boundary, budget, router, role=role))
+        self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
         self._settings = replace_parts(
             _settings(self.config), code=judging.code, judge=judging.judge, filters=filters_of(filters)
         )

@@ -3,8 +3,9 @@
 Rule 1: what no run could be started with is refused here, when the agent is made.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from remit.assemble import settings_of
 from remit.core.boundary import Boundary
@@ -23,6 +24,9 @@ from remit.orchestrate.kit import Terms, ToolCallFilter
 from remit.rerank.router import ROUTER_UNKNOWN, routing_named
 from remit.tool.declare import Function, Tool
 from remit.tool.registry import Registry
+
+# A goal as its maker hands it over: as a record, as a mapping with the keys of a file, or as the path of one.
+GoalSource: TypeAlias = Goal | Mapping[str, Any] | Path | str
 
 FILTERS_INVALID = "FILTERS_INVALID"
 # Each of them looks at the calls of every answer, in a turn of its own.
@@ -76,7 +80,7 @@ def terms_of(
     budget: Budget,
     router: Routing | str,
     *,
-    goal: Goal | None = None,
+    goal: GoalSource | None = None,
     role: AgentRole | str = AgentRole.GENERAL,
 ) -> Terms:
     """What every run of an agent may do and must achieve; raises RequestRejected for what no run could be given."""
@@ -88,7 +92,16 @@ def terms_of(
     _checked(bounds.budget)
     check_figures(bounds)
     check_charged("the budget", by_name(_checked(budget)))
-    return Terms(bounds, budget, goal, role=role_named(role), router=routing_named(router))
+    return Terms(bounds, budget, _goal(goal), role=role_named(role), router=routing_named(router))
+
+
+def _goal(said: GoalSource | None) -> Goal | None:
+    if said is None:
+        return None
+    # Only those who have a goal pay for what reads it.
+    from remit.orchestrate.goal_file import goal_at
+
+    return goal_at(said)
 
 
 def _bounds(said: Boundary | Path | str) -> Boundary:

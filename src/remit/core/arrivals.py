@@ -86,7 +86,8 @@ class RunStarted(Record, tag=True):
 class ModelAnswered(Record, tag=True):
     """A model answered, with a text, with proposed calls, or both. `violations` are those of the shape asked for.
 
-    `offered` are the tools it was offered, where a router had shortlisted them. Where the text had to be repaired to
+    `offered` are the tools it was offered, where a router had shortlisted them. `unsupported` are values of the text that
+    nothing which was observed says, where its task asks for facts. Where the text had to be repaired to
     have the shape asked for, `repairs` say what was changed and `raw` holds the words as the model said them. `model`
     names who answered where that was not the one that was asked.
     """
@@ -102,6 +103,7 @@ class ModelAnswered(Record, tag=True):
     repairs: tuple[str, ...] = ()
     raw: Text = ""
     model: str = ""
+    unsupported: tuple[str, ...] = ()
 
 
 class ModelFailed(Record, tag=True):
@@ -285,6 +287,8 @@ class ChildEnded(Record, tag=True):
     problems: tuple[str, ...] = ()
     # How long it is known to have waited for people; -1 where nobody says.
     stood_ms: int = -1
+    # Tools of which it or those beneath it committed observations, and how many.
+    observed: tuple[tuple[str, int], ...] = ()
 
 
 class ChildSuspended(Record, tag=True):

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from remit.core.authority import Authority
 from remit.core.budget import Budget, assign, budget_of
+from remit.core.goal import TaskClass
 from remit.core.record import Record, replace
 from remit.core.tool_policy import ASKING_CATEGORIES, StateWrite
 from remit.core.tools import Effect, ToolCategory
@@ -48,6 +49,15 @@ class Condition(Record):
     when: str
     then: Then = Then.ASK
     message: str = ""
+
+
+class TaskRule(Record):
+    """What kind of task a request is where this holds of it, in CEL over the request; and what grounds it, if not all."""
+
+    name: str
+    when: str
+    task_class: TaskClass
+    grounds: tuple[ToolCategory, ...] = ()
 
 
 class Rate(Record):
@@ -123,6 +133,8 @@ class Boundary(Record):
     self_approval: bool | None = None
     # Who alone may release budget that is spent; nobody named is everybody who may answer.
     release_by: tuple[str, ...] = ()
+    # What kind of task a request is whose caller does not say; the first that holds decides.
+    tasks: tuple[TaskRule, ...] = ()
 
     # Observations: hosts that reads may always carry something to; `*.corp.example` is every host below that one.
     trusted_hosts: tuple[str, ...] = ()

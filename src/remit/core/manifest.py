@@ -12,7 +12,7 @@ from remit.core.canonical import canonical_hash
 from remit.core.contract import SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.foresight import Foresight
-from remit.core.goal import Goal
+from remit.core.goal import Goal, Task
 from remit.core.graph import Graph, NodeKind, graph_version
 from remit.core.inference import ModelInfo, Routing
 from remit.core.lifecycle import AgentRole
@@ -156,6 +156,8 @@ class Manifest(Record):
     # Who asked for it: the user whom the request names, else the owner of the store; empty where nobody knows.
     started_by: str = ""
     owner: str = ""
+    # What kind of task it is, where its caller does not say: as its boundary says, or as the user's words were taken.
+    task: Task | None = None
 
 
 def make_manifest(

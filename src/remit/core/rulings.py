@@ -221,9 +221,13 @@ class VoteCounted(Record, tag=True):
 
 
 class GroundingViolated(Record, tag=True):
-    """The run would end as if something had happened that was never observed."""
+    """The run would end as if something had happened, or were so, that was never observed.
+
+    Where its task was only inferred, the run ends all the same and the caller is warned.
+    """
 
     claims: tuple[str, ...]
+    only_warns: bool = False
 
 
 class OutcomeParked(Record, tag=True):

@@ -1,7 +1,8 @@
 """Acceptance: whether an answer may stand, by everything code can check about it.
 
 Rule 1: the output contract, the tool choice, the goal's required actions, its task class and its criteria must hold.
-Rule 2: what does not hold is told to the model, as often as the node may be visited; then the run fails.
+Rule 2: what does not hold is told to the model, as often as the node may be visited; then the run fails. What cannot be
+        made to hold any more ends it at once, as impossible.
 Rule 3: a guard that cannot be decided does not hold.
 """
 
@@ -10,7 +11,7 @@ from typing import NamedTuple
 
 from remit.core.commands import AskPurpose
 from remit.core.failure import Ending, ErrorCode, RequestRejected
-from remit.core.goal import NEEDS_OBSERVATION, Goal
+from remit.core.goal import Goal, TaskClass
 from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import CheckFailed, GroundingViolated, ValidatorHeard, VoteCounted
 from remit.core.schema import code_of
@@ -18,10 +19,12 @@ from remit.core.tools import ToolChoiceMode
 from remit.kernel.asking import REVIEW, ask
 from remit.kernel.endings import head_for
 from remit.kernel.expressions import holds
-from remit.kernel.grounding import has_observed_anything, times_committed
+from remit.kernel.feasible import given_up
+from remit.kernel.grounding import times_committed
 from remit.kernel.guards import parse_guard
 from remit.kernel.spend import lacking
 from remit.kernel.tally import Tally
+from remit.kernel.tasks import NEEDS_REVIEW, deciding_task, ungrounded
 from remit.kernel.view import view_of
 from remit.kernel.words import correction_bound, unjudged
 
@@ -68,7 +71,9 @@ def conclude(tally: Tally, node: Node) -> str | None:
     objections = (*tally.state.objections, *tally.objections)
     found += [Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text) for text in objections]
     if not found:
-        return NodeOutcome.PASSED if goal is None or not goal.confidence_ppm_min else _sure_enough(tally, goal)
+        return _reviewed(tally)
+    if goal is not None and (why := given_up(tally, goal)):
+        return head_for(tally, Ending.IMPOSSIBLE, message=why)
     texts = tuple(problem.text for problem in found)
     visits = tally.state.visits[tally.node] + tally.visits.count(tally.node)
     may_repair = tally.manifest.request.output.repair_allowed or not any(p.code in _STRUCTURAL for p in found)
@@ -85,18 +90,30 @@ def conclude(tally: Tally, node: Node) -> str | None:
     return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(texts))
 
 
-def _sure_enough(tally: Tally, goal: Goal) -> str | None:
-    """Pass an answer that is as sure as the goal wants it; one that is not is for a reviewer to let stand."""
-    if not (shown := _doubt(tally, goal)):
+def _reviewed(tally: Tally) -> str | None:
+    """Pass an answer that nobody has to look at; one that is unsure or of high stakes is for a reviewer to let stand."""
+    doubt, stakes = _doubt(tally), _stakes(tally)
+    if not doubt and not stakes:
         return NodeOutcome.PASSED
+    ending = Ending.LOW_CONFIDENCE if doubt else Ending.REVIEW_REQUIRED
+    shown = "; ".join(why for why in (doubt, stakes) if why)
     if lacking(tally, REVIEW) is not None:
-        return head_for(tally, Ending.LOW_CONFIDENCE, message=f"{shown}, and nobody may be asked any more")
-    ask(tally, AskPurpose.REVIEW, Ending.LOW_CONFIDENCE, question=f"{shown}. Let the answer stand?")
+        return head_for(tally, ending, message=f"{shown}, and nobody may be asked any more")
+    ask(tally, AskPurpose.REVIEW, ending, question=f"{shown}. Let the answer stand?")
     return None
 
 
-def _doubt(tally: Tally, goal: Goal) -> str:
+def _stakes(tally: Tally) -> str:
+    """Why a person has to look at the answer of a task that is said to be of high stakes; empty for any other."""
+    task = deciding_task(tally.manifest)
+    return NEEDS_REVIEW if task is not None and task.task_class is TaskClass.HIGH_STAKES else ""
+
+
+def _doubt(tally: Tally) -> str:
     """How much the answer lacks of the confidence that the goal wants; empty when it lacks none."""
+    goal = tally.manifest.goal
+    if goal is None or not goal.confidence_ppm_min:
+        return ""
     confidence_ppm = confidence_ppm_of(tally)
     if confidence_ppm >= goal.confidence_ppm_min:
         return ""
@@ -128,19 +145,20 @@ def refuse_unaccepted(tally: Tally, node: Node) -> str | None:
     """
     if node.ending is not EndingClass.SUCCESS:
         return None
-    goal = tally.manifest.goal
-    unjudged_goal = None if goal is None or _has_passed_a_check(tally) else goal
-    found = [*_problems(tally), *(() if unjudged_goal is None else _unjudged_criteria(tally, unjudged_goal))]
+    goal, is_judged = tally.manifest.goal, _has_passed_a_check(tally)
+    found = [*_problems(tally), *(() if goal is None or is_judged else _unjudged_criteria(tally, goal))]
     if found:
         return head_for(tally, Ending.VALIDATION_FAIL, found[0].code, "; ".join(problem.text for problem in found))
-    if unjudged_goal is not None and (shown := _doubt(tally, unjudged_goal)):
+    if is_judged:
+        return None
+    if shown := _doubt(tally):
         return head_for(tally, Ending.LOW_CONFIDENCE, message=shown)
-    return None
+    return head_for(tally, Ending.REVIEW_REQUIRED, message=stakes) if (stakes := _stakes(tally)) else None
 
 
 def _has_passed_a_check(tally: Tally) -> bool:
-    """Whether the run passed a validate node, which could have judged its goal."""
-    checks = (n for n, node in enumerate(tally.graph.nodes) if node.kind is NodeKind.VALIDATE)
+    """Whether the run passed a validate node, which could have judged its goal; that of a plan's step judges its own."""
+    checks = (n for n, node in enumerate(tally.graph.nodes) if node.kind is NodeKind.VALIDATE and node.feed is None)
     return any(tally.state.visits[n] + tally.visits.count(n) for n in checks)
 
 
@@ -161,9 +179,11 @@ def _heard(tally: Tally) -> tuple[str, ...]:
 def _problems(tally: Tally) -> Iterator[Problem]:
     yield from _contract_problems(tally)
     yield from _choice_problems(tally)
-    goal = tally.manifest.goal
+    goal, task = tally.manifest.goal, deciding_task(tally.manifest)
     if goal is not None:
         yield from _goal_problems(tally, goal)
+    if task is not None:
+        yield from (Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text) for text in ungrounded(tally, task))
 
 
 def _contract_problems(tally: Tally) -> Iterator[Problem]:
@@ -192,9 +212,6 @@ def _goal_problems(tally: Tally, goal: Goal) -> Iterator[Problem]:
         if times < action.times_min:
             text = f"required action {action.tool}: observed {times} of {action.times_min} times"
             yield Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text)
-    if goal.task_class is not None and NEEDS_OBSERVATION[goal.task_class] and not has_observed_anything(tally):
-        text = f"a task of class {goal.task_class} needs an observation; answering from reasoning is not enough"
-        yield Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text)
 
 
 def _criteria_problems(tally: Tally, goal: Goal) -> Iterator[Problem]:

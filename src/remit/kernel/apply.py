@@ -125,6 +125,7 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
     state.filtered = 0
     if text:
         state.answer, state.answer_violations = text, arrival.violations
+        state.unsupported = arrival.unsupported
 
 
 def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:
@@ -192,6 +193,8 @@ def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     failed = arrival.ending if is_failed else ""
     _hear_from_child(state, arrival.command_id, arrival.text, arrival.tokens_bound, failed, arrival.stood_ms)
     _trace_child(state, child_trace(state, arrival))
+    for tool, times in arrival.observed:
+        state.observed_below[tool] = state.observed_below.get(tool, 0) + times
 
 
 def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:

@@ -38,6 +38,7 @@ from remit.kernel.rules.tool import FILTERED
 from remit.kernel.spend import exhausted, iterations_exhausted
 from remit.kernel.state import RunState
 from remit.kernel.tally import Tally
+from remit.kernel.tasks import warn_of_task
 from remit.kernel.view import view_of
 
 Rule = Callable[[Tally, Any], str | None]
@@ -321,5 +322,7 @@ def _enter_terminal(tally: Tally, target: int, node: Node, outcome: str) -> str 
     tally.node = target
     if (refused := refuse_success(tally, node) or refuse_unaccepted(tally, node)) is not None:
         return refused
+    if tally.manifest.task is not None:
+        warn_of_task(tally, node)
     tally.rule(NodeEntered(node.name, outcome))
     return ENTRIES[_TERMINAL](tally, node)

@@ -154,6 +154,7 @@ def _finish_step(state: RunState, ruling: rulings.StepFinished, arrival: Arrival
     text = _passed_on(state, ruling.step) if ruling.is_passed_on else _output_in(arrival)
     state.outputs[ruling.step] = Output(ruling.kind, text, ruling.command_id)
     state.answer, state.answer_violations = text, ()
+    state.unsupported = ()
 
 
 def _passed_on(state: RunState, step: str) -> Text:
@@ -179,6 +180,7 @@ def _output_in(arrival: Arrival) -> Text:
 def _count_vote(state: RunState, ruling: rulings.VoteCounted, arrival: Arrival) -> None:
     winner = next(child for child in state.children if child.command_id == ruling.winner)
     state.answer, state.answer_violations = winner.text, ()
+    state.unsupported = ()
     state.confidence_ppm = ruling.confidence_ppm
 
 
@@ -286,6 +288,11 @@ def _is_unanswered(state: RunState, key: str, trace: CallTrace, command: AskHuma
     return is_same and trace.rung is _ATTEMPTED and not trace.code and key not in state.open
 
 
+def _warn_of_grounding(state: RunState, ruling: rulings.GroundingViolated, arrival: Arrival) -> None:
+    if ruling.only_warns:
+        state.warnings.extend(ruling.claims)
+
+
 def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival) -> None:
     if command.call_id:
         count_call(state, command.tool, command.arguments_hash)
@@ -323,7 +330,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.ValidatorHeard: _hear_validator,
     rulings.StepFinished: _finish_step,
     rulings.VoteCounted: _count_vote,
-    rulings.GroundingViolated: _nothing,
+    rulings.GroundingViolated: _warn_of_grounding,
     rulings.OutcomeParked: _park,
     rulings.RunPaused: _pause,
     rulings.CommandsWithheld: _withhold,

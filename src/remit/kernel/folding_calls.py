@@ -102,7 +102,7 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
             for name, value in arrival.critical:
                 state.critical.setdefault(name, (value, trace.tool))
         if arrival.stop_loop and trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
-            state.stopped, state.answer = True, arrival.content
+            state.stopped, state.answer, state.unsupported = True, arrival.content, ()
             state.answer_violations = arrival.answer_violations
     elif type(arrival) is ToolFailed:
         trace.duration_ms = arrival.duration_ms

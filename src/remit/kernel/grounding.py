@@ -39,10 +39,6 @@ def has_changed_anything(tally: Tally) -> bool:
 
 
 def times_committed(tally: Tally, tool: str) -> int:
-    """How many observations of a tool were committed."""
-    return tally.state.committed.get(tool, 0) + tally.committed.count(tool)
-
-
-def has_observed_anything(tally: Tally) -> bool:
-    """Whether any observation of the run was committed."""
-    return bool(tally.committed or tally.state.committed)
+    """How many observations of a tool were committed, here and in runs beneath."""
+    below = tally.state.observed_below.get(tool, 0) + tally.observed_below.get(tool, 0)
+    return tally.state.committed.get(tool, 0) + tally.committed.count(tool) + below

@@ -2,6 +2,7 @@
 
 Rule 1: a condition that holds turns the request away, and so does one that cannot be decided; nothing has begun then.
 Rule 2: it sees what was asked, by whom, for whom and when, and what kind of task the caller says it is.
+Rule 3: where the caller does not say that, the boundary may.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from remit.core.failure import RequestRejected
+from remit.core.goal import Task, TaskSource
 from remit.core.manifest import Manifest
 from remit.core.messages import Role
 from remit.kernel.conditions import hour_of, weekday_of
@@ -24,7 +26,7 @@ _PROGRAMS_KEPT_MAX = 1024
 Value = Callable[[Manifest, int], object]
 
 
-def _prompt(manifest: Manifest, at_ms: int) -> str:
+def prompt_of(manifest: Manifest) -> str:
     """The last words of the user; empty where they are kept elsewhere, as those of a run that has begun may be."""
     said = [message.content for message in manifest.request.messages if message.role is Role.USER]
     return said[-1] if said and isinstance(said[-1], str) else ""
@@ -38,8 +40,8 @@ def _task_class(manifest: Manifest, at_ms: int) -> str:
 # Name, type, meaning, value.
 INTAKE_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
     {
-        "prompt": (GuardType.STRING, "the last words of the user", _prompt),
-        "prompt_chars": (GuardType.INT, "how many characters they have", lambda m, at: len(_prompt(m, at))),
+        "prompt": (GuardType.STRING, "the last words of the user", lambda m, at: prompt_of(m)),
+        "prompt_chars": (GuardType.INT, "how many characters they have", lambda m, at: len(prompt_of(m))),
         "mode": (GuardType.STRING, "chat, structured, plan or redundant", lambda m, at: m.request.mode.value),
         "task_class": (GuardType.STRING, "the class of the goal's task, empty without one", _task_class),
         "tools": (GuardType.TEXTS, "the tools that the run would have", lambda m, at: [tool.name for tool in m.tools]),
@@ -64,6 +66,15 @@ def check_intake(manifest: Manifest, at_ms: int) -> None:
             why = f": {condition.message}" if condition.message else ""
             message = f"boundary {boundary.name} turns the request away by {condition.name}{why}{undecided}"
             raise RequestRejected(GOAL_REFUSED, message, {"boundary": boundary.name, "condition": condition.name})
+
+
+def task_named(manifest: Manifest, at_ms: int) -> Task | None:
+    """What kind of task the boundary says a request is; a rule that cannot be decided counts as if it held."""
+    for rule in manifest.boundary.tasks:
+        program = parse_intake(rule.when)
+        if holds(program, {name: INTAKE_NAMES[name][2](manifest, at_ms) for name in program.names}) is not False:
+            return Task(rule.task_class, TaskSource.BOUNDARY, rule.name, rule.grounds)
+    return None
 
 
 # A pure memo: the same text always gives an equal program.

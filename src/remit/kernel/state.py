@@ -156,6 +156,8 @@ class RunState:
     ephemeral: Text = ""
     answer: Text = ""
     answer_violations: tuple[Violation, ...] = ()
+    # Values of it that nothing which was observed says.
+    unsupported: tuple[str, ...] = ()
     proposed: tuple[ProposedCall, ...] = ()
     # Whether those calls still wait to be judged: by the tool node that is entered next, and by no other after it.
     is_unjudged: bool = False
@@ -173,6 +175,8 @@ class RunState:
     # Effects that were proposed and are not committed, with the code that says why; committed observations per tool.
     uncommitted: dict[CallKey, str] = field(default_factory=dict)
     committed: dict[str, int] = field(default_factory=dict)
+    # The same of runs beneath this one.
+    observed_below: dict[str, int] = field(default_factory=dict)
     effects_committed: int = 0
 
     # When tools that have a rate were called, by the name in the rate; the oldest are forgotten.

@@ -72,6 +72,7 @@ def finish(tally: Tally, node: Node, kind: ValueKind, text: Text, command_id: st
     tally.rule(StepFinished(node.name, kind, command_id))
     tally.finished = (node.name, Output(kind, text, command_id))
     tally.answer, tally.answer_violations = text, ()
+    tally.unsupported = ()
 
 
 def take_value(tally: Tally, node: Node, said: CodeReturned) -> str | None:
@@ -91,6 +92,7 @@ def pass_on(tally: Tally, node: Node, command_id: str) -> None:
     tally.rule(StepFinished(node.name, ValueKind(given.kind), command_id, is_passed_on=True))
     tally.finished = (node.name, Output(ValueKind(given.kind), given.text, command_id))
     tally.answer, tally.answer_violations = given.text, ()
+    tally.unsupported = ()
 
 
 def conclude_step(tally: Tally, node: Node) -> str:

@@ -124,6 +124,10 @@ class Tally:
     child: ChildTrace | None = None
     child_stood_ms = UNTOLD
     finished: tuple[str, Output] | None = None
+    # Values of the new answer that nothing which was observed says; None where there is no new answer.
+    _unsupported: tuple[str, ...] | None = None
+    # Observations that a child which ended in this turn has committed.
+    observed_below: Mapping[str, int] = _NOTHING
     # The code of the latest failure, as far as this turn knows, and what was objected to.
     last_error = ""
     problems: tuple[str, ...] = ()
@@ -234,6 +238,15 @@ class Tally:
     @filtered.setter
     def filtered(self, value: int) -> None:
         self._filtered = value
+
+    @property
+    def unsupported(self) -> tuple[str, ...]:
+        """Values of the answer that nothing which was observed says."""
+        return self.state.unsupported if self._unsupported is None else self._unsupported
+
+    @unsupported.setter
+    def unsupported(self, value: tuple[str, ...]) -> None:
+        self._unsupported = value
 
     @property
     def is_wrapping(self) -> bool:

@@ -54,6 +54,7 @@ def on_counted(tally: Tally, ballot: Ballot, arrival: CodeReturned) -> str:
     winner = answers[election.winner]
     tally.rule(VoteCounted(winner.command_id, election.votes, len(answers), election.confidence_ppm))
     tally.answer, tally.answer_violations = winner.text, ()
+    tally.unsupported = ()
     return NodeOutcome.RETURNED
 
 

@@ -82,6 +82,14 @@ def _refusal_text(code: str, reason: str) -> str:
     return f"Not called. {code}: {reason}"
 
 
+_NOT_ACCEPTED = "The answer was not accepted:\n"
+
+
+def is_correction(text: str) -> bool:
+    """Whether a message tells that an answer was not accepted; what it quotes of that answer nobody else has said."""
+    return text.startswith(_NOT_ACCEPTED)
+
+
 def _correction_text(problems: tuple[str, ...]) -> str:
     listed = "\n".join(f"- {problem}" for problem in problems)
-    return f"The answer was not accepted:\n{listed}\nAnswer again."
+    return f"{_NOT_ACCEPTED}{listed}\nAnswer again."

@@ -13,6 +13,7 @@ from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, ErrorCode
+from remit.core.goal import Task
 from remit.core.halt import HALTED
 from remit.core.record import Record
 from remit.core.rulings import CallNoted, NodeEntered, RunEnded, Rung
@@ -21,6 +22,7 @@ from remit.core.tier import TIERS
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.policy import needs_a_person
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
+from remit.kernel.tasks import task_of
 from remit.kernel.tier import tier_of
 from remit.observe.execution import selected_tools
 from remit.observe.foresight import Need, Stopped, needs_of, stopped_in
@@ -126,6 +128,9 @@ class Explanation(Record):
     # What a boundary that only audits would have refused or held: tool, code or judgement, and why.
     noted: tuple[tuple[str, str, str], ...] = ()
     needs: tuple[Need, ...] = ()
+    # What kind of task it is and who says so; and what its caller is warned of, where it ended all the same.
+    task: Task | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
@@ -154,6 +159,8 @@ def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
         stopped=stopped_in(turns),
         noted=_noted(turns),
         needs=needs_of(state),
+        task=task_of(manifest),
+        warnings=tuple(state.warnings),
     )
 
 

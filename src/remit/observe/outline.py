@@ -207,7 +207,8 @@ class _Outliner:
             case UsageExceeded():
                 self._remark(StepKind.NOTE, "more was used than was reserved", {"charged": decision.over})
             case GroundingViolated():
-                self._remark(StepKind.NOTE, "claimed and never observed", {"reason": "; ".join(decision.claims)})
+                found = "warned of" if decision.only_warns else "claimed and never observed"
+                self._remark(StepKind.NOTE, found, {"reason": "; ".join(decision.claims)})
             case AddendumNoted():
                 self._remark(StepKind.NOTE, "after the ending", {"reason": decision.about})
             case StepFinished():

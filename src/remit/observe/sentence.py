@@ -6,6 +6,7 @@ Rule 2: it is one printable line, whoever chose the words in it.
 
 from collections.abc import Sequence
 
+from remit.core.goal import Task, TaskSource
 from remit.observe.explain import Allowed, Called, Explanation, Observation, Question, Spent, Standing
 from remit.observe.foresight import Need, Stopped
 from remit.observe.patterns import FINISHED, NOT_BEGUN, ReplicaTold, StepTold, VoteTold
@@ -24,6 +25,7 @@ def sentence(explained: Explanation) -> str:
     """The doctrine's one sentence: allowed, chose, called, spent, updated from verified observations, ended because."""
     parts = (
         f"The agent {_said_allowed(explained.allowed)}",
+        *([f"had {said_task(explained.task)}"] if explained.task is not None else []),
         f"chose the path {_said_path(explained.path)}",
         *([_said_steps(explained.steps)] if explained.steps else []),
         *([_said_vote(explained.vote)] if explained.vote is not None else []),
@@ -33,6 +35,7 @@ def sentence(explained: Explanation) -> str:
         *([f"was stopped early, since {said_stopped(explained.stopped)}"] if explained.stopped is not None else []),
         *([_said_noted(explained.noted)] if explained.noted else []),
         *([f"needs {said_needs(explained.needs)}"] if explained.needs else []),
+        *([f"was warned of ({_listed_warnings(explained.warnings)})"] if explained.warnings else []),
         f"and {_said_standing(explained.standing, explained.uncommitted)}",
     )
     return f"{', '.join(parts)}."
@@ -44,6 +47,22 @@ def _said_allowed(allowed: Allowed) -> str:
     if allowed.approval_tools:
         notes.append(f"{_names(allowed.approval_tools)} only with a person's approval")
     return f"{said} under the boundary {_name(allowed.boundary)} ({'; '.join(notes)})"
+
+
+def said_task(task: Task) -> str:
+    """What kind of task a run is, and who says so."""
+    said = f"a task of class {task.task_class}"
+    match task.said_by:
+        case TaskSource.CALLER:
+            return f"{said} (as its caller says)"
+        case TaskSource.BOUNDARY:
+            return f"{said} (by the boundary's rule {_name(task.why)})"
+        case TaskSource.INFERRED:
+            return f"{said} (inferred from {plain(task.why, NAME_CHARS_MAX)!r}; it only warns)"
+
+
+def _listed_warnings(warnings: tuple[str, ...]) -> str:
+    return "; ".join(plain(warning, REASON_CHARS_MAX) for warning in warnings[:NAMED_MAX])
 
 
 def _said_noted(noted: tuple[tuple[str, str, str], ...]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from remit.core.authority import Authority, Inference, PlanSource, Reach
-from remit.core.boundary import Boundary, BoundaryMode, Condition, Exhaustion, Then
+from remit.core.boundary import Boundary, BoundaryMode, Condition, Exhaustion, TaskRule, Then
 from remit.core.boundary_reports import Difference
 from remit.core.budget import FIELDS, STANDARD, Budget, assign
 from remit.core.trust import READS_RANK
@@ -123,6 +123,21 @@ def _conditions(before: Sequence[Condition], after: Sequence[Condition]) -> _Fou
     return _otherwise(_listed(list(was)), _listed(list(becomes)))
 
 
+def _tasks(before: Sequence[TaskRule], after: Sequence[TaskRule]) -> _Found:
+    """A rule that names a task demands something of its answer. One that is worded otherwise may do either."""
+    was, becomes = {one.name: one for one in before}, {one.name: one for one in after}
+    more = tuple(f"- {name}" for name in was if name not in becomes)
+    less = tuple(f"+ {name}" for name in becomes if name not in was)
+    changed = [name for name in was if name in becomes and was[name] != becomes[name]]
+    other = tuple(f"{name}: {_arrow(_task_line(was[name]), _task_line(becomes[name]))}" for name in changed)
+    return (more, less, other) if more or less or other else _otherwise(_listed(list(was)), _listed(list(becomes)))
+
+
+def _task_line(rule: TaskRule) -> str:
+    grounds = f" grounded by {', '.join(rule.grounds)}" if rule.grounds else ""
+    return f"{rule.task_class} when {rule.when}{grounds}"
+
+
 def _budgets(before: Budget, after: Budget) -> Iterator[tuple[str, _Found]]:
     for name, was, becomes in zip(FIELDS, assign(before), assign(after), strict=True):
         found = _amount(was, becomes, lambda amount, name=name: said_cap(name, amount))  # type: ignore[misc]
@@ -200,5 +215,6 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any, Any], _Found]]] = {
     ),
     _AUTHORITY: ("authority", _otherwise),
     "intake": ("intake", _conditions),
+    "tasks": ("tasks", _tasks),
     "conditions": ("conditions", _conditions),
 }

@@ -173,6 +173,9 @@ def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:
     yield from (("authority", key, says) for key, says in _authority_lines(boundary))
     for condition in boundary.intake:
         yield "intake", condition.name, _condition_line(condition)
+    for rule in boundary.tasks:
+        grounds = f", grounded by {', '.join(rule.grounds)}" if rule.grounds else ""
+        yield "tasks", rule.name, f"a task of class {rule.task_class} when {rule.when}{grounds}"
     for condition in boundary.conditions:
         yield "conditions", condition.name, _condition_line(condition)
 

@@ -19,11 +19,13 @@ from remit.core.boundary import (
     Condition,
     DecisionRight,
     Exhaustion,
+    TaskRule,
     Then,
 )
 from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension, uncharged
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
+from remit.core.goal import TaskClass
 from remit.core.person import check_person
 from remit.core.record import JsonObject, replace
 from remit.core.strict_yaml import Place, spelled
@@ -44,6 +46,7 @@ from remit.orchestrate.boundary_values import (
 # How a file without a gate of provenance says so. YAML reads the bare word as false.
 OFF = "off"
 _CONDITION_KEYS = Condition.__struct_fields__
+_TASK_KEYS = TaskRule.__struct_fields__
 _INTAKE_KEYS = tuple(key for key in _CONDITION_KEYS if key != "then")
 
 # Reads a value at its place, given what the boundary has so far; gives what it has from now on.
@@ -148,6 +151,35 @@ def _condition(reader: Reader, value: Any, place: Place) -> Condition:
 def _intake_condition(reader: Reader, value: Any, place: Place) -> Condition:
     """What holds of a request turns it away; there is nothing else it could do."""
     return _read_condition(reader, reader.block(value, _INTAKE_KEYS, place), place, Then.REFUSE, parse_intake)
+
+
+def _tasks(reader: Reader, value: Any, place: Place, base: tuple[TaskRule, ...]) -> tuple[TaskRule, ...]:
+    """What kind of task a request is; rules of the boundary that is extended come first, unless they are said anew."""
+    kept, said = {one.name: one for one in base}, set[str]()
+    for at, item in enumerate(reader.items(value, place, CONDITIONS_MAX)):
+        rule = _task_rule(reader, item, (*place, at))
+        if rule.name in said:
+            raise reader.refusal((*place, at), f"task rule {rule.name!r} is there twice; rename one of them")
+        said.add(rule.name)
+        kept[rule.name] = rule
+    return tuple(kept.values())
+
+
+def _task_rule(reader: Reader, value: Any, place: Place) -> TaskRule:
+    said = reader.block(value, _TASK_KEYS, place)
+    condition = _read_condition(
+        reader, {key: said[key] for key in said if key in ("name", "when")}, place, Then.ASK, parse_intake
+    )
+    if "task_class" not in said:
+        raise reader.refusal(place, f"{spelled(place)} has no 'task_class'; add one of {', '.join(TaskClass)}")
+    task_class = reader.choice(said["task_class"], TaskClass, (*place, "task_class"))
+    grounds = reader.choices(said.get("grounds", ()), ToolCategory, (*place, "grounds"))
+    return TaskRule(condition.name, condition.when, task_class, grounds)
+
+
+def _said_task(rule: TaskRule) -> JsonObject:
+    said = {key: getattr(rule, key) for key in _TASK_KEYS}
+    return said if rule.grounds else {key: value for key, value in said.items() if key != "grounds"}
 
 
 def _read_condition(
@@ -265,6 +297,7 @@ SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
         },
         "authority": Key("authority", _authority, lambda said: OFF if said is None else authority_json(said)),
         "intake": Key("intake", _intake, lambda said: [_said_intake(one) for one in said]),
+        "tasks": Key("tasks", _tasks, lambda said: [_said_task(one) for one in said]),
         "conditions": Key("conditions", _conditions, lambda said: [_said_condition(one) for one in said]),
     }
 )

@@ -64,10 +64,11 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 class Reader:
     """Reads the values of one boundary and refuses what they cannot be, under one code."""
 
-    def __init__(self, source_name: str, lines: Mapping[Place, int], code: str) -> None:
+    def __init__(self, source_name: str, lines: Mapping[Place, int], code: str, what: str = "boundary") -> None:
         self._source_name = source_name
         self._lines = lines
         self._code = code
+        self._what = what
 
     def refusal(self, place: Place, problem: str, details: JsonObject | None = None) -> RequestRejected:
         """Why the boundary cannot be used, and where in the file that stands."""
@@ -90,14 +91,14 @@ class Reader:
     def block(self, value: Any, keys: Collection[str], place: Place) -> dict[str, Any]:
         """A mapping whose keys are all known."""
         if not isinstance(value, dict):
-            named = spelled(place) if place else "a boundary"
+            named = spelled(place) if place else f"a {self._what}"
             known = ", ".join(keys)
             raise self.refusal(place, f"{named} must be a mapping with the keys {known}, not {shown(value)}")
         for key in value:
             if not isinstance(key, str) or key not in keys:
                 near = get_close_matches(str(key), keys, n=1)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(keys)}"
-                named = spelled(place) if place else "the boundary"
+                named = spelled(place) if place else f"the {self._what}"
                 raise self.refusal((*place, str(key)), f"{named} has the unknown key {str(key)[:80]!r}; {hint}")
         return value
 

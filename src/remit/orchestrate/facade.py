@@ -29,6 +29,7 @@ from remit.core.commands import (
 )
 from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
 from remit.core.events import Turn
+from remit.core.goal import Goal
 from remit.core.graph import Graph
 from remit.core.halt import NOTHING_HALTED, Halt, Standing
 from remit.core.manifest import Source
@@ -436,6 +437,14 @@ def boundary_at(said: object) -> Boundary:
     from remit.orchestrate.boundary_file import boundary_at
 
     return boundary_at(said)
+
+
+def goal_at(said: object) -> Goal | None:
+    """The goal that is handed over, that a mapping describes, or that stands in this file; None for none."""
+    # Only those who have a goal pay for what reads it.
+    from remit.orchestrate.goal_file import goal_at
+
+    return goal_at(said)
 
 
 def check_boundary(

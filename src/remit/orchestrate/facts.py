@@ -29,6 +29,7 @@ from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks, Mended
+from remit.orchestrate.evidence import Read, compared_by, inline, unsupported_in
 from remit.orchestrate.excerpts import abridged, critical_facts, is_looked_into
 from remit.orchestrate.reports import Report, broken
 from remit.orchestrate.texts import (
@@ -94,6 +95,7 @@ class Facts:
         self._checks = Checks()
         # The gate that follows the run whose report is being completed, where that is traced.
         self._tracer: Tracer | None = None
+        self._read: Read = inline
         self._complete: dict[type[Any], Callable[[RunState, Any, Kept], Arrival]] = {
             **dict.fromkeys(SPOKEN, _spoken),
             arrivals.ModelFailed: _model_failed,
@@ -110,10 +112,13 @@ class Facts:
             reports.PersonSaid: _said,
         }
 
-    def complete(self, state: RunState, report: Report, kept: Kept, tracer: Tracer | None = None) -> Arrival:
+    def complete(
+        self, state: RunState, report: Report, kept: Kept, tracer: Tracer | None = None, read: Read = inline
+    ) -> Arrival:
         """The arrival in a report; texts too long to be written into a turn are added to `kept`.
 
-        The tracer of a traced run has followed it up to its latest turn; it judges the calls that the report brings.
+        The tracer of a traced run has followed it up to its latest turn; it judges the calls that the report brings. What
+        an answer is compared with is read where it lives.
 
         An arrival that carries facts of its own is taken as it stands: only an executor or a test makes one.
         """
@@ -122,7 +127,7 @@ class Facts:
             return report  # type: ignore[return-value]  # the table holds every report that is no arrival
         if state.manifest is None:
             raise IllegalArrival(ArrivalFault.NOT_STARTED, f"{type(report).__name__} for a run that has no turn yet")
-        self._tracer = tracer
+        self._tracer, self._read = tracer, read
         try:
             return complete(state, report, kept)
         except (TypeError, AttributeError, ValueError) as error:
@@ -176,7 +181,15 @@ class Facts:
             repairs,
             raw,
             "" if not model or model == state.manifest.models[0].name else name(model),  # type: ignore[union-attr]
+            self._unsupported(state, report, text),
         )
+
+    def _unsupported(self, state: RunState, report: reports.ModelSaid, text: Text) -> tuple[str, ...]:
+        """Values of the answer that nothing which was observed says, where its task asks for facts."""
+        task = compared_by(state, report)
+        if task is None or not text:
+            return ()
+        return unsupported_in(state, task, clean(report.result.content or ""), self._read)
 
     def _mended(self, state: RunState, said: str, report: reports.ModelSaid) -> Mended:
         """What the model said, held to its shape: beside calls as it stands, and an answer with what could be mended."""
@@ -385,6 +398,7 @@ def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
         _figures(report.usage),
         _objections(state, report),
         UNTOLD if report.stood_ms == UNTOLD else _figure(report.stood_ms),
+        tuple((name(tool), _figure(times)) for tool, times in report.observed),
     )
 
 

@@ -11,15 +11,17 @@ from uuid import uuid4
 from remit.core.boundary import Boundary
 from remit.core.contract import Mode, SystemRequest
 from remit.core.envelope import check_request
+from remit.core.goal import Task, TaskSource
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.record import replace
 from remit.core.roles import instructed, narrowed_to
 from remit.core.tools import ToolCall, validate_tools_allowed
 from remit.inference.specs import engine_spec
-from remit.kernel.intake import check_intake
+from remit.kernel.intake import check_intake, prompt_of, task_named
 from remit.kernel.tier import check_tier
 from remit.orchestrate.foreseeing import Foreseer
 from remit.orchestrate.halts import Halts
+from remit.orchestrate.intent import intent_of
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.patterns.choosing import check_room, graph_for
@@ -101,8 +103,9 @@ class Manifests:
             owner=self._owner,
         )
         check_tier(manifest)
-        check_intake(manifest, self._runner.clock.now_ms())
-        return await self._foreseer.foreseen(manifest)
+        now_ms = self._runner.clock.now_ms()
+        check_intake(manifest, now_ms)
+        return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
 
 
 def _identified(request: SystemRequest) -> SystemRequest:
@@ -118,3 +121,14 @@ def _check_tools(request: SystemRequest, kit: Kit, boundary: Boundary) -> None:
     allowed = boundary.allowed_tools
     known = [tool.name for tool in kit.tools.definitions if allowed is None or tool.name in allowed]
     validate_tools_allowed([ToolCall(name, name) for name in named], known)
+
+
+def _task(manifest: Manifest, at_ms: int) -> Task | None:
+    """What kind of task a run is whose caller does not say: as the boundary says, or as the user's words look."""
+    goal = manifest.goal
+    if goal is not None and goal.task_class is not None:
+        return None
+    if (named := task_named(manifest, at_ms)) is not None:
+        return named
+    intent, grounds = intent_of(prompt_of(manifest)), () if goal is None else goal.grounds
+    return None if intent is None else Task(intent.task_class, TaskSource.INFERRED, intent.words, grounds)

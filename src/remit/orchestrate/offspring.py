@@ -64,6 +64,8 @@ def child_manifest(
         graph=graph,
         versions=replace(parent.versions, boundary=boundary_version(boundary), graph=graph_version(graph)),
         goal=None,
+        # Its words are those of a model or a graph, and its answer is a part of its parent's.
+        task=None,
         retrieves_context=False,
         depth=command.depth,
         deadline_at_ms=command.deadline_at_ms,
@@ -150,6 +152,14 @@ def spent_by(state: RunState) -> Charges:
     caps = pinned(state).caps
     spent = ((int(d), caps[d] - state.left[d]) for d in COUNTERS)
     return tuple((dimension, amount) for dimension, amount in spent if amount > 0)
+
+
+def observed_by(state: RunState) -> tuple[tuple[str, int], ...]:
+    """The tools of which a run and those beneath it committed observations, and how many."""
+    observed = dict(state.observed_below)
+    for tool, times in state.committed.items():
+        observed[tool] = observed.get(tool, 0) + times
+    return tuple(sorted(observed.items()))
 
 
 async def copy_turns(journal: Journal, origin: Origin, fork_id: str, earlier: tuple[EarlierEffect, ...] = ()) -> None:

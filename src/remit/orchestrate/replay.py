@@ -214,7 +214,7 @@ class _Auditor:
             raise _Gone
         try:
             report = report_behind(arrival, self._read)
-            completed = self._facts.complete(self._state, report, kept, self._tracer)
+            completed = self._facts.complete(self._state, report, kept, self._tracer, self._read)
         except _NONSENSE as error:
             raise _Different("arrival", arrival, error) from error
         again = with_words_of(arrival, completed)

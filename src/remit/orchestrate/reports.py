@@ -70,6 +70,8 @@ class ChildSaid(Record):
     message: str = ""
     usage: TokenUsage = TokenUsage()
     stood_ms: int = -1
+    # Tools of which it or those beneath it committed observations, and how many.
+    observed: tuple[tuple[str, int], ...] = ()
 
 
 class CodeProposed(Record):

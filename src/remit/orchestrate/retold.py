@@ -114,6 +114,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
             arrival.message,
             arrival.usage,
             arrival.stood_ms,
+            arrival.observed,
         ),
         arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(
             arrival.command_id, read(arrival.text), arrival.relevance_ppm

@@ -14,6 +14,7 @@ from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.commands import Command, SetTimer
 from remit.core.events import Turn
 from remit.core.failure import IllegalArrival
+from remit.core.goal import Task
 from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.storage import AppendConflict, BlobMissing
@@ -24,6 +25,7 @@ from remit.kernel.derived import derived_of
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import Linked, linked, references
 from remit.orchestrate.durability import HEAVY, barrier_of, listing_of
+from remit.orchestrate.evidence import compared_by, inline, long_evidence
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
 from remit.orchestrate.reports import Report
@@ -121,7 +123,9 @@ class Runner:
             kept: Kept = []
             tracer = await self._tracer(live) if state.is_traced else None
             try:
-                arrival = self.facts.complete(state, report, kept, tracer)
+                task = compared_by(state, report)
+                read = inline if task is None else reader_of(await self._evidence(state, task))
+                arrival = self.facts.complete(state, report, kept, tracer, read)
                 now_ms = self.clock.now_ms()
                 at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
                 if type(arrival) is TimerFired:
@@ -179,6 +183,14 @@ class Runner:
             turns = [decode_turn(data) for data in (await self.journal.read(live.run_id))[: state.seq + 1]]
             live.tracer = tracer = traced(state.manifest, turns, reader_of(await self._texts(turns)))
         return tracer
+
+    async def _evidence(self, state: RunState, task: Task) -> dict[bytes, bytes]:
+        """The long texts that an answer is compared with, as far as they are kept."""
+        texts: dict[bytes, bytes] = {}
+        for reference in long_evidence(state, task):
+            with suppress(BlobMissing):  # Redacted: then nothing is compared.
+                texts[reference.digest] = await self.blobs.get(reference.digest)
+        return texts
 
     async def _texts(self, turns: Iterable[Turn]) -> dict[bytes, bytes]:
         """The long texts that the gate is shown of these turns, as far as they are kept."""

@@ -20,7 +20,7 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.execution import usage_of
 from remit.orchestrate import reports
 from remit.orchestrate.fork import fork
-from remit.orchestrate.offspring import spent_by
+from remit.orchestrate.offspring import observed_by, spent_by
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
 from remit.testing.authority_scenarios import sifted
@@ -104,7 +104,7 @@ class Hands:
         self._told[live.run_id] = told + 1
         parent = pinned(state).parent
         assert parent is not None
-        how = (state.error, state.message, usage_of(state), waited_by(state))
+        how = (state.error, state.message, usage_of(state), waited_by(state), observed_by(state))
         report = reports.ChildSaid(parent.command_id, state.ending, world.text(state.answer), spent_by(state), *how)
         is_lost = world.chance.random() < world.faults.lost_child
         world.later(lambda: world.deliver(parent.run_id, report), after_ms=GIVE_UP_MS if is_lost else 0)

@@ -16,7 +16,7 @@ from remit.testing.runs import SimulatedRun, fold
 from remit.testing.world import SimulatedWorld
 
 # Fields of a tally that the state has too, and that mean the same in both.
-_COUNTED = ("node", "blocking", "asking", "paused", "answer", "answer_violations", "stopped")
+_COUNTED = ("node", "blocking", "asking", "paused", "answer", "answer_violations", "unsupported", "stopped")
 
 
 def folding_gives_the_live_state(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

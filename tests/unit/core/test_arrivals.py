@@ -62,5 +62,6 @@ def test_an_answer_carries_words_thoughts_calls_and_its_cost() -> None:
         "repairs",
         "raw",
         "model",
+        "unsupported",
     )
     assert ModelAnswered.__struct_fields__ == fields

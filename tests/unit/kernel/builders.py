@@ -199,11 +199,17 @@ class Run:
 
     # The world reports.
 
-    def says(self, text: str, *, violations: tuple[Violation, ...] = (), usage: TokenUsage = USAGE) -> Turn:
+    def says(
+        self,
+        text: str,
+        *,
+        violations: tuple[Violation, ...] = (),
+        usage: TokenUsage = USAGE,
+        unsupported: tuple[str, ...] = (),
+    ) -> Turn:
         """The model answers in words."""
-        return self.take(
-            arrivals.ModelAnswered(self._model_call(), text, usage=usage, tokens_bound=20, violations=violations)
-        )
+        answer = arrivals.ModelAnswered(self._model_call(), text, usage=usage, tokens_bound=20, violations=violations)
+        return self.take(replace(answer, unsupported=unsupported))
 
     def proposes(self, *calls: ProposedCall, text: str = "") -> Turn:
         """The model wants tools called."""

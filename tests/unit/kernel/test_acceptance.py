@@ -5,14 +5,16 @@ import pytest
 from remit.core import rulings
 from remit.core.contract import OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode, RequestRejected
-from remit.core.goal import NEEDS_OBSERVATION, Criterion, Goal, RequiredAction, TaskClass
+from remit.core.goal import FACTUAL, Criterion, Goal, RequiredAction, TaskClass
 from remit.core.graph import Edge, Node, NodeKind
 from remit.core.messages import user_message
 from remit.core.record import replace
 from remit.core.schema import Violation
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.acceptance import GOAL_INVALID, check_goal
+from remit.kernel.tasks import NEEDS_REVIEW
 from remit.orchestrate.patterns.chat import chat_graph
+from remit.testing.scenarios import hasty_graph
 from tests.unit.kernel.builders import QUESTION, Run, in_line, manifest_of, wants
 
 BROKEN = (Violation("/n", "type", "is not a number"),)
@@ -116,7 +118,7 @@ def test_a_required_action_counts_in_the_turn_that_commits_it() -> None:
 
 
 @pytest.mark.req("4.35")
-@pytest.mark.parametrize("task", [task for task in TaskClass if NEEDS_OBSERVATION[task]])
+@pytest.mark.parametrize("task", sorted(FACTUAL))
 def test_a_fact_of_the_world_is_no_success_from_reasoning_alone(task: TaskClass) -> None:
     run = with_goal(Goal("tell me", task_class=task))
     run.says("42")
@@ -236,6 +238,28 @@ def test_a_graph_without_a_check_succeeds_when_the_goal_is_met() -> None:
     run = hasty(Goal("be short", (Criterion("short", guard="answer_bytes < 9"),)))
     run.says("done")
     assert run.state.ending is Ending.SUCCESS
+
+
+def test_a_graph_without_a_check_cannot_ask_for_a_review_and_ends_as_one_that_is_required() -> None:
+    run = Run(manifest_of(graph=hasty_graph(), goal=Goal("advise", task_class=TaskClass.HIGH_STAKES)))
+    run.proposes(wants("look"))
+    run.returns()
+    run.says("wait")
+    assert (run.state.ending, run.state.message) == (Ending.REVIEW_REQUIRED, NEEDS_REVIEW)
+
+
+def test_a_value_that_nothing_supports_sends_the_answer_back_and_the_next_is_judged_anew() -> None:
+    run = with_goal(Goal("tell me", task_class=TaskClass.CURRENT_FACT))
+    run.proposes(wants("look"))
+    run.returns()
+    run.says("it is 7", unsupported=("7",))
+    assert run.path()[-1] == "think"
+    assert (run.state.unsupported, run.last(rulings.CheckFailed).problems[0].startswith("the answer states '7'")) == (
+        ("7",),
+        True,
+    )
+    run.says("it is 8")
+    assert (run.state.unsupported, run.state.ending) == ((), Ending.SUCCESS)
 
 
 def test_no_answer_at_all_breaks_every_output_contract() -> None:

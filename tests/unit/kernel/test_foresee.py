@@ -118,8 +118,9 @@ def test_what_a_person_may_lift_call_by_call_stops_nobody_early() -> None:
     assert run.state.ending is Ending.SUCCESS
 
 
-def test_a_tool_that_nobody_registered_is_not_foreseen() -> None:
-    assert requiring(RequiredAction("nothing")).state.ending is None
+def test_a_tool_that_nobody_registered_is_not_foreseen_but_impossible() -> None:
+    run = requiring(RequiredAction("nothing"))
+    assert (run.state.ending, run.all(StoppedEarly)) == (Ending.IMPOSSIBLE, [])
 
 
 def test_what_the_stop_saved_is_told() -> None:

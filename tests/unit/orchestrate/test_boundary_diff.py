@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from remit.core.authority import Authority, Inference, PlanSource, Reach
-from remit.core.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, Then
+from remit.core.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, TaskRule, Then
 from remit.core.boundary_reports import Difference
 from remit.core.budget import FIELDS, Budget
+from remit.core.goal import TaskClass
 from remit.core.profiles import KNOWN, STANDARD
 from remit.core.record import replace
 from remit.core.tool_policy import StateWrite
@@ -168,6 +169,7 @@ def test_every_key_of_a_file_is_compared() -> None:
         False,
         ("x",),
         trusted_hosts=("wiki.corp.example",),
+        tasks=(TaskRule("a", "true", TaskClass.ESTIMATE),),
     )
     keys = {one.key for one in differences(STANDARD, other)}
     files = {name if isinstance(entry, Key) else f"{name}.{key}" for name, entry in SHAPE.items() for key in _of(entry)}
@@ -177,3 +179,16 @@ def test_every_key_of_a_file_is_compared() -> None:
 
 def _of(entry: Key | Mapping[str, Key]) -> Iterable[str]:
     return ("",) if isinstance(entry, Key) else entry
+
+
+def test_rules_for_tasks_are_compared_by_their_names() -> None:
+    rule = TaskRule("a", "true", TaskClass.ESTIMATE)
+    one, other = (
+        replace(STANDARD, tasks=(rule,)),
+        replace(STANDARD, tasks=(replace(rule, grounds=(ToolCategory.PAYMENT,)),)),
+    )
+    assert difference(STANDARD, one).less == ("+ a",)
+    assert difference(one, STANDARD).more == ("- a",)
+    assert difference(one, other).other == ("a: estimate when true -> estimate when true grounded by payment",)
+    two = replace(STANDARD, tasks=(rule, replace(rule, name="b")))
+    assert difference(two, replace(two, tasks=two.tasks[::-1])).other == ("a, b -> b, a",)

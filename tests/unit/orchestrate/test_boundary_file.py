@@ -17,6 +17,7 @@ from remit.core.boundary import (
     DecisionRight,
     Exhaustion,
     Rate,
+    TaskRule,
     Then,
     boundary_version,
 )
@@ -24,6 +25,7 @@ from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension
 from remit.core.canonical import INTEGER_MAX
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
+from remit.core.goal import TaskClass
 from remit.core.profiles import BOUNDARY_UNKNOWN, CUSTOMER_SUPPORT, KNOWN, STANDARD
 from remit.core.record import JsonObject, replace
 from remit.core.strict_yaml import YamlFault
@@ -390,6 +392,13 @@ def _table(keys: st.SearchStrategy[str], values: st.SearchStrategy[Any]) -> st.S
     return st.dictionaries(keys, values, max_size=4).map(lambda found: tuple(found.items()))
 
 
+_TASKS = st.builds(
+    TaskRule,
+    _TEXTS,
+    st.sampled_from(("true", "prompt_chars > 3", 'prompt.contains("refund")')),
+    st.sampled_from(TaskClass),
+    _tuples(st.sampled_from(ToolCategory)),
+)
 _BOUNDARIES = st.builds(
     Boundary,
     name=_TEXTS.filter(lambda name: name not in KNOWN),
@@ -415,6 +424,7 @@ _BOUNDARIES = st.builds(
     on_silence=_tuples(_TEXTS),
     self_approval=st.none() | st.booleans(),
     release_by=_tuples(st.sampled_from(("ann", "bob", "cleo"))),
+    tasks=st.lists(_TASKS, max_size=3, unique_by=lambda one: one.name).map(tuple),
 ).filter(lambda boundary: boundary.authority is not None or not any("labels" in c.when for c in boundary.conditions))
 
 
@@ -423,3 +433,29 @@ _BOUNDARIES = st.builds(
 def test_what_is_written_of_a_boundary_reads_back_as_the_same_one(boundary: Boundary) -> None:
     again = parse_boundary(boundary_yaml(boundary), "x")
     assert again == boundary == boundary_of(boundary_said(boundary))
+
+
+@pytest.mark.req("4.8")
+def test_rules_for_tasks_are_read_and_those_of_one_name_take_each_others_place() -> None:
+    said = {"name": "mine", "tasks": [{"name": "a", "when": "prompt_chars > 1", "task_class": "estimate"}]}
+    assert boundary_of(said).tasks == (TaskRule("a", "prompt_chars > 1", TaskClass.ESTIMATE),)
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        ({"name": "a", "when": "true"}, "tasks[0] has no 'task_class'; add one of estimate"),
+        ({"name": "a", "task_class": "estimate"}, "tasks[0] has no 'when'"),
+        ({"name": "a", "when": "args.x > 1", "task_class": "estimate"}, "tasks[0].when"),
+        ({"name": "a", "when": "true", "task_class": "guess"}, "tasks[0].task_class='guess'"),
+        ({"name": "a", "when": "true", "task_class": "estimate", "grounds": ["x"]}, "tasks[0].grounds[0]='x'"),
+        ({"name": "a", "when": "true", "task_class": "estimate", "then": "stop"}, "unknown key 'then'"),
+    ],
+)
+def test_a_rule_for_tasks_that_cannot_be_used_is_refused(rule: JsonObject, problem: str) -> None:
+    with pytest.raises(RequestRejected) as refused:
+        boundary_of({"name": "mine", "tasks": [rule]})
+    assert (refused.value.code, problem in refused.value.message) == (BOUNDARY_INVALID, True), refused.value.message
+    twice = {"name": "a", "when": "true", "task_class": "estimate"}
+    with pytest.raises(RequestRejected, match="'a' is there twice"):
+        boundary_of({"name": "mine", "tasks": [twice, twice]})

@@ -17,7 +17,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.arrivals import FeedbackGiven
 from remit.core.boundary import Boundary
-from remit.core.budget import DIMENSIONS, Dimension, budget_of
+from remit.core.budget import UNCHARGED, Dimension, budget_of
 from remit.core.contract import ExecutionHints, SystemResponse
 from remit.core.failure import InvariantBroken
 from remit.core.record import replace
@@ -119,7 +119,8 @@ def test_a_long_run_is_kept_when_it_rests_and_only_later_turns_are_folded(kind: 
             rounds = [calls("look", at=f"{number}") for number in range(130)]
             kit = scripted(*rounds, calls("keep", text="x"), {"text": "kept"}, tools=[look, keep])
             wordy = replace(request(), hints=ExecutionHints(max_iterations=200))
-            response = await system.run(wordy, kit, Terms(Boundary("long", budget=budget_of([10**9] * DIMENSIONS))))
+            caps = [0 if dimension in UNCHARGED else 10**9 for dimension in Dimension]
+            response = await system.run(wordy, kit, Terms(Boundary("long", budget=budget_of(caps))))
             kept = await store.snapshots.latest(response.run_id)
             assert kept is not None
             assert kept.seq > SNAPSHOT_TURNS_MIN

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from remit.adapters.cli.keyboard import HISTORY_FILE, Keyboard, Pipe
 from remit.adapters.cli.looping import Interrupted, heeding
 from remit.adapters.cli.narrating import Narrator
 from remit.adapters.cli.options import COMMON, Common, RoleName, os_user
+from remit.adapters.cli.patterns import GoalFile
 from remit.adapters.cli.responses import give
 from remit.adapters.cli.running import LOCAL
 from remit.adapters.cli.sitting import Sitting
@@ -48,6 +50,7 @@ def chat(
         Parameter(help="Caps of each exchange such as tool_calls=5,steps=20. May be said several times."),
     ] = None,
     role: RoleName = AgentRole.GENERAL,
+    goal: GoalFile = None,
     session: Annotated[str, Parameter(help="The session to go on with, or to begin; without it a new one.")] = "",
     user: Annotated[str, Parameter(help="Who talks, and approves; without it the user of the operating system.")] = "",
     common: Common = COMMON,
@@ -62,7 +65,7 @@ def chat(
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         try:
-            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role)
+            opening = _opened(stack, common, narrator, engine, tools or (), limits, caps, role, goal)
             conversation = runner.run(heeding(opening))
             conversation.session_id, conversation.user = session or conversation.session_id, user or os_user()
             if not is_sitting:
@@ -86,10 +89,11 @@ async def _opened(
     limits: Boundary,
     caps: Budget,
     role: str,
+    goal: Path | None,
 ) -> Conversation:
     """A conversation in a session of its own, on a store that is closed with the stack."""
     from remit.assemble import kit_for, new_run_id, opened, terms_for
-    from remit.orchestrate.facade import watched
+    from remit.orchestrate.facade import goal_at, watched
 
     # Tools and engine come first: a store is not made for a conversation that cannot begin.
     narrator.progress.begin()
@@ -97,7 +101,7 @@ async def _opened(
         narrator.loading(f"opening {engine}")
         with as_usage():
             kit = watched(kit_for(engine, tools, base=Path.cwd()), narrator)
-            terms = terms_for(limits, caps, role=role)
+            terms = replace(terms_for(limits, caps, role=role), goal=goal_at(goal))
         system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
     finally:
         narrator.progress.end()

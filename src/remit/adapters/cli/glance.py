@@ -24,7 +24,7 @@ from remit.observe.loop import loop_states
 from remit.observe.patterns import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
 from remit.observe.places import percent
 from remit.observe.plain import plain
-from remit.observe.sentence import said_needs, said_stopped
+from remit.observe.sentence import said_needs, said_stopped, said_task
 from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY
 from remit.observe.trace import shown
 
@@ -130,6 +130,8 @@ def _lines(terminal: Terminal, seen: Glance) -> Iterator[Line]:
         yield _fact("needs", said_needs(explained.needs))
     yield from _circumstances(seen)
     yield from _deeds(seen)
+    for warning in seen.response.warnings[:LISTED_MAX]:
+        yield _fact("warning", plain(warning, TEXT_CHARS_MAX), Ink.WAITS)
     yield from _figures(seen.response)
     yield _fact("budget", "used of its cap")
     yield from budget_lines(terminal, explained.spent)
@@ -186,6 +188,8 @@ def _circumstances(seen: Glance) -> Iterator[Line]:
     tools = ", ".join(map(_name, allowed.tools[:LISTED_MAX])) or "no tools"
     more = f" and {len(allowed.tools) - LISTED_MAX} more" if len(allowed.tools) > LISTED_MAX else ""
     yield _fact("boundary", f"{_name(allowed.boundary)} ({tools}{more})")
+    if (task := seen.explanation.task) is not None:
+        yield _fact("task", said_task(task))
     yield _fact("models", ", ".join(map(_name, seen.explanation.models)) or "none")
     versions = manifest.versions
     named = (("boundary", versions.boundary), ("graph", versions.graph), ("tools", versions.tools))

@@ -5,10 +5,10 @@ Rule 2: whatever a command line names that cannot be used is wrong usage, and is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
 
 from cyclopts import Parameter
 
@@ -58,6 +58,11 @@ _UNREAD: Mapping[Mode, Mapping[str, str]] = MappingProxyType(
 _TOO_FEW = MappingProxyType({"CHILD_RUNS_TOO_FEW": Dimension.CHILD_RUNS, "STEPS_TOO_FEW": Dimension.STEPS})
 
 
+GoalFile: TypeAlias = Annotated[
+    Path | None, Parameter(help="A YAML or JSON file with what the run must have done to end as SUCCESS.")
+]
+
+
 class Wanted(NamedTuple):
     """What the options of every mode say about how to run."""
 
@@ -95,6 +100,7 @@ class PatternOptions:
     judge: Annotated[
         str, Parameter(help="Which model answers the rules' questions of meaning; --engine's unless said.")
     ] = ""
+    goal: GoalFile = None
 
     def check(self, mode: Mode, others: Mapping[str, object]) -> None:
         """Refuse what the mode does not read, and what it lacks; `others` are options that every mode has."""
@@ -165,10 +171,12 @@ class PatternOptions:
             terms_for,
             voted_work,
         )
+        from remit.orchestrate.facade import goal_at
 
         base = Path.cwd()
         graph = None if wanted.graph is None else graph_in(wanted.graph)
-        terms = terms_for(wanted.boundary, wanted.budget, graph=graph, router=wanted.router, role=wanted.role)
+        limits = terms_for(wanted.boundary, wanted.budget, graph=graph, router=wanted.router, role=wanted.role)
+        terms = replace(limits, goal=goal_at(self.goal))
         if self.plan is not None:
             file = plan_in(self.plan)
             return planned_work(Work(kit_for_plan(file, wanted.engine, wanted.tools, base=base), terms), file, prompt)

@@ -66,6 +66,8 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     spent = tuple(sorted((dimension, amount) for dimension, amount in charged.items() if amount))
     failed = "" if arrival.ending in ANSWERED else arrival.ending
     tally.child, tally.child_stood_ms = child_trace(tally.state, arrival), arrival.stood_ms
+    if arrival.observed:
+        tally.observed_below = dict(arrival.observed)
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
         return settle(tally, command, spent) or unpaid(arrival, tally) or joined(tally)

@@ -103,6 +103,8 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     tally.proposed, tally.is_unjudged = calls, len(calls) > 0
     if text:
         tally.answer, tally.answer_violations = text, arrival.violations
+        if arrival.unsupported or state.unsupported:
+            tally.unsupported = arrival.unsupported
     if calls or text:
         tally.messages_count += 1
         tally.context_tokens += arrival.tokens_bound

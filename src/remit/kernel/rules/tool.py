@@ -156,6 +156,7 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
         code = ErrorCode.VALIDATION_RULE_FAILED if arrival.refuted else ErrorCode.CONSTRAINT_SCHEMA_INVALID
     elif arrival.stop_loop and stops_loop(arrival, tool):
         tally.stopped, tally.answer = True, arrival.content
+        tally.unsupported = ()
         tally.answer_violations = arrival.answer_violations
     settle_call(tally, command, rung, code, arrival.evidence, tool.verifier)
     tally.messages_count += 1

@@ -32,6 +32,7 @@ from remit.orchestrate.hub import Driver, Hub, RunHeld
 from remit.orchestrate.offspring import (
     child_manifest,
     judge_request,
+    observed_by,
     replica_request,
     spent_by,
     step_request,
@@ -181,7 +182,7 @@ class ChildExecutor:
         assert state.ending is not None, "a child that has not ended is suspended"
         text = await self._hub.runner.text(state.answer)
         usage = usage_of(state)
-        how = (state.error, state.message, usage, waited_by(state))
+        how = (state.error, state.message, usage, waited_by(state), observed_by(state))
         return ChildSaid(command.id, state.ending, text, spent_by(state), *how)
 
 

@@ -1,0 +1,76 @@
+"""What cannot be done at all: a required action whose tool the run lacks, may not call, or has lost for good.
+
+Rule 1: what the manifest alone rules out ends the run before a model is paid.
+Rule 2: a tool that turned out to be unavailable, and one whose call a person turned away, is not asked for again.
+Rule 3: a boundary that only audits rules nothing out.
+"""
+
+from collections.abc import Iterator
+
+from remit.core.boundary import BoundaryMode
+from remit.core.failure import ErrorCode, Refusal
+from remit.core.goal import Goal
+from remit.core.manifest import Manifest
+from remit.core.rulings import ToolCallRefused
+from remit.core.tools import ToolChoiceMode
+from remit.kernel.authorize import STANDING, is_offered, is_within_boundary, is_within_depth
+from remit.kernel.grounding import times_committed
+from remit.kernel.tally import Tally
+from remit.kernel.verdicts import Judgement
+
+
+def impossible_from_the_start(manifest: Manifest) -> str:
+    """Why the run cannot come to its goal, whatever its model does; empty where nothing rules it out."""
+    return next(_ruled_out(manifest), "")
+
+
+def _ruled_out(manifest: Manifest) -> Iterator[str]:
+    for action in manifest.goal.required_actions if manifest.goal is not None else ():
+        if action.times_min > 0 and (why := why_never(action.tool, manifest)):
+            yield f"required action {action.tool} cannot be done: {why}"
+    choice = manifest.request.tool_choice
+    if choice.mode is ToolChoiceMode.FUNCTION and (why := why_never(choice.function_name, manifest)):
+        yield f"tool_choice demands a call of {choice.function_name}, which cannot be made: {why}"
+    if choice.mode is ToolChoiceMode.REQUIRED and all(why_never(tool.name, manifest) for tool in manifest.tools):
+        yield "tool_choice demands a call of a tool, and there is none that may be called"
+
+
+def why_never(name: str, manifest: Manifest) -> str:
+    """Why no call of a tool can ever be made in this run; empty where one may be."""
+    tool = next((tool for tool in manifest.tools if tool.name == name), None)
+    if tool is None:
+        return f"no tool named {name[:100]!r} is registered for this run"
+    is_audited = manifest.boundary.mode is BoundaryMode.AUDIT
+    for check in (is_offered, is_within_depth) if is_audited else (is_within_boundary, is_offered, is_within_depth):
+        verdict = STANDING[check](tool, manifest)
+        if verdict.judgement is Judgement.REFUSE:
+            return verdict.reason
+    lacked = [permission for permission in tool.permissions if permission not in manifest.boundary.permissions]
+    if lacked and not is_audited:
+        return f"tool {name} needs permission {lacked[0]}, which {manifest.boundary.name} lacks"
+    return ""
+
+
+def given_up(tally: Tally, goal: Goal) -> str:
+    """Why a required action that is still missing will not be done any more; empty where it may yet be."""
+    for action in goal.required_actions:
+        if times_committed(tally, action.tool) < action.times_min and (why := _why_lost(tally, action.tool)):
+            return f"required action {action.tool} cannot be done: {why}"
+    return ""
+
+
+def _why_lost(tally: Tally, tool: str) -> str:
+    refused = [
+        trace.reason for trace in tally.state.refused if trace.tool == tool and trace.code == Refusal.APPROVAL_REJECTED
+    ]
+    refused += [
+        ruling.reason
+        for ruling in tally.decisions
+        if isinstance(ruling, ToolCallRefused) and ruling.tool == tool and ruling.code == Refusal.APPROVAL_REJECTED
+    ]
+    if refused:
+        return f"a person turned it away ({refused[-1]})"
+    codes = [trace.code for trace in tally.state.calls.values() if trace.tool == tool]
+    if codes and codes[-1] == ErrorCode.TOOL_UNAVAILABLE:
+        return "the tool is unavailable"
+    return ""
