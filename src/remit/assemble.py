@@ -26,7 +26,6 @@ from remit.core.quota import Quota
 from remit.core.roles import role_named
 from remit.core.signing import Signer
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
-from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState
 from remit.orchestrate.custody import Signers
 from remit.orchestrate.facade import System, Watcher, watched
@@ -133,7 +132,6 @@ def quotas_for(settings: Settings) -> tuple[Quota, ...]:
     path = settings.home / QUOTAS
     if not path.exists():
         return ()
-    # Only those who have quotas pay for YAML.
     from remit.orchestrate.quota_file import read_quotas
 
     return read_quotas(path)
@@ -175,7 +173,6 @@ def terms_for(
 
 def plan_in(path: Path) -> "PlanFile":
     """The plan in a YAML file; raises RequestRejected where it cannot be read as one."""
-    # Only those who read a plan pay for YAML.
     from remit.orchestrate.plan_file import read_plan
 
     return read_plan(path)
@@ -227,20 +224,16 @@ def ruled_work(work: Work, rules: Path, judge: str = "", *, base: Path, settings
 
 def check_work(work: Work, request: SystemRequest) -> None:
     """Refuse, before a store is opened, what the facade would refuse of a request with this work."""
-    from remit.orchestrate.patterns.choosing import check_room, graph_for
-    from remit.orchestrate.shaping import check_shapes
+    from remit.orchestrate.readiness import check_ready
 
-    graph = work.terms.graph or graph_for(request, work.kit, work.terms, work.terms.plan)
-    check_room(graph, work.terms)
-    check_shapes(request.output.grammar or "", graph)
+    check_ready(request, work.kit, work.terms)
 
 
 def graph_in(path: Path) -> Graph:
     """The graph in a YAML file; raises RequestRejected with every problem when it may not run."""
-    # Only those who read a graph pay for YAML.
-    from remit.orchestrate.graph_file import read_graph
+    from remit.orchestrate.graph_file import runnable_graph
 
-    return compile_graph(read_graph(path)).graph
+    return runnable_graph(path)
 
 
 def os_user() -> str:
@@ -370,7 +363,6 @@ def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
     path = settings.home / QUEUES_FILE
     if not path.exists():
         return ()
-    # Only those who limit their queues pay for YAML.
     from remit.orchestrate.queue_file import read_queues
 
     return read_queues(path)

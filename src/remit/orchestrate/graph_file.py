@@ -31,6 +31,7 @@ from remit.core.graph import (
 from remit.core.json_text import NotJson, parse_json
 from remit.core.lifecycle import LifecycleState, LoopState
 from remit.core.strict_yaml import Document, Place, YamlFault, block_in, parse_yaml, read_yaml, shown, spelled
+from remit.kernel.graph import compile_graph
 
 # Each key of an edge and the field it fills.
 _EDGE_FIELDS: Mapping[str, str] = MappingProxyType({"to": "target", "outcome": "outcome", "when": "condition"})
@@ -61,6 +62,11 @@ _PLACE_IN_ERROR = re.compile(r" - at `\$(?P<steps>[^`]*)`$")
 _KEY_IN_STEPS = re.compile(r"^\.(\w+)")
 
 _Typed = TypeVar("_Typed")
+
+
+def runnable_graph(path: Path) -> Graph:
+    """The graph in a file, unless it may not run."""
+    return compile_graph(read_graph(path)).graph
 
 
 def read_graph(path: Path) -> Graph:
