@@ -387,7 +387,7 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
     found: list[Halts] = []
     with ExitStack() as closing:
 
-        def standing() -> Standing:
+        def standing() -> "Standing":
             if not found and (settings.home / DATABASE).exists():
                 store = EmbeddedStore.open_to_read(settings.home)
                 closing.callback(store.let_go)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from remit.adapters.cli.slash import SLASHES
+from remit.assemble import os_user
 from remit.core.contract import SystemResponse
 from remit.core.envelope import REQUEST_BYTES_MAX
 from tests.unit.adapters.desk import HELPER, TOOLS, Desk, calls
@@ -78,13 +79,23 @@ def test_what_a_run_asks_is_asked_in_the_middle_of_the_conversation(
     talker: Talker, answer: str, notes: list[str]
 ) -> None:
     engine, options = writing(talker.desk)
-    seen = talker.says("Write", answer, engine=engine, options=(*options, "--user", "ann"))
+    seen = talker.says("Write", answer, engine=engine, options=options)
     assert 'text = "hello"' in seen
     assert seen.count("Written.") == 1
     assert ("not accepted as an answer, although it was said" in seen) == (not notes)
     assert talker.desk.notes == notes
     turns = talker.desk.say("trace", "last", "--json").rows
-    assert [row["arrival"]["by"] for row in turns if "by" in row["arrival"]] == ["ann"]
+    assert [row["arrival"]["by"] for row in turns if "by" in row["arrival"]] == [os_user()]
+
+
+def test_who_talks_in_another_name_than_the_owner_s_does_not_approve_what_they_asked_for(talker: Talker) -> None:
+    engine, options = writing(talker.desk)
+    seen = talker.says("Write", "y", engine=engine, options=(*options, "--user", "ann"))
+    assert "SELF_APPROVAL" in seen
+    assert "waits; /resume asks again" in seen
+    assert talker.desk.notes == []
+    assert talker.desk.say("approve", "last", "--by", "bob").code == 0
+    assert talker.desk.notes == ["hello"]
 
 
 def test_an_edited_call_runs_with_the_arguments_of_whoever_edited_it(talker: Talker) -> None:
