@@ -1,22 +1,31 @@
 #!/usr/bin/env bash
 # Sees to it that the tools of the system which some tests need are there: strace, which records what is written and
-# synced. Installs it where it can (root and apt), says loudly where it cannot, and fails where CI demands it.
+# synced, and bubblewrap, which shuts tools in. Installs what it can (root and apt), says loudly what is missing, and fails
+# where CI demands it.
 set -euo pipefail
 
-command -v strace >/dev/null && exit 0
+lacking() {
+    for pair in strace:strace bwrap:bubblewrap; do
+        command -v "${pair%%:*}" >/dev/null || echo "${pair##*:}"
+    done
+}
+
+[ -z "$(lacking)" ] && exit 0
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "==> strace"
+    echo "==> $(lacking | xargs)"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get install -qq -y strace >/dev/null 2>&1 ||
-        { apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y strace >/dev/null 2>&1; } || true
+    # shellcheck disable=SC2046  # several packages are several words
+    apt-get install -qq -y $(lacking) >/dev/null 2>&1 ||
+        { apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y $(lacking) >/dev/null 2>&1; } || true
 fi
-command -v strace >/dev/null && exit 0
+[ -z "$(lacking)" ] && exit 0
 
 {
     echo "************************************************************************"
-    echo "strace is missing and could not be installed here."
-    echo "THE POWER LAW WILL NOT BE TESTED. Install it: apt-get install strace"
+    echo "Missing, and not to be installed here: $(lacking | xargs)"
+    echo "THE POWER LAW (strace) OR THE SANDBOX (bubblewrap) WILL NOT BE TESTED."
+    echo "Install them: apt-get install $(lacking | xargs)"
     echo "************************************************************************"
 } >&2
 case "${CI:-}" in

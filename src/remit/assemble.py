@@ -459,14 +459,15 @@ def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store and its disk, the models. Nothing is loaded or changed."""
     from remit.backend.embedded.checkup import check_store
     from remit.observe.checkup import check_house
+    from remit.observe.tool_checkup import check_tools
     from remit.observe.vault_checkup import check_secrets
     from remit.orchestrate.engine_checkup import check_models
 
-    secrets = check_secrets(lambda: vault_for(settings))
     return [
         *check_house(),
         *check_store(settings.home, settings.trusted),
-        *secrets,
+        *check_secrets(lambda: vault_for(settings)),
+        *check_tools(),
         *check_models(settings.engines, list_models(settings)),
     ]
 

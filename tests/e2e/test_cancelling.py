@@ -31,6 +31,7 @@ from tests.e2e.command import remit_in
 from tests.e2e.command import until as wait_until
 from tests.e2e.errand import LEASE
 from tests.e2e.house import asking, calls, house, says, tell, until
+from tests.unit.tool.watching import running_in
 
 MINUTE_MS = 60_000
 # A minute is what the slow ones take; whoever is cancelled is done long before.
@@ -113,15 +114,6 @@ def processes() -> set[int]:
     return {int(pid) for task in own.iterdir() for pid in (task / "children").read_text().split()}
 
 
-def is_alive(pid: int) -> bool:
-    """Whether a process still runs; one that has ended and waits to be collected does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
-
-
 async def cancelled(system: System, run_id: str) -> SystemResponse:
     await tell(system, Signal.CANCEL, run_id, {"reason": "enough"})
     await system.settle()
@@ -163,28 +155,27 @@ from pathlib import Path
 from remit import tool
 
 @tool(effect="read", isolate=True, timeout_ms=60_000)
-def dig(pids: str) -> str:
+def dig(folder: str) -> str:
     \"\"\"Start a process of its own and never come back.\"\"\"
-    child = subprocess.Popen(["sleep", "60"])
-    Path(pids + ".draft").write_text(f"{os.getpid()} {child.pid}")
-    os.replace(pids + ".draft", pids)
+    os.chdir(folder)
+    subprocess.Popen(["sleep", "60"])
+    Path("began").touch()
     time.sleep(60)
 """
 
 
 def test_a_cancel_ends_an_isolated_tool_and_every_process_it_started(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(ISOLATED)
-    pids = tmp_path / "pids"
-    engine = ScriptedEngine([calls("dig", {"pids": str(pids)}), says("Never.")])
+    pit = tmp_path / "pit"
+    pit.mkdir()
+    engine = ScriptedEngine([calls("dig", {"folder": str(pit)}), says("Never.")])
 
     async def scene(system: System) -> None:
         run_id = await system.submit(asking(), kit_of(engine, load_tools(str(tmp_path / "tools.py"))))
-        await until(pids.exists, "the tool has started")
-        started = [int(pid) for pid in pids.read_text().split()]
-        assert os.getpid() not in started
-        assert all(map(is_alive, started))
+        await until((pit / "began").exists, "the tool has started")
+        assert len(running_in(pit)) == 2
         await cancelled(system, run_id)
-        await until(lambda: not any(map(is_alive, started)), "the processes of the tool are gone")
+        await until(lambda: not running_in(pit), "the processes of the tool are gone")
 
     play(tmp_path / "store", scene)
 

@@ -12,7 +12,17 @@ from typing import Any, TypeAlias, Unpack, overload
 from remit.core.manifest import Source
 from remit.core.record import replace
 from remit.core.tools import ToolDefinition, check_definition, tool_version
-from remit.tool.declared import Available, Declared, Reconcile, Verify, check_known, fields_of
+from remit.tool.declared import (
+    ORDINARY,
+    Available,
+    Declared,
+    OwnProcess,
+    Reconcile,
+    Verify,
+    check_known,
+    fields_of,
+    own_process_of,
+)
 from remit.tool.docstrings import summary_of
 from remit.tool.signature import Signature, invalid, read_signature
 from remit.tool.sourcing import source_of
@@ -28,9 +38,12 @@ class Tool:
         "__wrapped__",
         "available",
         "definition",
+        "environment",
         "is_async",
         "isolate",
+        "limits",
         "reconcile",
+        "sandbox",
         "signature",
         "source",
         "verify",
@@ -44,6 +57,7 @@ class Tool:
         source: Source,
         *,
         isolate: bool = False,
+        process: OwnProcess = ORDINARY,
         companions: Companions = (None, None, None),
     ) -> None:
         # The name that inspect and others look for; `function` reads better in the house.
@@ -51,7 +65,9 @@ class Tool:
         self.definition = definition
         self.signature = signature
         self.source = source
-        self.isolate = isolate
+        # A sandbox is a process of its own, too.
+        self.isolate = isolate or process.sandbox
+        self.sandbox, self.limits, self.environment = process
         self.is_async = inspect.iscoroutinefunction(function)
         self.available, self.verify, self.reconcile = companions
 
@@ -100,23 +116,34 @@ def tool(function: Function | None = None, /, **declared: Unpack[Declared]) -> T
             result=signature.result,
             **fields,
         )
-        return _declared(function, definition, signature, companions, isolate=declared.get("isolate", False))
+        process = own_process_of(name, declared)
+        return _declared(function, definition, signature, companions, process, isolate=declared.get("isolate", False))
 
     return declare if function is None else declare(function)
 
 
 def _declared(
-    function: Function, definition: ToolDefinition, signature: Signature, companions: Companions, *, isolate: bool
+    function: Function,
+    definition: ToolDefinition,
+    signature: Signature,
+    companions: Companions,
+    process: OwnProcess,
+    *,
+    isolate: bool,
 ) -> Tool:
     check_definition(definition)
     source = source_of(function, definition.name)
-    if isolate and not source.place:
+    if process != ORDINARY and not (isolate or process.sandbox):
+        raise invalid(
+            definition.name, "limits and environment need isolate=True or sandbox=True, whose process they are for"
+        )
+    if (isolate or process.sandbox) and not source.place:
         raise invalid(
             definition.name,
-            "isolate=True needs a function at the top level of a file or module, which a subprocess can load",
+            f"{'sandbox' if process.sandbox else 'isolate'}=True needs a function at the top level of a file or module, which a subprocess can load",
         )
     versioned = replace(definition, version=tool_version(definition))
-    return Tool(function, versioned, signature, source, isolate=isolate, companions=companions)
+    return Tool(function, versioned, signature, source, isolate=isolate, process=process, companions=companions)
 
 
 def _check_companions(

@@ -6,13 +6,14 @@ Rule 2: an option that nobody knows is refused: a declaration that is misspelt w
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any, TypeAlias, TypedDict, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 from remit.core.authority import Stakes
 from remit.core.failure import Ending
 from remit.core.record import JsonObject
 from remit.core.tools import TOOL_TIMEOUT_MS_DEFAULT, Effect, ToolCategory
 from remit.core.trust import Reads, Repeat, Trust
+from remit.tool.confinement import LIMITS, Limits, limits_of, variables_of
 from remit.tool.signature import invalid
 
 # Asked before a call: may the tool be called now?
@@ -40,6 +41,11 @@ class Declared(TypedDict, total=False):
     destructive: bool
     untrusted_output: bool
     isolate: bool
+    # Runs in a process that sees no files but its own, no network unless `network` says so, and no other process.
+    sandbox: bool
+    # Of the process of an isolated or sandboxed tool: what it may take, and which variables it sees besides.
+    limits: Mapping[str, int] | None
+    environment: Iterable[str]
     timeout_ms: int
     cost_microusd: int
     permissions: Iterable[str]
@@ -91,6 +97,23 @@ def check_known(declared: Declared) -> None:
     if unknown := sorted(set(declared) - Declared.__annotations__.keys()):
         known = ", ".join(sorted(Declared.__annotations__))
         raise invalid(str(declared.get("name") or "?"), f"declares {unknown[0]!r}, which nobody knows; use {known}")
+
+
+class OwnProcess(NamedTuple):
+    """What a tool declares of the process of its own that it runs in."""
+
+    sandbox: bool = False
+    limits: Limits = LIMITS
+    environment: tuple[str, ...] = ()
+
+
+ORDINARY = OwnProcess()
+
+
+def own_process_of(name: str, declared: Declared) -> OwnProcess:
+    """What these options say of the tool's process."""
+    limits = limits_of(name, declared.get("limits"))
+    return OwnProcess(declared.get("sandbox", False), limits, variables_of(name, declared.get("environment", ())))
 
 
 def fields_of(name: str, declared: Declared) -> JsonObject:

@@ -2,16 +2,15 @@
 
 Rule 1: the first bytes of standard input are the job; its end is the end of the parent, and of this process group.
 Rule 2: the result goes through a pipe of its own, so that nothing a tool prints can be taken for it.
-Rule 3: a tool whose file or definition is not the one that was pinned is not called.
+Rule 3: the tool runs below a warden, which counts its processes and ends as it ended.
+Rule 4: a tool whose file or definition is not the one that was pinned is not called.
 """
 
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
-from threading import Thread
 from typing import Any
 
 from remit.core.failure import ErrorCode, RemitError
@@ -20,21 +19,38 @@ from remit.core.record import JsonObject
 from remit.tool.asking import verdict
 from remit.tool.calling import called, rendered
 from remit.tool.cancelling import CancelToken
+from remit.tool.confinement import BOXED, Limits
 from remit.tool.declare import Tool
 from remit.tool.framing import read_frame, write_frame
 from remit.tool.loading import reload
 from remit.tool.outcomes import Performed, ToolFault
 from remit.tool.secret import Secret
+from remit.tool.warden import TOO_MANY, end_as, kept_within
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Perform the job that stands in standard input; the argument is the number of the pipe for the result."""
+    """Perform the job that stands in standard input: the number of the pipe for the result, and whether walls stand."""
     result_pipe = int(arguments[0])
     # What the tool starts must hold neither pipe, or nobody could tell that this process has ended.
     os.set_inheritable(result_pipe, False)  # noqa: FBT003  # takes nothing else
     lifeline = _private_input()
     job = json.loads(read_frame(lifeline))
-    Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
+    limits = Limits(**job["limits"])
+
+    def work() -> int:
+        os.close(lifeline)
+        return _tell(job, result_pipe)
+
+    status = kept_within(limits, work, lifeline, is_boxed=BOXED in arguments)
+    if status == TOO_MANY:
+        error = f"it had more than processes_max={limits.processes_max} processes at a time, so all of them were ended"
+        write_frame(result_pipe, json.dumps({"code": ErrorCode.TOOL_EXECUTION_FAILED, "error": error}).encode())
+        return 0
+    return end_as(status)
+
+
+def _tell(job: JsonObject, result_pipe: int) -> int:
+    """Call the tool and write what it came to."""
     sys.path[:] = job["path"]
     answer = _answer(job)
     sys.stdout.flush()
@@ -51,12 +67,6 @@ def _private_input() -> int:
     os.dup2(nothing, 0)
     os.close(nothing)
     return lifeline
-
-
-def _end_with_parent(lifeline: int) -> None:
-    """The parent writes nothing more and keeps its end open as long as it lives; then everything here ends at once."""
-    os.read(lifeline, 1)
-    os.killpg(0, signal.SIGKILL)
 
 
 def _answer(job: JsonObject) -> JsonObject:

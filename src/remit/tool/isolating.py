@@ -4,7 +4,8 @@ Rule 1: the process leads a session and a group of its own; what ends a call is 
 Rule 2: the group is killed before its leader is awaited, since until then nobody else can get its number.
 Rule 3: what the tool prints is read all the time, so that it never blocks, and kept up to a limit.
 Rule 4: a process that was killed has no outcome, unless it told one before.
-Rule 5: secrets go through the pipe of the job; neither the command line nor the environment of the process holds them.
+Rule 5: it is no sandbox: a tool reads what its user reads, and reaches what its user reaches. `sandbox=True` is one.
+Rule 6: secrets go through the pipe of the job; neither the command line nor the environment of the process holds them.
 """
 
 import contextlib
@@ -23,17 +24,17 @@ from remit.core.failure import ErrorCode
 from remit.core.json_text import parse_with_oddities
 from remit.core.record import JsonObject
 from remit.tool.calling import NO_SECRETS_LENT
+from remit.tool.confinement import BOXED, environment_for
 from remit.tool.declare import Tool
 from remit.tool.framing import LENGTH_BYTES, write_frame
 from remit.tool.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, ToolFault
+from remit.tool.sandbox import box, box_environment
 from remit.tool.secret import Secret
 from remit.tool.vault import NO_SECRETS, Vault
+from remit.tool.warden import SIGNALLED, prefer
 
 # What a tool prints is kept for whoever looks for the reason of a failure; a screenful or two tells it.
 PRINTED_BYTES_MAX = 16 * 1024
-
-# Escaped as JSON, a text takes six times its size at worst, and the frame around it some more.
-FRAME_BYTES_MAX = 6 * RESULT_BYTES_MAX + 65_536
 
 # After its result a process may write what it has buffered. What it leaves running longer is killed.
 EXIT_GRACE_MS = 1_000
@@ -96,7 +97,7 @@ def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash, len
     """Call a tool in a process of its own and wait for what it tells."""
     read_end, write_end = os.pipe()
     try:
-        process = _start(write_end, leash, lent.vault.inherited)
+        process = _start(tool, write_end, leash, lent.vault.inherited)
     except OSError as error:
         os.close(read_end)
         message = f"no process could be started for it: {type(error).__name__}: {error}"
@@ -105,32 +106,48 @@ def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash, len
         os.close(write_end)
     assert process.stdin is not None
     with os.fdopen(read_end, "rb", buffering=0) as told, process:
-        listener = _Listener(process, told.fileno())
+        listener = _Listener(process, told.fileno(), tool.limits.output_bytes_max)
         try:
             # The process may be gone already; what it left behind says so better than a broken pipe.
             with contextlib.suppress(BrokenPipeError):
                 write_frame(process.stdin.fileno(), _job(tool, arguments, key, lent.secrets))
             frame = listener.listen()
+            if not listener.is_overfull:
+                # Its pipe has ended, so it is about to end as well, and to say how.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(EXIT_GRACE_MS / 1000)
         finally:
             leash.untie()
             process.wait()
-    return _outcome(frame, process.returncode, listener.printed(lent.vault.redactor.redacted), leash)
+    if listener.is_overfull:
+        limit = f"output_bytes_max={tool.limits.output_bytes_max}"
+        raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, f"it sent more than {limit} and was ended")
+    ended = process.returncode
+    if tool.sandbox and ended > SIGNALLED:
+        ended = SIGNALLED - ended
+    return _outcome(frame, ended, listener.printed(lent.vault.redactor.redacted), leash)
 
 
 def _start(
-    write_end: int, leash: Leash, inherited: Callable[[], Mapping[str, str]] | None
+    tool: Tool, write_end: int, leash: Leash, inherited: Callable[[], Mapping[str, str]] | None
 ) -> "subprocess.Popen[bytes]":
     # -P keeps files of the working directory from standing in for modules of the library.
+    command = [sys.executable, "-P", "-m", "remit.tool.isolated", str(write_end)]
+    environment = environment_for(tool.environment, os.environ if inherited is None else inherited())
+    if tool.sandbox:
+        command = [*box(tool), *command, BOXED]
+        environment = box_environment(environment)
     process = subprocess.Popen(  # noqa: S603  # our own interpreter and module, and no shell
-        [sys.executable, "-P", "-m", "remit.tool.isolated", str(write_end)],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         pass_fds=(write_end,),
         start_new_session=True,
-        env=None if inherited is None else dict(inherited()),
+        env=environment,
         bufsize=0,
     )
+    prefer(process.pid)
     leash.tie(process.pid)
     return process
 
@@ -139,6 +156,7 @@ def _job(tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str, Secr
     source = {field: getattr(tool.source, field) for field in tool.source.__struct_fields__}
     version = tool.definition.version
     job = {"source": source, "version": version, "arguments": arguments, "key": key, "path": sys.path}
+    job["limits"] = tool.limits._asdict()
     revealed = {parameter: secret.reveal() for parameter, secret in secrets.items()}
     return json.dumps({**job, "secrets": revealed}).encode()
 
@@ -146,10 +164,11 @@ def _job(tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str, Secr
 class _Listener:
     """Reads the three pipes of a process at once."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", told: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", told: int, bytes_max: int) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         self._told = told
+        self._bytes_left = bytes_max
         self._texts = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
 
     def listen(self) -> bytes:
@@ -164,18 +183,24 @@ class _Listener:
                 ready = selector.select(None if deadline is None else max(deadline - monotonic(), 0))
                 for key, _ in ready:
                     part = os.read(key.fd, _READ_BYTES)
+                    self._bytes_left -= len(part)
                     if not part:
                         selector.unregister(key.fd)
                     elif key.fd == self._told:
                         frame += part
                     else:
                         self._keep(key.fd, part)
-                if self._told not in selector.get_map() or len(frame) > FRAME_BYTES_MAX:
+                if self._told not in selector.get_map() or self.is_overfull:
                     break
                 if deadline is None and _is_complete(frame):
                     deadline = monotonic() + EXIT_GRACE_MS / 1000
             self._drain(selector)
         return bytes(frame)
+
+    @property
+    def is_overfull(self) -> bool:
+        """Whether more came than may come."""
+        return self._bytes_left < 0
 
     def printed(self, redact: Callable[[str], str]) -> str:
         """What was printed, errors last. Each is redacted for itself, since each may have been cut."""
@@ -202,10 +227,14 @@ def _outcome(frame: bytes, status: int, printed: str, leash: Leash) -> Performed
         if leash.is_cut:
             raise Killed
         raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, _told_nothing(status, printed))
-    answer = parse_with_oddities(frame[LENGTH_BYTES:].decode())
-    if "code" in answer:
-        raise ToolFault(ErrorCode(answer["code"]), answer["error"])
-    return Performed(answer["content"], answer["refuted"], answer["stop_loop"], printed)
+    # Whatever stands there is the word of the tool's process, which may have been written by anybody in it.
+    match parse_with_oddities(frame[LENGTH_BYTES:].decode()):
+        case {"code": str(code), "error": str(error)} if code in ErrorCode.__members__.values():
+            raise ToolFault(ErrorCode(code), error[:ERROR_CHARS_MAX])
+        case {"content": str(content), "refuted": str(refuted), "stop_loop": bool(stops)}:
+            if len(content.encode("utf-8", "replace")) <= RESULT_BYTES_MAX:
+                return Performed(content, refuted, stops, printed)
+    raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, "its process told something that is no result")
 
 
 def _told_nothing(status: int, printed: str) -> str:

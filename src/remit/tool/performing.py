@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject, replace
 from remit.tool.asking import check_available, raise_if_ours, verdict
 from remit.tool.calling import NO_SECRETS_LENT, called, prepared, rendered
@@ -21,6 +22,7 @@ from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool
 from remit.tool.isolating import Killed, Leash, Lent, call_isolated
 from remit.tool.outcomes import Performed, ToolFault, fault_of
+from remit.tool.sandbox import WAY_OUT, sandbox_problem
 from remit.tool.secret import Secret
 from remit.tool.threads import threads
 from remit.tool.vault import NO_SECRETS, Vault
@@ -78,6 +80,9 @@ async def perform(attempt: Attempt) -> Performed:
     tool = attempt.tool
     if tool.available is not None:
         await check_available(tool)
+    if tool.sandbox and (problem := await asyncio.to_thread(sandbox_problem)):
+        message = f"it demands a sandbox, and {problem}; {WAY_OUT}"
+        raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message)
     if tool.definition.secrets:
         wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
         attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: T201  # what these tools print is what is tested
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -86,11 +87,54 @@ def leaves_a_child(folder: str) -> str:
     return str(_started(Path(folder)).pid)
 
 
+@tool(effect="none", isolate=True, limits={"output_bytes_max": 100_000})
+def prints_without_end() -> None:
+    while True:
+        print("x" * 1023)
+
+
+@tool(effect="none", isolate=True, limits={"processes_max": 8})
+def multiplies(count: int) -> int:
+    """Have so many processes at once."""
+    started = [subprocess.Popen(["sleep", "30"]) for _ in range(count)]
+    Event().wait(0.5 if count <= 7 else 30)
+    for each in started:
+        each.kill()
+    return count
+
+
+@tool(effect="none", isolate=True, limits={"memory_bytes_max": 1 << 30})
+def takes_memory(bytes_wanted: int) -> int:
+    return len(bytearray(bytes_wanted))
+
+
+@tool(effect="none", isolate=True, environment=["ASKED_FOR"])
+def sees() -> dict[str, str]:
+    return dict(os.environ)
+
+
+@tool(effect="none", isolate=True)
+def kills_its_parent() -> list[int]:
+    """Signal the parent, and whoever has a number that it can think of."""
+    os.kill(os.getppid(), signal.SIGKILL)
+    for number in range(3, 200):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(number, signal.SIGKILL)
+    return [os.getpid(), os.getppid()]
+
+
+@tool(effect="none", isolate=True)
+def forges_a_result(text: str) -> None:
+    os.write(int(sys.argv[1]), len(text.encode()).to_bytes(8, "big") + text.encode())
+    os._exit(0)
+
+
 @tool(effect="external", isolate=True)
 def hangs(folder: str) -> None:
     """Start a process and never return."""
-    child = _started(Path(folder))
-    _told(Path(folder) / "pids", f"{os.getpid()} {child.pid}")
+    os.chdir(folder)
+    _started(Path(folder))
+    _told(Path(folder) / "began", "")
     Event().wait()
 
 

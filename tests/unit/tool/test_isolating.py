@@ -12,14 +12,15 @@ import pytest
 
 from remit.core.failure import ErrorCode
 from remit.core.record import replace
-from remit.tool import isolating
+from remit.observe.tool_checkup import has_numbers
+from remit.tool.confinement import LIMITS
 from remit.tool.declare import Tool
 from remit.tool.isolating import PRINTED_BYTES_MAX, Killed, Leash, call_isolated
 from remit.tool.loading import load_tools
 from remit.tool.outcomes import Performed, ToolFault
 from remit.tool.performing import Attempt, perform
 from remit.tool.vault import Vault
-from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, is_running, sample, until
+from tests.unit.tool.watching import SAMPLE_FILE, called, content, fault, running_in, sample, until
 
 # Real processes take their time; `make check` leaves them to `make test`.
 pytestmark = pytest.mark.slow
@@ -70,8 +71,8 @@ def test_a_tool_that_prints_without_end_is_not_blocked_and_is_cut() -> None:
 
 
 def test_what_a_tool_leaves_running_is_killed_and_not_waited_for(tmp_path: Path) -> None:
-    pid = int(content(sample("leaves_a_child"), folder=str(tmp_path)))
-    asyncio.run(until(lambda: not is_running(pid)))
+    assert content(sample("leaves_a_child"), folder=str(tmp_path))
+    asyncio.run(until(lambda: not running_in(tmp_path)))
 
 
 def test_a_process_that_does_not_end_after_its_result_is_ended() -> None:
@@ -85,15 +86,14 @@ def test_no_zombie_is_left_behind() -> None:
 
 
 def test_an_isolated_process_ends_with_its_parent(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
     parent = subprocess.Popen([sys.executable, "-c", PERFORM, str(SAMPLE_FILE), str(tmp_path)])
     try:
-        asyncio.run(until(pids.exists))
+        asyncio.run(until((tmp_path / "began").exists))
+        assert len(running_in(tmp_path)) == 2
     finally:
         parent.kill()
         parent.wait()
-    for pid in map(int, pids.read_text().split()):
-        asyncio.run(until(lambda pid=pid: not is_running(pid)))  # type: ignore[misc]
+    asyncio.run(until(lambda: not running_in(tmp_path)))
 
 
 def test_a_tool_whose_file_has_changed_is_not_called(tmp_path: Path) -> None:
@@ -167,10 +167,59 @@ def test_a_result_that_cannot_be_read_is_a_fault() -> None:
     assert fault(sample("forges")).error.startswith("JSONDecodeError")
 
 
-def test_a_result_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolating, "FRAME_BYTES_MAX", 100_000)
-    found = fault(sample("echoes"), text="x" * 300_000)
-    assert "told no result" in found.error
+def test_output_without_end_ends_the_call_whether_it_is_printed_or_returned() -> None:
+    found = fault(sample("prints_without_end"))
+    assert (found.error_code, found.error) == (
+        ErrorCode.TOOL_EXECUTION_FAILED,
+        "it sent more than output_bytes_max=100000 and was ended",
+    )
+    echoes = sample("echoes")
+    echoes.limits = LIMITS._replace(output_bytes_max=100_000)
+    assert "output_bytes_max=100000" in fault(echoes, text="x" * 300_000).error
+
+
+def test_a_tool_has_as_many_processes_at_once_as_its_limit_and_no_more(tmp_path: Path) -> None:
+    assert content(sample("multiplies"), count=6) == "6"
+    found = fault(sample("multiplies"), count=40)
+    assert "more than processes_max=8 processes at a time" in found.error
+
+
+def test_a_tool_has_no_more_memory_than_its_limit() -> None:
+    assert content(sample("takes_memory"), bytes_wanted=1 << 20) == str(1 << 20)
+    assert fault(sample("takes_memory"), bytes_wanted=2 << 30).error.startswith("MemoryError")
+
+
+def test_a_tool_sees_of_the_environment_what_programs_need_and_what_it_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OPENAI_API_KEY", "DATABASE_URL", "ASKED_FOR", "LC_ALL"):
+        monkeypatch.setenv(name, "C")
+    seen = json.loads(content(sample("sees")))
+    assert {"PATH", "ASKED_FOR", "LC_ALL"} <= seen.keys()
+    assert not seen.keys() & {"OPENAI_API_KEY", "DATABASE_URL"}
+
+
+def test_a_tool_that_signals_its_parent_ends_at_most_itself() -> None:
+    if has_numbers():
+        assert json.loads(content(sample("kills_its_parent"))) == [2, 1]
+    else:
+        # Without numbers of its own it has ended its warden, and with that this one call.
+        assert "told no result" in fault(sample("kills_its_parent")).error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{}",
+        '{"content": 5, "refuted": "", "stop_loop": false}',
+        '{"code": "NO_SUCH_CODE", "error": ""}',
+        '{"content": "a", "content": "b", "refuted": "", "stop_loop": false}',
+    ],
+)
+def test_what_a_process_tells_is_a_result_or_a_fault(text: str) -> None:
+    found = fault(sample("forges_a_result"), text=text)
+    assert found.error_code is ErrorCode.TOOL_EXECUTION_FAILED
 
 
 TOKEN, OTHER = "token-0123456789-abcdef", "other-0123456789-abcdef"

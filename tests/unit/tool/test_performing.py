@@ -17,7 +17,7 @@ from remit.tool.performing import Attempt, Late, perform
 from remit.tool.secret import Secret
 from remit.tool.threads import THREADS_MAX, Threads
 from remit.tool.vault import Vault
-from tests.unit.tool.watching import called, content, fault, is_running, sample, until
+from tests.unit.tool.watching import called, content, fault, running_in, sample, until
 
 WHERE: ContextVar[str] = ContextVar("WHERE", default="nowhere")
 
@@ -307,13 +307,10 @@ def test_a_call_whose_availability_is_still_asked_about_has_not_begun() -> None:
 
 
 def test_a_process_is_killed_with_everything_it_started_when_its_call_is_cancelled(tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-
     async def play() -> None:
-        (late,) = await cancelled(sample("hangs"), {"folder": str(tmp_path)}, pids.exists)
+        (late,) = await cancelled(sample("hangs"), {"folder": str(tmp_path)}, (tmp_path / "began").exists)
         assert late.result() is None
-        for pid in map(int, pids.read_text().split()):
-            await until(lambda pid=pid: not is_running(pid))  # type: ignore[misc]
+        await until(lambda: not running_in(tmp_path))
 
     asyncio.run(play())
 

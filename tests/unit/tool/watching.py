@@ -1,8 +1,8 @@
 """What several tests of the tool room need: performing from a test, and watching processes."""
 
 import asyncio
-import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,11 @@ async def until(is_so: Callable[[], bool], patience_s: float = PATIENCE_S) -> No
             await asyncio.sleep(POLL_S)
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process still does something; one that only waits to be collected does not."""
-    try:
-        os.kill(pid, 0)
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (ProcessLookupError, FileNotFoundError):
-        return False
-    return state not in {"Z", "X"}
+def running_in(folder: Path) -> list[int]:
+    """The processes that work in a folder, which is how one is known whose number is its own affair."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").readlink() == folder:
+                found.append(int(process.name))
+    return found
