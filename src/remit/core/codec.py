@@ -2,7 +2,8 @@
 
 Rule 1: the same record gives the same bytes in every process.
 Rule 2: the first byte names the format; a record of an older format is lifted, step by step, to the newest.
-Rule 3: the chain hashes bytes as they are stored, so reading a record never changes what its hash covers.
+Rule 3: the chain hashes bytes as they are stored, so reading a record never changes what its hash covers. A turn that was
+        redacted carries the hash of the bytes that it had before.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from remit.core.events import Turn
+from remit.core.events import RedactedTurn, Turn
 from remit.core.failure import InvariantBroken
 from remit.core.json_text import kept_value, parse_json
 from remit.core.record import JsonObject, Text
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 FORMAT = 1
 _PREFIX = bytes([FORMAT])
+# No format is ever numbered so high.
+_REDACTED = b"\xff"
 
 # From a format to the next one: a function over the plain values of a record. Empty while there is one format.
 LIFTS: Mapping[int, Callable[[JsonObject], JsonObject]] = MappingProxyType({})
@@ -31,6 +34,7 @@ NO_HASH = b""
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder(Turn).decode
+_decode_redacted = msgspec.msgpack.Decoder(RedactedTurn).decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -44,6 +48,8 @@ def decode_turn(data: bytes, *, lifts: Mapping[int, Callable[[JsonObject], JsonO
     try:
         if data[:1] == _PREFIX:
             return _decode(memoryview(data)[1:])
+        if data[:1] == _REDACTED:
+            return decode_turn(_decode_redacted(memoryview(data)[1:]).data, lifts=lifts)
         return msgspec.convert(_lift(data, lifts), Turn)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvariantBroken("JOURNAL_UNREADABLE", f"turn of {len(data)} bytes does not decode: {error}") from error
@@ -63,8 +69,24 @@ def _lift(data: bytes, lifts: Mapping[int, Callable[[JsonObject], JsonObject]]) 
 
 
 def hash_turn(data: bytes) -> bytes:
-    """The link that the next turn carries: the SHA-256 digest of these bytes."""
-    return sha256(data).digest()
+    """The link that the next turn carries: the SHA-256 digest of these bytes, or of those that a redacted turn had."""
+    redacted = redacted_in(data)
+    return sha256(data).digest() if redacted is None else redacted.link
+
+
+def encode_redacted(redacted: RedactedTurn) -> bytes:
+    """The bytes a journal stores for a turn that was redacted."""
+    return _REDACTED + _encode(redacted)
+
+
+def redacted_in(data: bytes) -> RedactedTurn | None:
+    """What was done to the turn in these bytes; None where it stands as it was written."""
+    if data[:1] != _REDACTED:
+        return None
+    try:
+        return _decode_redacted(memoryview(data)[1:])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def turn_to_json(turn: Turn) -> bytes:

@@ -2,7 +2,8 @@
 
 Rule 1: a turn is written whole, after the turn before it, or not at all.
 Rule 2: it carries the hash of the one before, so nothing can be changed, dropped or reordered unnoticed.
-Rule 3: checkpoint, trace step and trajectory step are this record, seen from different sides.
+Rule 3: a turn that was redacted keeps the hash that it had, under a signature that says who did it and why.
+Rule 4: checkpoint, trace step and trajectory step are this record, seen from different sides.
 """
 
 from typing import TypeAlias
@@ -29,3 +30,18 @@ class Turn(Record):
     kernel: int
     arrival: Arrival
     decisions: tuple[Decision, ...] = ()
+
+
+class RedactedTurn(Record):
+    """A turn that something was taken out of: its bytes as they are now, and the hash that they had before.
+
+    `by`, `why` and `at_ms` say who took it out; the signature is the store's, over all of it.
+    """
+
+    link: bytes
+    data: bytes
+    by: str
+    why: str
+    at_ms: int
+    signer: str
+    signature: bytes

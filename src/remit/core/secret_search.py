@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 from remit.core.secret_shapes import BEFORE_CHARS_MAX, SHAPES, Shape, value_span
 
+# The kind of what is told by chance alone.
+CHANCE = "chance"
 # Identifiers of calls, payments and documents have up to 29 letters by chance; keys that carry no mark have 32 and more.
 CHANCE_CHARS_MIN = 32
 # What is longer is data: a picture, a certificate, a document.
@@ -57,17 +59,19 @@ _NAMES = (
 HANDLE = re.compile(r"\[secret:([a-z0-9_]{1,40})#([0-9a-f]{12,32})\]")
 _STANDING = re.compile(r"\[secret:[a-z0-9_]{1,40}#[0-9a-f]{12,32}\]|\[(?:exposed )?secret [^\]\n]{1,200}\]")
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\n)[A-Za-z0-9+/_-]{16,})*={0,2}")
+# An escape of JSON belongs to the text around a run.
+_BASE64 = re.compile(r"(?<!\\)[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\n)[A-Za-z0-9+/_-]{16,})*={0,2}")
 _HEX = re.compile(r"[0-9A-Fa-f]{24,}")
 _HEX_ESCAPED = re.compile(r"(?:\\x[0-9A-Fa-f]{2}){12,}")
 _UNBROKEN = re.compile(r"[^\s\"'<>]{8,}")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _BREAKS = re.compile(r"\r?\n|\\n")
+_LINE = re.compile(r"(?<!\\)[A-Za-z0-9+/_-]{16,}={0,2}")
 _STANDARD = str.maketrans("-_", "+/")
 # A text among other bytes, of the length of the shortest secret.
 _PIECE = re.compile(rb"[\t\r\n -~]{10,}")
 _PRINTED = bytes(range(32, 127)) + b"\t\r\n"
-_TOKEN = re.compile(r"[A-Za-z0-9+/_-]{32,}={0,2}")
+_TOKEN = re.compile(r"(?<!\\)[A-Za-z0-9+/_-]{32,}={0,2}")
 _LABEL = re.compile(r"[a-z]{2,16}[-_]")
 # Where letters by chance are public: an address, a certificate or a public key, a decentralised identifier, a checksum.
 _PUBLIC = re.compile(
@@ -84,8 +88,11 @@ _PUBLIC = re.compile(
 _DATA = ("iVBOR", "/9j/", "R0lGOD", "UEsDB", "JVBERi0", "H4sI", "UklGR", "AAAA", "MII", "Qm", "bafy")
 # The address of an account in a public ledger.
 _LEDGER = re.compile(r"[13][1-9A-HJ-NP-Za-km-z]{31,34}")
-_LINE_BEFORE = re.compile(r"[A-Za-z0-9+/]{40}(?:\r?\n|\\n)$")
-_LINE_BEHIND = re.compile(r"(?:\r?\n|\\n)[A-Za-z0-9+/]{40}")
+# Lines of data have 60, 64 or 76 letters.
+_LINE_CHARS_MIN = 60
+_LINES_CHARS = 160
+_LINE_BEFORE = re.compile(r"(?:^|\n|\\n)[A-Za-z0-9+/]{60,}(?:\r?\n|\\n)$")
+_LINE_BEHIND = re.compile(r"(?:\r?\n|\\n)[A-Za-z0-9+/]{2,}={0,2}(?:\s|\\n|\"|$)")
 
 
 # Every literal with its shape; and for each how it begins, or that it is too short to have a triple.
@@ -136,6 +143,11 @@ def without_secrets(text: str, mark: Callable[[str, str], str]) -> str:
     return "".join([*parts, text[end:]])
 
 
+def covered(text: str) -> str:
+    """The text with the kind in place of every secret, for what belongs to no run that could keep its value."""
+    return without_secrets(text, lambda kind, _: f"[secret:{kind}]")
+
+
 def _search(text: str, depth: int) -> Iterator[Found]:
     """What may be a secret; pieces may overlap, and those that tell most come first."""
     yield from _shaped(text)
@@ -149,6 +161,10 @@ def _search(text: str, depth: int) -> Iterator[Found]:
             for digits in _HEX.finditer(text, *run.span()):
                 yield from _encoded(digits.span(), _from_hex(digits[0]), depth)
             yield from _encoded(run.span(), _from_base64(run[0]), depth)
+            if _BREAKS.search(run[0]) is not None:
+                # Several lines may be one secret, or each a secret of its own.
+                for line in _LINE.finditer(text, *run.span()):
+                    yield from _encoded(line.span(), _from_base64(line[0]), depth)
     yield from _by_chance(text)
 
 
@@ -253,7 +269,7 @@ def _by_chance(text: str) -> Iterator[Found]:
             public = [found.span() for found in _PUBLIC.finditer(text)]
         start, end = token.span()
         if not any(first < end and start < last for first, last in public) and not _is_among_data(text, start, end):
-            yield Found("chance", start, end)
+            yield Found(CHANCE, start, end)
 
 
 def _is_chance(value: str) -> bool:
@@ -275,9 +291,10 @@ def _is_chance(value: str) -> bool:
 
 
 def _is_among_data(text: str, start: int, end: int) -> bool:
-    """Whether the lines before or behind are data as well, of which this is one line."""
-    before, behind = text[max(start - 44, 0) : start], text[end : end + 44]
-    return _LINE_BEFORE.search(before) is not None or _LINE_BEHIND.match(behind) is not None
+    """Whether this is a line of data: behind a whole line of it, or whole and before one."""
+    before, behind = text[max(start - _LINES_CHARS, 0) : start], text[end : end + _LINES_CHARS]
+    is_last = _LINE_BEFORE.search(before) is not None
+    return is_last or (end - start >= _LINE_CHARS_MIN and _LINE_BEHIND.match(behind) is not None)
 
 
 def _bits(value: str) -> float:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from remit.core.secret_values import is_key, is_mixed, is_password, is_place
 
-# A mark counts only at the beginning of a word, and a value of fixed length only at the end of one.
-_FRESH = r"(?<![A-Za-z0-9_-])"
+# A mark counts only at the beginning of a word, and a value of fixed length only at the end of one. In JSON a word may
+# begin behind an escaped line or tabulator.
+_FRESH = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
 _DONE = r"(?![A-Za-z0-9])"
 _W = r"[A-Za-z0-9_-]"
 _A = r"[A-Za-z0-9]"

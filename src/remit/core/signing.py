@@ -9,7 +9,8 @@ Rule 3: a check answers yes or no; a malformed name, key or signature is a no.
 from typing import TYPE_CHECKING
 
 from remit.core.canonical import NotCanonical, canonical_json
-from remit.core.record import JsonObject, Record, digest_of
+from remit.core.events import RedactedTurn
+from remit.core.record import JsonObject, Record, digest_of, replace
 from remit.core.storage import SignedHead, Snapshot
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _LETTERS_MAX = 47
 
 _HEAD_PURPOSE = b"remit head 1\n"
 _DELETION_PURPOSE = b"remit deletion 1\n"
+_REDACTION_PURPOSE = b"remit redaction 1\n"
 _SNAPSHOT_PURPOSE = b"remit snapshot 1\n"
 
 
@@ -120,6 +122,21 @@ def is_deletion_signed(signed: SignedDeletion) -> bool:
     return is_signed(signed.signer, message, signed.signature)
 
 
+def sign_redaction(signer: Signer, run_id: str, seq: int, redacted: RedactedTurn) -> RedactedTurn:
+    """Vouch that this is what is left of a turn of this run, which had this hash."""
+    named = replace(redacted, signer=signer.did, signature=b"")
+    return replace(named, signature=signer.sign(_redaction_message(run_id, seq, named)))
+
+
+def is_redaction_signed(run_id: str, seq: int, redacted: RedactedTurn) -> bool:
+    """Whether the signer that a redacted turn names signed exactly this."""
+    try:
+        message = _redaction_message(run_id, seq, redacted)
+    except NotCanonical:
+        return False
+    return is_signed(redacted.signer, message, redacted.signature)
+
+
 def sign_snapshot(signer: Signer, snapshot: Snapshot) -> bytes:
     """Vouch that this is the state which this run had after this turn."""
     return signer.sign(_snapshot_message(snapshot, signer.did))
@@ -147,6 +164,20 @@ def _head_message(run_id: str, seq: int, head: bytes, ending: str, did: str) -> 
 def _deletion_message(run_id: str, seq: int, head: bytes, at_ms: int, did: str) -> bytes:
     fields = {"run_id": run_id, "seq": seq, "head": head.hex(), "at_ms": at_ms, "signer": did}
     return signed_message(_DELETION_PURPOSE, fields)
+
+
+def _redaction_message(run_id: str, seq: int, redacted: RedactedTurn) -> bytes:
+    fields = {
+        "run_id": run_id,
+        "seq": seq,
+        "link": redacted.link.hex(),
+        "data": digest_of(redacted.data).hex(),
+        "by": redacted.by,
+        "why": redacted.why,
+        "at_ms": redacted.at_ms,
+        "signer": redacted.signer,
+    }
+    return signed_message(_REDACTION_PURPOSE, fields)
 
 
 def _snapshot_message(snapshot: Snapshot, did: str) -> bytes:

@@ -24,6 +24,8 @@ class Fault(StrEnum):
     COMMAND_UNKNOWN = "COMMAND_UNKNOWN"
     BLOB_ALTERED = "BLOB_ALTERED"
     BLOB_REDACTED = "BLOB_REDACTED"
+    TURN_REDACTED = "TURN_REDACTED"
+    REDACTION_FORGED = "REDACTION_FORGED"
     HEAD_FORGED = "HEAD_FORGED"
     HEAD_FOREIGN = "HEAD_FOREIGN"
     HEAD_MISMATCH = "HEAD_MISMATCH"
@@ -41,7 +43,7 @@ class Fault(StrEnum):
 
 
 # What is reported and proves nothing against the run.
-HARMLESS = frozenset({Fault.BLOB_REDACTED})
+HARMLESS = frozenset({Fault.BLOB_REDACTED, Fault.TURN_REDACTED})
 
 
 class Finding(Record):
@@ -64,6 +66,8 @@ class Verification(Record):
     redacted: tuple[str, ...]
     findings: tuple[Finding, ...]
     findings_left_out: int = 0
+    # The turns that something was taken out of.
+    redacted_turns: tuple[int, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -7,10 +7,11 @@ Rule 3: reading never writes.
 
 from collections.abc import Iterable, Iterator
 
-from remit.core.codec import NO_HASH, decode_turn, hash_turn
+from remit.core.codec import NO_HASH, decode_turn, hash_turn, redacted_in
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
 from remit.core.record import BlobRef, Record
+from remit.core.signing import is_redaction_signed
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState
 
@@ -48,6 +49,10 @@ def linked(run_id: str, data: Iterable[bytes], *, after: int = -1, head: bytes =
         turn = decode_turn(stored)
         if turn.seq != after + 1 or turn.previous != head:
             message = f"turn {turn.seq} of run {run_id} does not follow turn {after}"
+            raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
+        redacted = redacted_in(stored)
+        if redacted is not None and not is_redaction_signed(run_id, turn.seq, redacted):
+            message = f"turn {turn.seq} of run {run_id} was redacted, and nobody signed for it"
             raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
         after, head = turn.seq, hash_turn(stored)
         steps.append(Linked(turn, head))

@@ -3,7 +3,8 @@
 Rule 1: the identifiers are fields of the record, never part of the message, so that programs find them.
 Rule 2: they are passed along, never looked up: whoever logs for a run holds the logger of that run, or passes its
         identifiers with the record.
-Rule 3: whatever a message quotes is data: in JSON it is escaped by JSON, in text by observe/plain.py.
+Rule 3: no line holds what looks like a secret; its kind stands in its place.
+Rule 4: whatever a message quotes is data: in JSON it is escaped by JSON, in text by observe/plain.py.
 """
 
 import json
@@ -16,6 +17,7 @@ from typing import TypeAlias
 from remit.core.contract import SystemRequest
 from remit.core.correlation import CorrelationContext
 from remit.core.record import JsonObject
+from remit.core.secret_search import covered
 from remit.kernel.state import RunState
 from remit.observe.plain import plain
 
@@ -101,9 +103,9 @@ def _time(record: logging.LogRecord) -> str:
 def _message(record: logging.LogRecord) -> str:
     """The message, or its pattern when the values do not fit it: a log line must never break what it reports."""
     try:
-        return record.getMessage()
+        return covered(record.getMessage())
     except (TypeError, ValueError, KeyError):
-        return f"{record.msg} (with values that do not fit)"
+        return covered(f"{record.msg} (with values that do not fit)")
 
 
 def _identifiers(record: logging.LogRecord) -> dict[str, str]:
@@ -112,7 +114,9 @@ def _identifiers(record: logging.LogRecord) -> dict[str, str]:
 
 
 def _error(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    return formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+    if not record.exc_info or not record.exc_info[0]:
+        return ""
+    return covered(formatter.formatException(record.exc_info))
 
 
 def _cut(text: str, limit: int = MESSAGE_CHARS_MAX) -> str:

@@ -10,9 +10,9 @@ Rule 5: turns after the last signed head are vouched for by nobody yet, and the 
 from collections.abc import Callable, Iterable, Sequence
 
 from remit.core.arrivals import Arrival, RunStarted
-from remit.core.codec import NO_HASH, decode_turn, hash_turn
+from remit.core.codec import NO_HASH, decode_turn, hash_turn, redacted_in
 from remit.core.commands import COMMANDS, AskHuman, CallTool, ForkRun
-from remit.core.events import Turn
+from remit.core.events import RedactedTurn, Turn
 from remit.core.failure import InvariantBroken
 from remit.core.record import digest_of
 from remit.core.rulings import (
@@ -25,7 +25,7 @@ from remit.core.rulings import (
     RunEnded,
     SessionEntryKept,
 )
-from remit.core.signing import is_head_signed
+from remit.core.signing import is_head_signed, is_redaction_signed
 from remit.core.storage import SignedHead
 from remit.kernel.decide import ANSWERS, HEARD_LATE
 from remit.observe.findings import Fault, Finding, Verification
@@ -104,6 +104,7 @@ class Verifier:
         self._found: list[Finding] = []
         self._left_out = 0
         self._kept: set[bytes] = set()
+        self._redactions: dict[int, RedactedTurn] = {}
 
     @property
     def turns(self) -> int:
@@ -126,6 +127,7 @@ class Verifier:
         except InvariantBroken as error:
             self.find(Fault.TURN_UNREADABLE, _shown(error.message), seq)
             return None
+        self._check_redaction(seq, stored)
         if turn.seq != seq:
             self.find(Fault.TURN_MISPLACED, f"turn {turn.seq} stands where turn {seq} belongs", seq)
         if turn.previous != head:
@@ -187,6 +189,7 @@ class Verifier:
             )
             self.find(Fault.TURN_UNSIGNED, message, self._weighty_seq)
         gone = [digest for digest in self.wanted if digest not in self._kept]
+        self._tell_redactions()
         for digest in gone:
             self.find(Fault.BLOB_REDACTED, f"the text {digest.hex()} is not kept any more", self.wanted[digest])
         return Verification(
@@ -199,7 +202,29 @@ class Verifier:
             redacted=tuple(digest.hex() for digest in gone),
             findings=tuple(self._found),
             findings_left_out=self._left_out,
+            redacted_turns=tuple(self._redactions),
         )
+
+    def _check_redaction(self, seq: int, stored: bytes) -> None:
+        """A turn that was redacted is vouched for by a signature of its own."""
+        redacted = redacted_in(stored)
+        if redacted is None:
+            return
+        self._redactions[seq] = redacted
+        if not is_redaction_signed(self.run_id, seq, redacted):
+            self.find(Fault.REDACTION_FORGED, f"turn {seq} was redacted, and its signer did not sign for it", seq)
+
+    def _tell_redactions(self) -> None:
+        """Say once for each person and reason how many turns they were; only who signs the run may have signed them."""
+        told: dict[tuple[str, str], list[int]] = {}
+        for seq, redacted in self._redactions.items():
+            told.setdefault((redacted.by, redacted.why), []).append(seq)
+            if redacted.signer not in self._signers:
+                message = f"turn {seq} was redacted under the signature of {_shown(redacted.signer)}"
+                self.find(Fault.SIGNER_UNTRUSTED, message, seq)
+        for (by, why), turns in told.items():
+            what = f"{len(turns)} turns, the first of them {turns[0]}, were redacted by {_shown(by)}"
+            self.find(Fault.TURN_REDACTED, f"{what} because {_shown(why)!r}", turns[0])
 
     def _check_start(self, seq: int, turn: Turn) -> None:
         is_start = isinstance(turn.arrival, RunStarted)

@@ -70,6 +70,7 @@ from remit.orchestrate.quotas import Quotas
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.responses import Responses
 from remit.orchestrate.runner import Runner
+from remit.orchestrate.seals import Sealer
 from remit.orchestrate.sessions import Session, check_entries, last_run, session_of
 from remit.tool.vault import NO_SECRETS, Vault
 
@@ -154,11 +155,17 @@ class System:
         self.queues = Queues(store, clock, queues)
         self.quotas = Quotas(store, quotas, clock)
         executors: dict[type, object] = {}
+        self._sealer = sealer = Sealer(store.seals)
         # One who performs calls fills secrets in, and both look for them in what comes back.
         self._halts = halts = Halts(store.halts, clock)
         dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
-            journal=self.quotas.journal, blobs=store.blobs, clock=clock, dispatch=dispatch, snapshots=store.snapshots
+            journal=self.quotas.journal,
+            blobs=store.blobs,
+            clock=clock,
+            dispatch=dispatch,
+            snapshots=store.snapshots,
+            sealer=sealer,
         )
         self._responses = Responses(self._runner)
         self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner)
@@ -169,12 +176,12 @@ class System:
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         kit_of, text = self._hub.kit_of, self._runner.text
-        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets, halts, clock)
+        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets, halts, clock, sealer)
         executors |= {
-            CallModel: ModelExecutor(kit_of, text),
+            CallModel: ModelExecutor(kit_of, text, sealer),
             CallTool: tools.call,
             ReconcileTool: tools.reconcile,
-            CallCode: CodeExecutor(kit_of, text),
+            CallCode: CodeExecutor(kit_of, text, sealer),
             Retrieve: RetrieveExecutor(kit_of, text),
             StartChild: self._children.start,
             CancelCommand: self._children.cancel,
@@ -259,7 +266,7 @@ class System:
             self._hub.lend(signal.run_id, kit)
             # When a child ends, its parent is taken up.
             self._hub.lend(signal.run_id.partition(".")[0], kit)
-        turn, rests_because = await self._post.deliver(signal)
+        turn, rests_because = await self._post.deliver(self._sealer.signal(signal))
         if signal.type is not Signal.RETRY:
             return Heard(signal.run_id, rests_because=rests_because)
         live = await self._runner.load(signal.run_id)

@@ -31,6 +31,7 @@ from remit.core.halt import (
     halts_in,
 )
 from remit.core.record import Record
+from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Locks
@@ -145,7 +146,7 @@ class Halts:
                 previous=standing.head,
                 scope=scope,
                 by=by,
-                why=why,
+                why=covered(why),
                 is_lift=is_lift,
             )
             try:

@@ -179,6 +179,22 @@ class Receipts(Protocol):
         """The receipts of a kind, oldest first."""
 
 
+class Seals(Protocol):
+    """Keeps values by their handles, outside the journal."""
+
+    def seal(self, scope: str, kind: str, value: str) -> str:
+        """Keep a value for a scope and give its handle."""
+
+    def values(self, scope: str) -> dict[str, str]:
+        """The values of a scope by their handles."""
+
+    def adopt(self, scope: str, other: str) -> None:
+        """Keep for a scope what is kept for another."""
+
+    def forget(self, scope: str) -> None:
+        """Keep nothing of a scope any more."""
+
+
 class Locks(Protocol):
     """Who drives which run. A lock dies with its process."""
 
@@ -243,6 +259,10 @@ class Store(Protocol):
     @property
     def halts(self) -> HaltLog:
         """What may not be dispatched."""
+
+    @property
+    def seals(self) -> Seals:
+        """Values of secrets, by the handles that stand for them."""
 
     @property
     def receipts(self) -> Receipts:

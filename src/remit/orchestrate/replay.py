@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 
 from remit.core.arrivals import ApprovalGiven, Arrival, CodeReturned, ModelAnswered, RunStarted
-from remit.core.codec import decode_turn, encode_turn, hash_turn
+from remit.core.codec import decode_turn, encode_turn, hash_turn, redacted_in
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.record import Record, Text, digest_of, replace
@@ -143,6 +143,7 @@ class _Auditor:
         self._blob_of = blob_of
         self._tracer: Tracer | None = None
         self._copied_seq = -1
+        self._is_redacted = False
         self.same = 0
         self.other_version: list[int] = []
         self.redacted: list[int] = []
@@ -156,10 +157,13 @@ class _Auditor:
         except InvariantBroken as error:
             raise _Different("bytes", error.message, "a turn that can be read") from error
         is_judged = False
-        if turn.kernel != KERNEL_VERSION:
+        self._is_redacted = self._is_redacted or redacted_in(stored) is not None
+        if redacted_in(stored) is not None:
+            self.redacted.append(seq)
+        elif turn.kernel != KERNEL_VERSION:
             self.other_version.append(seq)
         else:
-            is_judged = self._compare(seq, turn, stored)
+            is_judged = self._compared(seq, turn, stored)
         try:
             apply(self._state, turn, hash_turn(stored))
         except _NONSENSE as error:
@@ -171,6 +175,16 @@ class _Auditor:
         if seq == 0 and (origin := pinned(self._state).forked_from) is not None:
             self._copied_seq = origin.seq
             self.copied.append(seq)
+
+    def _compared(self, seq: int, turn: Turn, stored: bytes) -> bool:
+        """Compare one turn; behind one that was redacted a difference says only that something is missing."""
+        try:
+            return self._compare(seq, turn, stored)
+        except _Different:
+            if not self._is_redacted:
+                raise
+            self.redacted.append(seq)
+            return False
 
     def _compare(self, seq: int, turn: Turn, stored: bytes) -> bool:
         """Compare one turn; whether its calls were judged again on the way."""

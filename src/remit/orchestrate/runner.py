@@ -3,7 +3,8 @@
 Rule 1: a turn is written before anyone acts on it.
 Rule 2: when another runner was faster, the run is brought up to date and the report judged anew.
 Rule 3: a report that cannot be judged makes no turn; only the newest state of the run may say so.
-Rule 4: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
+Rule 4: no secret stands in what is written: whatever looks like one is sealed before facts are made of it.
+Rule 5: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
 """
 
 from collections.abc import Iterable
@@ -29,6 +30,7 @@ from remit.orchestrate.evidence import compared_by, inline, long_evidence
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
 from remit.orchestrate.reports import Report
+from remit.orchestrate.seals import Sealer
 from remit.orchestrate.snapshots import restore
 from remit.orchestrate.starting import started
 from remit.orchestrate.texts import Kept
@@ -49,18 +51,21 @@ class Runner:
         clock: Clock,
         dispatch: Dispatch,
         snapshots: Snapshots | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         self.journal = journal
         self.blobs = blobs
         self.clock = clock
         self.dispatch = dispatch
         self.snapshots = snapshots
+        self.sealer = sealer
         self.facts = Facts()
 
     async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
         """Begin a run, in a Live of the caller's or in a new one."""
         live = live or Live(manifest.run_id, RunState())
         kept: Kept = []
+        manifest = manifest if self.sealer is None else self.sealer.manifest(manifest)
         arrival = started(manifest, kept)
         await self._keep(kept)
         read = reader_of(dict(kept))
@@ -118,6 +123,7 @@ class Runner:
         `heard` is the entry of the inbox that the report came from.
         """
         state, conflicts = live.state, 0
+        report = report if self.sealer is None else self.sealer.report(live, report)
         while conflicts < CONFLICTS_MAX:
             seq = state.seq
             kept: Kept = []

@@ -20,7 +20,19 @@ from threading import Lock
 from typing import NamedTuple
 
 from remit.core.storage import Barrier, Listing
-from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, Inbox, Journal, Ledger, Locks, Receipts, Snapshots, Store
+from remit.orchestrate.ports import (
+    Blobs,
+    Catalogue,
+    HaltLog,
+    Inbox,
+    Journal,
+    Ledger,
+    Locks,
+    Receipts,
+    Seals,
+    Snapshots,
+    Store,
+)
 
 # A forked run that has not ended by then hangs.
 FORK_S_MAX = 60
@@ -119,6 +131,7 @@ class CrashingStore:
         self.locks: Locks = store.locks
         self.halts: HaltLog = store.halts
         self.receipts: Receipts = store.receipts
+        self.seals: Seals = store.seals
 
     async def close(self) -> None:
         """Close the real one."""

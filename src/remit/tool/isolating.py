@@ -27,7 +27,7 @@ from remit.tool.calling import NO_SECRETS_LENT
 from remit.tool.confinement import BOXED, environment_for
 from remit.tool.declare import Tool
 from remit.tool.framing import LENGTH_BYTES, write_frame
-from remit.tool.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, ToolFault
+from remit.tool.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, ToolFault, last_part
 from remit.tool.sandbox import box, box_environment
 from remit.tool.secret import Secret
 from remit.tool.vault import NO_SECRETS, Vault
@@ -240,7 +240,7 @@ def _outcome(frame: bytes, status: int, printed: str, leash: Leash) -> Performed
 def _told_nothing(status: int, printed: str) -> str:
     how = f"was ended by signal {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
     # Without its end an error text says little.
-    last = f"; it printed: {printed[-(ERROR_CHARS_MAX // 2) :]}" if printed else ""
+    last = f"; it printed: {last_part(printed, ERROR_CHARS_MAX // 2)}" if printed else ""
     return f"its process {how} and told no result{last}"
 
 

@@ -7,6 +7,7 @@ Rule 2: texts of tools are data. They are bounded here and made fit to be writte
 from remit.core.arrivals import Happened
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.record import Record
+from remit.core.secret_search import secrets_in
 
 # A result is a text that a model is shown and a journal keeps. Sixteen megabytes hold any page, file or table that one
 # could mean to show; more is a mistake that would fill the memory of every run beside it.
@@ -67,5 +68,16 @@ def described(error: BaseException) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text, cut at ERROR_CHARS_MAX."""
-    return text if len(text) <= ERROR_CHARS_MAX else text[: ERROR_CHARS_MAX - 4] + " ..."
+    """The text, cut at ERROR_CHARS_MAX; before a secret that the cut would leave half of, which nobody could tell then."""
+    if len(text) <= ERROR_CHARS_MAX:
+        return text
+    end = ERROR_CHARS_MAX - 4
+    found = secrets_in(text[: 2 * ERROR_CHARS_MAX])
+    return text[: next((secret.start for secret in found if secret.start < end < secret.end), end)] + " ..."
+
+
+def last_part(text: str, chars: int) -> str:
+    """The last characters of a text, behind a secret that the cut would leave half of."""
+    begin = max(len(text) - chars, 0)
+    found = secrets_in(text) if begin else ()
+    return text[next((secret.end for secret in found if secret.start < begin < secret.end), begin) :]

@@ -10,9 +10,19 @@ import base64
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, quote_plus
+
+from remit.core.failure import RequestRejected
+from remit.core.secret_search import CHANCE, secrets_in
+from remit.core.secret_shapes import SHAPES
+
+PATTERN_UNKNOWN = "PATTERN_UNKNOWN"
+ANY_KIND = "any"
+
+# Gives what is to be taken out of a text.
+Find: TypeAlias = Callable[[str], Iterable[str]]
 
 # So much of a value at the edge of a text is no chance: values often begin alike, as addresses and keys do. Half of a value
 # that is shorter than twice that.
@@ -86,6 +96,20 @@ def forms_of(value: str) -> Iterator[str]:
     yield from (data.hex(), data.hex().upper())
     for plain in (base64.b64encode(data).decode(), *(_base64_core(data, offset) for offset in range(3))):
         yield from (plain, plain.replace("+", "-").replace("/", "_"))
+
+
+def finder_of(text: str, kind: str = "") -> Find:
+    """Who finds what is to be taken out of texts: a text in each of its forms, or every secret of a kind, or of any."""
+    if text:
+        forms = tuple(forms_of(text))
+        return lambda searched: [form for form in forms if form in searched]
+    known = sorted({shape.kind for shape in SHAPES} | {CHANCE})
+    if kind not in (ANY_KIND, *known):
+        message = f"pattern {kind[:80]!r} names no kind of secret; there are {ANY_KIND}, {', '.join(known)}"
+        raise RequestRejected(PATTERN_UNKNOWN, message)
+    return lambda searched: [
+        searched[found.start : found.end] for found in secrets_in(searched) if kind in (ANY_KIND, found.kind)
+    ]
 
 
 def _base64_core(data: bytes, offset: int) -> str:

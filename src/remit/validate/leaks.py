@@ -1,13 +1,14 @@
 """Leaks: what in an answer looks like a key, a token or a password, and how much of it may be told.
 
 Rule 1: the shapes are those of core/secret_shapes.py, with their encodings; whatever is kept out of a journal is a leak.
-Rule 2: what was found is never shown: its kind, its length and its place must do.
+Rule 2: a handle stands for a secret that was kept out already, and an answer that passes it on leaks as much.
+Rule 3: what was found is never shown: its kind, its length and its place must do.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from remit.core.secret_search import secrets_in
+from remit.core.secret_search import HANDLE, secrets_in
 
 
 class Leak(NamedTuple):
@@ -19,5 +20,7 @@ class Leak(NamedTuple):
 
 
 def leaks_in(text: str) -> Iterator[Leak]:
-    """Everything in a text that looks like a secret, in order."""
-    return (Leak(found.kind, found.end - found.start, found.start) for found in secrets_in(text))
+    """Everything in a text that looks like a secret or stands for one, in order."""
+    found = [Leak(secret.kind, secret.end - secret.start, secret.start) for secret in secrets_in(text)]
+    found += [Leak(handle[1], len(handle[0]), handle.start()) for handle in HANDLE.finditer(text)]
+    return iter(sorted(found, key=lambda leak: leak.start))

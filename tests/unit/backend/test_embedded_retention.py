@@ -291,7 +291,7 @@ def test_a_file_that_cannot_be_made_smaller_is_told_to_the_log(
         with caplog.at_level(logging.WARNING):
             connection = sqlite3.connect(tmp_path / "remit.db")
             connection.close()
-            store.retention._shrink(connection)
+            store.retention.shrink(connection)
         assert "was not made smaller" in caplog.text
 
     play(tmp_path, scene)

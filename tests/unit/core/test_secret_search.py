@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import uuid
 from random import Random
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.secret_search import secrets_in, without_secrets
+from remit.core.secret_search import covered, secrets_in, without_secrets
 from remit.core.secret_shapes import SHAPES
 from tests.planted import BASE64, ENCODINGS, HEX, LETTERS, Planted, as_base64, as_hex, as_url
 
@@ -182,6 +183,16 @@ def test_every_shape_but_a_few_has_literals_that_are_told_from_others() -> None:
     assert short == {"discord_token", "telegram_token", "azure_secret", "twilio_key", "key"}
 
 
+def test_lines_of_base64_are_read_one_by_one_and_as_one() -> None:
+    lines = "\n".join(as_base64(PLANTED[name][0]) for name in ("databricks", "shopify", "vault"))
+    assert not any(line in marked(lines) for line in lines.splitlines())
+    assert not any(line in marked(json.dumps(lines)) for line in lines.splitlines())
+
+
 def test_a_long_text_is_searched_for_all_of_them() -> None:
     text = "Plain words. " * 1000 + PLANTED["github"][0]
     assert [found.kind for found in secrets_in(text)] == ["github_token"]
+
+
+def test_what_belongs_to_no_run_is_covered_by_its_kind() -> None:
+    assert covered("password=hunter22 here") == "password=[secret:password] here"

@@ -9,5 +9,9 @@ def test_a_leak_is_told_without_the_secret() -> None:
     assert list(leaks_in(f"Use it: {secret}, please.")) == [Leak("github_token", 40, 8)]
 
 
+def test_a_handle_leaks_what_it_stands_for() -> None:
+    assert list(leaks_in("It is [secret:github_token#0123456789ab].")) == [Leak("github_token", 34, 6)]
+
+
 def test_words_hold_no_leak() -> None:
     assert list(leaks_in("risk-management-of-large-projects")) == []

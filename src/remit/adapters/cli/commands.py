@@ -89,6 +89,11 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
     ),
     "Keeping": (
         Entry("delete", "keeping:delete", "Remove a run, the runs beneath it, and the texts that only they need."),
+        Entry(
+            "redact",
+            "redact:redact",
+            "Take a secret out of a run that was written before remit knew it; the chain still verifies.",
+        ),
         Entry("gc", "keeping:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
     ),
     "Setting up": (

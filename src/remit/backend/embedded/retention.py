@@ -7,7 +7,8 @@ Rule 2: a text goes when no turn refers to it. One that was put within the last 
 Rule 3: everything happens in a thread and in short transactions, so that runs go on meanwhile.
 Rule 4: what somebody will still ask for stays: a child whose parent is open, and the newest run of a session with all
         that came from it.
-Rule 5: what a run cost its tenant stays counted in the period in which it began.
+Rule 5: the values that were sealed for a run go with it.
+Rule 6: what a run cost its tenant stays counted in the period in which it began.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from remit.backend.embedded.failures import BUSY, failure, unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.quotas import close_deleted
+from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
 from remit.core.codec import hash_turn
 from remit.core.failure import RequestRejected
@@ -98,24 +100,24 @@ class Retention:
         return await asyncio.to_thread(self._count if dry_run else self._collect, ended_before_ms)
 
     def _delete(self, run_id: str) -> Removed:
-        with self._cleaning() as connection:
+        with self.cleaning() as connection:
             found = connection.execute(_PARENT, (run_id,)).fetchone()
             if found is None:
                 return Removed()
             if connection.execute(_IS_OPEN, found).fetchone() is not None:
                 raise _needed(run_id, found[0])
-            with self._held_family(connection, run_id) as runs:
+            with self.held_family(connection, run_id) as runs:
                 mentioned: dict[bytes, int] = {}
                 for run_no in runs:
                     mentioned |= texts_of_run(connection, run_no)
                 sweep = Sweep(connection, mentioned)
                 turns, entries = self._remove_runs(connection, runs)
             texts, text_bytes = sweep.remove(self._forgotten_before_ms)
-            self._shrink(connection)
+            self.shrink(connection)
         return Removed(len(runs), turns, texts, text_bytes, len(sweep.texts), entries)
 
     @contextmanager
-    def _held_family(self, connection: sqlite3.Connection, run_id: str) -> Iterator[dict[int, str]]:
+    def held_family(self, connection: sqlite3.Connection, run_id: str) -> Iterator[dict[int, str]]:
         """A run and all beneath it, the deepest first, every one of them held."""
         taken: dict[int, str] = {}
         try:
@@ -133,7 +135,7 @@ class Retention:
 
     def _collect(self, ended_before_ms: int) -> Removed:
         runs = turns = entries = 0
-        with self._cleaning() as connection:
+        with self.cleaning() as connection:
             ended = list(_collectable(connection, ended_before_ms).items())
             for start in range(0, len(ended), _RUNS_AT_ONCE):
                 # Somebody may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
@@ -147,12 +149,12 @@ class Retention:
             sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
             texts, text_bytes = sweep.remove(lambda: self._now_ms() - TEXT_GRACE_MS)
             entries += connection.execute(_REMOVE_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).rowcount
-            self._shrink(connection)
+            self.shrink(connection)
         return Removed(runs, turns, texts, text_bytes, 0, entries)
 
     def _count(self, ended_before_ms: int) -> Removed:
         """What a collection would remove."""
-        with self._cleaning() as connection:
+        with self.cleaning() as connection:
             ended = _collectable(connection, ended_before_ms)
             turns = sum(connection.execute(_COUNT_TURNS, (run_no,)).fetchone()[0] for run_no in ended)
             entries = sum(connection.execute(_COUNT_ENTRIES, (run_id,)).fetchone()[0] for run_id in ended.values())
@@ -162,7 +164,7 @@ class Retention:
         return Removed(len(ended), turns, len(sweep.texts), sum(sweep.texts.values()), 0, entries)
 
     @contextmanager
-    def _cleaning(self) -> Iterator[sqlite3.Connection]:
+    def cleaning(self) -> Iterator[sqlite3.Connection]:
         """A connection for the one who cleans: two at a time could each see the other's texts as needed."""
         if not self._locks.begin_cleaning():
             raise failure(BUSY, self._path, "another process removes runs from it")
@@ -199,9 +201,11 @@ class Retention:
                 connection.execute("DELETE FROM receipts WHERE run_id = ?", (run_id,))
                 entries += connection.execute("DELETE FROM inbox WHERE run_id = ?", (run_id,)).rowcount
                 connection.execute("DELETE FROM runs WHERE run_no = ?", (run_no,))
+            # What was sealed for a run goes with it; children and forks rely on what the first of them has.
+            FileSeals(self._home, self._signer).forget(run_id)
         return turns, entries
 
-    def _shrink(self, connection: sqlite3.Connection) -> None:
+    def shrink(self, connection: sqlite3.Connection) -> None:
         """Give space back where that disturbs nobody, and clear the WAL, in which removed texts may still be read."""
         try:
             (pages,) = connection.execute("PRAGMA page_count").fetchone()

@@ -35,8 +35,10 @@ from remit.backend.embedded.losses import refuse_cleared, refuse_emptied
 from remit.backend.embedded.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.receipts import SQLiteReceipts
+from remit.backend.embedded.redactions import Redactions
 from remit.backend.embedded.retention import Retention
 from remit.backend.embedded.schema import refuse_later_version, version_of
+from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.snapshots import SQLiteSnapshots
 from remit.backend.embedded.syncing import Syncer
 from remit.backend.embedded.writer import Writer
@@ -88,7 +90,9 @@ class EmbeddedStore:
         self.inbox = SQLiteInbox(self._writer, self._reader)
         self.ledger = SQLiteLedger(self._writer, self._reader)
         self.receipts = SQLiteReceipts(self._writer, self._reader)
+        self.seals = FileSeals(home, lambda: self.signer)
         self.retention = Retention(home, locks=locks, signer=lambda: self.signer, now_ms=now_ms)
+        self.redactions = Redactions(home, self.retention, lambda: self.signer, now_ms)
 
     @classmethod
     def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms) -> "EmbeddedStore":

@@ -5,6 +5,7 @@ from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
+from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
 
 
@@ -21,6 +22,7 @@ class MemoryStore:
         self.locks = MemoryLocks()
         self.halts = MemoryHalts()
         self.receipts = MemoryReceipts()
+        self.seals = MemorySeals()
 
     async def close(self) -> None:
         """Nothing to leave behind."""

@@ -3,7 +3,8 @@
 Rule 1: code is found by the name the graph gives it; what is not there fails the command, never the process.
 Rule 2: plain functions run in a thread and coroutines on the loop, both within the command's time.
 Rule 3: a step gets the kind of value that it takes, and hands on only what can be written down.
-Rule 4: a voter chooses among the answers that there are. One that breaks or makes something up leaves no consensus.
+Rule 4: a step works with what stands behind a handle; a validator, a filter and a voter see the handle.
+Rule 5: a voter chooses among the answers that there are. One that breaks or makes something up leaves no consensus.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,6 +31,7 @@ from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.redundant import VOTE_MARK
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import CodeProposed, FilterSaid, Report, SiftedCall
+from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone
 from remit.orchestrate.step_values import NoStepValue, converted, query_in, written
 from remit.orchestrate.user_code import called
 from remit.orchestrate.voting import STRATEGIES, NoConsensus, elect, settled
@@ -44,9 +46,12 @@ _FAILED, _TIMEOUT = ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT
 class CodeExecutor:
     """Performs CallCode."""
 
-    def __init__(self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]]) -> None:
+    def __init__(
+        self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]], sealer: Sealer | None = None
+    ) -> None:
         self._kit_of = kit_of
         self._text = text
+        self._sealer = sealer
 
     async def __call__(self, live: Live, command: CallCode) -> Report:
         """Run the code on its input and report what it says."""
@@ -61,6 +66,9 @@ class CodeExecutor:
         except RemitError as error:
             code_of = ErrorCode(error.code) if error.code in set(ErrorCode) else _FAILED
             return _failed(live, command, f"{who}: {error.message}", code_of)
+        except SecretGone as gone:
+            message = f"{SECRET_GONE}: {who} was not run: the value behind {gone.handle} is not kept any more"
+            return _failed(live, command, message, ErrorCode.TOOL_UNAVAILABLE)
         except (NoStepValue, HandlerUnusable) as error:
             is_mismatch = isinstance(error, NoStepValue)
             code_of = ErrorCode.ORCHESTRATION_STEP_MISMATCH if is_mismatch else _FAILED
@@ -110,6 +118,8 @@ class CodeExecutor:
 
     async def _step(self, live: Live, command: CallCode, code: Callable[..., Any]) -> Report:
         given = converted(command.kind, await self._text(command.input), command.takes)
+        if self._sealer is not None:
+            given = self._sealer.filled(live, given)
         node = standing_at(live.state)
         step = Step(
             node.name.removesuffix(ARGUMENTS), command.name.removeprefix(STEP_MARK), given, instruction=node.prompt

@@ -5,15 +5,17 @@ Rule 2: whatever an engine does, the run gets a report with a code; a call that 
 Rule 3: the words of an error nobody expected may hold secrets: they are logged for the operator, never journaled.
 Rule 4: streaming passes beside the journal. A listener that breaks loses the rest of the answer, and the run goes on.
 Rule 5: what only looks like an answer is not streamed: a call that a model writes as text is heard by nobody.
-Rule 6: an answer that breaks its shape, or was cut before it was complete, is reported with what is wrong with it where
+Rule 6: those who listen hear no secret: a word that may be a part of one is held until it is whole.
+Rule 7: an answer that breaks its shape, or was cut before it was complete, is reported with what is wrong with it where
         the run checks it next: the model is told. Where it does not, the call has failed.
-Rule 7: of a chain, each member is asked in the way that suits it, and its answer is read in that way; the deadline is one
+Rule 8: of a chain, each member is asked in the way that suits it, and its answer is read in that way; the deadline is one
         for all of them.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from remit.constraint.notation import GRAMMAR_UNCHECKABLE
 from remit.core.arrivals import ModelFailed
@@ -31,6 +33,7 @@ from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.kit import Kit, OnChunk
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, Report
+from remit.orchestrate.seals import Sealer
 from remit.orchestrate.shaping import (
     TOOLS_OFFERED_MAX,
     Breach,
@@ -47,6 +50,7 @@ from remit.orchestrate.shaping import (
     shaped,
     strictly,
 )
+from remit.orchestrate.veil import Veil
 from remit.rerank.router import ROUTER_MISSING, Router, check_routing, has_embeddings
 
 MS_PER_SECOND = 1000
@@ -63,9 +67,12 @@ _log = logging.getLogger(__name__)
 class ModelExecutor:
     """Performs CallModel."""
 
-    def __init__(self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]]) -> None:
+    def __init__(
+        self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]], sealer: Sealer | None = None
+    ) -> None:
         self._kit_of = kit_of
         self._text = text
+        self.sealer = sealer
         self._streamed: dict[str, str] = {}
         self._has_missed_router = False
 
@@ -179,7 +186,7 @@ class ModelExecutor:
             terms.temperature,
             terms.top_p,
             terms.tool_choice,
-            terms.options,
+            terms.options if self.sealer is None else self.sealer.filled(live, terms.options),
             command.attempt,
             terms.replica,
         )
@@ -230,7 +237,14 @@ class _Asking:
             self.shape = await self._executor.shaped(live, command, self._kit, asked, info)
         except Exception as error:  # it is told from what the engine raises, and passes on
             raise _Unshaped(error) from error
-        return await asked.infer(self.shape.request, ear.before(self._listener()))
+        listener = self._listener()
+        if listener is None or self._executor.sealer is None:
+            return await asked.infer(self.shape.request, ear.before(listener))
+        veil = Veil(listener, partial(self._executor.sealer.text, live))
+        try:
+            return await asked.infer(self.shape.request, ear.before(veil.send))
+        finally:
+            veil.flush()
 
     def _listener(self) -> StreamHandler | None:
         if self._kit.on_chunk is None or self.shape.hearing is Hearing.NOTHING:

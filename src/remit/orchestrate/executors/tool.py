@@ -4,7 +4,8 @@ Rule 1: a tool is called with the arguments that were judged, read from the comm
 Rule 2: the outcome of a call that nobody waits for any more is still reported, when it comes: its effect is the same.
 Rule 3: what a tool returns or raises is data; it is bounded by its room and completed by facts.
 Rule 4: no report holds a secret of the vault, whichever tool it came from and whenever it comes.
-Rule 5: a call whose arguments hold a secret is not made: the model should never have had it, and whoever it wants to tell
+Rule 5: a handle in the arguments is filled in just before the call; where its value is gone, nothing is called.
+Rule 6: a call whose arguments hold a secret is not made: the model should never have had it, and whoever it wants to tell
         it to would have it too.
 """
 
@@ -15,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from remit.core.arrivals import Happened
+from remit.core.codec import to_json
 from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import ErrorCode
 from remit.core.json_text import kept_value
@@ -30,6 +32,7 @@ from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.redacting import redacted
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
+from remit.orchestrate.seals import HANDLE_MARK, SECRET_GONE, Sealer, SecretGone
 from remit.tool.asking import reconcile
 from remit.tool.outcomes import Performed, ToolFault
 from remit.tool.performing import Attempt, Late, perform
@@ -63,6 +66,7 @@ class ToolExecutor:
         vault: Vault = NO_SECRETS,
         halts: Halts | None = None,
         clock: Clock | None = None,
+        sealer: Sealer | None = None,
     ) -> None:
         self.vault = vault
         self._halts = halts
@@ -70,6 +74,7 @@ class ToolExecutor:
         self._kit_of = kit_of
         self._text = text
         self._on_late = on_late
+        self._sealer = sealer
         # Calls that were cut off and have no outcome yet, so that nobody forgets them.
         self._left: dict[Late, Abandoned] = {}
 
@@ -90,16 +95,9 @@ class ToolExecutor:
         tool = self._kit_of(live.run_id).tools.get(command.tool)
         if tool is None:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
-        text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
-        if self.vault.redactor.names and (name := self.vault.redactor.found_in(text)):
-            if self.vault.redactor.value_in(text):
-                self.vault.revoke(name)
-            return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
-        arguments: JsonObject = kept_value(text)
-        filters = self._kit_of(live.run_id).filters
-        if filters and (why := await turned_away(filters, live.state, command, arguments)):
-            message = f"tool {command.tool!r} was not called: {why}"
-            return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
+        arguments = await self._given(live, command)
+        if isinstance(arguments, ToolBroke):
+            return arguments
         gate = None if self._halts is None else partial(_pass, self._halts, live.state, command)
         attempt = Attempt(tool, arguments, command.key, self.vault, gate)
         began_ns = time.monotonic_ns()
@@ -115,6 +113,26 @@ class ToolExecutor:
             self._leave(live, command, attempt)
             raise
         return _said(command, performed, _since(began_ns))
+
+    async def _given(self, live: Live, command: CallTool) -> JsonObject | ToolBroke:
+        """What the tool is called with, its handles filled in; or why it is not called."""
+        text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
+        arguments: JsonObject = kept_value(text)
+        filters = self._kit_of(live.run_id).filters
+        if filters and (why := await turned_away(filters, live.state, command, arguments)):
+            message = f"tool {command.tool!r} was not called: {why}"
+            return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
+        if self._sealer is not None and HANDLE_MARK in text:
+            try:
+                arguments = self._sealer.filled(live, arguments)
+            except SecretGone as gone:
+                return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, _gone(command, gone.handle))
+            text = to_json(arguments)
+        if self.vault.redactor.names and (name := self.vault.redactor.found_in(text)):
+            if self.vault.redactor.value_in(text):
+                self.vault.revoke(name)
+            return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
+        return arguments
 
     def _out_of_time(self, live: Live, command: CallTool, attempt: Attempt, duration_ms: int) -> Report:
         """What a call came to whose time is up: its result if it came at the last moment, else nothing that is known."""
@@ -144,6 +162,11 @@ class ToolExecutor:
         if tool is None or not isinstance(doubted, CallTool):
             return ToolAccounted(command.id, Happened.UNKNOWN)
         arguments = await self._arguments(doubted.arguments)
+        if self._sealer is not None:
+            try:
+                arguments = self._sealer.filled(live, arguments)
+            except SecretGone:
+                return ToolAccounted(command.id, Happened.UNKNOWN)
         try:
             account = await within(command.timeout_ms, reconcile(tool, key=command.key, arguments=arguments))
         except TimeRanOut:
@@ -189,6 +212,11 @@ def _said(command: CallTool, performed: Performed, duration_ms: int) -> Report:
 def _exposed(command: CallTool, name: str) -> str:
     why = f"its arguments hold the secret {name!r}, which no model is shown"
     return f"{SECRET_EXPOSED}: tool {command.tool!r} was not called: {why}; renew that secret, and find out who told it"
+
+
+def _gone(command: CallTool, handle: str) -> str:
+    why = f"the value behind {handle} is not kept any more, or was given in another run"
+    return f"{SECRET_GONE}: tool {command.tool!r} was not called: {why}; ask the user to give it again"
 
 
 def _since(began_ns: int) -> int:

@@ -1,0 +1,208 @@
+"""Secrets in real runs on a store: the model has handles, tools have values, and what is written has neither."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from remit.core.contract import SystemRequest, SystemResponse
+from remit.core.failure import Ending
+from remit.core.inference import ModelInfo, ModelRequest, ModelResult
+from remit.core.messages import user_message
+from remit.core.secret_search import HANDLE
+from remit.core.tools import ToolCall
+from remit.inference.engine import StreamHandler
+from remit.inference.scripted import ScriptedEngine
+from remit.orchestrate.kit import Kit, kit_of
+from remit.orchestrate.seals import SECRET_GONE
+from remit.tool.declare import Tool, tool
+from remit.tool.registry import Registry
+from tests.e2e.house import asking, calls, house, says, scripted
+from tests.planted import Planted
+
+TOKEN = Planted(3).all()["github"][0]
+PASSWORD = Planted(3).all()["postgres"][1]
+
+
+class Parrot:
+    """An engine that calls a tool with the first handle it was shown, and then says what it was shown."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.shown: list[str] = []
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        words = " ".join(str(message.content) for message in request.messages)
+        self.shown.append(words)
+        handle = HANDLE.search(words)
+        if handle is not None and not any(message.role == "tool" for message in request.messages):
+            return ModelResult(tool_calls=(ToolCall("1", self.name, {"token": f"Bearer {handle[0]}"}),))
+        return ModelResult(content=words)
+
+    def model_info(self) -> ModelInfo:
+        return ScriptedEngine([says("")]).model_info()
+
+
+def receiving(got: list[str]) -> Tool:
+    @tool(effect="read")
+    def call(token: str) -> str:
+        """Call with a token."""
+        got.append(token)
+        return f"used {token} once"
+
+    return call
+
+
+def bytes_of(home: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_model_sees_a_handle_and_the_tool_gets_the_value(tmp_path: Path) -> None:
+    got: list[str] = []
+    parrot = Parrot("call")
+    kit = kit_of(parrot, Registry([receiving(got)]))
+
+    async def story() -> SystemResponse:
+        async with house(tmp_path / "store", kit) as system:
+            return await system.run(asking(f"Use {TOKEN} please."), kit)
+
+    done = asyncio.run(story())
+    assert got == [f"Bearer {TOKEN}"]
+    assert TOKEN not in "".join(parrot.shown) + str(done)
+    # The user's text, the call and the result name it alike.
+    assert len(set(HANDLE.findall(done.content))) == 1
+    assert done.terminal_code is Ending.SUCCESS
+    assert TOKEN.encode() not in bytes_of(tmp_path / "store")
+
+
+def test_another_process_fills_in_what_was_sealed_before(tmp_path: Path) -> None:
+    got: list[str] = []
+
+    @tool(effect="external")
+    def send(token: str) -> str:
+        """Send a token."""
+        got.append(token)
+        return "sent"
+
+    kit = kit_of(Parrot("send"), Registry([send]))
+
+    async def ask() -> str:
+        async with house(tmp_path / "store", kit) as system:
+            return (await system.run(asking(f"Use {TOKEN} please."), kit)).run_id
+
+    async def go_on(run_id: str) -> SystemResponse:
+        from remit.core.signals import Signal
+        from tests.e2e.house import answer
+
+        async with house(tmp_path / "store", kit) as system:
+            return await answer(system, Signal.APPROVE, await system.result(run_id))
+
+    run_id = asyncio.run(ask())
+    assert got == []
+    asyncio.run(go_on(run_id))
+    assert got == [f"Bearer {TOKEN}"]
+
+
+def test_a_handle_whose_value_is_gone_is_never_sent(tmp_path: Path) -> None:
+    got: list[str] = []
+    forged = "[secret:github_token#0123456789ab]"
+    kit = scripted([calls("call", {"token": forged}), says("Done.")], receiving(got))
+
+    async def story() -> SystemResponse:
+        async with house(tmp_path / "store", kit) as system:
+            return await system.run(asking("Do it."), kit)
+
+    done = asyncio.run(story())
+    assert got == []
+    assert SECRET_GONE in str(done.tool_calls_made)
+    assert "ask the user to give it again" in str(done.tool_calls_made)
+
+
+def test_the_next_run_of_a_session_knows_what_was_said_before(tmp_path: Path) -> None:
+    got: list[str] = []
+    kit = kit_of(Parrot("call"), Registry([receiving(got)]))
+
+    async def story() -> None:
+        async with house(tmp_path / "store", scripted([says("Noted.")])) as system:
+            await system.run(asking(f"The password is {PASSWORD}.", "talk"), scripted([says("Noted.")]))
+        async with house(tmp_path / "store", kit) as system:
+            await system.run(asking(f"Use it; I repeat, {PASSWORD}", "talk"), kit)
+
+    asyncio.run(story())
+    assert got == [f"Bearer {PASSWORD}"]
+    # Without a telling name it is found because it is known.
+    assert PASSWORD.encode() not in bytes_of(tmp_path / "store")
+
+
+def test_the_name_of_an_argument_says_that_its_value_is_a_secret(tmp_path: Path) -> None:
+    got: list[str] = []
+
+    @tool(effect="read")
+    def login(user: str, password: str) -> str:
+        """Log in."""
+        got.append(password)
+        return f"{user} is in"
+
+    kit = scripted([calls("login", {"user": "ann", "password": "correcthorse"}), says("Done.")], login)
+
+    async def story() -> None:
+        async with house(tmp_path / "store", kit) as system:
+            await system.run(asking("Log in."), kit)
+
+    asyncio.run(story())
+    assert got == ["correcthorse"]
+    assert b"correcthorse" not in bytes_of(tmp_path / "store")
+
+
+def test_those_who_listen_to_a_stream_hear_no_secret(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    def listen(run_id: str, chunk: object) -> None:
+        heard.append(getattr(chunk, "text", ""))
+
+    plain = scripted(
+        [{"text": f"It is {TOKEN} now.", "chunks": ["It is ", TOKEN[:5], TOKEN[5:20], TOKEN[20:], " now."]}]
+    )
+    kit = Kit(plain.engines, plain.tools, on_chunk=listen)
+
+    async def story() -> None:
+        async with house(tmp_path / "store", kit) as system:
+            await system.run(asking("Say it."), kit)
+
+    asyncio.run(story())
+    assert TOKEN[8:] not in "".join(heard)
+    assert "".join(heard).startswith("It is ")
+    assert "".join(heard).endswith(" now.")
+
+
+def test_what_is_sealed_goes_with_its_run(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with house(tmp_path / "store", scripted([says("Noted.")])) as system:
+            done = await system.run(asking(f"Keep {TOKEN}."), scripted([says("Noted.")]))
+            assert list((tmp_path / "store" / "sealed").iterdir())
+            await system.store.retention.delete(done.run_id)  # type: ignore[attr-defined]  # an embedded store has it
+            assert not list((tmp_path / "store" / "sealed").iterdir())
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "text", ["Summarise the report for ann@example.com by 12:30.", "Refund order 4711-22 of 12.50 EUR"]
+)
+def test_a_request_without_a_secret_stays_as_it_is(tmp_path: Path, text: str) -> None:
+    async def story() -> AsyncIterator[str]:
+        async with house(tmp_path / "store", scripted([says(text)])) as system:
+            done = await system.run(
+                SystemRequest(messages=(user_message(text),), metadata={"a": text}), scripted([says(text)])
+            )
+            yield done.content
+            yield str((await system.state_of(done.run_id)).manifest)
+
+    async def collected() -> list[str]:
+        return [said async for said in story()]
+
+    content, manifest = asyncio.run(collected())
+    assert content == text
+    assert text in manifest
+    assert not (tmp_path / "store" / "sealed").exists()
