@@ -220,7 +220,7 @@ class System:
         A run whose parent has ended is cancelled instead.
         """
         entry = await self._expect(run_id)
-        self._halts.check_resume((await self._runner.load(run_id)).state)
+        await self._check_halts(run_id)
         orphan = await self._end_orphan(entry)
         if accepted and orphan is None:
             await self._hub.note(run_id, SourcesAccepted(by, accepted))
@@ -261,7 +261,7 @@ class System:
         if signal.type is not Signal.CANCEL and (orphan := await self._end_orphan(entry)) is not None:
             raise left_behind(signal.run_id, orphan)
         if signal.type is Signal.RESUME:
-            self._halts.check_resume((await self._runner.load(signal.run_id)).state)
+            await self._check_halts(signal.run_id)
         if kit is not None:
             self._hub.lend(signal.run_id, kit)
             # When a child ends, its parent is taken up.
@@ -372,6 +372,11 @@ class System:
             # What a child asked may have been answered: while the child goes on, its parent does not rest either.
             if state.ending is not None or not state.held or not await self._hub.settle_beneath(run_id):
                 return state
+
+    async def _check_halts(self, run_id: str) -> None:
+        """Refuse to go on with a run that a halt holds back; where nothing is halted, nobody looks at the run."""
+        if self._halts.standing.halts:
+            self._halts.check_resume((await self._runner.load(run_id)).state)
 
     def _is_left(self, run_id: str) -> bool:
         """Whether nobody drives a run, in whatever process: its lock is free."""

@@ -81,7 +81,6 @@ def test_a_request_without_ids_is_given_some_and_keeps_those_it_has() -> None:
         ((), None, ["look", "keep"]),
         ((), ("look",), ["look"]),
         (("keep",), None, ["keep"]),
-        (("keep",), ("look",), []),
     ],
 )
 def test_a_request_without_tools_is_offered_all_that_the_boundary_allows(

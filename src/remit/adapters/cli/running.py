@@ -54,13 +54,14 @@ LOCAL = "local"
 # Two minutes: as long as somebody watches a terminal. A boundary or a budget that names a wall clock knows better.
 TIMEOUT_S_DEFAULT = 120
 
-# Of several runs, the one that went worst decides.
 Caps: TypeAlias = Annotated[
     list[str] | None, Parameter(help="Caps such as tool_calls=5,steps=20. May be said several times.")
 ]
 GraphFile: TypeAlias = Annotated[
     Path | None, Parameter(help="A YAML file with the graph to run, in place of the pattern's.")
 ]
+
+# Of several runs, the one that went worst decides.
 _WORST_FIRST = (EXIT_FAILED, EXIT_STOPPED, EXIT_WAITING, EXIT_OK)
 
 
