@@ -9,7 +9,7 @@ import pytest
 from remit.core.boundary import Boundary
 from remit.core.commands import AskHuman
 from remit.core.profiles import PROFILES
-from remit.core.rulings import ToolCallRefused
+from remit.core.rulings import RunEnded, ToolCallRefused
 from tests.scenarios.__main__ import main
 from tests.scenarios.places import PLACES, Place, PlaceKind
 from tests.scenarios.props import Call
@@ -49,6 +49,7 @@ def test_every_condition_of_a_profile_decides_in_a_scenario(profile: Boundary) -
     reasons += [
         reason for play in played for one in play.decisions(AskHuman) if one.packet for reason in one.packet.reasons
     ]
+    reasons += [one.message for play in played for one in play.decisions(RunEnded)]
     undecided = [
         one.name for one in profile.conditions if not any(f"condition {one.name}:" in reason for reason in reasons)
     ]

@@ -73,6 +73,8 @@ class ProposedCall(Record):
     said: Text = ""
     # The hash of the rules by which the gate judged.
     rules: str = ""
+    # Something in the arguments looks like a secret; said only where the boundary looks for that.
+    carries_secret: bool = False
 
 
 class RunStarted(Record, tag=True):
@@ -104,6 +106,8 @@ class ModelAnswered(Record, tag=True):
     raw: Text = ""
     model: str = ""
     unsupported: tuple[str, ...] = ()
+    # What the answer presents as verified and nobody has seen; said only where the boundary looks for that.
+    ungrounded: tuple[str, ...] = ()
 
 
 class ModelFailed(Record, tag=True):
@@ -137,6 +141,8 @@ class ToolReturned(Record, tag=True):
     whole: BlobRef | None = None
     # What it says of the facts that the goal calls critical: (name, value).
     critical: tuple[tuple[str, str], ...] = ()
+    # The flags that it raises, by what its tool declares and by what the boundary looks for.
+    flags: tuple[str, ...] = ()
 
 
 class ToolFailed(Record, tag=True):
@@ -150,6 +156,8 @@ class ToolFailed(Record, tag=True):
     duration_ms: int = 0
     # A secret of the house stood in the arguments: the call was not made, and the run is not safe.
     exposed: bool = False
+    # The flags that the words of its failure raise.
+    flags: tuple[str, ...] = ()
 
 
 class ToolOutcomeLost(Record, tag=True):

@@ -42,6 +42,14 @@ class Then(StrEnum):
     STOP = "stop"
 
 
+class At(StrEnum):
+    """When a condition is looked at: before a call is made, when an outcome was observed, or when an answer is given."""
+
+    CALL = "call"
+    OBSERVATION = "observation"
+    ANSWER = "answer"
+
+
 class Condition(Record):
     """A rule of one line, in CEL over the call: its tool, arguments, labels, what is left of the budget, user and time."""
 
@@ -49,6 +57,7 @@ class Condition(Record):
     when: str
     then: Then = Then.ASK
     message: str = ""
+    at: At = At.CALL
 
 
 class TaskRule(Record):
@@ -138,6 +147,12 @@ class Boundary(Record):
 
     # Observations: hosts that reads may always carry something to; `*.corp.example` is every host below that one.
     trusted_hosts: tuple[str, ...] = ()
+    # Kinds of values that name the person who asks, or somebody like them.
+    identities: tuple[str, ...] = ("who:user",)
+    # What calls of tools are about, beyond what the tools say themselves: a name that conditions look at, and tools.
+    concerns: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    # What all purchases of a run may come to, in the smallest unit of the currency. None sets no limit.
+    purchase_max: int | None = None
 
 
 _DEFAULTS = dict(zip(Boundary.__struct_fields__, Boundary.__struct_defaults__, strict=True))

@@ -42,6 +42,13 @@ class TierReport(Record):
     objection: str = ""
 
 
+class IdleCondition(Record):
+    """A condition that none of the tools could meet, and the declaration that is missing."""
+
+    name: str
+    why: str
+
+
 class BoundaryChecked(Record):
     """A boundary that is fine, its version, and what it does to tools and to a graph."""
 
@@ -55,6 +62,8 @@ class BoundaryChecked(Record):
     tier: TierReport | None = None
     # Caps above 0 that it has from a profile and that nothing charges yet, as `memory_writes=2`.
     uncharged: tuple[str, ...] = ()
+    # Conditions that no call of these tools could meet.
+    idle: tuple[IdleCondition, ...] = ()
 
 
 class BoundaryLine(Record):

@@ -64,6 +64,8 @@ class CallTool(Record, tag=True):
     approved_by: str = ""
     # The moment before which it is not made, since the tool failed before; 0 is at once.
     not_before_ms: int = 0
+    # What it spends of money that is not the run's own, in the smallest unit, as far as its tool declares it.
+    amount: int = 0
 
 
 class ReconcileTool(Record, tag=True):

@@ -9,7 +9,7 @@ Rule 2: what a profile lets pass without a person is what its budget and its too
 import msgspec
 
 from remit.core.authority import Authority
-from remit.core.boundary import Boundary, Condition, DecisionRight, Exhaustion, Then
+from remit.core.boundary import At, Boundary, Condition, DecisionRight, Exhaustion, Then
 from remit.core.budget import FIELDS, Budget, Dimension, by_name, uncharged, uncharged_caps
 from remit.core.escalation import Trigger
 from remit.core.failure import RequestRejected
@@ -76,10 +76,10 @@ _RELEASED = (
     ("wall_clock_ms", Exhaustion.ASK),
 )
 
-# What no profile survives: a call that carries a secret of the house.
+# What no profile survives: a call that carries a secret, or that leaves the machine after one was read.
 _SECRET_EXPOSED = Condition(
     "secret_exposure",
-    '"secret" in labels && leaves_the_machine',
+    "leaves_the_machine && (secret_read || carries_secret)",
     _STOP,
     "a secret was read and would leave the machine",
 )
@@ -103,11 +103,18 @@ RESEARCH_ASSISTANT = Boundary(
         _UNAUTHORIZED,
         Condition(
             "source_policy_conflict",
-            'effect == "read" && network && "secret" in labels',
+            'effect == "read" && network && secret_read',
             _STOP,
             "a source outside was to be asked after secret data was read",
         ),
         _SECRET_EXPOSED,
+        Condition(
+            "ungrounded_claim",
+            "size(ungrounded) > 0",
+            _STOP,
+            "the answer presents as verified what nobody has looked up",
+            At.ANSWER,
+        ),
         Condition("paid_lookup", 'effect == "read" && cost_microusd > 0', _ASK, "a paid look-up outside"),
     ),
     exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS), *_RELEASED),
@@ -127,15 +134,16 @@ CODING_ASSISTANT = Boundary(
         _SECRET_EXPOSED,
         Condition(
             "production_impact",
-            'category == "infrastructure" && destructive',
+            '"production" in concerns || (category == "infrastructure" && destructive)',
             _STOP,
-            "a destructive command that reaches production",
+            "a command that reaches production",
         ),
         Condition(
             "failing_tests_after_mutation",
-            'changes && category == "infrastructure" && failures_after_change > 0',
+            '"tests_failed" in flags',
             _STOP,
-            "something failed after the workspace was changed",
+            "tests failed after the workspace was changed",
+            At.OBSERVATION,
         ),
     ),
     exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS), *_RELEASED),
@@ -148,6 +156,7 @@ CUSTOMER_SUPPORT = Boundary(
     authority=Authority(),
     reads_max=Reads.PRIVATE,
     writes=(StateWrite.RECORDS, StateWrite.MESSAGES, StateWrite.MONEY, StateWrite.OTHER),
+    identities=("who:user", "who:customer", "who:client", "who:member", "who:subscriber", "who:patient"),
     decisions=(DecisionRight.CHOOSE_TOOLS, DecisionRight.ASK_PEOPLE),
     exhaustion=_RELEASED,
     tier_max=6,
@@ -161,22 +170,36 @@ CUSTOMER_SUPPORT = Boundary(
             "the call is about another user than the one who asks",
         ),
         Condition(
+            "identity_mismatch_in_result",
+            '"other_user" in flags',
+            _STOP,
+            "a record of another user than the one who asks was read",
+            At.OBSERVATION,
+        ),
+        Condition(
             "payment_change",
-            'category == "payment" && destructive',
+            '"payment_change" in concerns || (category == "payment" && destructive)',
             _STOP,
             "a way of paying was to be changed",
         ),
         Condition(
             "policy_exception",
-            'changes && "exception" in args && args.exception == true',
+            'changes && ("policy_exception" in concerns || "policy_exception" in flags)',
             _STOP,
             "an exception from policy was asked for",
         ),
         Condition(
             "regulated_category",
-            '"regulated" in args && args.regulated == true',
+            '"regulated" in concerns || "regulated" in flags',
             _STOP,
             "a regulated category of support",
+        ),
+        Condition(
+            "regulated_category_in_result",
+            '"regulated" in flags',
+            _STOP,
+            "a regulated category of support",
+            At.OBSERVATION,
         ),
     ),
 )
@@ -192,14 +215,16 @@ PROCUREMENT = Boundary(
     exhaustion=_RELEASED,
     tier_max=5,
     four_eyes=(ToolCategory.PAYMENT,),
+    # Ten thousand in most currencies: an order of supplies. Whoever buys more says so in a boundary of their own.
+    purchase_max=1_000_000,
     conditions=(
         _UNAUTHORIZED,
         _SECRET_EXPOSED,
         Condition(
             "budget_breach",
-            'category == "payment" && changes && left_inference_cost_microusd <= 0',
+            'changes && (category == "payment" || purchase >= 0) && (purchase < 0 || purchased + purchase > purchase_max)',
             _STOP,
-            "nothing is left of the budget",
+            "the purchase exceeds what is left of purchase_max, or its tool does not say which argument is `money`",
         ),
         Condition(
             "missing_approval_chain",
@@ -209,9 +234,9 @@ PROCUREMENT = Boundary(
         ),
         Condition(
             "vendor_risk_conflict",
-            'changes && "risk" in args && args.risk == "high"',
+            'changes && ("vendor_risk" in flags || "vendor_risk" in concerns)',
             _STOP,
-            "the vendor is flagged as a high risk",
+            "a vendor that was looked up is flagged as a risk",
         ),
         Condition(
             "contract_ambiguity",
@@ -234,7 +259,18 @@ INCIDENT_SRE = Boundary(
     tier_max=5,
     conditions=(
         _UNAUTHORIZED,
-        Condition("security_incident", '"secret" in labels', _STOP, "secret data was read: this is for security"),
+        Condition(
+            "security_incident",
+            'secret_read || carries_secret || "security_incident" in flags',
+            _STOP,
+            "secret data was read, or a result speaks of an incident: this is for security",
+        ),
+        Condition(
+            "missing_operator_approval",
+            "changes && (rejections > 0 || left_human_reviews <= 0)",
+            _STOP,
+            "an operator has not approved a change of this run, and it wants another one",
+        ),
         Condition("destructive_action", "destructive", _STOP, "the action destroys something"),
         Condition(
             "uncertain_blast_radius",

@@ -67,6 +67,9 @@ class CallSettled(Record, tag=True):
     verifier: str = ""
     evidence: bytes = b""
     code: str = ""
+    # Flags of the run that the outcome raises, and those that it lowers.
+    raised: tuple[str, ...] = ()
+    lowered: tuple[str, ...] = ()
 
 
 class ToolCallRefused(Record, tag=True):

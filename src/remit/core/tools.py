@@ -15,6 +15,7 @@ import msgspec
 
 from remit.core.budget import LEASABLE, UNCHARGED, uncharged_caps
 from remit.core.failure import ENDINGS, Ending, EndingKind, RequestRejected
+from remit.core.flags import flag_problem
 from remit.core.record import JsonObject, Record, Text
 from remit.core.trust import UNTRUSTING, Trust
 from remit.core.versions import content_version
@@ -113,6 +114,10 @@ class ToolDefinition(Record):
     rate_max: int = 0
     rate_per_ms: int = 0
     version: str = ""
+    # Fields of the result that raise a flag, as path and flag; see core/flags.py. And what every call of it is about,
+    # by names that conditions look at, such as `payment_change` or `regulated`.
+    flags: tuple[tuple[str, str], ...] = ()
+    concerns: tuple[str, ...] = ()
 
 
 class ToolCall(Record):
@@ -319,6 +324,11 @@ def _lease_problem(definition: ToolDefinition) -> str:
     return ""
 
 
+def _flags_problem(definition: ToolDefinition) -> str:
+    problems = (flag_problem(path, spec) for path, spec in definition.flags)
+    return next((problem for problem in problems if problem), "")
+
+
 def _content_problem(definition: ToolDefinition) -> str:
     """Whatever has no hash cannot be pinned, shown in an approval packet or journaled."""
     try:
@@ -340,5 +350,6 @@ DEFINITION_CHECKS = (
     _other_tools_problem,
     _question_problem,
     _secrets_problem,
+    _flags_problem,
     _content_problem,
 )

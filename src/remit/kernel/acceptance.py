@@ -9,19 +9,23 @@ Rule 3: a guard that cannot be decided does not hold.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from remit.core.boundary import At
 from remit.core.commands import AskPurpose
 from remit.core.failure import Ending, ErrorCode, RequestRejected
+from remit.core.flags import TESTS_FAILED
 from remit.core.goal import Goal, TaskClass
 from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import CheckFailed, GroundingViolated, ValidatorHeard, VoteCounted
 from remit.core.schema import code_of
-from remit.core.tools import ToolChoiceMode
+from remit.core.tools import Effect, ToolChoiceMode, ToolDefinition
 from remit.kernel.asking import REVIEW, ask
 from remit.kernel.endings import head_for
 from remit.kernel.expressions import holds
 from remit.kernel.feasible import given_up
+from remit.kernel.flags import flags_now
 from remit.kernel.grounding import times_committed
 from remit.kernel.guards import parse_guard
+from remit.kernel.policy import stopped_by
 from remit.kernel.spend import lacking
 from remit.kernel.tally import Tally
 from remit.kernel.tasks import NEEDS_REVIEW, deciding_task, ungrounded
@@ -30,6 +34,8 @@ from remit.kernel.words import correction_bound, unjudged
 
 GOAL_INVALID = "GOAL_INVALID"
 _PPM = 1_000_000
+# What a condition about an answer is shown in place of a tool.
+_NO_TOOL = ToolDefinition("", "", {}, effect=Effect.NONE)
 
 # Errors of structure, which an output contract without repair makes final.
 _STRUCTURAL = frozenset(
@@ -145,6 +151,8 @@ def refuse_unaccepted(tally: Tally, node: Node) -> str | None:
     """
     if node.ending is not EndingClass.SUCCESS:
         return None
+    if why := stopped_by(tally, _NO_TOOL, At.ANSWER):
+        return head_for(tally, Ending.UNSAFE_DETECTION, message=why)
     goal, is_judged = tally.manifest.goal, _has_passed_a_check(tally)
     found = [*_problems(tally), *(() if goal is None or is_judged else _unjudged_criteria(tally, goal))]
     if found:
@@ -177,6 +185,8 @@ def _heard(tally: Tally) -> tuple[str, ...]:
 
 
 def _problems(tally: Tally) -> Iterator[Problem]:
+    if TESTS_FAILED in flags_now(tally):
+        yield Problem(ErrorCode.VALIDATION_RULE_FAILED, "the last test run after a change failed")
     yield from _contract_problems(tally)
     yield from _choice_problems(tally)
     goal, task = tally.manifest.goal, deciding_task(tally.manifest)

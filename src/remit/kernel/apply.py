@@ -126,6 +126,7 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
     if text:
         state.answer, state.answer_violations = text, arrival.violations
         state.unsupported = arrival.unsupported
+        state.ungrounded = arrival.ungrounded
 
 
 def _hear_model_failure(state: RunState, arrival: arrivals.ModelFailed) -> None:

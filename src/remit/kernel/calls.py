@@ -10,12 +10,14 @@ from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet
 from remit.core.escalation import Trigger, trigger_of_call
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.json_text import kept_value
+from remit.core.purchases import amount_in, tells_amount
 from remit.core.rulings import Answer, CallSettled, Rung, ToolCallRefused
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.asking import REVIEW, ask, settle_question
 from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask
 from remit.kernel.backoff import cooled_at_ms
 from remit.kernel.children import start_delegate
+from remit.kernel.flags import NO_FLAGS, Flags
 from remit.kernel.spend import lacking, settle
 from remit.kernel.state import RunState, inquiries, longer
 from remit.kernel.tally import Tally
@@ -80,8 +82,17 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
             mutating,
             approved_by,
             not_before_ms,
+            _spent_by(call, tool) if mutating and tool.control_args else 0,
         )
     )
+
+
+def _spent_by(call: ProposedCall, tool: ToolDefinition) -> int:
+    """What is counted as spent once a call is made, as far as its tool declares it."""
+    if not tells_amount(tool):
+        return 0
+    text = call.arguments if isinstance(call.arguments, str) else call.abridged
+    return max(amount_in(kept_value(text) if text else {}, tool), 0)
 
 
 def _ask_for_the_model(tally: Tally, call: ProposedCall, ending: Ending) -> None:
@@ -151,7 +162,14 @@ def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> Non
 
 
 def settle_call(
-    tally: Tally, command: CallTool, rung: Rung, code: str = "", evidence: bytes = b"", verifier: str = ""
+    tally: Tally,
+    command: CallTool,
+    rung: Rung,
+    code: str = "",
+    evidence: bytes = b"",
+    verifier: str = "",
+    *,
+    flags: Flags = NO_FLAGS,
 ) -> None:
     """Give a call its outcome. It is charged in full, whatever came of it; only COMMITTED proves its effect."""
     # It is charged exactly what it reserved, so what the run holds does not change; only the node waits no more.
@@ -167,7 +185,11 @@ def settle_call(
     if command.mutating:
         tally.claim(command.tool, command.arguments_hash, code)
         drop_inquiry(tally, command.id)
-    tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
+    if flags == NO_FLAGS:
+        tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code))
+        return
+    tally.raised, tally.lowered = flags
+    tally.decisions.append(CallSettled(command.id, rung, command.reserved, verifier, evidence, code, *flags))
 
 
 def source_of(state: RunState, tool: str) -> str:

@@ -15,12 +15,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from remit.core.arrivals import ProposedCall, Provenance
-from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition, Then
+from remit.core.boundary import CONDITIONS_MAX, At, Boundary, Condition, Then
 from remit.core.budget import Dimension
+from remit.core.canonical import INTEGER_MAX
 from remit.core.failure import RequestRejected
+from remit.core.flags import SECRET_READ
 from remit.core.json_text import kept_value
+from remit.core.purchases import amount_in
 from remit.core.tools import Effect, ToolDefinition
 from remit.kernel.expressions import GuardType, Program, compiled, environment, holds
+from remit.kernel.flags import concerns_of, flags_now, people_in, purchased_so_far
 from remit.kernel.tally import Tally
 from remit.kernel.view import clock_ms_used
 
@@ -54,10 +58,25 @@ def _arguments(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> Any:
 
 
 def _users(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[str]:
-    """The users that a call is about: what stands in arguments that the tool declares as such, or that are called so."""
-    named = {name for name, kind in tool.control_args if kind == "who:user"} | {"user_id"}
-    found = _arguments(call, tool, tally)
-    return [str(value) for name, value in found.items() if name in named]
+    """The people that a call is about: what stands in arguments that the tool declares as such, or that are called so."""
+    return people_in(_arguments(call, tool, tally), tool, tally.manifest.boundary)
+
+
+def _purchase(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> int:
+    return amount_in(_arguments(call, tool, tally), tool)
+
+
+def _purchase_max(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> int:
+    most = tally.manifest.boundary.purchase_max
+    return INTEGER_MAX if most is None else most
+
+
+def _has_read_secret(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> bool:
+    return "secret" in call.labels or SECRET_READ in flags_now(tally)
+
+
+def _ungrounded(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[str]:
+    return list(tally.state.ungrounded if tally.ungrounded is None else tally.ungrounded)
 
 
 def _left_of(dimension: Dimension) -> Value:
@@ -97,7 +116,36 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
             lambda call, tool, tally: tool.untrusted_output,
         ),
         "args": (GuardType.OBJECT, "the arguments of the call", _arguments),
-        "users": (GuardType.TEXTS, "users that the call is about: arguments of kind `who:user`, or `user_id`", _users),
+        "users": (
+            GuardType.TEXTS,
+            "people that the call is about: arguments of the kinds in `identities`, or called after them",
+            _users,
+        ),
+        "concerns": (
+            GuardType.TEXTS,
+            "what calls of the tool are about, as it or the boundary declares",
+            lambda call, tool, tally: concerns_of(tool, tally.manifest.boundary),
+        ),
+        "flags": (GuardType.TEXTS, "flags that results have raised so far", lambda call, tool, tally: flags_now(tally)),
+        "purchase": (_I, "what the call spends, in the smallest unit; -1 when nobody can tell", _purchase),
+        "purchased": (
+            _I,
+            "what purchases of the run come to so far",
+            lambda call, tool, tally: purchased_so_far(tally),
+        ),
+        "purchase_max": (_I, "what they may come to", _purchase_max),
+        "secret_read": (_B, "a secret was read, by its tool's word or by its looks", _has_read_secret),
+        "carries_secret": (
+            _B,
+            "something in the arguments looks like a secret",
+            lambda call, tool, tally: call.carries_secret,
+        ),
+        "ungrounded": (GuardType.TEXTS, "what the answer presents as verified and nobody has seen", _ungrounded),
+        "rejections": (
+            _I,
+            "calls that a person, or silence, has denied",
+            lambda call, tool, tally: tally.state.rejections,
+        ),
         "bound": (
             _B,
             "the gate found every value bound",
@@ -143,6 +191,12 @@ def check_conditions(boundary: Boundary) -> None:
         raise RequestRejected(CONDITIONS_INVALID, message)
     for condition in boundary.conditions:
         parse_condition(condition.when)
+        if condition.at is not At.CALL and condition.then is not Then.STOP:
+            message = (
+                f"condition {condition.name} of boundary {boundary.name} looks at an {condition.at}, where it can only "
+                f"stop; use then: stop, not {condition.then}"
+            )
+            raise RequestRejected(CONDITIONS_INVALID, message)
         traced = [name for name in TRACED_NAMES if re.search(rf"{_NOT_WITHIN}{name}\b", condition.when)]
         if traced and boundary.authority is None:
             message = (
@@ -153,12 +207,12 @@ def check_conditions(boundary: Boundary) -> None:
 
 
 def objecting(
-    call: ProposedCall, tool: ToolDefinition, tally: Tally, doing: tuple[Then, ...]
+    call: ProposedCall, tool: ToolDefinition, tally: Tally, doing: tuple[Then, ...], at: At = At.CALL
 ) -> Iterator[tuple[Condition, bool]]:
     """The conditions that do one of these things and hold of a call, or cannot be decided; and whether one was."""
     values: dict[str, object] = {}
     for condition in tally.manifest.boundary.conditions:
-        if condition.then not in doing:
+        if condition.then not in doing or condition.at is not at:
             continue
         program = parse_condition(condition.when)
         for name in program.names:

@@ -19,6 +19,8 @@ from remit.kernel.state import CallTrace, RunState, longer
 
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
 _ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
+# Refusals that a person, or the silence of one, has caused.
+REJECTED = frozenset({Refusal.APPROVAL_REJECTED, Refusal.APPROVAL_EXPIRED})
 
 
 def open_command(state: RunState, command: commands.Command) -> None:
@@ -66,6 +68,8 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     if type(arrival) is ToolFailed and arrival.command_id == command.id:
         trace.reason = arrival.error
     state.invalid_in_a_row = 0
+    if ruling.raised or ruling.lowered:
+        _keep_flags(state, ruling, tool)
     if rung is _COMMITTED:
         state.committed[tool] = state.committed.get(tool, 0) + 1
         if state.failures_in_a_row:
@@ -84,6 +88,13 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
         _hear_outcome(state, trace, arrival)
+
+
+def _keep_flags(state: RunState, ruling: CallSettled, tool: str) -> None:
+    for flag in ruling.lowered:
+        state.flags.pop(flag, None)
+    for flag in ruling.raised:
+        state.flags.setdefault(flag, tool)
 
 
 def _commit_effect(state: RunState, command: commands.CallTool) -> None:
@@ -136,6 +147,8 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
     state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
     state.context_tokens += ruling.tokens_bound
     state.last_error = ruling.code
+    if ruling.code in REJECTED:
+        state.rejections += 1
     if ruling.code in DENIED:
         state.denials += 1
     elif ruling.code in INVALID and state.invalid_seq != state.seq:
@@ -185,6 +198,8 @@ def call_tool(state: RunState, command: commands.CallTool, arrival: Arrival) -> 
     state.calls[command.id] = CallTrace(command.call_id, tool, arguments_hash, _ATTEMPTED, mutating, command.arguments)
     if mutating:
         state.uncommitted[tool, arguments_hash] = Rung.ATTEMPTED
+    if command.amount:
+        state.purchased += command.amount
     if state.tools[tool].fallback:
         state.provenances[command.id] = _provenance_of(state, command)
     state.blocking += 1

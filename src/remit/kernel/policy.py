@@ -7,15 +7,16 @@ Rule 4: a call of a tool that declares `destructive` always asks a person, whate
 """
 
 from remit.core.arrivals import ProposedCall
-from remit.core.boundary import Boundary, DecisionRight, Rate, Then
+from remit.core.boundary import At, Boundary, BoundaryMode, Condition, DecisionRight, Rate, Then
 from remit.core.failure import Refusal
 from remit.core.manifest import Manifest
+from remit.core.rulings import CallNoted
 from remit.core.tool_policy import asks_by_category, state_written
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.core.trust import READS_RANK
 from remit.kernel.conditions import objecting
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED, Verdict, ask, refuse
+from remit.kernel.verdicts import ALLOWED, Judgement, Verdict, ask, refuse
 
 _FIRM, _ASKING = (Then.REFUSE, Then.STOP), (Then.ASK,)
 # Stands for every tool in a rate.
@@ -62,6 +63,23 @@ def conditions_ask(call: ProposedCall, tally: Tally) -> Verdict:
     for condition, is_decided in objecting(call, tally.state.tools[call.tool], tally, _ASKING):
         return ask(_why(condition.name, condition.message, is_decided=is_decided))
     return ALLOWED
+
+
+def stopped_by(tally: Tally, tool: ToolDefinition, at: At) -> str:
+    """Why a condition stops the run at an observation of this tool, or at the answer; empty when none does."""
+    if not any(condition.at is at for condition in tally.manifest.boundary.conditions):
+        return ""
+    call = ProposedCall("", tool.name, "", b"")
+    for condition, is_decided in objecting(call, tool, tally, (Then.STOP,), at):
+        if tally.manifest.boundary.mode is BoundaryMode.AUDIT:
+            tally.rule(CallNoted("", tool.name, Judgement.REFUSE, Refusal.UNSAFE, _why_of(condition, is_decided)))
+            continue
+        return _why_of(condition, is_decided)
+    return ""
+
+
+def _why_of(condition: Condition, is_decided: bool) -> str:  # noqa: FBT001
+    return _why(condition.name, condition.message, is_decided=is_decided)
 
 
 def has_no_conditions(tool: ToolDefinition, manifest: Manifest) -> Verdict:

@@ -191,6 +191,12 @@ class RunState:
     provenances: dict[str, Provenance] = field(default_factory=dict)
     critical: dict[str, tuple[str, str]] = field(default_factory=dict)
     failures_after_change: int = 0
+    # Flags that outcomes raised, with the tool, and what purchases that were ordered come to.
+    flags: dict[str, str] = field(default_factory=dict)
+    purchased: int = 0
+    # Approvals that a person or silence has denied, and what the latest answer presents as verified without a ground.
+    rejections: int = 0
+    ungrounded: tuple[str, ...] = ()
     # How many filters have looked at the proposed calls.
     filtered: int = 0
     # Which of its models the run asks, how often its context was compressed, and whether it is at its last words.

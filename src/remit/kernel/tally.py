@@ -145,6 +145,10 @@ class Tally:
     is_freezing = False
     is_thawed = False
     extended_ms = 0
+    # Flags that outcomes of this turn raise and lower, and what its answer presents as verified without a ground.
+    raised: tuple[str, ...] = ()
+    lowered: tuple[str, ...] = ()
+    ungrounded: tuple[str, ...] | None = None
     # Why the run heads for the ending below.
     error: ErrorCode | None = None
     message = ""

@@ -81,6 +81,18 @@ def _demanded(before: Sequence[str], after: Sequence[str]) -> _Found:
     return lost, gained, other
 
 
+def _concerned(concerns: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
+    return tuple(f"{name}: {tool}" for name, tools in concerns for tool in tools)
+
+
+def _limits(before: int | None, after: int | None) -> _Found:
+    """None is no limit, which allows the most."""
+    if before is None or after is None:
+        said = (_arrow("none" if before is None else str(before), "none" if after is None else str(after)),)
+        return _SAME if before == after else (said, (), ()) if after is None else ((), said, ())
+    return _amount(before, after)
+
+
 def _tables(before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]]) -> _Found:
     """What is said of single names, none of it more or less than the other."""
     was, becomes = dict(before), dict(after)
@@ -190,12 +202,15 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any, Any], _Found]]] = {
     "self_approval": ("self_approval", _ranked((False, None, True))),
     "observations.reads_max": ("reads_max", _ranked(sorted(READS_RANK, key=READS_RANK.__getitem__))),
     "observations.trusted_hosts": ("trusted_hosts", _granted),
+    "observations.identities": ("identities", _demanded),
     "writes": ("writes", _granted),
     "tools.allowed": ("allowed_tools", _granted),
     "tools.approval_effects": ("approval_effects", _demanded),
     "tools.approval_categories": ("approval_categories", _demanded),
     "tools.four_eyes": ("four_eyes", _demanded),
     "tools.permissions": ("permissions", _granted),
+    "tools.concerns": ("concerns", lambda before, after: _demanded(_concerned(before), _concerned(after))),
+    "tools.purchase_max": ("purchase_max", _limits),
     "tools.rates": (
         "rates",
         lambda before, after: _demanded([said_rate_line(r) for r in before], [said_rate_line(r) for r in after]),

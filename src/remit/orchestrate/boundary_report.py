@@ -9,7 +9,7 @@ Rule 3: what a tool leaves at its worst is said whether it passes or not.
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from remit.core.boundary import Boundary, Condition, Then, boundary_version
+from remit.core.boundary import At, Boundary, Condition, Then, boundary_version
 from remit.core.boundary_reports import (
     BoundaryChecked,
     BoundaryLine,
@@ -34,6 +34,7 @@ from remit.kernel.policy import needs_a_person, rates_of
 from remit.kernel.tier import check_tier, tier_of
 from remit.kernel.verdicts import ALLOWED
 from remit.orchestrate.boundary_file import boundary_said, boundary_yaml
+from remit.orchestrate.boundary_reach import idle_conditions
 from remit.orchestrate.boundary_values import ALL, said_cap, said_duration, said_rate_line
 from remit.orchestrate.gate_facts import declared
 from remit.orchestrate.patterns.chat import chat_graph
@@ -68,6 +69,7 @@ def checked(boundary: Boundary, tools: Sequence[ToolDefinition] = (), graph: Gra
         tuple(dict.fromkeys(name for name in named if name not in names)) if tools else (),
         _tier(manifest) if tools or graph is not None else None,
         tuple(f"{FIELDS[one]}={manifest.caps[one]}" for one in uncharged_caps(by_name(boundary.budget))),
+        idle_conditions(boundary, tools) if tools else (),
     )
 
 
@@ -164,6 +166,7 @@ def _at_worst(tool: ToolDefinition) -> tuple[str, ...]:
 def _lines(boundary: Boundary) -> Iterator[tuple[str, str, str]]:
     yield "observations", "reads_max", f"{boundary.reads_max}; more than that is for a person to allow"
     yield "observations", "trusted_hosts", _or_nothing(boundary.trusted_hosts)
+    yield "observations", "identities", _or_nothing(boundary.identities)
     yield "state writes", "writes", _all_or(boundary.writes)
     yield from (("tools", key, says) for key, says in _tool_lines(boundary))
     yield "decision rights", "rights", _all_or(boundary.decisions)
@@ -196,6 +199,8 @@ def _tool_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
     yield "approval_categories", _or_nothing(boundary.approval_categories)
     yield "four_eyes", _or_nothing(boundary.four_eyes)
     yield "permissions", _or_nothing(boundary.permissions)
+    yield "concerns", _or_nothing([f"{name} ({', '.join(tools)})" for name, tools in boundary.concerns])
+    yield "purchase_max", "none" if boundary.purchase_max is None else f"{boundary.purchase_max:,} of the smallest unit"
     yield "rates", _or_nothing([said_rate_line(rate) for rate in boundary.rates])
 
 
@@ -227,7 +232,8 @@ def _authority_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
 
 def _condition_line(condition: Condition) -> str:
     because = f" ({condition.message})" if condition.message else ""
-    return f"{_DOES[condition.then]} when {condition.when}{because}"
+    at = "" if condition.at is At.CALL else f" at an {condition.at}"
+    return f"{_DOES[condition.then]}{at} when {condition.when}{because}"
 
 
 def _all_or(items: Sequence[str] | None) -> str:

@@ -15,6 +15,7 @@ from remit.core.authority import Authority, authority_json, authority_of
 from remit.core.boundary import (
     CONDITIONS_MAX,
     TIER_MAX,
+    At,
     BoundaryMode,
     Condition,
     DecisionRight,
@@ -45,9 +46,11 @@ from remit.orchestrate.boundary_values import (
 
 # How a file without a gate of provenance says so. YAML reads the bare word as false.
 OFF = "off"
+# How a file says that purchases have no limit.
+NO_LIMIT = "none"
 _CONDITION_KEYS = Condition.__struct_fields__
 _TASK_KEYS = TaskRule.__struct_fields__
-_INTAKE_KEYS = tuple(key for key in _CONDITION_KEYS if key != "then")
+_INTAKE_KEYS = tuple(key for key in _CONDITION_KEYS if key not in ("then", "at"))
 
 # Reads a value at its place, given what the boundary has so far; gives what it has from now on.
 _Read: TypeAlias = Callable[[Reader, Any, Place, Any], Any]
@@ -114,6 +117,19 @@ def _authority(reader: Reader, value: Any, place: Place, base: Authority | None)
         raise reader.refusal((*place, str(error.details["key"])), error.message, {"cause": str(error.code)}) from None
 
 
+def _concerns(
+    reader: Reader, value: Any, place: Place, base: tuple[tuple[str, tuple[str, ...]], ...]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise reader.unfit(place, value, "a mapping from a name such as 'regulated' to a list of tools")
+    said = {reader.text(name, place): reader.texts(tools, (*place, str(name))) for name, tools in value.items()}
+    return tuple({**dict(base), **said}.items())
+
+
+def _purchase_max(reader: Reader, value: Any, place: Place, base: int | None) -> int | None:
+    return None if value == NO_LIMIT else reader.whole(value, place)
+
+
 def _conditions(reader: Reader, value: Any, place: Place, base: tuple[Condition, ...]) -> tuple[Condition, ...]:
     return _merged(reader, value, place, base, _condition)
 
@@ -145,7 +161,12 @@ def _merged(
 def _condition(reader: Reader, value: Any, place: Place) -> Condition:
     said = reader.block(value, _CONDITION_KEYS, place)
     then = reader.choice(said.get("then", Then.ASK), Then, (*place, "then"))
-    return _read_condition(reader, said, place, then, parse_condition)
+    at = reader.choice(said.get("at", At.CALL), At, (*place, "at"))
+    if at is not At.CALL and then is not Then.STOP:
+        raise reader.refusal(
+            (*place, "then"), f"{spelled(place)} looks at an {at}, where it can only stop; use then: stop"
+        )
+    return replace(_read_condition(reader, said, place, then, parse_condition), at=at)
 
 
 def _intake_condition(reader: Reader, value: Any, place: Place) -> Condition:
@@ -218,7 +239,8 @@ def _people(reader: Reader, value: Any, place: Place) -> tuple[str, ...]:
 
 def _said_condition(condition: Condition) -> JsonObject:
     said = {key: getattr(condition, key) for key in _CONDITION_KEYS}
-    return said if condition.message else {key: value for key, value in said.items() if key != "message"}
+    silent = {"message": "", "at": At.CALL}
+    return {key: value for key, value in said.items() if key not in silent or value != silent[key]}
 
 
 def _said_intake(condition: Condition) -> JsonObject:
@@ -265,6 +287,7 @@ SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
         "observations": {
             "reads_max": Key("reads_max", lambda read, value, place, _: read.choice(value, Reads, place), _as_is),
             "trusted_hosts": Key("trusted_hosts", lambda read, value, place, _: read.hosts(value, place), _as_is),
+            "identities": Key("identities", lambda read, value, place, _: read.texts(value, place), _as_is),
         },
         "writes": _choices_or_all("writes", StateWrite),
         "tools": {
@@ -273,6 +296,8 @@ SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
             "approval_categories": _choices("approval_categories", ToolCategory),
             "four_eyes": _choices("four_eyes", ToolCategory),
             "permissions": _PERMISSIONS,
+            "concerns": Key("concerns", _concerns, lambda said: {name: list(tools) for name, tools in said}),
+            "purchase_max": Key("purchase_max", _purchase_max, lambda said: NO_LIMIT if said is None else said),
             "rates": Key(
                 "rates",
                 lambda read, value, place, _: read.rates(value, place),

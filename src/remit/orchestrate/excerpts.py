@@ -8,14 +8,19 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from remit.core.boundary import Condition
+from remit.core.boundary import Boundary, Condition
 from remit.core.canonical import NotCanonical, canonical_json
 from remit.core.codec import read_json
+from remit.core.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, raised_by, says_tests_failed, values_at
 from remit.core.goal import Goal
+from remit.core.manifest import Manifest
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.tools import ToolDefinition
+from remit.kernel.flags import infers_tests
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.texts import note
+from remit.orchestrate.tracing import Tracer
+from remit.validate.leaks import leaks_in
 
 # Of a call whose arguments are too long for a turn, arguments of this length are kept where conditions look at them.
 ABRIDGED_BYTES_MAX = 256
@@ -26,6 +31,19 @@ CRITICAL_FACTS_MAX = 64
 
 # Names and short texts in a condition, of which some are names of arguments.
 _NAME = re.compile(r"[\w-]+")
+# A setting as files of the environment have it, whose name says that its value is secret. A reference is no value.
+_SETTING = re.compile(
+    r"(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)[A-Z0-9_]{0,40}\\{0,3}[\"']?"
+    r"[ \t]{0,4}=[ \t]{0,4}\\{0,3}[\"']?[^\s\"'\\$<{(]{6,}"
+)
+# How an answer says that it was checked.
+_CLAIM = re.compile(
+    r"(?<!not )(?<!n't )(?<!\w)(?:verified|confirmed|fact-checked|double-checked|according to|as reported (?:by|in)"
+    r"|sources? ?:|i (?:have )?(?:checked|looked (?:it )?up|searched|found in))(?!\w)",
+    re.IGNORECASE,
+)
+# As many of them as somebody reads.
+CLAIMS_MAX = 10
 
 
 def is_looked_into(state: RunState, tool: ToolDefinition) -> bool:
@@ -51,6 +69,57 @@ def abridged(arguments: JsonObject, conditions: Iterable[Condition] = (), contro
         elif key in named:
             kept[key] = None
     return canonical_json(kept).decode()
+
+
+def flags_in(manifest: Manifest, tool: ToolDefinition, content: str) -> tuple[str, ...]:
+    """The flags that a result raises: what its tool declares, somebody else's record, and what looks like a secret."""
+    boundary, user = manifest.boundary, manifest.request.user_id
+    whose = [path for path, kind in tool.trust.fields if kind in boundary.identities] if user else []
+    found: tuple[str, ...] = ()
+    is_test = infers_tests(tool)
+    if tool.flags or whose or is_test:
+        try:
+            result = read_json(content)
+        except (ValueError, RecursionError):
+            result = content
+        found = (TESTS_FAILED,) if is_test and says_tests_failed(result) else raised_by(tool.flags, result)
+        named = [value for path in whose for value in values_at(result, path) or ()]
+        if any(str(value) != user for value in named if value is not None):
+            found += (OTHER_USER,)
+    return (*found, *secret_flag(boundary, content))
+
+
+def secret_flag(boundary: Boundary, text: str) -> tuple[str, ...]:
+    """The flag of a text that holds something like a secret, where the boundary asks."""
+    return (SECRET_READ,) if _asks_for(boundary, SECRET_READ) and tells_secret(text) else ()
+
+
+def carries_secret(boundary: Boundary, arguments: str) -> bool:
+    """Whether something in the arguments of a call looks like a secret, where the boundary asks."""
+    return _asks_for(boundary, "carries_secret") and tells_secret(arguments)
+
+
+def tells_secret(text: str) -> bool:
+    """Whether a text holds something that looks like a secret: by the mark of its maker, or by the name it is set to."""
+    return next(leaks_in(text), None) is not None or _SETTING.search(text) is not None
+
+
+def claims_in(text: str) -> tuple[str, ...]:
+    """The words by which an answer presents itself as checked."""
+    return tuple(dict.fromkeys(found[0].lower() for found in _CLAIM.finditer(text)))[:CLAIMS_MAX]
+
+
+def ungrounded_in(state: RunState, said: str, tracer: Tracer | None) -> tuple[str, ...]:
+    """What an answer presents as verified: links that nobody has shown, and claims where nothing was observed."""
+    if not _asks_for(pinned(state).boundary, "ungrounded"):
+        return ()
+    links = () if tracer is None else tracer.unseen_links(said)
+    has_looked = bool(state.committed) or state.relevance_ppm >= 0
+    return tuple(note(one) for one in (*links, *(() if has_looked else claims_in(said))))
+
+
+def _asks_for(boundary: Boundary, name: str) -> bool:
+    return any(name in condition.when for condition in boundary.conditions)
 
 
 def critical_facts(goal: Goal, content: bytes) -> tuple[tuple[str, str], ...]:

@@ -24,13 +24,22 @@ from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, 
 from remit.core.schema import Violation
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
+from remit.kernel.flags import people_in
 from remit.kernel.hold import UNTOLD
 from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks, Mended
 from remit.orchestrate.evidence import Read, compared_by, inline, unsupported_in
-from remit.orchestrate.excerpts import abridged, critical_facts, is_looked_into
+from remit.orchestrate.excerpts import (
+    abridged,
+    carries_secret,
+    critical_facts,
+    flags_in,
+    is_looked_into,
+    secret_flag,
+    ungrounded_in,
+)
 from remit.orchestrate.reports import Report, broken
 from remit.orchestrate.texts import (
     NOTE_CHARS_MAX,
@@ -182,6 +191,7 @@ class Facts:
             raw,
             "" if not model or model == state.manifest.models[0].name else name(model),  # type: ignore[union-attr]
             self._unsupported(state, report, text),
+            () if calls or not text else ungrounded_in(state, clean(result.content or ""), self._tracer),
         )
 
     def _unsupported(self, state: RunState, report: reports.ModelSaid, text: Text) -> tuple[str, ...]:
@@ -224,9 +234,13 @@ class Facts:
         else:
             text, short = stored_bytes(canonical, digest, kept), ""
             if tool is not None and is_looked_into(state, tool):
+                boundary = pinned(state).boundary
                 control = [control for control, _ in tool.control_args]
-                short = abridged(arguments, pinned(state).boundary.conditions, control)
+                control += [one for one, value in arguments.items() if people_in({one: value}, tool, boundary)]
+                short = abridged(arguments, boundary.conditions, control)
             proposed = ProposedCall(call_id, tool_name, text, digest, violations, abridged=short)
+        if tool is not None and carries_secret(pinned(state).boundary, canonical.decode()):
+            proposed = replace(proposed, carries_secret=True)
         if tracer is not None and arguments is not call.arguments:
             said = canonical_json(call.arguments)
             proposed = replace(proposed, said=stored_bytes(said, sha256(said).digest(), kept))
@@ -286,7 +300,8 @@ class Facts:
     def _returned(self, state: RunState, report: reports.ToolSaid, kept: Kept) -> Arrival:
         result, command_id = report.result, report.command_id
         if result.error != "":
-            return _failed(command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
+            failed = _failed(command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
+            return _flagged(state, failed)
         if not isinstance(result.content, str):
             # A digest from outside could name a text that is somebody else's.
             raise TypeError("a tool returns a text")
@@ -313,7 +328,13 @@ class Facts:
             self._output_violations(pinned(state), content.decode()) if is_stopping else (),
             whole,
             () if goal is None else critical_facts(goal, content),
+            self._flags(state, state.open.get(command_id), content.decode()),
         )
+
+    def _flags(self, state: RunState, command: Command | None, content: str) -> tuple[str, ...]:
+        if type(command) is not CallTool:
+            return ()
+        return flags_in(pinned(state), state.tools[command.tool], content)
 
     def _result_violations(self, state: RunState, command: Command | None, content: bytes) -> tuple[Violation, ...]:
         if type(command) is not CallTool:
@@ -365,7 +386,12 @@ def _schema_here(state: RunState) -> JsonObject | None:
 
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
     failed = _failed(report.command_id, ErrorCode(report.code), report.error, report.duration_ms)
-    return replace(failed, exposed=True) if report.error.startswith(SECRET_EXPOSED) else failed
+    return _flagged(state, replace(failed, exposed=True) if report.error.startswith(SECRET_EXPOSED) else failed)
+
+
+def _flagged(state: RunState, failed: arrivals.ToolFailed) -> arrivals.ToolFailed:
+    """A failure with the flags that its words raise: an error may tell what was read."""
+    return replace(failed, flags=flags) if (flags := secret_flag(pinned(state).boundary, failed.error)) else failed
 
 
 def _failed(command_id: str, code: ErrorCode, error: str, duration_ms: int) -> arrivals.ToolFailed:

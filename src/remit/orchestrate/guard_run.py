@@ -24,7 +24,7 @@ from remit.core.arrivals import (
     ToolReturned,
 )
 from remit.core.commands import AskHuman, CallTool, SetTimer
-from remit.core.failure import ErrorCode, IllegalArrival, Refusal, RequestRejected
+from remit.core.failure import Ending, ErrorCode, IllegalArrival, Refusal, RequestRejected
 from remit.core.record import BlobRef, JsonObject, replace
 from remit.core.rulings import ToolCallRefused
 from remit.core.tools import ToolCall
@@ -33,9 +33,10 @@ from remit.kernel.calls import hold_call, order_call, refuse_call
 from remit.kernel.rules.human import on_approved, on_refused
 from remit.kernel.rules.timer import on_timer
 from remit.kernel.rules.tool import on_returned, on_tool_failed
-from remit.kernel.state import CallKey
+from remit.kernel.state import CallKey, pinned
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED, Judgement, Verdict
+from remit.orchestrate.excerpts import flags_in, secret_flag
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.guard_boundary import GuardTerms
 from remit.orchestrate.guard_fixes import CALL_ID_HELD, RUN_STOPPED
@@ -127,9 +128,11 @@ class GuardedRun:
         """Take in a result: the gate indexes it, and the calls it answers are settled."""
         answered = self._turns.waiting.answered(call_id, tool)
         for command in answered:
-            arrival = ToolReturned(command.id, BlobRef(evidence, len(content)), evidence)
+            flags = flags_in(pinned(self._turns.state), self._turns.state.tools[command.tool], content)
+            arrival = ToolReturned(command.id, BlobRef(evidence, len(content)), evidence, flags=flags)
             tally = self._turns.tally(command.id)
             on_returned(tally, arrival)
+            self._stop_if_unsafe(tally)
             self._settle(command, arrival, tally, content if len(answered) == 1 else None)
         if len(answered) != 1:
             # Of several calls that could be meant the gate takes one and trusts no choice of it; of none, it is text.
@@ -139,9 +142,11 @@ class GuardedRun:
         """Take in what a tool said that failed: text, whatever it looks like."""
         answered = self._turns.waiting.answered(call_id, tool)
         for command in answered:
-            arrival = ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, note(content), evidence)
+            flags = secret_flag(pinned(self._turns.state).boundary, content)
+            arrival = ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, note(content), evidence, flags=flags)
             tally = self._turns.tally(command.id)
             on_tool_failed(tally, arrival)
+            self._stop_if_unsafe(tally)
             self._settle(command, arrival, tally, content if len(answered) == 1 else None)
         if len(answered) != 1:
             self._gate.observe("", tool, content)
@@ -245,6 +250,11 @@ class GuardedRun:
         turn = self._turns.fold_unseen(arrival, tally.decisions)
         if content is not None:
             self._tracer.follow(turn, lambda _: content)
+
+    def _stop_if_unsafe(self, tally: Tally) -> None:
+        """Judge no further call where an observation has met a condition that stops the run."""
+        if tally.ending is Ending.UNSAFE_DETECTION:
+            self._stopped = tally.message
 
     def _check_made(self, call_id: str, tally: Tally) -> None:
         """Turn an approval away whose call may not be made any more; a condition that stops has stopped the run."""

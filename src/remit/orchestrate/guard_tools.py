@@ -42,6 +42,8 @@ _KERNEL = (
     "timeout_ms",
     "cost_microusd",
     "rate",
+    "flags",
+    "concerns",
     *_TEXTS,
 )
 _DECLARED = ("name", "description", "parameters", "effect", "category", "network", "stakes", "control_args")
@@ -111,7 +113,7 @@ def _definition(tool: Any) -> ToolDefinition:
         idempotent=read.flag("idempotent", fallback=False),
         destructive=read.flag("destructive", fallback=False),
         untrusted_output=read.flag("untrusted_output", fallback=True),
-        permissions=read.permissions(),
+        permissions=read.texts("permissions"),
         timeout_ms=read.amount("timeout_ms", TOOL_TIMEOUT_MS_DEFAULT),
         cost_microusd=read.amount("cost_microusd", 0),
         # Where a tool does not say which parameters it has, nobody can tell whether it has these.
@@ -123,6 +125,8 @@ def _definition(tool: Any) -> ToolDefinition:
         rollback=read.text("rollback"),
         alternative=read.text("alternative"),
         fallback=read.text("fallback"),
+        flags=read.flags(),
+        concerns=read.texts("concerns"),
     )
     check_definition(definition)
     return definition
@@ -166,13 +170,21 @@ class _Reader:
             return fallback if value is None else value
         raise self._unfit(key, "true or false")
 
-    def permissions(self) -> tuple[str, ...]:
-        value = self._tool.get("permissions")
+    def texts(self, key: str) -> tuple[str, ...]:
+        value = self._tool.get(key)
         if value is None:
             return ()
         if isinstance(value, list) and all(isinstance(name, str) for name in value):
             return tuple(value)
-        raise self._unfit("permissions", "a list of texts")
+        raise self._unfit(key, "a list of texts")
+
+    def flags(self) -> tuple[tuple[str, str], ...]:
+        value = self._tool.get("flags")
+        if value is None:
+            return ()
+        if isinstance(value, dict) and all(isinstance(spec, str) for spec in value.values()):
+            return tuple(value.items())
+        raise self._unfit("flags", "an object from path to flag")
 
     def text(self, key: str) -> str:
         value = self._tool.get(key)

@@ -113,6 +113,10 @@ class Tracer:
             return arguments
         return resolve(arguments, self._gate.evidence.index)[0]
 
+    def unseen_links(self, text: str) -> tuple[str, ...]:
+        """The links in a text that neither the user nor any result has shown."""
+        return self._gate.evidence.unseen_links(text)
+
     def judged(self, call: ProposedCall, read: Read, *, seq: int, place: int) -> ProposedCall:
         """A call with what the gate finds about it: the call at this place of the answer that turn `seq` brings."""
         if call.violations or call.filtered or call.tool not in self._gate.tools:

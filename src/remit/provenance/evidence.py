@@ -21,6 +21,7 @@ from remit.provenance.earlier import forgotten, supplying
 from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
 from remit.provenance.labels import Group, Index, Observation, Origin
 from remit.provenance.planning import Plan, plan_with
+from remit.provenance.references import references_in
 from remit.provenance.selection import Order, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
 from remit.provenance.tool_words import ToolWords
 from remit.provenance.vocabulary import FUNCTION_WORDS, stem
@@ -112,6 +113,19 @@ class Evidence:
             kinds = [kind for kind, _ in observation.references]
             self.sole.update(value for kind, value in observation.references if kinds.count(kind) == 1)
         return number
+
+    def unseen_links(self, text: str) -> tuple[str, ...]:
+        """The links in a text that stand neither in the user's words nor in anything that was read."""
+        links = dict.fromkeys(found.compact for found in references_in(text) if found.kind == "url")
+        known, index = self.words, self.index
+        return tuple(
+            link
+            for link in links
+            if link not in known.references
+            and link not in known.strings
+            and index.seen_in(link) is None
+            and not index.origins_of(link)
+        )
 
     def says_nothing(self, text: str) -> bool:
         """Whether a text is made of verbs of the orders, of superlatives and of what tools are called by alone."""

@@ -73,6 +73,9 @@ class Declared(TypedDict, total=False):
     rollback: str
     alternative: str
     fallback: str
+    # Fields of the result that raise a flag, and what every call of it is about.
+    flags: Pairs
+    concerns: Iterable[str]
     # So many calls in so many milliseconds.
     rate: tuple[int, int] | None
     asks_under: Ending | None
@@ -133,6 +136,8 @@ def fields_of(name: str, declared: Declared) -> JsonObject:
         "secrets": pairs(declared.get("secrets", ())),
         "rate_max": rate[0],
         "rate_per_ms": rate[1],
+        "flags": pairs(declared.get("flags", ())),
+        "concerns": _names(declared.get("concerns", ())),
         "trust": _trust(name, declared),
     }
 

@@ -63,5 +63,6 @@ def test_an_answer_carries_words_thoughts_calls_and_its_cost() -> None:
         "raw",
         "model",
         "unsupported",
+        "ungrounded",
     )
     assert ModelAnswered.__struct_fields__ == fields

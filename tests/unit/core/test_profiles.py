@@ -34,7 +34,12 @@ CAPS = {
 
 # What ends a run at once.
 STOPS = {
-    "research_assistant": {"unauthorized_access", "secret_exposure", "source_policy_conflict"},
+    "research_assistant": {
+        "unauthorized_access",
+        "secret_exposure",
+        "source_policy_conflict",
+        "ungrounded_claim",
+    },
     "coding_assistant": {
         "unauthorized_access",
         "secret_exposure",
@@ -45,9 +50,11 @@ STOPS = {
         "unauthorized_access",
         "secret_exposure",
         "identity_mismatch",
+        "identity_mismatch_in_result",
         "payment_change",
         "policy_exception",
         "regulated_category",
+        "regulated_category_in_result",
     },
     "procurement": {
         "unauthorized_access",
@@ -57,7 +64,13 @@ STOPS = {
         "vendor_risk_conflict",
         "contract_ambiguity",
     },
-    "incident_sre": {"unauthorized_access", "security_incident", "destructive_action", "uncertain_blast_radius"},
+    "incident_sre": {
+        "unauthorized_access",
+        "security_incident",
+        "destructive_action",
+        "uncertain_blast_radius",
+        "missing_operator_approval",
+    },
 }
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from remit.core.arrivals import ProposedCall, Provenance
 from remit.core.authority import Authority
-from remit.core.boundary import CONDITIONS_MAX, Boundary, Condition, Then
+from remit.core.boundary import CONDITIONS_MAX, At, Boundary, Condition, Then
 from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension
 from remit.core.commands import CallTool
 from remit.core.contract import SystemRequest
@@ -37,7 +37,7 @@ from remit.kernel.verdicts import ALLOWED, Judgement
 from remit.testing.scenarios import PARAMETERS
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, bound, manifest_of, wants
 
-REACHES = [Then]
+REACHES = [At, Then]
 
 BLOB = BlobRef(b"d" * 32, 5_000)
 # Tuesday, the fourteenth of November 2023, 22:13:20 UTC.
@@ -55,6 +55,7 @@ REFUND = ToolDefinition(
     cost_microusd=7,
     trust=Trust(reads=Reads.SECRET),
     control_args=(("n", "who:user"),),
+    concerns=("payment_change",),
     blast_radius="one order",
     rollback="charge again",
 )
@@ -108,6 +109,15 @@ SEEN = {
     "untrusted_output": "untrusted_output",
     "args": "args.n == 1",
     "users": 'users == ["1"]',
+    "concerns": 'concerns == ["payment_change", "regulated"]',
+    "flags": 'flags == ["secret_read", "tests_failed"]',
+    "purchase": "purchase == -1",
+    "purchased": "purchased == 700",
+    "purchase_max": "purchase_max == 5000",
+    "secret_read": "secret_read",
+    "carries_secret": "carries_secret",
+    "ungrounded": 'ungrounded == ["https://x.example"]',
+    "rejections": "rejections == 2",
     "bound": "bound",
     "objection": 'objection == "REPEAT"',
     "labels": 'labels == ["private", "secret"]',
@@ -133,12 +143,19 @@ def test_every_name_has_a_row_below_and_a_meaning() -> None:
 @pytest.mark.parametrize("name", SEEN)
 def test_a_condition_sees_every_name_with_its_value(name: str) -> None:
     budget = Budget(*(0 if place in UNCHARGED else 100 + place for place in range(len(FIELDS))))
-    boundary = replace(ruled(SEEN[name], f"!({SEEN[name]})"), budget=budget)
+    boundary = replace(
+        ruled(SEEN[name], f"!({SEEN[name]})"),
+        budget=budget,
+        purchase_max=5_000,
+        concerns=(("regulated", ("refund",)), ("production", ("other",))),
+    )
     tally = tally_of(boundary, role=AgentRole.REVIEWER, depth=1)
     state = tally.state
     state.denials, state.effects_committed, state.failures_after_change = 3, 4, 5
+    state.flags, state.purchased, state.rejections = {"secret_read": "refund", "tests_failed": "t"}, 700, 2
+    state.ungrounded = ("https://x.example",)
     tally.left = [100 + place for place in range(len(FIELDS))]
-    call = replace(bound(wants("refund")), objection="REPEAT", labels=("private", "secret"))
+    call = replace(bound(wants("refund")), objection="REPEAT", labels=("private", "secret"), carries_secret=True)
     found = list(objecting(call, state.tools["refund"], tally, (Then.ASK,)))
     assert [(condition.name, is_decided) for condition, is_decided in found] == [("c0", True)]
 
@@ -236,7 +253,9 @@ def test_whatever_stands_in_the_arguments_a_condition_says_yes_no_or_that_it_can
     ("text", "users"),
     [
         ('{"n": "ada"}', '["ada"]'),
-        ('{"user_id": "eve", "n": 7, "to": "bob"}', '["eve", "7"]'),
+        ('{"user_id": "eve", "n": 7, "to": "bob"}', '["7", "eve"]'),
+        ('{"userId": "eve", "USER": "bob", "user": {"id": "ann", "city": "Rome"}}', '["eve", "bob", "ann"]'),
+        ('{"filter": [{"user-id": "eve"}], "users": "x", "n": {"a": ["b", 1]}}', '["b", "1", "eve"]'),
         ('{"user_id": null}', '["None"]'),
         ("{}", "[]"),
         ("", "[]"),

@@ -170,6 +170,9 @@ def test_every_key_of_a_file_is_compared() -> None:
         ("x",),
         trusted_hosts=("wiki.corp.example",),
         tasks=(TaskRule("a", "true", TaskClass.ESTIMATE),),
+        identities=("who:customer",),
+        concerns=(("regulated", ("a",)),),
+        purchase_max=5,
     )
     keys = {one.key for one in differences(STANDARD, other)}
     files = {name if isinstance(entry, Key) else f"{name}.{key}" for name, entry in SHAPE.items() for key in _of(entry)}

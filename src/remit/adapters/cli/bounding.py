@@ -131,6 +131,7 @@ def _checked_values(found: BoundaryChecked) -> JsonObject:
         if found.tier is None
         else {key: getattr(found.tier, key) for key in ("graph", "tier", "title", "tier_max")},
         "uncharged": found.uncharged,
+        "idle": [{"condition": one.name, "why": one.why} for one in found.idle],
     }
 
 
@@ -150,6 +151,8 @@ def _checked_lines(found: BoundaryChecked) -> Iterator[Line]:
         says = f"graph {_said(tier.graph)} has tier {tier.tier} ({tier.title}), tier_max={tier.tier_max}"
         yield ((f"{says}: too high" if tier.objection else says, Ink.BAD if tier.objection else Ink.PLAIN),)
     yield from _tool_lines(found.tools)
+    for idle in found.idle:
+        yield (("never met ", Ink.WAITS), (_said(idle.name), Ink.BOLD), (f"  {_said(idle.why)}", Ink.PLAIN))
     if found.uncharged:
         yield ((f"not yet charged: {', '.join(found.uncharged)}", Ink.FAINT),)
 

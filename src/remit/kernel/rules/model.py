@@ -105,6 +105,8 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
         tally.answer, tally.answer_violations = text, arrival.violations
         if arrival.unsupported or state.unsupported:
             tally.unsupported = arrival.unsupported
+        if arrival.ungrounded or state.ungrounded:
+            tally.ungrounded = arrival.ungrounded
     if calls or text:
         tally.messages_count += 1
         tally.context_tokens += arrival.tokens_bound

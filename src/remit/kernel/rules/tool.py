@@ -17,9 +17,10 @@ from remit.core.arrivals import (
     ToolReconciled,
     ToolReturned,
 )
-from remit.core.boundary import Exhaustion
+from remit.core.boundary import At, Exhaustion
 from remit.core.commands import CallCode, CallTool, ReconcileTool
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
+from remit.core.flags import TESTS_FAILED
 from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.record import replace
@@ -29,8 +30,10 @@ from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, sett
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.endings import DENIED, head_for
 from remit.kernel.exhaustion import begin_wrap_up, policy_of
+from remit.kernel.flags import NO_FLAGS, declares_tests, settled_flags
 from remit.kernel.grounding import rung_reached, stops_loop
 from remit.kernel.join import joined
+from remit.kernel.policy import stopped_by
 from remit.kernel.spend import settle
 from remit.kernel.state import is_safe_to_repeat
 from remit.kernel.steps import conclude_call
@@ -158,9 +161,12 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
         tally.stopped, tally.answer = True, arrival.content
         tally.unsupported = ()
         tally.answer_violations = arrival.answer_violations
-    settle_call(tally, command, rung, code, arrival.evidence, tool.verifier)
+    flags = settled_flags(tally, tool, arrival.flags) if arrival.flags or declares_tests(tool) else NO_FLAGS
+    settle_call(tally, command, rung, code, arrival.evidence, tool.verifier, flags=flags)
     tally.messages_count += 1
     tally.context_tokens += arrival.tokens_bound
+    if tally.raised and (why := stopped_by(tally, tool, At.OBSERVATION)):
+        return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{tool.name}: {why}")
     if arrival.critical and rung is _COMMITTED and (conflict := _conflict(tally, command.tool, arrival.critical)):
         return head_for(tally, Ending.SOURCE_CONFLICT, message=conflict)
     return joined(tally, arrival.content)
@@ -187,10 +193,15 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
         settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
         order_call(tally, instead)
         return None
-    settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
+    tool = tally.state.tools[command.tool]
+    raised = (*arrival.flags, TESTS_FAILED) if declares_tests(tool) else arrival.flags
+    flags = settled_flags(tally, tool, raised) if raised else NO_FLAGS
+    settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence, flags=flags)
     tally.say(arrival.tokens_bound)
     if arrival.exposed:
         return head_for(tally, Ending.UNSAFE_DETECTION, arrival.code, arrival.error)
+    if tally.raised and (why := stopped_by(tally, tool, At.OBSERVATION)):
+        return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{tool.name}: {why}")
     return joined(tally)
 
 
