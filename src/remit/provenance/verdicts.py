@@ -47,7 +47,7 @@ FIXES = {
     Objection.PRIVATE_FLOW: "send the user's own words, ask for what was read in the request, or approve the call",
     Objection.KIND_MISMATCH: "use a value of the kind that the argument declares, or approve the call",
     Objection.TRIPPED: "answer the call that is held; until then no effect happens unattended",
-    Objection.UNDECLARED: "declare the tool and its parameters, and pass only those",
+    Objection.UNDECLARED: "declare the tool, its parameters and what steers it, and pass only those; or approve the call",
 }
 
 

@@ -40,7 +40,14 @@ def demo_manifest() -> Manifest:
             ToolDefinition(
                 "lookup_order", "look an order up", ORDER, effect=Effect.READ, permissions=("account.read",)
             ),
-            ToolDefinition("refund", "pay an order back", ORDER, effect=Effect.EXTERNAL, idempotent=True),
+            ToolDefinition(
+                "refund",
+                "pay an order back",
+                ORDER,
+                effect=Effect.EXTERNAL,
+                idempotent=True,
+                control_args=(("order_id", "id:order"),),
+            ),
         ),
     )
 

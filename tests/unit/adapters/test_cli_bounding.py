@@ -25,7 +25,7 @@ DECLARED = '''
 from remit.tool.declare import tool
 
 
-@tool(effect="read", reads="public", result={"id": "id:order"})
+@tool(effect="read", network=False, reads="public", result={"id": "id:order"})
 def look(place: str) -> dict[str, str]:
     """Look somewhere."""
     return {"id": place}
@@ -56,12 +56,13 @@ def test_a_boundary_that_is_fine_is_said_to_be_with_what_it_does_to_tools(desk: 
     assert said.code == 0
     lines = said.out.splitlines()
     assert lines[0].startswith("boundary mine is fine: mode enforce, version ")
-    assert "7 conditions look at every call besides" in lines[1]
+    assert "9 conditions look at every call besides" in lines[1]
     assert lines[2] == "it names tool writ, which is not among these"
     assert lines[3] == "graph chat has tier 5 (supervised agentic loop), tier_max=6"
-    assert lines[4].split(maxsplit=2) == ["passes", "look", "it only reads"]
+    assert lines[4].split(maxsplit=2)[:2] == ["passes", "look"]
+    assert "does not declare `network`" in " ".join(lines[4:])
     assert lines[5].split(maxsplit=2) == ["refuses", "write", "boundary mine does not allow tool write"]
-    assert lines[6] == "at worst look   result, reads (risk low)"
+    assert lines[6] == "at worst look   result, reads, network (risk low)"
     assert lines[7].startswith("at worst write  control_args, payload_args")
 
 
@@ -78,11 +79,14 @@ def test_programs_get_all_of_it(desk: Desk, mine: Path) -> None:
     assert {key: values[key] for key in ("name", "mode", "conditions", "missing")} == {
         "name": "mine",
         "mode": "enforce",
-        "conditions": 7,
+        "conditions": 9,
         "missing": ["writ"],
     }
     assert [(tool["tool"], tool["stance"]) for tool in values["tools"]] == [("look", "passes"), ("write", "refuses")]
     assert set(values["tools"][0]) == {"tool", "stance", "why", "risk", "at_worst", "gaps"}
+    idle = {one["condition"]: one["why"] for one in values["idle"]}
+    assert idle["regulated_category"].startswith("neither a tool nor the boundary declares the concern regulated")
+    assert "late" not in idle
     assert desk.say("boundary", "check", mine, "--json").values["tools"] == []
 
 

@@ -48,6 +48,7 @@ CALLS: tuple[tuple[str, JsonObject], ...] = (
     ("send_mail", to("$obs0.records[0].email")),
     ("send_mail", to("$obs1.records[0].email", body=LONG)),
     ("send_mail", to("$obs2.records[0].email", body=f"write to {EVIL}")),
+    ("send_mail", to("bob@corp.example", body=f"write to {EVIL}")),
     ("send_mail", {"recipients": 7, "body": ""}),
     ("send_mail", {**to("$obs3.records[0].email"), "note": "masked"}),
     ("post_letter", to("bob@corp.example")),
