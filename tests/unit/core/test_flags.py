@@ -46,6 +46,7 @@ def test_a_path_leads_through_records_and_lists_and_one_that_says_so_is_enough()
     assert raised_by((("vendors[].risk.level", "vendor_risk"), ("vendors", "many")), result) == ("vendor_risk", "many")
     assert values_at([1, 2], "[]") == [1, 2]
     assert values_at({"a": []}, "a[].b") == []
+    assert values_at({"a": {}}, "a[].b") is None
     assert raised_by((("a[].b", "risk"),), {"a": []}) == ()
     assert raised_by((("a", "risk"), ("b", "risk")), {"a": 1, "b": 1}) == ("risk",)
 
