@@ -164,6 +164,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "export": (READS, ["export", "last"]),
     "verify": (READS, ["verify", "last"]),
     "replay": (READS, ["replay", "last"]),
+    "restore": (READS, ["restore", "--all"]),
     "delete": (REFUSED, ["delete", "last"]),
     "gc": (REFUSED, ["gc"]),
     "doctor": (READS, ["doctor"]),
@@ -179,6 +180,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "graph draw": (ELSEWHERE, []),
 }
 ALSO = {
+    "restore --accept": ["restore", "last", "--accept", "--why", "x"],
     "resume --accept-tools": ["resume", "last", "--accept-tools"],
     "signal retry": ["signal", "last", "retry"],
     "signal cancel": ["signal", "last", "cancel"],

@@ -338,6 +338,7 @@ SAID: dict[str, Words] = {
     "gc": said("gc", "--dry-run"),
     "doctor": said("doctor"),
     "trust": said("trust"),
+    "restore": said("restore", "--all"),
     "models list": said("models", "list"),
     "models add": said("models", "add", "{folder}/model.gguf"),
     "models show": said("models", "show", "{folder}/model.gguf"),

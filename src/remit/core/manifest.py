@@ -74,7 +74,8 @@ class Origin(Record):
 class EarlierEffect(Record):
     """An effect of the run that this one was forked from, which the copied turns do not tell of.
 
-    Without a tool it stands for any effect: the origin was open when it was copied, and may do what its fork does.
+    Without a tool it stands for any effect: the origin was open when it was copied, and may do what its fork does; or turns
+    of it are missing, and nobody knows what they did.
     """
 
     run_id: str

@@ -130,9 +130,18 @@ class BlobMissing(RemitError):
         super().__init__("BLOB_MISSING", f"no text with digest {digest.hex()} is kept here", {"digest": digest.hex()})
 
 
+# What goes by: another process lets go, somebody makes room or the folder writable again.
+_PASSING = frozenset({"STORE_BUSY", "STORE_FULL", "STORE_READ_ONLY"})
+
+
 class StoreUnusable(RemitError):
     """The store cannot be read or written: damaged, of another version, read-only, full, or not there.
 
     Codes: STORE_DAMAGED, STORE_VERSION_UNKNOWN, STORE_READ_ONLY, STORE_FULL, STORE_NOT_FOUND, STORE_BUSY,
     STORE_KEY_UNUSABLE, STORE_KEY_MISSING, STORE_CLOSED, STORE_NOT_TRUSTED, STORE_LINKED, STORE_EXPOSED, STORE_EMPTIED.
     """
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same may be written later by this process: not once a sync has failed, for then nothing is known."""
+        return self.code in _PASSING and not self.details.get("is_final")

@@ -197,6 +197,8 @@ def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
         return ALLOWED
     for effect in earlier:
         if not effect.tool:
+            if effect.how:
+                return ask(f"run {effect.run_id} may have done this: {effect.how}")
             return ask(f"run {effect.run_id} was open when this one was forked from it, and may do the same")
         if call.tool == effect.tool or call.arguments_hash == effect.arguments_hash:
             same = "with the same arguments" if call.arguments_hash == effect.arguments_hash else "with other arguments"

@@ -33,8 +33,11 @@ class Fault(StrEnum):
     END_HEAD_MISSING = "END_HEAD_MISSING"
     TURN_UNSIGNED = "TURN_UNSIGNED"
     SIGNER_UNTRUSTED = "SIGNER_UNTRUSTED"
-    # This one belongs to stores, which list their runs.
+    # These belong to stores, which list their runs and keep a log of heads beside them.
     INDEX_DIFFERS = "INDEX_DIFFERS"
+    RUN_GONE = "RUN_GONE"
+    LOG_GONE = "LOG_GONE"
+    HALTS_ALTERED = "HALTS_ALTERED"
     # These four belong to exports.
     EXPORT_READING_DIFFERS = "EXPORT_READING_DIFFERS"
     EXPORT_COUNTS_DIFFER = "EXPORT_COUNTS_DIFFER"

@@ -5,7 +5,7 @@ Rule 2: a run is named by its id, by the beginning of it where that is unique, o
 Rule 3: what a person is asked to approve is shown in full: arguments that were too long for a turn are fetched.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from remit.core.arrivals import RunStarted
@@ -20,6 +20,7 @@ from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
 from remit.core.signing import Signer, is_deletion_signed, is_head_signed
 from remit.core.storage import RunEntry
 from remit.kernel.state import loop_state, pinned, questions
+from remit.observe.doubts import StoreInDoubt
 from remit.observe.explain import Explanation, explain
 from remit.observe.export import export_lines
 from remit.observe.findings import Fault, Finding, Verification
@@ -35,6 +36,7 @@ from remit.orchestrate.orphans import orphan_above
 from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, Journal
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit, kept_texts
+from remit.orchestrate.restore import doubts
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
 RUN_DELETED = "RUN_DELETED"
@@ -247,11 +249,34 @@ class Archive:
         )
         return replace(found, findings=(*found.findings, Finding(Fault.INDEX_DIFFERS, message)))
 
-    async def verify_halts(self) -> tuple[str, ...]:
+    async def verify_halts(self, signer: str | None = None) -> tuple[str, ...]:
         """What is wrong with the journal of halts; nothing where it is as it was written."""
-        shelf, signer = self._shelf, None if self._signer is None else self._signer().did
+        shelf = self._shelf
+        if signer is None and self._signer is not None:
+            signer = self._signer().did
         heads, logged = await shelf.catalogue.heads(HALTS), await shelf.catalogue.logged_heads(HALTS)
         return verify_halts(shelf.halts.since(0), heads, logged, signer)
+
+    async def verify_all(self, signer: str | None = None) -> AsyncIterator[Verification]:
+        """The same of every run, of runs that only the log of heads remembers, and of the log itself (under no name)."""
+        for entry in await self._shelf.catalogue.entries():
+            yield await self.verify(entry.run_id, signer)
+        if wrong := await self.verify_halts(signer):
+            found = tuple(Finding(Fault.HALTS_ALTERED, f"the journal of halts: {one}") for one in wrong)
+            yield _nothing_of(HALTS, *found)
+        lost = await self._shelf.catalogue.losses()
+        for run_id in lost.missing:
+            message = (
+                f"run {run_id} was signed for and is gone, and nobody deleted it: somebody took it out of the store"
+            )
+            yield _nothing_of(run_id, Finding(Fault.RUN_GONE, message))
+        if lost.is_log_lost:
+            message = "heads of this store were signed, and its log of heads is gone or empty"
+            yield _nothing_of("", Finding(Fault.LOG_GONE, message))
+
+    async def doubts(self, run_id: str = "") -> StoreInDoubt:
+        """What is in doubt because signed turns are missing: of one run, or of all."""
+        return await doubts(self._shelf.journal, self._shelf.catalogue, run_id)
 
     async def replay(self, run_id: str) -> Audit:
         """A run, decided again turn by turn, with no model and no tool."""
@@ -291,6 +316,11 @@ class Archive:
                 approval = replace(approval, arguments=kept_value(await self._shelf.blobs.get(arguments.digest)))
             shown.append(approval)
         return shown
+
+
+def _nothing_of(name: str, *findings: Finding) -> Verification:
+    """The verdict on what is no run, or is not there."""
+    return Verification(name, 0, 0, "", "", "", (), findings)
 
 
 def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:

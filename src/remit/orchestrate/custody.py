@@ -35,14 +35,19 @@ class Custody:
 
     async def expect_whole(self, state: RunState, run_id: str) -> None:
         """Raise STORE_BEHIND_ITS_LOG for a run of which turns were signed that its journal does not have."""
+        if (head := await self.beyond(run_id, state.seq)) is not None:
+            _refuse_behind(run_id, min(state.seq, head.seq - 1), head)
+
+    async def beyond(self, run_id: str, last: int) -> SignedHead | None:
+        """The signed head that a journal which ends with turn `last` does not lead to; None where it has all of them."""
         logged = await self._catalogue.last_logged(run_id)
         if logged is None:
-            return
-        if logged.seq > state.seq:
-            _refuse_behind(run_id, state.seq, logged)
-        (stored, *_) = await self._journal.read(run_id, after=logged.seq - 1)
-        if hash_turn(stored) != logged.head:
-            _refuse_behind(run_id, logged.seq - 1, logged)
+            return None
+        if logged.seq <= last:
+            (stored, *_) = await self._journal.read(run_id, after=logged.seq - 1)
+            if hash_turn(stored) == logged.head:
+                return None
+        return logged
 
     async def expect_vouched(self, run_id: str) -> None:
         """Raise RUN_NOT_VOUCHED where nobody whom this user accepts has signed what the run names."""

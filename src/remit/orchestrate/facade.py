@@ -29,10 +29,11 @@ from remit.core.commands import (
 )
 from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
 from remit.core.events import Turn
+from remit.core.failure import RequestRejected
 from remit.core.goal import Goal
 from remit.core.graph import Graph
 from remit.core.halt import NOTHING_HALTED, Halt, Standing
-from remit.core.manifest import Source
+from remit.core.manifest import EarlierEffect, Origin, Source
 from remit.core.person import check_person
 from remit.core.queue import QueueLimits
 from remit.core.quota import Quota
@@ -69,6 +70,7 @@ from remit.orchestrate.queues import Queues
 from remit.orchestrate.quotas import Quotas
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.responses import Responses
+from remit.orchestrate.restore import lost_turns
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.seals import Sealer
 from remit.orchestrate.sessions import Session, check_entries, last_run, session_of
@@ -82,6 +84,10 @@ if TYPE_CHECKING:
 WATCH_POLL_MS = 50
 # After so many looks in vain it is asked whether anybody drives the run at all; a paused or crashed one may rest unlisted.
 WATCH_QUIET = 10
+
+# Whoever answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
+REST_WAIT_MS_MAX = 600_000
+RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -150,8 +156,8 @@ class System:
         signers: Signers | None = None,
     ) -> None:
         self.store = store
-        custody = Custody(store.journal, store.catalogue, signers)
-        self.archive = Archive(store, signer, custody)
+        self._custody = Custody(store.journal, store.catalogue, signers)
+        self.archive = Archive(store, signer, self._custody)
         self.queues = Queues(store, clock, queues)
         self.quotas = Quotas(store, quotas, clock)
         executors: dict[type, object] = {}
@@ -171,7 +177,7 @@ class System:
         self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner)
         self._new_id = new_id
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit, halts)
-        self._hub.custody = custody
+        self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
@@ -290,16 +296,41 @@ class System:
         where the run has no such turn.
         """
         await self._expect(run_id)
-        origin = origin_at(
-            (await self._runner.load(run_id)).state, at, check_person(by), why, self._runner.clock.now_ms()
-        )
+        state = (await self._runner.load(run_id)).state
+        await self._custody.expect_whole(state, run_id)
+        return await self._forked(origin_at(state, at, check_person(by), why, self._runner.clock.now_ms()), kit)
+
+    async def restore(self, run_id: str, *, by: str, why: str, kit: Kit | None = None) -> Heard:
+        """Accept that turns of a run are missing, and let a fork of what is left go on; the run stays as it is.
+
+        The fork asks a person before it changes anything: it may have been done in the missing turns. Raises
+        RequestRejected where nothing is missing, or nobody says why.
+        """
+        await self._expect(run_id)
+        state = (await self._runner.load(run_id)).state
+        lost = lost_turns(run_id, state.seq, await self._custody.beyond(run_id, state.seq), why)
+        return await self._forked(origin_at(state, None, check_person(by), why, self._runner.clock.now_ms()), kit, lost)
+
+    async def _forked(self, origin: Origin, kit: Kit | None, *lost: EarlierEffect) -> Heard:
         fork_id = self._new_id()
-        known = kit or self._hub.known_kit(run_id)
-        await begin_fork(self._runner.journal, origin, fork_id)
+        known = kit or self._hub.known_kit(origin.run_id)
+        await begin_fork(self._runner.journal, origin, fork_id, *lost)
         if known is not None:
             self._hub.lend(fork_id, known)
         await self._hub.hear(fork_id, ResumeRequested(origin.by))
-        return Heard(run_id, fork_id)
+        return Heard(origin.run_id, fork_id)
+
+    async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
+        """Wait until no other process drives a run; raises RequestRejected where one still does after so long."""
+        for _ in range(wait_ms_max // WATCH_POLL_MS):
+            entry = await self._expect(run_id)
+            if entry.ending or run_id in self._hub.drivers or self._is_left(run_id):
+                return
+            await asyncio.sleep(WATCH_POLL_MS / 1000)
+        message = (
+            f"run {run_id} was heard and is still driven by another process after {wait_ms_max} ms; look at it later"
+        )
+        raise RequestRejected(RUN_STILL_DRIVEN, message, {"run_id": run_id})
 
     async def end_orphans(self) -> list[str]:
         """Cancel the runs whose parent has ended and could not tell them; gives their ids."""

@@ -61,10 +61,10 @@ def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: in
     return Origin(state.run_id, "", seq, name(by), note(why), now_ms)
 
 
-async def begin_fork(journal: Journal, origin: Origin, fork_id: str) -> None:
-    """Copy a run up to a turn, with what it did since."""
+async def begin_fork(journal: Journal, origin: Origin, fork_id: str, *lost: EarlierEffect) -> None:
+    """Copy a run up to a turn, with what it did since, and what it may have done in turns that are missing."""
     earlier = [effect async for effect in _effects_since(journal, origin.run_id, origin.seq)]
-    await copy_turns(journal, origin, fork_id, tuple(earlier))
+    await copy_turns(journal, origin, fork_id, (*lost, *earlier))
 
 
 async def is_resumed(runner: Runner, fork_id: str, at_seq: int) -> bool:

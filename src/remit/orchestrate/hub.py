@@ -12,6 +12,7 @@ Rule 6: whatever a run names must be there when it is taken up; else that is ref
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from remit.core.arrivals import ResumeRequested
@@ -26,6 +27,7 @@ from remit.orchestrate.halts import Halts
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import Kit, OnTurn
 from remit.orchestrate.needs import check_needs
+from remit.orchestrate.patience import insist
 from remit.orchestrate.ports import Live, Locks
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
@@ -242,7 +244,7 @@ class Hub:
         for _ in range(LATE_WAIT_MS_MAX // LATE_POLL_MS):
             try:
                 # It may be just what the run waits for, so it is let go on.
-                await self.hear(run_id, report)
+                await insist(partial(self._hear_report, run_id, report), run_id)
             except RunHeld:
                 await asyncio.sleep(LATE_POLL_MS / 1000)
                 continue
@@ -250,6 +252,9 @@ class Hub:
                 _log.warning("a run did not hear a late outcome: %s", error, extra=run_fields(run_id))
             return
         _log.warning("a run did not hear a late outcome: another process drives it", extra=run_fields(run_id))
+
+    async def _hear_report(self, run_id: str, report: Report) -> None:
+        await self.hear(run_id, report)
 
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""

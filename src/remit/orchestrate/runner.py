@@ -9,16 +9,18 @@ Rule 5: a run's time never goes back, whatever the clock says; when a timer has 
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
+from typing import TypeAlias
 
 from remit.core.arrivals import TimerFired
 from remit.core.codec import decode_turn, encode_turn, hash_turn
-from remit.core.commands import Command, SetTimer
+from remit.core.commands import CallTool, Command, SetTimer
 from remit.core.events import Turn
 from remit.core.failure import IllegalArrival
 from remit.core.goal import Task
 from remit.core.manifest import Manifest
 from remit.core.record import Text
-from remit.core.storage import AppendConflict, BlobMissing
+from remit.core.storage import AppendConflict, Barrier, BlobMissing, Listing, StoreUnusable
 from remit.core.trust import Reads
 from remit.kernel.apply import apply
 from remit.kernel.decide import weigh
@@ -28,6 +30,7 @@ from remit.observe.history import Linked, linked, references
 from remit.orchestrate.durability import HEAVY, barrier_of, listing_of
 from remit.orchestrate.evidence import compared_by, inline, long_evidence
 from remit.orchestrate.facts import Facts
+from remit.orchestrate.patience import append_at_last, insist
 from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
 from remit.orchestrate.reports import Report
 from remit.orchestrate.seals import Sealer
@@ -38,6 +41,10 @@ from remit.orchestrate.tracing import Tracer, reader_of, shown_of, traced
 
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
+
+
+# A run, its next turn, the number of the turn before it, and what is kept beside it.
+Append: TypeAlias = tuple[str, bytes, int, Barrier | None, Listing | None]
 
 
 class Runner:
@@ -104,7 +111,7 @@ class Runner:
                 if report is None:
                     return
                 try:
-                    await self.judge(live, report)
+                    await self.judge(live, report, insists=_tells_of_an_effect(state, report))
                 except IllegalArrival:
                     continue  # A duplicate, or no longer of interest.
         finally:
@@ -117,10 +124,11 @@ class Runner:
         except IllegalArrival:
             return None
 
-    async def judge(self, live: Live, report: Report, heard: int = 0) -> Turn:
+    async def judge(self, live: Live, report: Report, heard: int = 0, *, insists: bool = False) -> Turn:
         """Take one turn, or raise IllegalArrival: for those who want to know why they were not heard.
 
-        `heard` is the entry of the inbox that the report came from.
+        `heard` is the entry of the inbox that the report came from. Who insists waits
+        until a store that cannot be written just now can be.
         """
         state, conflicts = live.state, 0
         report = report if self.sealer is None else self.sealer.report(live, report)
@@ -143,8 +151,6 @@ class Runner:
                     raise
                 conflicts += 1
                 continue
-            if kept:
-                await self._keep(kept)
             turn = tally.turn
             data = encode_turn(turn)
             is_relied_on = tally.is_weighty or heard or type(arrival) in HEAVY
@@ -152,7 +158,7 @@ class Runner:
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             try:
-                await self.journal.append(live.run_id, data, seq, barrier, listing)
+                await self._write(kept, (live.run_id, data, seq, barrier, listing), insists)
             except AppendConflict:
                 await self.catch_up(live)
                 conflicts += 1
@@ -170,6 +176,18 @@ class Runner:
                     self.dispatch.send(live, command)
             return turn
         raise AppendConflict(live.run_id, state.seq - 1, state.seq)
+
+    async def _write(self, kept: Kept, turn: Append, insists: bool) -> None:  # noqa: FBT001  # asked for once a turn
+        """Write the texts of a turn and the turn, or keep both until the store can be written."""
+        try:
+            if kept:
+                await self._keep(kept)
+            await self.journal.append(*turn)
+        except StoreUnusable:
+            if not insists:
+                raise
+            await insist(partial(self._keep, kept), turn[0])
+            await append_at_last(self.journal, *turn)
 
     async def labels_of(self, state: RunState) -> tuple[str, ...]:
         """Labels of what a run has read, at worst where nobody traced it; those it began with are among them."""
@@ -234,6 +252,12 @@ def _due_at_ms(state: RunState, fired: TimerFired) -> int:
     """The moment that a timer was set for: whoever waited for it has, although the clock may have been set back."""
     timer = state.open.get(fired.command_id)
     return timer.due_at_ms if isinstance(timer, SetTimer) else 0
+
+
+def _tells_of_an_effect(state: RunState, report: Report) -> bool:
+    """Whether a report says what became of a call that changes something: nobody else will ever know."""
+    command = state.open.get(getattr(report, "command_id", ""))
+    return isinstance(command, CallTool) and command.mutating
 
 
 def _is_wanted(state: RunState, command: Command) -> bool:

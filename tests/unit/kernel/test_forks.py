@@ -139,3 +139,13 @@ def test_what_the_origin_knows_of_a_call_under_way_is_told_with_the_question_abo
     packet = resumed(fork).question().packet
     assert packet is not None
     assert packet.reasons[1] == "run origin says of it in turn 9: committed"
+
+
+def test_a_fork_of_a_run_with_missing_turns_asks_before_any_change_and_says_why() -> None:
+    free = Run(manifest_of(boundary=Boundary(mode=BoundaryMode.AUDIT)))
+    lost = EarlierEffect("origin", seq=4, how="turns 4 to 6 of it are missing")
+    fork = resumed(copied(free, earlier=(lost,)))
+    fork.proposes(bound(wants("pay", 3)))
+    packet = fork.question().packet
+    assert packet is not None
+    assert packet.reasons[0] == "run origin may have done this: turns 4 to 6 of it are missing"

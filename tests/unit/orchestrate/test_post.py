@@ -13,6 +13,7 @@ from remit.core.failure import Ending, RemitError
 from remit.core.signals import Signal
 from remit.kernel.state import RunState, waiting_for
 from remit.orchestrate import post
+from remit.orchestrate.facade import RUN_STILL_DRIVEN
 from remit.orchestrate.post import GOES_ON, REJECT_LOADS_NOTHING, SIGNAL_UNHEARD
 from tests.unit.orchestrate.house import calls, in_memory, keep, request, scripted, signal, store_of, systems, until
 from tests.unit.orchestrate.stage import play
@@ -197,3 +198,29 @@ def test_a_no_is_heard_without_the_objects_a_run_worked_with_and_nothing_is_orde
 def open_calls(state: RunState) -> list[Command]:
     """What a run has ordered and somebody would have to do."""
     return [command for command in state.open.values() if isinstance(command, CallModel | CallTool)]
+
+
+def test_whoever_answered_a_run_that_another_process_drives_waits_for_its_next_rest(tmp_path: Path) -> None:
+    async def story() -> None:
+        slow = {"text": "at last", "delay_ms": 300}
+        kit = scripted(calls("keep", text="x"), calls("keep", text="y"), slow, tools=[keep])
+        stores = store_of("embedded", tmp_path), store_of("embedded", tmp_path)
+        async with systems(*stores) as (here, there):
+            run_id = await here.submit(request(), kit)
+            first = await here.result(run_id)
+            assert first.waiting_for is not None
+            await here.signal(signal(Signal.APPROVE, run_id, packet_id=first.waiting_for.packet_ids[0]))
+            second = await here.result(run_id)
+            assert second.waiting_for is not None
+            answer = signal(Signal.APPROVE, run_id, packet_id=second.waiting_for.packet_ids[0])
+            await here.signal(answer)
+            # It goes on here; elsewhere nobody knows how it stands before it rests.
+            assert (await there.result(run_id)).terminal_code is None
+            with pytest.raises(RemitError, match=RUN_STILL_DRIVEN):
+                await there.rested(run_id, wait_ms_max=50)
+            await there.rested(run_id)
+            ended = await there.result(run_id)
+            assert (ended.terminal_code is not None, ended.content) == (True, "at last")
+            await there.rested(run_id)
+
+    play(story())

@@ -94,6 +94,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
             "redact:redact",
             "Take a secret out of a run that was written before remit knew it; the chain still verifies.",
         ),
+        Entry("restore", "restore:restore", "Say which runs lack turns that were signed, and let a fork of one go on."),
         Entry("gc", "keeping:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
     ),
     "Setting up": (

@@ -78,9 +78,12 @@ def export(
 
 
 def verify(
-    run: RunOrFile,
+    run: RunOrFile = "",
     /,
     *,
+    every: Annotated[
+        bool, Parameter(name="--all", help="Every run of the store, the journal of halts, and the log of heads itself.")
+    ] = False,
     key: Annotated[
         str, Parameter(help="The did:key to trust; without it this store's own, or for a file whoever signed it.")
     ] = "",
@@ -90,6 +93,10 @@ def verify(
     """Check that a run, or an export of one, is as it was written."""
     if key and not key.startswith(DID):
         raise wrong_usage(f"--key {key[:_SHOWN_CHARS_MAX]!r} is no key; one begins with {DID}, as `remit show` has it")
+    if every == bool(run):
+        raise wrong_usage("give a run or a file, or --all, and not both")
+    if every:
+        return in_loop(_verify_all(key, common, terminal))
     path = Path(run)
     if _is_file(path):
         found, is_trusted = _verified_file(path, key, common, terminal), bool(key)
@@ -148,6 +155,30 @@ def replay(run: RunOrFile, /, *, common: Common = COMMON, terminal: Annotated[Te
         return EXIT_OK if is_same else EXIT_FAILED
 
     return in_loop(decide_again())
+
+
+async def _verify_all(key: str, common: Common, terminal: Terminal) -> int:
+    """Verify everything that a store holds, a line or an object for each run, and one for all of them at the end."""
+    from remit.assemble import is_ours, opened_to_read
+
+    runs = failed = 0
+    async with opened_to_read(common.settings()) as system:
+        is_trusted = bool(key) or (system.archive.has_key and is_ours(common.settings()))
+        async for found in system.archive.verify_all(key or None):
+            runs, failed = runs + 1, failed + (not found.ok)
+            if terminal.is_json:
+                terminal.values({"ok": found.ok, **_fields(found)})
+            elif not found.ok:
+                for finding in found.findings:
+                    terminal.line(f"{found.run_id or 'the store'}: {finding.code.value}: {finding.message}")
+    if not is_trusted:
+        terminal.remark("the key of this store is not one of yours, or is gone; pass --key to say whom you trust")
+    if terminal.is_json:
+        terminal.values({"ok": not failed, "signer_trusted": is_trusted, "verified": runs, "failed": failed})
+    else:
+        said = f"{failed} of {runs} FAILED verification" if failed else f"all {runs} are as they were written"
+        terminal.line(said)
+    return EXIT_FAILED if failed else EXIT_OK
 
 
 async def _verified_run(name: str, key: str, common: Common) -> tuple[Verification, bool]:

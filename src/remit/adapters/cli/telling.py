@@ -29,7 +29,8 @@ def signal_from(by: str, kind: Signal, run_id: str, payload: JsonObject) -> User
 
 
 async def at_rest(system: "System", run_id: str) -> SystemResponse:
-    """A run once it rests, and with it everything that goes on here because of it."""
+    """A run once it rests, here or in another process, and with it everything that goes on here because of it."""
     await system.result(run_id)
+    await system.rested(run_id)
     await system.settle()
     return await system.result(run_id)

@@ -104,7 +104,8 @@ class Syncer:
                 self._log.sync()
                 return None
         except OSError as error:
-            self.failure = unusable(error, self._path)
+            failed = unusable(error, self._path)
+            self.failure = StoreUnusable(failed.code, failed.message, {**failed.details, "is_final": True})
             return self.failure
         try:
             if heads := [*unlogged, *(head for _, head in waiting if head is not None)]:
