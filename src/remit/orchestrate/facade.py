@@ -301,10 +301,9 @@ class System:
         return await self._forked(origin_at(state, at, check_person(by), why, self._runner.clock.now_ms()), kit)
 
     async def restore(self, run_id: str, *, by: str, why: str, kit: Kit | None = None) -> Heard:
-        """Accept that turns of a run are missing, and let a fork of what is left go on; the run stays as it is.
+        """Accept that turns of a run are missing, and let a fork of what is left go on, which asks before any change.
 
-        The fork asks a person before it changes anything: it may have been done in the missing turns. Raises
-        RequestRejected where nothing is missing, or nobody says why.
+        Raises RequestRejected where nothing is missing, or nobody says why.
         """
         await self._expect(run_id)
         state = (await self._runner.load(run_id)).state
