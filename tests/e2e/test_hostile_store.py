@@ -164,6 +164,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "export": (READS, ["export", "last"]),
     "verify": (READS, ["verify", "last"]),
     "replay": (READS, ["replay", "last"]),
+    "redact": (REFUSED, ["redact", "last", "--why", "x", "--pattern", "any"]),
     "restore": (READS, ["restore", "--all"]),
     "delete": (REFUSED, ["delete", "last"]),
     "gc": (REFUSED, ["gc"]),

@@ -4,14 +4,14 @@ Rule 1: a run is not driven, and nothing is added to it, while the log of heads 
         was done in those turns would be done again. Most often a backup of the database was put back.
 Rule 2: what a run names (tools, engines, plans, rules, voters) is loaded only where a signer that this user accepts has
         vouched for the turns that name it. Whoever can write to a database and lacks the key names nothing.
-Rule 3: looking costs one line of the log and one turn of the journal, however long both are.
+Rule 3: whether a run is whole costs one line of the log and one turn of the journal, however long both are.
 """
 
 from collections.abc import Callable
 from typing import NoReturn
 
 from remit.core.arrivals import SourcesAccepted
-from remit.core.codec import decode_turn, hash_turn
+from remit.core.codec import decode_turn, hash_turn, redacted_in
 from remit.core.failure import RequestRejected
 from remit.core.signing import is_head_signed
 from remit.core.storage import SignedHead
@@ -58,10 +58,13 @@ class Custody:
             _refuse_unvouched(run_id, "no signed head vouches for it")
         if head.signer not in self._signers():
             _refuse_unvouched(run_id, f"its turns are signed by {head.signer}, a signer that you have not accepted")
-        later = await self._journal.read(run_id, after=head.seq - 1)
-        if not later or hash_turn(later[0]) != head.head or not is_head_signed(head):
+        turns = await self._journal.read(run_id)
+        if head.seq >= len(turns) or hash_turn(turns[head.seq]) != head.head or not is_head_signed(head):
             _refuse_unvouched(run_id, f"the head of turn {head.seq} is not what was signed")
-        if any(isinstance(decode_turn(stored).arrival, SourcesAccepted) for stored in later[1:]):
+        # A redacted turn keeps the hash that it had, and says in the name of its own signer what stands in its place.
+        if any(redacted.signer not in self._signers() for stored in turns if (redacted := redacted_in(stored))):
+            _refuse_unvouched(run_id, "a turn of it was redacted by a signer that you have not accepted")
+        if any(isinstance(decode_turn(stored).arrival, SourcesAccepted) for stored in turns[head.seq + 1 :]):
             _refuse_unvouched(run_id, "changed code was accepted in a turn that nobody signed")
 
 

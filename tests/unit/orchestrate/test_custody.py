@@ -11,10 +11,12 @@ from remit.assemble import system_on
 from remit.backend.embedded.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.arrivals import SourcesAccepted
-from remit.core.codec import decode_turn, encode_turn
+from remit.core.codec import decode_turn, encode_redacted, encode_turn, hash_turn
+from remit.core.events import RedactedTurn
 from remit.core.failure import RemitError
 from remit.core.record import replace
 from remit.core.signals import Signal
+from remit.core.signing import Signer, sign_redaction
 from remit.orchestrate.custody import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, Custody
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import approval, calls, request, scripted, signal, systems, unaudited
@@ -148,6 +150,15 @@ def test_code_is_loaded_only_where_an_accepted_signer_vouches_for_the_turn_that_
         assert await vouched(tmp_path, run_id, did) == RUN_NOT_VOUCHED
         changed(tmp_path, "DELETE FROM turns WHERE seq = ?", forged.seq)
         assert await vouched(tmp_path, run_id, did) == ""
+        # Or writes another manifest into the place of the first turn, as a redaction of their own.
+        stranger, redacted = (
+            Signer.generate(),
+            RedactedTurn(hash_turn(turns[0]), turns[0], "ada", "a secret", 1, "", b""),
+        )
+        forged_redaction = encode_redacted(sign_redaction(stranger, run_id, 0, redacted))
+        changed(tmp_path, "UPDATE turns SET data = ? WHERE seq = 0", forged_redaction)
+        assert await vouched(tmp_path, run_id, did) == RUN_NOT_VOUCHED
+        changed(tmp_path, "UPDATE turns SET data = ? WHERE seq = 0", turns[0])
         changed(tmp_path, "UPDATE heads SET signature = x'00'")
         assert await vouched(tmp_path, run_id, did) == RUN_NOT_VOUCHED
         changed(tmp_path, "DELETE FROM heads")
