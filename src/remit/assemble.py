@@ -27,8 +27,9 @@ from remit.core.roles import role_named
 from remit.core.signing import Signer
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.kernel.state import RunState
+from remit.observe.watcher import Watcher
 from remit.orchestrate.custody import Signers
-from remit.orchestrate.facade import System, Watcher, watched
+from remit.orchestrate.facade import System, watched
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
 from remit.orchestrate.ports import Store
@@ -296,20 +297,16 @@ def open_store(settings: Settings) -> "EmbeddedStore":
 
 def expect_ours(settings: Settings) -> "Ownership":
     """How the store in the settings' folder stands to this user; raises STORE_NOT_TRUSTED where it is not theirs."""
-    from remit.backend.embedded.permissions import refuse_exposed
-    from remit.backend.embedded.trust import expect_ours, standing_of
+    from remit.backend.embedded.trust import checked_ownership
 
-    refuse_exposed(settings.home)
-    standing = standing_of(settings.home, settings.trusted, [queue.webhook for queue in queues_for(settings)])
-    expect_ours(settings.home, standing)
-    return standing
+    return checked_ownership(settings.home, settings.trusted, lambda: [one.webhook for one in queues_for(settings)])
 
 
 def is_ours(settings: Settings) -> bool:
     """Whether the store in the settings' folder is this user's; what cannot be told is not."""
-    from remit.backend.embedded.trust import is_ours
+    from remit.backend.embedded import trust
 
-    return is_ours(settings.home, settings.trusted)
+    return trust.is_ours(settings.home, settings.trusted)
 
 
 async def look_at_store(settings: Settings) -> "StoreNamed":

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from remit.core.arrivals import ResumeRequested, SessionNoted, SourcesAccepted
@@ -38,7 +38,6 @@ from remit.core.person import check_person
 from remit.core.queue import QueueLimits
 from remit.core.quota import Quota
 from remit.core.record import JsonObject, Record, Text
-from remit.core.recovery import Recovery
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry
@@ -49,7 +48,8 @@ from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState, pinned
 from remit.observe.execution import execution_context
 from remit.observe.export import Export
-from remit.observe.meter import Meter, metered
+from remit.observe.meter import metered
+from remit.observe.watcher import Watcher
 from remit.orchestrate.archive import Archive
 from remit.orchestrate.custody import Custody, Signers
 from remit.orchestrate.executors.child import ChildExecutor
@@ -98,28 +98,6 @@ class Heard(Record):
     run_id: str
     fork_id: str = ""
     rests_because: str = ""
-
-
-class Watcher(Protocol):
-    """Is told what happens in the runs that are driven here, while it happens."""
-
-    def turned(self, run_id: str, request: SystemRequest, turn: Turn) -> None:
-        """A turn was written."""
-
-    def measured(self, run_id: str, meter: Meter) -> None:
-        """The same turn, as it leaves the run: where it stands and what it has used."""
-
-    def said(self, run_id: str, text: str) -> None:
-        """A model said something more; it is provisional until its turn is written."""
-
-    def restarted(self, run_id: str) -> None:
-        """What the model said since the last turn is void; it begins anew."""
-
-    def recovered(self, run_id: str, recovery: Recovery) -> None:
-        """A run was taken up again, and so many of its calls made anew."""
-
-    def abandoned(self, run_id: str, tool: str) -> None:
-        """The system was closed while a call went on that had been told to stop."""
 
 
 def watched(kit: Kit, watcher: Watcher) -> Kit:

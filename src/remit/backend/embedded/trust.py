@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from remit.backend.embedded.database import DATABASE, connect_to_read
 from remit.backend.embedded.failures import DATABASE_ERRORS, NOT_TRUSTED, failure, unusable
 from remit.backend.embedded.heads_log import HEADS_LOG
 from remit.backend.embedded.keys import KEY, fingerprint_in, load_signer, refuse_lost_key
+from remit.backend.embedded.permissions import refuse_exposed
 from remit.backend.embedded.schema import version_of
 from remit.core.codec import read_json
 from remit.core.failure import RequestRejected
@@ -172,6 +173,14 @@ def expect_ours(home: Path, standing: Ownership) -> None:
     """Raise STORE_NOT_TRUSTED for a store that is not ours."""
     if not standing.is_ours:
         raise failure(NOT_TRUSTED, home, f"is not a store of yours: {standing.why_not}")
+
+
+def checked_ownership(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]]) -> Ownership:
+    """How a store stands to this user; raises where it is not theirs, or anybody could have written it."""
+    refuse_exposed(home)
+    ownership = standing_of(home, trusted, webhooks())
+    expect_ours(home, ownership)
+    return ownership
 
 
 def enter_new(home: Path, trusted: TrustList) -> Ownership:
