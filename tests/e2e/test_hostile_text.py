@@ -335,6 +335,7 @@ SAID: dict[str, Words] = {
     "verify": of_every_run("verify"),
     "replay": of_every_run("replay"),
     "delete": lambda stage: [["delete", stage.ended()]],
+    "redact": lambda stage: [["redact", stage.ended(), "--pattern", "any", "--why", "a mistake"]],
     "gc": said("gc", "--dry-run"),
     "doctor": said("doctor"),
     "trust": said("trust"),

@@ -30,8 +30,8 @@ class Sealed(Record):
 
 
 def reference_to(key: bytes, kind: str, value: str, digits: int = DIGITS_MIN) -> str:
-    """The handle of a value: `[secret:KIND#DIGITS]`."""
-    return f"[secret:{kind}#{_keyed(key, _NAMING, value.encode('utf-8', 'surrogatepass')).hex()[:digits]}]"
+    """The handle of a value: `secret:KIND#DIGITS`, one word to whoever reads words."""
+    return f"secret:{kind}#{_keyed(key, _NAMING, value.encode('utf-8', 'surrogatepass')).hex()[:digits]}"
 
 
 def sealed(key: bytes, scope: str, handle: str, value: str) -> Sealed:

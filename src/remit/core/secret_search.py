@@ -55,9 +55,9 @@ _NAMES = (
     "cookie",
 )
 
-# `[secret:KIND#DIGITS]`, a handle; `[secret NAME]` and `[exposed secret NAME]`, marks of the vault.
-HANDLE = re.compile(r"\[secret:([a-z0-9_]{1,40})#([0-9a-f]{12,32})\]")
-_STANDING = re.compile(r"\[secret:[a-z0-9_]{1,40}#[0-9a-f]{12,32}\]|\[(?:exposed )?secret [^\]\n]{1,200}\]")
+# `secret:KIND#DIGITS`, a handle; `[secret NAME]` and `[exposed secret NAME]`, marks of the vault.
+HANDLE = re.compile(r"secret:([a-z0-9_]{1,40})#([0-9a-f]{12,32})")
+_STANDING = re.compile(r"secret:[a-z0-9_]{1,40}#[0-9a-f]{12,32}|\[(?:exposed )?secret [^\]\n]{1,200}\]")
 
 # An escape of JSON belongs to the text around a run.
 _BASE64 = re.compile(r"(?<!\\)[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\n)[A-Za-z0-9+/_-]{16,})*={0,2}")

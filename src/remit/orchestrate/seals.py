@@ -8,13 +8,16 @@ Rule 3: a handle is filled in just before a call is made, and only where its val
         never sent as if it were the value.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from remit.core.arrivals import RunStarted
 from remit.core.graph import graph_version
 from remit.core.manifest import Manifest
+from remit.core.messages import Message
 from remit.core.record import Record, replace
+from remit.core.seal import DIGITS_MIN
 from remit.core.secret_search import HANDLE, without_secrets
 from remit.core.secret_values import kind_of_named
 from remit.core.signals import UserSignal
@@ -26,7 +29,7 @@ from remit.tool.redaction import forms_of
 SECRET_GONE = "SECRET_GONE"  # noqa: S105  # a code, and no password
 
 # How every handle begins.
-HANDLE_MARK = "[secret:"
+HANDLE_MARK = "secret:"
 
 # A shorter value would be found in many words.
 KNOWN_CHARS_MIN = 8
@@ -60,6 +63,13 @@ class _Scope:
             self.forms |= {form: kind for form in forms_of(value) if len(form) >= KNOWN_CHARS_MIN}
 
 
+class _Look(NamedTuple):
+    """Where secrets are looked for: what is known there, and the messages that stand in its context already."""
+
+    scope: _Scope
+    shown: Sequence[Message] = ()
+
+
 class Sealer:
     """Takes secrets out of what is written, and fills them in where they are needed."""
 
@@ -72,29 +82,29 @@ class Sealer:
         if manifest.session is not None and manifest.session.previous_run_id:
             # What was said in a session may be meant in its next run.
             self._seals.adopt(_family(manifest.run_id), _family(manifest.session.previous_run_id))
-        scope = self._scope(manifest.run_id)
+        look = _Look(self._scope(manifest.run_id))
         request = manifest.request
-        changed = self._changed(scope, request.messages), self._changed(scope, request.metadata)
+        changed = self._changed(look, request.messages), self._changed(look, request.metadata)
         if changed != (request.messages, request.metadata):
             request = replace(request, messages=changed[0], metadata=changed[1])
-        hints = self._changed(scope, request.hints)
+        hints = self._changed(look, request.hints)
         request = request if hints is request.hints else replace(request, hints=hints)
-        graph = self._changed(scope, manifest.graph)
+        graph = self._changed(look, manifest.graph)
         if graph is not manifest.graph:
             manifest = replace(manifest, graph=graph, versions=replace(manifest.versions, graph=graph_version(graph)))
-        parts = {name: self._changed(scope, getattr(manifest, name)) for name in ("session", "goal", "plan")}
+        parts = {name: self._changed(look, getattr(manifest, name)) for name in ("session", "goal", "plan")}
         return replace(manifest, request=request, **parts)
 
     def report(self, live: Live, report: Report) -> Report:
         """A report without a secret, as it may become an arrival."""
         if type(report) is RunStarted:
             return report
-        sealed: Report = self._changed(self._scope(live.run_id), report)
+        sealed: Report = self._changed(_Look(self._scope(live.run_id), live.conversation.messages), report)
         return sealed
 
     def signal(self, signal: UserSignal) -> UserSignal:
         """A signal as it may be left for another process."""
-        sealed: UserSignal = self._changed(self._scope(signal.run_id), signal)
+        sealed: UserSignal = self._changed(_Look(self._scope(signal.run_id)), signal)
         return sealed
 
     def text(self, live: Live, text: str) -> str:
@@ -136,40 +146,44 @@ class Sealer:
                 text = text.replace(form, self._sealed(scope, scope.forms[form], form))
         return without_secrets(text, lambda kind, value: self._sealed(scope, kind, value))
 
-    def _named(self, scope: _Scope, name: object, value: Any) -> Any:
-        """The value of a field, which may be a secret by the name that it has."""
-        if type(value) is str and type(name) is str and "[secret" not in value and (kind := kind_of_named(name, value)):
-            return self._sealed(scope, kind, value)
-        return self._changed(scope, value)
+    def _named(self, look: _Look, name: object, value: Any) -> Any:
+        """The value of a field, which may be a secret by the name that it has.
 
-    def _changed(self, scope: _Scope, value: Any) -> Any:
+        One that stands in the context as it is was no secret there, and is the same value to whoever compares them.
+        """
+        kind = kind_of_named(name, value) if type(value) is str and type(name) is str else ""
+        if kind and not any(type(shown.content) is str and value in shown.content for shown in look.shown):
+            return self._sealed(look.scope, kind, value)
+        return self._changed(look, value)
+
+    def _changed(self, look: _Look, value: Any) -> Any:
         """The value with every text in it looked at; the very same where nothing was found."""
         if type(value) is str:
-            return self._replaced(scope, value)
+            return self._replaced(look.scope, value)
         if isinstance(value, Record):
             fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
-            changes = {name: new for name, old in fields if (new := self._changed(scope, old)) is not old}
+            changes = {name: new for name, old in fields if (new := self._changed(look, old)) is not old}
             return replace(value, **changes) if changes else value
         if isinstance(value, tuple | list):
-            parts = [self._changed(scope, part) for part in value]
+            parts = [self._changed(look, part) for part in value]
             return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
         if isinstance(value, dict):
-            items = [(self._changed(scope, key), self._named(scope, key, part)) for key, part in value.items()]
+            items = [(self._changed(look, key), self._named(look, key, part)) for key, part in value.items()]
             is_same = all(new is old for (_, new), old in zip(items, value.values(), strict=True))
             return value if is_same and [key for key, _ in items] == list(value) else dict(items)
         return value
 
 
-def handles_in(value: str) -> Iterable[str]:
-    """The handles in a text."""
-    return (found[0] for found in HANDLE.finditer(value))
-
-
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    for handle in handles_in(text):
-        if handle not in values:
-            raise SecretGone(handle)
-    return HANDLE.sub(lambda found: values[found[0]], text)
+    def value(found: re.Match[str]) -> str:
+        # Digits that follow a handle may read as its own.
+        known = (found[0][:end] for end in range(len(found[0]), len(found[0]) - len(found[2]) + DIGITS_MIN - 1, -1))
+        handle = next((each for each in known if each in values), None)
+        if handle is None:
+            raise SecretGone(found[0])
+        return values[handle] + found[0][len(handle) :]
+
+    return HANDLE.sub(value, text)
 
 
 def _family(run_id: str) -> str:

@@ -61,13 +61,13 @@ def test_what_is_written_is_private_and_holds_no_value(tmp_path: Path) -> None:
 def test_a_line_that_cannot_be_read_or_opened_holds_nothing(tmp_path: Path) -> None:
     handle = seals_in(tmp_path).seal("run", "password", "hunter22")
     (path,) = (tmp_path / "sealed").iterdir()
-    path.write_bytes(b'no json\n{"handle": "[secret:x#0]", "data": "AAAA"}\n[]\n' + path.read_bytes())
+    path.write_bytes(b'no json\n{"handle": "secret:x#0", "data": "AAAA"}\n[]\n' + path.read_bytes())
     assert seals_in(tmp_path).values("run") == {handle: "hunter22"}
     assert FileSeals(tmp_path, Signer.generate).values("run") == {}
 
 
 def test_two_values_that_meet_in_a_handle_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "reference_to", lambda key, kind, value, digits: f"[secret:{kind}#{'0' * digits}]")
+    monkeypatch.setattr(embedded, "reference_to", lambda key, kind, value, digits: f"secret:{kind}#{'0' * digits}")
     seals = seals_in(tmp_path)
     handles = [seals.seal("run", "password", value) for value in ("one", "two", "one", "two")]
     assert handles[0] != handles[1]

@@ -19,11 +19,11 @@ def test_a_handle_follows_from_the_value_and_the_key_and_tells_neither() -> None
 
 @pytest.mark.parametrize("value", ["hunter22", "é\ud800 half a pair", ""])
 def test_a_sealed_value_is_opened_with_its_key_scope_and_handle_alone(value: str) -> None:
-    one = sealed(KEY, "run", "[secret:x#1]", value)
+    one = sealed(KEY, "run", "secret:x#1", value)
     assert opened(KEY, "run", one) == value
     assert value == "" or value.encode(errors="surrogatepass") not in one.data
     assert opened(OTHER, "run", one) is None
     assert opened(KEY, "other", one) is None
-    assert opened(KEY, "run", replace(one, handle="[secret:x#2]")) is None
+    assert opened(KEY, "run", replace(one, handle="secret:x#2")) is None
     assert opened(KEY, "run", Sealed(one.handle, one.data[:-1] + b"\0")) is None
     assert opened(KEY, "run", Sealed(one.handle, b"")) is None

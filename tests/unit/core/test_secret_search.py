@@ -63,7 +63,7 @@ def test_an_encoding_of_an_encoding_is_found(whole: str) -> None:
         (f"https://hooks.slack.com/services/T0{'A1' * 12}", "https://hooks.slack.com/services/<slack_webhook>"),
         (f"two: gh{'p_'}{'Ab1' * 12} and gh{'p_'}{'Cd2' * 12}", "two: <github_token> and <github_token>"),
         (f"token=gh{'p_'}{'Ab1' * 12}", "token=<github_token>"),
-        ("the key " + "[secret:password#0123456789ab] stays, password=[secret:key#0123456789ab]",) * 2,
+        ("the key " + "secret:password#0123456789ab stays, password=secret:key#0123456789ab",) * 2,
         ("password=[secret shop_key] and [exposed secret shop_key]",) * 2,
     ],
 )
@@ -174,7 +174,7 @@ def test_words_numbers_digests_and_names_are_no_secrets(text: str) -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_searched_and_what_is_left_holds_no_secret(text: str) -> None:
-    left = without_secrets(text, lambda kind, value: "[secret:x#0123456789ab]")
+    left = without_secrets(text, lambda kind, value: "secret:x#0123456789ab")
     assert secrets_in(left) == ()
 
 

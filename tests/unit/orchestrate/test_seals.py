@@ -6,16 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.contract import SystemRequest, SystemResponse
+from remit.backend.memory.seals import MemorySeals
+from remit.core.contract import ExecutionHints, SystemRequest, SystemResponse
 from remit.core.failure import Ending
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import user_message
+from remit.core.profiles import KNOWN
 from remit.core.secret_search import HANDLE
 from remit.core.tools import ToolCall
 from remit.inference.engine import StreamHandler
 from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.kit import Kit, kit_of
-from remit.orchestrate.seals import SECRET_GONE
+from remit.kernel.state import RunState
+from remit.orchestrate.kit import Kit, Terms, kit_of
+from remit.orchestrate.ports import Live
+from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone
 from remit.tool.declare import Tool, tool
 from remit.tool.registry import Registry
 from tests.e2e.house import asking, calls, house, says, scripted
@@ -106,7 +110,7 @@ def test_another_process_fills_in_what_was_sealed_before(tmp_path: Path) -> None
 
 def test_a_handle_whose_value_is_gone_is_never_sent(tmp_path: Path) -> None:
     got: list[str] = []
-    forged = "[secret:github_token#0123456789ab]"
+    forged = "secret:github_token#0123456789ab"
     kit = scripted([calls("call", {"token": forged}), says("Done.")], receiving(got))
 
     async def story() -> SystemResponse:
@@ -206,3 +210,63 @@ def test_a_request_without_a_secret_stays_as_it_is(tmp_path: Path, text: str) ->
     assert content == text
     assert text in manifest
     assert not (tmp_path / "store" / "sealed").exists()
+
+
+@pytest.mark.parametrize("value", [TOKEN, "QX7-4481-ZEBRA"], ids=["a secret by its shape", "one by its name alone"])
+def test_what_the_user_wrote_binds_whether_it_was_sealed_or_not(tmp_path: Path, value: str) -> None:
+    got: list[str] = []
+
+    @tool(effect="external", control_args={"to": "email", "token": "id:token"}, asks=["rotate"], network=True)
+    def rotate(to: str, token: str) -> str:
+        """Rotate a token."""
+        got.append(token)
+        return f"told {to}"
+
+    class Rotating(Parrot):
+        async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+            words = " ".join(str(message.content) for message in request.messages)
+            if any(message.role == "tool" for message in request.messages):
+                return ModelResult(content="Done.")
+            handle = HANDLE.search(words)
+            arguments = {"to": "ann@corp.example", "token": handle[0] if handle else value}
+            return ModelResult(tool_calls=(ToolCall("1", "rotate", arguments),))
+
+    kit = kit_of(Rotating("rotate"), Registry([rotate]))
+
+    async def story() -> SystemResponse:
+        async with house(tmp_path / "store", kit) as system:
+            request = asking(f"Rotate {value} and tell ann@corp.example.")
+            return await system.run(request, kit, Terms(KNOWN["guarded"]))
+
+    done = asyncio.run(story())
+    assert done.waiting_for is None
+    assert got == [value]
+
+
+def test_digits_that_follow_a_handle_are_not_a_part_of_it(tmp_path: Path) -> None:
+    sealer = Sealer(MemorySeals())
+    live = Live("run", RunState())
+    handle = sealer.text(live, TOKEN)
+    assert sealer.filled(live, {"a": [f"{handle}00ff", 7]}) == {"a": [f"{TOKEN}00ff", 7]}
+    with pytest.raises(SecretGone):
+        sealer.filled(Live("other", RunState()), handle)
+
+
+def test_options_and_plans_are_sealed_and_filled_where_they_are_used(tmp_path: Path) -> None:
+    seen: list[object] = []
+
+    class Listening(Parrot):
+        async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+            seen.append(request.options)
+            return ModelResult(content="Done.")
+
+    kit = kit_of(Listening(""))
+
+    async def story() -> None:
+        async with house(tmp_path / "store", kit) as system:
+            hints = ExecutionHints(options={"headers": {"Authorization": f"Bearer {TOKEN}"}})
+            await system.run(SystemRequest(messages=(user_message("Hello."),), hints=hints), kit)
+
+    asyncio.run(story())
+    assert seen == [{"headers": {"Authorization": f"Bearer {TOKEN}"}}]
+    assert TOKEN.encode() not in bytes_of(tmp_path / "store")

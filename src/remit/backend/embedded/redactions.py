@@ -25,7 +25,7 @@ from remit.core.signing import Signer, sign_redaction
 from remit.tool.redaction import Find, finder_of
 
 # What stands in the place of what was taken out: a handle without a value, so that no tool is ever called with it.
-MARK = "[secret:redacted#000000000000]"
+MARK = "secret:redacted#000000000000"
 
 _TURNS = "SELECT turn_no, seq, data FROM turns WHERE run_no = ? ORDER BY seq"
 _WRITE = "UPDATE turns SET data = ? WHERE turn_no = ?"
