@@ -222,7 +222,7 @@ def test_what_the_user_wrote_binds_whether_it_was_sealed_or_not(tmp_path: Path, 
         got.append(token)
         return f"told {to}"
 
-    class Rotating(Parrot):
+    class Rotating:
         async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
             words = " ".join(str(message.content) for message in request.messages)
             if any(message.role == "tool" for message in request.messages):
@@ -231,7 +231,10 @@ def test_what_the_user_wrote_binds_whether_it_was_sealed_or_not(tmp_path: Path, 
             arguments = {"to": "ann@corp.example", "token": handle[0] if handle else value}
             return ModelResult(tool_calls=(ToolCall("1", "rotate", arguments),))
 
-    kit = kit_of(Rotating("rotate"), Registry([rotate]))
+        def model_info(self) -> ModelInfo:
+            return Parrot("").model_info()
+
+    kit = kit_of(Rotating(), Registry([rotate]))
 
     async def story() -> SystemResponse:
         async with house(tmp_path / "store", kit) as system:
@@ -255,12 +258,15 @@ def test_digits_that_follow_a_handle_are_not_a_part_of_it(tmp_path: Path) -> Non
 def test_options_and_plans_are_sealed_and_filled_where_they_are_used(tmp_path: Path) -> None:
     seen: list[object] = []
 
-    class Listening(Parrot):
+    class Listening:
         async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
             seen.append(request.options)
             return ModelResult(content="Done.")
 
-    kit = kit_of(Listening(""))
+        def model_info(self) -> ModelInfo:
+            return Parrot("").model_info()
+
+    kit = kit_of(Listening())
 
     async def story() -> None:
         async with house(tmp_path / "store", kit) as system:
