@@ -6,8 +6,8 @@ Rule 2: letters by chance count where nothing says what they are only if they ar
         and have capitals, small letters and digits in the disorder of chance. Digests, identifiers of runs, addresses,
         paths, data in base64 and words of programs have not.
 Rule 3: what stands for a secret already is none: a handle, or a mark of the vault.
-Rule 4: the work grows with the length of a text and with nothing else; a text without a secret of 1 KiB takes some 30
-        microseconds.
+Rule 4: the work grows with the length of a text and with nothing else: some 4 microseconds for a sentence, and some 200 to 350
+        for 1 KiB of a document with long words.
 """
 
 import base64
