@@ -15,6 +15,8 @@ from remit.inference.scripted import ScriptedEngine
 
 ORDERS: dict[str, dict[str, str | int]] = {"42": {"item": "tea set", "status": "delivered", "paid_cents": 12900}}
 
+REFUNDS: dict[str, tuple[str, int]] = {}
+
 SCRIPT: list[dict[str, Any]] = [
     {"tool_calls": [{"name": "lookup", "arguments": {"order_id": "42"}}]},
     {"text": "Order 42, a tea set, was delivered.", "chunks": ["Order 42, ", "a tea set, ", "was delivered."]},
@@ -29,9 +31,15 @@ def lookup(order_id: str) -> dict[str, str | int]:
     return ORDERS[order_id]
 
 
-@tool(effect="external", idempotent=True)
+def is_booked(arguments: dict[str, Any], result: str) -> bool:
+    """Whether the books hold what the call was to do; only what a check like this one confirms is committed."""
+    return (arguments["order_id"], arguments["cents"]) in REFUNDS.values()
+
+
+@tool(effect="external", idempotent=True, verify=is_booked)
 def refund(order_id: str, cents: int, idempotency_key: str) -> str:
     """Pay money back."""
+    REFUNDS[idempotency_key] = (order_id, cents)
     return f"paid back {cents} cents for order {order_id}"
 
 

@@ -13,6 +13,7 @@ import tempfile
 import time
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
 from remit import AgentLoop, tool
 from remit.assemble import reopened, settings_of
@@ -25,7 +26,12 @@ replies:
 """
 
 
-@tool(effect="external", idempotent=True)
+def is_booked(arguments: dict[str, Any], result: str) -> bool:
+    """Whether the ledger holds the payment, whatever the function that made it says."""
+    return f" {arguments['to']} {arguments['cents']}\n" in Path("ledger.txt").read_text()
+
+
+@tool(effect="external", idempotent=True, verify=is_booked)
 def pay(to: str, cents: int, idempotency_key: str) -> str:
     """Pay somebody."""
     ledger = Path("ledger.txt")

@@ -48,9 +48,18 @@ PLAN = [
 ]
 
 
-@tool(effect="write", idempotent=True)
+NOTES: dict[str, str] = {}
+
+
+def is_filed(arguments: dict[str, str], result: str) -> bool:
+    """Whether the note stands where it was to be filed."""
+    return NOTES.get(arguments["title"]) == arguments["text"]
+
+
+@tool(effect="write", idempotent=True, verify=is_filed)
 def file_note(title: str, text: str) -> str:
     """File a note."""
+    NOTES[title] = text
     return f"filed {title!r}: {text}"
 
 

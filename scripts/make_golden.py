@@ -347,6 +347,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
 
 # How the runs end that do not succeed.
 ENDINGS = {
+    "chat_with_a_read": Ending.PARTIAL_SUCCESS,
     "budget_exhausted": Ending.BUDGET_EXHAUSTED,
     "stopped_early": Ending.BUDGET_EXHAUSTED,
     "last_words": Ending.BUDGET_EXHAUSTED,

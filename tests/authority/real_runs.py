@@ -156,6 +156,9 @@ def real_tool(described: Described, perform: Callable[[Described, dict[str, Any]
     async def function(**arguments: Any) -> Any:
         return perform(described, {name: value for name, value in arguments.items() if value is not None})
 
+    async def is_performed(arguments: dict[str, Any], result: Any) -> bool:
+        return result is not None
+
     _sign(function, described)
     shown = described.shown
     definition = ToolDefinition(
@@ -168,10 +171,12 @@ def real_tool(described: Described, perform: Callable[[Described, dict[str, Any]
         destructive=bool(shown.get("destructive")),
         control_args=tuple(shown.get("control_args", {}).items()),
         trust=_trust(shown),
+        verifier="is_performed",
     )
     check_definition(definition)
     versioned = replace(definition, version=tool_version(definition))
-    return Tool(function, versioned, read_signature(function, described.name), Source(described.name))
+    signature, source = read_signature(function, described.name), Source(described.name)
+    return Tool(function, versioned, signature, source, companions=(None, is_performed, None))
 
 
 def _trust(shown: dict[str, Any]) -> Trust:

@@ -179,17 +179,20 @@ def _writes(ledger: Ledger, on_effect: Callable[[str], None]) -> tuple[Tool, ...
     def account(key: str, arguments: JsonObject) -> str | bool:
         return f"done {arguments['n']}" if ledger.did(key) else False
 
-    @tool(effect="write", idempotent=True)
+    def is_done(arguments: JsonObject, result: str) -> bool:
+        return result == f"done {arguments['n']}"
+
+    @tool(effect="write", idempotent=True, verify=is_done)
     async def put(n: int, idempotency_key: str) -> str:
         """Put a value; the same key puts it once."""
         return do("put", idempotency_key, n)
 
-    @tool(effect="external", reconcile=account)
+    @tool(effect="external", verify=is_done, reconcile=account)
     async def pay(n: int, idempotency_key: str) -> str:
         """Pay somebody, and keep accounts."""
         return do("pay", idempotency_key, n)
 
-    @tool(effect="external")
+    @tool(effect="external", verify=is_done)
     def mail(n: int, idempotency_key: str) -> str:
         """Send a mail, which nobody can ask about later."""
         return do("mail", idempotency_key, n)

@@ -1,6 +1,7 @@
 """The tools of a scenario: real ones, whose functions do what the file says and note that they were called.
 
-Rule 1: a tool declares what the file says of it and nothing else; what is left out counts as the worst.
+Rule 1: a tool declares what the file says of it and nothing else; what is left out counts as the worst. One that changes
+        something is verified by a look at the calls that were made, unless the file says `unverified: true`.
 Rule 2: every function is a coroutine, so that a scenario's hours pass without anybody waiting for them.
 Rule 3: a call is noted when its function runs, so what was executed is known without asking the journal.
 """
@@ -17,6 +18,7 @@ from remit.core.record import JsonObject, replace
 from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, spelled
 from remit.core.tools import ToolDefinition, check_definition, tool_version
 from remit.core.trust import Trust
+from remit.core.verification import is_unverified
 from remit.tool.declare import Tool
 from remit.tool.signature import read_signature
 from tests.scenarios.reading import names_at, number_at, record_in, text_at
@@ -32,7 +34,9 @@ TYPES: dict[str, tuple[Any, JsonObject]] = {
 OPTIONAL = "?"
 FAILURES = (ErrorCode.TOOL_UNAVAILABLE, ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT)
 
-_PLAYED = ("returns", "returns_repeated", "fails", "delay_ms", "trust", "parameters")
+_PLAYED = ("returns", "returns_repeated", "fails", "delay_ms", "trust", "parameters", "unverified")
+# What verifies a tool that changes something: a look at the calls that were made, unless the file says `unverified`.
+VERIFIER = "was_called"
 _DECLARED = tuple(name for name in ToolDefinition.__struct_fields__ if name not in ("parameters", "trust", "version"))
 
 
@@ -77,6 +81,8 @@ def _tool(document: Document, value: Any, place: Place) -> ScriptedTool:
     definition = record_in(document, {**declared, "parameters": parameters}, ToolDefinition, place)
     trust = record_in(document, block.get("trust", {}), Trust, (*place, "trust"))
     definition = replace(definition, trust=trust)
+    if is_unverified(definition) and block.get("unverified") is not True:
+        definition = replace(definition, verifier=VERIFIER)
     try:
         check_definition(definition)
     except RequestRejected as error:
@@ -154,10 +160,14 @@ def real_tool(scripted: ScriptedTool, note: Callable[[Call], None]) -> Tool:
             raise RuntimeError(f"{definition.name} is broken")
         return comes_to.text
 
+    async def was_called(arguments: JsonObject, result: str) -> bool:
+        return begun > 0
+
     _sign(function, definition)
     signature = read_signature(function, definition.name)
     source = Source(definition.name)
-    return Tool(function, definition, signature, source, companions=(available, None, None))
+    verify = was_called if definition.verifier == VERIFIER else None
+    return Tool(function, definition, signature, source, companions=(available, verify, None))
 
 
 def _sign(function: Any, definition: ToolDefinition) -> None:

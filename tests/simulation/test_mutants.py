@@ -14,18 +14,39 @@ from remit.core.budget import COUNTERS, Charges, Dimension
 from remit.core.commands import CallTool, StartChild
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
-from remit.core.failure import Ending
+from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import Graph, Node, NodeOutcome
 from remit.core.manifest import Manifest
 from remit.core.record import replace
-from remit.core.rulings import FeedbackTaken, QuestionSettled, Rung, VoteCounted
+from remit.core.rulings import (
+    ARGUMENTS_INVALID,
+    LEFT_BY_CHILD,
+    UNVERIFIED,
+    FeedbackTaken,
+    QuestionSettled,
+    Rung,
+    VoteCounted,
+)
 from remit.core.tools import ToolResult
 from remit.kernel import apply as applying
-from remit.kernel import authorize, calls, children, decide, doubt, endings, folding, folding_calls, join, spend
+from remit.kernel import (
+    authorize,
+    calls,
+    children,
+    decide,
+    derived,
+    doubt,
+    endings,
+    folding,
+    folding_calls,
+    join,
+    spend,
+)
 from remit.kernel import tally as tallying
+from remit.kernel.grounding import unproven_effects
 from remit.kernel.hold import UNTOLD
 from remit.kernel.rules import child, human, model, signal, tool
-from remit.kernel.state import RunState
+from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally
 from remit.orchestrate import facts, offspring, recover, reports, runner
 from remit.orchestrate.checks import Mended
@@ -95,6 +116,11 @@ def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
     assert isinstance(command, CallTool)
     calls.settle_call(tally, command, Rung.COMMITTED, verifier="hope", evidence=b"hope")
     return join.joined(tally)
+
+
+def _without(code: str) -> Callable[[Tally], Mapping[CallKey, str]]:
+    """The unproven effects but those of one kind."""
+    return lambda tally: {key: why for key, why in unproven_effects(tally).items() if why != code}
 
 
 def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival, command_id: str) -> None:
@@ -228,6 +254,26 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     "every replica gets all that is left": (
         "replicas_stay_within_their_parent",
         (_instead(child, "share_of", _gives_everything_away), _instead(child, "lacking", lambda tally, charges: None)),
+    ),
+    "an effect that nothing could refuse is committed": (
+        "only_verified_observations_are_committed",
+        (_instead(derived, "_verifier", lambda tool: "schema"),),
+    ),
+    "an effect that nothing verified earns SUCCESS": (
+        "success_is_earned",
+        (_instead(endings, "unproven_effects", _without(UNVERIFIED)),),
+    ),
+    "a proposal of a tool that nobody knows is forgotten": (
+        "success_is_earned",
+        (_instead(endings, "unproven_effects", _without(ErrorCode.TOOL_NOT_FOUND)),),
+    ),
+    "a proposal with invalid arguments is forgotten": (
+        "success_is_earned",
+        (_instead(endings, "unproven_effects", _without(ARGUMENTS_INVALID)),),
+    ),
+    "what a child left undone is forgotten": (
+        "success_is_earned",
+        (_instead(endings, "unproven_effects", _without(LEFT_BY_CHILD)),),
     ),
     "claims are not checked": ("success_is_earned", (_instead(endings, "unproven_effects", lambda tally: {}),)),
     "decide has whims": ("deciding_again_gives_the_same", (_rule(ModelAnswered, _has_whims()),)),

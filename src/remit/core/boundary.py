@@ -96,6 +96,20 @@ class Exhaustion(StrEnum):
     ASK = "ask"
 
 
+class Unverified(StrEnum):
+    """What becomes of a tool that changes something and that nothing verifies: its effect stays observed, or it is refused."""
+
+    OBSERVE = "observe"
+    REFUSE = "refuse"
+
+
+class Demanding(StrEnum):
+    """Whether a tool that lacks what its category demands is only shown with its gaps, or refused."""
+
+    SHOW = "show"
+    ENFORCE = "enforce"
+
+
 class Boundary(Record):
     """The lease of decision rights a run holds."""
 
@@ -153,6 +167,10 @@ class Boundary(Record):
     concerns: tuple[tuple[str, tuple[str, ...]], ...] = ()
     # What all purchases of a run may come to, in the smallest unit of the currency. None sets no limit.
     purchase_max: int | None = None
+
+    # Tools again: what must be able to check what they did, and what their categories demand.
+    unverified: Unverified = Unverified.OBSERVE
+    demands: Demanding = Demanding.SHOW
 
 
 _DEFAULTS = dict(zip(Boundary.__struct_fields__, Boundary.__struct_defaults__, strict=True))

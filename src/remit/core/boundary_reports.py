@@ -29,6 +29,11 @@ class ToolReport(Record):
     risk: str
     at_worst: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
+    # What could refuse a result of it; empty where nothing could. Of a tool that changes something, that is a gap of its own.
+    verified_by: str = ""
+    is_unverified: bool = False
+    # What the row of its category wants to be checked, in words.
+    checks: str = ""
 
 
 class TierReport(Record):

@@ -58,8 +58,21 @@ class CommandSettled(Record, tag=True):
     charged: Charges = ()
 
 
+# The code of an effect that returned and that nothing could have refused: observed, neither failed nor verified.
+UNVERIFIED = "EFFECT_UNVERIFIED"
+
+
+# Of a proposed effect that was refused for its arguments, so that no call of it was ever made.
+ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
+# Of an effect that a child run proposed and did not do.
+LEFT_BY_CHILD = "LEFT_BY_CHILD"
+
+
 class CallSettled(Record, tag=True):
-    """A tool call has its outcome. `rung` is how far it got; committed names verifier and evidence."""
+    """A tool call has its outcome. `rung` is how far it got; committed names verifier and evidence.
+
+    The code says why it got no further; UNVERIFIED is no failure.
+    """
 
     command_id: str
     rung: Rung
@@ -73,7 +86,10 @@ class CallSettled(Record, tag=True):
 
 
 class ToolCallRefused(Record, tag=True):
-    """A proposed call was not commanded; the model is told why. The code is an ErrorCode or a Refusal."""
+    """A proposed call was not commanded; the model is told why. The code is an ErrorCode or a Refusal.
+
+    `mutating` says that it counts as an effect that was proposed: what an unknown tool would have done counts as the worst.
+    """
 
     call_id: str
     tool: str

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from remit.core.record import Record
 from remit.core.tools import ToolCategory, ToolDefinition
+from remit.core.verification import could_refuse, verifier_of
 
 
 class Risk(StrEnum):
@@ -193,10 +194,10 @@ ASKING_CATEGORIES: tuple[ToolCategory, ...] = tuple(
 
 _MEETS: Mapping[Demand, Callable[[ToolDefinition], bool]] = MappingProxyType(
     {
-        Demand.RESULT_SCHEMA: lambda tool: bool(tool.result),
-        Demand.VERIFIER: lambda tool: tool.verifier != "schema" or bool(tool.result),
+        Demand.RESULT_SCHEMA: lambda tool: could_refuse(tool.result),
+        Demand.VERIFIER: lambda tool: bool(verifier_of(tool)),
         Demand.CONTROL_ARGS: lambda tool: bool(tool.control_args) or not tool.parameters.get("properties"),
-        Demand.TRUSTED_FIELDS: lambda tool: bool(tool.trust.fields) or bool(tool.result),
+        Demand.TRUSTED_FIELDS: lambda tool: bool(tool.trust.fields) or could_refuse(tool.result),
         Demand.ROLLBACK: lambda tool: bool(tool.rollback),
         Demand.PERMISSIONS: lambda tool: bool(tool.permissions),
     }

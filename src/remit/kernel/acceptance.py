@@ -18,6 +18,7 @@ from remit.core.graph import EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import CheckFailed, GroundingViolated, ValidatorHeard, VoteCounted
 from remit.core.schema import code_of
 from remit.core.tools import Effect, ToolChoiceMode, ToolDefinition
+from remit.core.verification import OBSERVED_ONLY
 from remit.kernel.asking import REVIEW, ask
 from remit.kernel.endings import head_for
 from remit.kernel.expressions import holds
@@ -221,6 +222,8 @@ def _goal_problems(tally: Tally, goal: Goal) -> Iterator[Problem]:
         times = times_committed(tally, action.tool)
         if times < action.times_min:
             text = f"required action {action.tool}: observed {times} of {action.times_min} times"
+            if tally.state.verifiers.get(action.tool, OBSERVED_ONLY) == "":
+                text = f"required action {action.tool}: verified {times} of {action.times_min} times; it declares no `verify`"
             yield Problem(ErrorCode.VALIDATION_SEMANTIC_FAILED, text)
 
 

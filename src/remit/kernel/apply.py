@@ -26,6 +26,7 @@ from remit.kernel.children import child_trace
 from remit.kernel.derived import derived_of
 from remit.kernel.doubt import LOST
 from remit.kernel.folding import APPLIED
+from remit.kernel.grounding import claims_of_child
 from remit.kernel.hold import UNTOLD, holding, proven_ms, told, waited_ms
 from remit.kernel.rules.human import no_answer
 from remit.kernel.state import CONTEXT_FAILED, ChildTrace, RunState, pinned, waited_beyond
@@ -62,6 +63,7 @@ def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> Run
         session=dict(manifest.session.entries) if manifest.session is not None else {},
         sources={source.name: source for source in manifest.sources},
         checks=derived.checks,
+        verifiers=derived.verifiers,
         rated=derived.rated,
         floors=derived.floors,
         is_traced=derived.is_traced,
@@ -196,6 +198,8 @@ def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     _trace_child(state, child_trace(state, arrival))
     for tool, times in arrival.observed:
         state.observed_below[tool] = state.observed_below.get(tool, 0) + times
+    if arrival.left:
+        state.uncommitted.update(claims_of_child(arrival))
 
 
 def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:

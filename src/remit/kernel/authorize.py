@@ -29,6 +29,7 @@ from remit.kernel.policy import (
     has_no_alternative,
     has_no_conditions,
     has_no_rate,
+    is_checkable,
     is_the_least_tool,
     keeps_conditions,
     keeps_rate,
@@ -77,7 +78,7 @@ def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def is_within_boundary(call: ProposedCall, tally: Tally) -> Verdict:
-    """The boundary allows the tool, grants the right to decide on it, and lets the run write what it writes."""
+    """The boundary allows the tool, grants the right to decide on it, lets the run write what it writes, and can check it."""
     return _allowed(tally.state.tools[call.tool], tally.manifest)
 
 
@@ -87,7 +88,9 @@ def _allowed(tool: ToolDefinition, manifest: Manifest) -> Verdict:
         return refuse(Refusal.PERMISSION_DENIED, f"boundary {manifest.boundary.name} does not allow tool {tool.name}")
     if (verdict := may_decide(tool, manifest)) is not ALLOWED:
         return verdict
-    return may_write(tool, manifest)
+    if (verdict := may_write(tool, manifest)) is not ALLOWED:
+        return verdict
+    return is_checkable(tool, manifest)
 
 
 def is_offered(call: ProposedCall, tally: Tally) -> Verdict:

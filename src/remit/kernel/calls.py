@@ -11,15 +11,16 @@ from remit.core.escalation import Trigger, trigger_of_call
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.json_text import kept_value
 from remit.core.purchases import amount_in, tells_amount
-from remit.core.rulings import Answer, CallSettled, Rung, ToolCallRefused
+from remit.core.rulings import ARGUMENTS_INVALID, UNVERIFIED, Answer, CallSettled, Rung, ToolCallRefused
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.asking import REVIEW, ask, settle_question
 from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask
 from remit.kernel.backoff import cooled_at_ms
 from remit.kernel.children import start_delegate
 from remit.kernel.flags import NO_FLAGS, Flags
+from remit.kernel.grounding import made_good
 from remit.kernel.spend import lacking, settle
-from remit.kernel.state import RunState, inquiries, longer
+from remit.kernel.state import CallKey, RunState, inquiries, longer
 from remit.kernel.tally import Tally
 from remit.kernel.words import refusal_bound
 
@@ -151,14 +152,26 @@ def _trigger(tool: ToolDefinition, releases: Charges) -> Trigger:
 def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> None:
     """Refuse a call and tell the model why."""
     tool = tally.state.tools.get(call.tool)
-    # A call with invalid arguments proposes no effect anybody could have meant; the model is asked to repair it.
-    mutating = tool is not None and tool.effect.is_mutating and code not in INVALID
+    # What a tool that nobody knows would have done counts as the worst; a call that is repaired later makes it good.
+    mutating = tool is None or tool.effect.is_mutating
     bound = refusal_bound(code, reason)
     tally.last_error = code
     tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound))
     tally.say(bound)
-    if mutating:
-        tally.claim(call.tool, call.arguments_hash, code)
+    if mutating and not _is_unverified(tally, (call.tool, call.arguments_hash)):
+        tally.claim(call.tool, call.arguments_hash, refused_as(tally.state, call.tool, code))
+
+
+def refused_as(state: RunState, tool: str, code: str) -> str:
+    """Under which code the effect of a refused call is counted."""
+    if tool not in state.tools:
+        return ErrorCode.TOOL_NOT_FOUND
+    return ARGUMENTS_INVALID if code == ErrorCode.CONSTRAINT_SCHEMA_INVALID else code
+
+
+def _is_unverified(tally: Tally, key: CallKey) -> bool:
+    """Whether exactly this happened already, as far as anybody knows; that somebody wants it again changes nothing."""
+    return (tally.uncommitted.get(key) or tally.state.uncommitted.get(key)) == UNVERIFIED
 
 
 def settle_call(
@@ -171,13 +184,21 @@ def settle_call(
     *,
     flags: Flags = NO_FLAGS,
 ) -> None:
-    """Give a call its outcome. It is charged in full, whatever came of it; only COMMITTED proves its effect."""
+    """Give a call its outcome. It is charged in full, whatever came of it; only COMMITTED proves its effect.
+
+    An effect that nothing verifies is no failure, and no proof either.
+    """
     # It is charged exactly what it reserved, so what the run holds does not change; only the node waits no more.
     tally.blocking -= 1
     if rung is _COMMITTED:
         tally.committed += (command.tool,)
+        for tool, digest in made_good(tally.state.uncommitted, command.tool, command.arguments_hash):
+            tally.claim(tool, digest, None)
         if tally.state.failures_in_a_row:
             tally.fail(command.tool, None)
+    elif code == UNVERIFIED:
+        verifier = ""
+        tally.fail(command.tool, None)
     else:
         verifier, tally.last_error = "", code
         streak = tally.state.failures_in_a_row.get(command.tool)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from remit.core.budget import Charges, lease_of
 from remit.core.manifest import Manifest
 from remit.core.tools import ToolDefinition, may_leave_reading
+from remit.core.verification import OBSERVED_ONLY, verifier_of
 from remit.kernel.authorize import Check, checks_left
 from remit.kernel.children import child_charges
 from remit.kernel.foresee import floors_of
@@ -22,7 +23,7 @@ _KEPT_MAX = 4
 
 
 class Derived(NamedTuple):
-    """The graph, and per tool: what it is, what a call of it reserves, which checks may object to one, its rates.
+    """The graph, and per tool: what it is, what a call reserves, which checks may object to one, what verifies it, rates.
 
     `floors` is what is still needed at least from each node on, `is_traced` whether calls pass the gate of provenance.
     """
@@ -31,6 +32,7 @@ class Derived(NamedTuple):
     tools: dict[str, ToolDefinition]
     charges: dict[str, Charges]
     checks: dict[str, tuple[Check, ...]]
+    verifiers: dict[str, str]
     rated: dict[str, tuple[tuple[str, int], ...]]
     floors: tuple[Charges, ...] | None
     is_traced: bool
@@ -66,6 +68,7 @@ def _derived(key: _Key) -> Derived:
         tools={tool.name: tool for tool in manifest.tools},
         charges={tool.name: _charges_of(tool) for tool in manifest.tools},
         checks={tool.name: checks_left(tool, manifest) for tool in manifest.tools},
+        verifiers={tool.name: _verifier(tool) for tool in manifest.tools},
         rated=_rated(manifest),
         floors=floors_of(graph, manifest),
         is_traced=is_traced(manifest),
@@ -74,6 +77,11 @@ def _derived(key: _Key) -> Derived:
 
 def _charges_of(tool: ToolDefinition) -> Charges:
     return child_charges(lease_of(tool.lease), tool_charges(tool)) if tool.delegates else tool_charges(tool)
+
+
+def _verifier(tool: ToolDefinition) -> str:
+    """What is named as having verified a result that nothing contradicts. A read that returned is its own observation."""
+    return verifier_of(tool) or ("" if tool.effect.is_mutating else OBSERVED_ONLY)
 
 
 def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:

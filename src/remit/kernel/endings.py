@@ -5,7 +5,7 @@ Rule 2: SUCCESS is earned: nothing the run proposed to change may be left uncomm
 Rule 3: whatever is still open when a run ends is cancelled; a mutating call that was cut off stays in doubt.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from remit.core.commands import (
@@ -21,6 +21,7 @@ from remit.core.escalation import TRIGGER_OF, Trigger, escalation_of, trigger_of
 from remit.core.failure import REFUSALS, Ending, ErrorCode, Refusal
 from remit.core.graph import EndingClass, Node, NodeOutcome
 from remit.core.rulings import (
+    UNVERIFIED,
     Answer,
     CallSettled,
     CommandSettled,
@@ -31,11 +32,15 @@ from remit.core.rulings import (
     Rung,
     ToolCallRefused,
 )
-from remit.kernel.grounding import has_changed_anything, unproven_effects
+from remit.kernel.grounding import MENDABLE, claim_of, has_changed_anything, unproven_effects
+from remit.kernel.state import CallKey, CallTrace
 from remit.kernel.tally import Tally
 
 # One denial may be a slip; from the second on somebody should look.
 DENIALS_NOTED = 2
+# What a message names of effects; of a name, more than any tool has with its digest.
+NAMES_SHOWN_MAX = 10
+NAME_CHARS_MAX = 80
 # Refusals for want of authority.
 DENIED = frozenset({Refusal.PERMISSION_DENIED, Refusal.NOT_OFFERED, Refusal.DEPTH_EXCEEDED})
 
@@ -88,7 +93,9 @@ def refuse_success(tally: Tally, node: Node) -> str | None:
     """The outcome that leads elsewhere when this is a success terminal and nothing the run proposed was done."""
     if node.ending is not EndingClass.SUCCESS or not (unproven := unproven_effects(tally)):
         return None
-    return None if has_changed_anything(tally) else _refuse_success(tally, unproven)
+    # What no call was ever made of leaves something undone; only what was refused or attempted can be a false claim.
+    decisive = {code for code in unproven.values() if code not in MENDABLE}
+    return _refuse_success(tally, unproven, decisive) if decisive and not has_changed_anything(tally) else None
 
 
 def enter_terminal(tally: Tally, node: Node) -> None:
@@ -97,12 +104,34 @@ def enter_terminal(tally: Tally, node: Node) -> None:
     ending = _ending_at(tally, node.ending)
     if node.ending is EndingClass.SUCCESS and (unproven := unproven_effects(tally)):
         ending = Ending.PARTIAL_SUCCESS
-        tally.message = f"not done: {', '.join(sorted(unproven))}"
+        tally.message = what_is_missing(unproven)
     _leave_nothing_open(tally)
     trigger = _trigger_of(tally, ending)
     queues, is_grave = tally.manifest.boundary.queues, _is_grave(tally)
     escalation = None if trigger is None else escalation_of(trigger, queues, is_grave=is_grave)
     tally.rule(RunEnded(ending, tally.error, tally.message, escalation))
+
+
+def what_is_missing(unproven: Mapping[CallKey, str]) -> str:
+    """What a run that answered has not done or not proven, in words for its user."""
+    undone = claims_in({key: code for key, code in unproven.items() if code != UNVERIFIED})
+    unverified = {tool for (tool, _), code in unproven.items() if code == UNVERIFIED}
+    said = [f"not done: {named(undone)}"] if undone else []
+    if unverified:
+        said.append(f"not verified: {named(unverified)} returned, and nothing could have refused it; declare `verify`")
+    return "; ".join(said)
+
+
+def claims_in(unproven: Mapping[CallKey, str]) -> tuple[str, ...]:
+    """Effects as messages name them, each once."""
+    return tuple(sorted({claim_of(tool[:NAME_CHARS_MAX], digest, code) for (tool, digest), code in unproven.items()}))
+
+
+def named(names: Collection[str]) -> str:
+    """Names as a message lists them, in order; a model may make up as many as it likes, so the rest is counted."""
+    shown = sorted(names)[:NAMES_SHOWN_MAX]
+    more = len(names) - len(shown)
+    return ", ".join([*shown, f"and {more} more"] if more else shown)
 
 
 def _is_grave(tally: Tally) -> bool:
@@ -113,7 +142,7 @@ def _is_grave(tally: Tally) -> bool:
 def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
     """What an ending hands on: a confirmation that never came is about its call, and one denial is no pattern yet."""
     if ending is Ending.CONFIRM_REQUIRED:
-        tools = [tool for (tool, _), code in {**tally.state.uncommitted, **tally.uncommitted}.items() if code]
+        tools = [tool for tool, _ in unproven_effects(tally) if tool in tally.state.tools]
         return trigger_of_call(tally.state.tools[tools[0]]) if tools else TRIGGER_OF[ending]
     if ending is Ending.PERMISSION_DENIED:
         now = sum(isinstance(ruling, ToolCallRefused) and ruling.code in DENIED for ruling in tally.decisions)
@@ -130,24 +159,28 @@ def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:
     return Ending.PARTIAL_SUCCESS if terminal is EndingClass.SUCCESS else _DEFAULT_OF_CLASS[terminal]
 
 
-def _refuse_success(tally: Tally, unproven: Mapping[str, str]) -> str:
-    claims = tuple(sorted(unproven))
-    endings = {REFUSALS[Refusal(code)].ending for code in unproven.values() if code in REFUSALS}
-    if all(code in REFUSALS for code in unproven.values()):
+def _refuse_success(tally: Tally, unproven: Mapping[CallKey, str], decisive: Collection[str]) -> str:
+    claims = claims_in(unproven)
+    endings = {REFUSALS[Refusal(code)].ending for code in decisive if code in REFUSALS}
+    if all(code in REFUSALS for code in decisive):
         # Refusals of several kinds: the strictest reading is that authority was missing.
         ending = endings.pop() if len(endings) == 1 else Ending.PERMISSION_DENIED
-        return head_for(tally, ending, message=f"refused: {', '.join(claims)}{_why_refused(tally)}")
-    tally.rule(GroundingViolated(claims))
-    message = f"answered although never observed to have happened: {', '.join(claims)}"
+        return head_for(tally, ending, message=f"refused: {named(claims)}{_why_refused(tally)}")
+    tally.rule(GroundingViolated(claims[:NAMES_SHOWN_MAX]))
+    message = f"answered although never observed to have happened: {named(claims)}"
     return head_for(tally, Ending.VALIDATION_FAIL, ErrorCode.VALIDATION_SEMANTIC_FAILED, message)
 
 
 def _why_refused(tally: Tally) -> str:
     """The reason of the latest refusal of a call that would have changed something."""
-    now = [ruling.reason for ruling in tally.decisions if isinstance(ruling, ToolCallRefused) and ruling.mutating]
-    before = [trace.reason for trace in tally.state.refused if trace.mutating]
+    now = [ruling.reason for ruling in tally.decisions if isinstance(ruling, ToolCallRefused) and _is_decisive(ruling)]
+    before = [trace.reason for trace in tally.state.refused if _is_decisive(trace)]
     reasons = [*before, *now]
     return f" ({reasons[-1]})" if reasons else ""
+
+
+def _is_decisive(refused: ToolCallRefused | CallTrace) -> bool:
+    return refused.mutating and refused.code in REFUSALS
 
 
 def _leave_nothing_open(tally: Tally) -> None:

@@ -10,11 +10,11 @@ from remit.core.budget import Charges
 from remit.core.failure import Refusal
 from remit.core.messages import tool_message
 from remit.core.record import replace
-from remit.core.rulings import CallSettled, Rung
+from remit.core.rulings import UNVERIFIED, CallSettled, Rung
 from remit.kernel import words
-from remit.kernel.calls import INVALID
+from remit.kernel.calls import INVALID, refused_as
 from remit.kernel.endings import DENIED
-from remit.kernel.grounding import stops_loop
+from remit.kernel.grounding import made_good, stops_loop
 from remit.kernel.state import CallTrace, RunState, longer
 
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
@@ -72,12 +72,18 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         _keep_flags(state, ruling, tool)
     if rung is _COMMITTED:
         state.committed[tool] = state.committed.get(tool, 0) + 1
+        if state.uncommitted:
+            for key in made_good(state.uncommitted, tool, command.arguments_hash):
+                del state.uncommitted[key]
         if state.failures_in_a_row:
             state.failures_in_a_row.pop(tool, None)
         if command.mutating:
             _commit_effect(state, command)
+    elif ruling.code == UNVERIFIED:
+        _leave_unverified(state, command)
     else:
-        state.failures_after_change += state.effects_committed > 0
+        has_changed = state.effects_committed > 0 or UNVERIFIED in state.uncommitted.values()
+        state.failures_after_change += has_changed
         streak = state.failures_in_a_row.get(tool)
         state.failures_in_a_row[tool] = longer(streak, ruling.code, state.iterations)
         state.calls_failed += 1
@@ -104,6 +110,15 @@ def _commit_effect(state: RunState, command: commands.CallTool) -> None:
     state.repeats.clear()
 
 
+def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
+    """Something has changed as far as anybody knows: others may be called again, and this call stays counted."""
+    key = (command.tool, command.arguments_hash)
+    state.uncommitted[key] = UNVERIFIED
+    state.failures_after_change = 0
+    state.failures_in_a_row.pop(command.tool, None)
+    state.repeats = {key: state.repeats[key]} if key in state.repeats else {}
+
+
 def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
     """Put the outcome of a call into the context, in the words of whoever told it."""
     if type(arrival) is ToolReturned:
@@ -112,7 +127,8 @@ def _hear_outcome(state: RunState, trace: CallTrace, arrival: Arrival) -> None:
         if arrival.critical and trace.rung is _COMMITTED:
             for name, value in arrival.critical:
                 state.critical.setdefault(name, (value, trace.tool))
-        if arrival.stop_loop and trace.rung is _COMMITTED and stops_loop(arrival, state.tools[trace.tool]):
+        is_uncontradicted = trace.rung is _COMMITTED or trace.code == UNVERIFIED
+        if arrival.stop_loop and is_uncontradicted and stops_loop(arrival, state.tools[trace.tool]):
             state.stopped, state.answer, state.unsupported = True, arrival.content, ()
             state.answer_violations = arrival.answer_violations
     elif type(arrival) is ToolFailed:
@@ -156,8 +172,9 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
         state.invalid_seq = state.seq
     elif ruling.code == Refusal.REPEATED_CALL:
         state.repeats_blocked += 1
-    if ruling.mutating:
-        state.uncommitted[ruling.tool, ruling.arguments_hash] = ruling.code
+    key = (ruling.tool, ruling.arguments_hash)
+    if ruling.mutating and state.uncommitted.get(key) != UNVERIFIED:
+        state.uncommitted[key] = refused_as(state, ruling.tool, ruling.code)
 
 
 def call_noted(state: RunState, ruling: rulings.CallNoted, arrival: Arrival) -> None:

@@ -1,16 +1,33 @@
 """Grounding: which observations may become task state, and what a run may not claim.
 
-Rule 1: only a verified observation is committed: it returned, kept its result schema, and its own check agreed.
+Rule 1: only a verified observation is committed: it returned, kept its result schema, and its own check agreed. Of a
+        change, one of the two must have been able to say no (core/verification.py).
 Rule 2: intended, attempted and observed effects are not facts. Assumed ones do not exist.
 Rule 3: an effect the run proposed and never committed is a claim without proof.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
-from remit.core.arrivals import ToolReconciled, ToolReturned
-from remit.core.rulings import Rung
+from remit.core.arrivals import ChildEnded, ToolReconciled, ToolReturned
+from remit.core.failure import ErrorCode
+from remit.core.record import digest_of
+from remit.core.rulings import ARGUMENTS_INVALID, LEFT_BY_CHILD, UNVERIFIED, Rung
 from remit.core.tools import ToolDefinition
+from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally
+
+# Why no call was made of a proposed effect, in words.
+NEVER_CALLED: Mapping[str, str] = MappingProxyType(
+    {ErrorCode.TOOL_NOT_FOUND: "no such tool", ARGUMENTS_INVALID: "invalid arguments"}
+)
+# What a later call can make good.
+MENDABLE = frozenset({*NEVER_CALLED, LEFT_BY_CHILD})
+NO_ARGUMENTS = digest_of(b"{}")
+# What stands for the arguments of an effect that a child left: this, and the command that started it. A hash is longer.
+_CHILD = b"child:"
+# As many effects of a child as its parent is told of.
+LEFT_MAX = 10
 
 _OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
 
@@ -27,15 +44,49 @@ def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:
     return arrival.stop_loop and tool.may_stop_loop and bool(arrival.content)
 
 
-def unproven_effects(tally: Tally) -> Mapping[str, str]:
-    """Effects that were proposed and never committed: tool and short argument hash, with the code that says why."""
+def unproven_effects(tally: Tally) -> Mapping[CallKey, str]:
+    """Effects that were proposed and never committed, with the code that says why."""
     claims = {**tally.state.uncommitted, **tally.uncommitted}
-    return {f"{tool}#{digest.hex()[:8]}": code for (tool, digest), code in claims.items() if code}
+    return {key: code for key, code in claims.items() if code}
+
+
+def claim_of(tool: str, digest: bytes, code: str) -> str:
+    """An unproven effect as a message names it: by the tool and a short hash of the arguments, or by what kept it."""
+    if digest.startswith(_CHILD):
+        return f"{tool} (in child {digest.removeprefix(_CHILD).decode()})"
+    if code in NEVER_CALLED:
+        return f"{tool} ({NEVER_CALLED[code]})"
+    return f"{tool}#{digest.hex()[:8]}"
+
+
+def made_good(claims: Mapping[CallKey, str], tool: str, arguments_hash: bytes) -> list[CallKey]:
+    """Proposals that no call was ever made of and that this committed call makes good: of the same tool, or arguments.
+
+    Where there are no arguments nothing shows that two tools were meant to do the same.
+    """
+    return [
+        key
+        for key, code in claims.items()
+        if code in MENDABLE and (key[0] == tool or (key[1] == arguments_hash and arguments_hash != NO_ARGUMENTS))
+    ]
+
+
+def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
+    """What a run that has ended leaves unproven, for the run that started it: each tool, and how."""
+    left = {(tool, code == UNVERIFIED) for (tool, _), code in state.uncommitted.items()}
+    return tuple((tool, UNVERIFIED if is_seen else LEFT_BY_CHILD) for tool, is_seen in sorted(left)[:LEFT_MAX])
+
+
+def claims_of_child(arrival: ChildEnded) -> dict[CallKey, str]:
+    """The effects that a child leaves to its parent to answer for."""
+    return {(tool, _CHILD + arrival.command_id.encode()): code for tool, code in arrival.left}
 
 
 def has_changed_anything(tally: Tally) -> bool:
-    """Whether any effect of the run was committed."""
-    return tally.state.effects_committed > 0 or "" in tally.uncommitted.values()
+    """Whether any effect of the run was committed, or happened as far as anybody knows."""
+    if tally.state.effects_committed > 0 or "" in tally.uncommitted.values():
+        return True
+    return UNVERIFIED in tally.uncommitted.values() or UNVERIFIED in tally.state.uncommitted.values()
 
 
 def times_committed(tally: Tally, tool: str) -> int:

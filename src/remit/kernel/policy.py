@@ -7,18 +7,30 @@ Rule 4: a call of a tool that declares `destructive` always asks a person, whate
 """
 
 from remit.core.arrivals import ProposedCall
-from remit.core.boundary import At, Boundary, BoundaryMode, Condition, DecisionRight, Rate, Then
-from remit.core.failure import Refusal
+from remit.core.boundary import (
+    At,
+    Boundary,
+    BoundaryMode,
+    Condition,
+    DecisionRight,
+    Demanding,
+    Rate,
+    Then,
+    Unverified,
+)
+from remit.core.failure import Refusal, RequestRejected
 from remit.core.manifest import Manifest
 from remit.core.rulings import CallNoted
-from remit.core.tool_policy import asks_by_category, state_written
-from remit.core.tools import MUTATING, ToolDefinition
+from remit.core.tool_policy import asks_by_category, gaps_of, state_written
+from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition
 from remit.core.trust import READS_RANK
+from remit.core.verification import is_unverified
 from remit.kernel.conditions import objecting
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED, Judgement, Verdict, ask, refuse
 
 _FIRM, _ASKING = (Then.REFUSE, Then.STOP), (Then.ASK,)
+TOOL_UNCHECKED = "TOOL_UNCHECKED"
 # Stands for every tool in a rate.
 ANY_TOOL = "*"
 
@@ -48,6 +60,37 @@ def may_write(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     allowed = ", ".join(boundary.writes) or "nothing"
     reason = f"{tool.name} writes {written}, and boundary {boundary.name} lets a run write {allowed}"
     return refuse(Refusal.PERMISSION_DENIED, reason)
+
+
+def is_checkable(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """The tool declares what the boundary wants to check its calls by: a verification, and what its category demands."""
+    boundary = manifest.boundary
+    if boundary.unverified is Unverified.REFUSE and is_unverified(tool):
+        reason = (
+            f"nothing verifies what {tool.name} did, and boundary {boundary.name} has unverified=refuse; declare `verify`"
+            f", or a result type that an error message does not fit"
+        )
+        return refuse(Refusal.PERMISSION_DENIED, reason)
+    if boundary.demands is Demanding.ENFORCE and (gaps := gaps_of(tool)):
+        reason = (
+            f"{tool.name} lacks {', '.join(gaps)}, which its category {tool.category} demands and boundary "
+            f"{boundary.name} enforces; declare it"
+        )
+        return refuse(Refusal.PERMISSION_DENIED, reason)
+    return ALLOWED
+
+
+def check_tools(manifest: Manifest) -> None:
+    """Refuse a run that is offered a tool of which its boundary could check nothing, unless that only audits."""
+    boundary, request = manifest.boundary, manifest.request
+    if boundary.mode is BoundaryMode.AUDIT or request.tool_choice.mode is ToolChoiceMode.NONE:
+        return
+    offered = [tool for tool in manifest.tools if not request.tools or tool.name in request.tools]
+    usable = [tool for tool in offered if boundary.allowed_tools is None or tool.name in boundary.allowed_tools]
+    verdicts = {tool.name: is_checkable(tool, manifest) for tool in usable}
+    refused = {name: verdict.reason for name, verdict in verdicts.items() if verdict is not ALLOWED}
+    if refused:
+        raise RequestRejected(TOOL_UNCHECKED, "; ".join(refused.values()), {"tools": list(refused)})
 
 
 def keeps_conditions(call: ProposedCall, tally: Tally) -> Verdict:

@@ -25,7 +25,7 @@ from remit.kernel.state import RunState
 FORMAT = 1
 
 # What follows from the manifest alone: opened() makes it.
-DERIVED = ("graph", "tools", "tool_charges", "checks", "rated", "floors", "is_traced")
+DERIVED = ("graph", "tools", "tool_charges", "checks", "verifiers", "rated", "floors", "is_traced")
 
 _MARK_BYTES = 32
 

@@ -99,6 +99,8 @@ class RunState:
     # Per tool, settled once for the whole run: what a call of it reserves, and the checks that may object to one.
     tool_charges: dict[str, Charges] = field(default_factory=dict)
     checks: dict[str, tuple[Callable[..., Any], ...]] = field(default_factory=dict)
+    # What verifies a result of it: the name of a check, of the mere observation for a read, or nothing.
+    verifiers: dict[str, str] = field(default_factory=dict)
     # The names of rates that count calls of a tool, with how many moments are kept; and what is still needed at least
     # from each node on, where the run is stopped as soon as that is out of reach.
     rated: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict)

@@ -3,8 +3,8 @@
 Rule 1: a step works on the value that the plan gives it, or on the output of the step it names as its source.
 Rule 2: an output is written once, with the outcome it came of; whoever resumes the run finds it there.
 Rule 3: a value of a kind that the step cannot work on ends the plan, before anything of the step was ordered.
-Rule 4: a tool step gives a result only when its call was committed, or a child that it asked for has answered. What
-        was refused or failed gives nothing.
+Rule 4: a tool step gives a result only when its call was committed, or returned and nothing could verify it, or a child
+        that it asked for has answered. What was refused or failed gives nothing.
 Rule 5: a validate step sends back what it objects to as long as its visits last, where an edge leads back at all and
         its validator does not call it final; else the plan fails.
 """
@@ -16,7 +16,7 @@ from remit.core.failure import ANSWERED, REFUSALS, Ending, ErrorCode, Refusal
 from remit.core.graph import Node, NodeOutcome
 from remit.core.plan import MARK
 from remit.core.record import Text
-from remit.core.rulings import CallSettled, CheckFailed, Rung, StepFinished, ToolCallRefused
+from remit.core.rulings import UNVERIFIED, CallSettled, CheckFailed, Rung, StepFinished, ToolCallRefused
 from remit.core.values import Output, ValueKind, is_convertible
 from remit.kernel.children import fail_as
 from remit.kernel.endings import head_for
@@ -127,7 +127,7 @@ def conclude_call(tally: Tally, node: Node, content: Text = "") -> str:
         return NodeOutcome.SETTLED
     for decision in reversed(tally.decisions):
         if isinstance(decision, CallSettled):
-            if decision.rung is Rung.COMMITTED:
+            if decision.rung is Rung.COMMITTED or decision.code == UNVERIFIED:
                 finish(tally, node, ValueKind.RESULT, content, decision.command_id)
                 return NodeOutcome.SETTLED
             code = ErrorCode(decision.code) if decision.code in set(ErrorCode) else ErrorCode.TOOL_EXECUTION_FAILED

@@ -10,7 +10,7 @@ from remit.core.budget import Dimension
 from remit.core.commands import StartChild
 from remit.core.graph import Node
 from remit.core.record import size_bytes
-from remit.core.rulings import CallSettled, CommandSettled, Rung, ToolCallRefused
+from remit.core.rulings import UNVERIFIED, CallSettled, CommandSettled, Rung, ToolCallRefused
 from remit.kernel.grounding import unproven_effects
 from remit.kernel.guards import GUARD_VIEW
 from remit.kernel.state import label_of
@@ -40,7 +40,7 @@ def _refused_now(tally: Tally) -> int:
 
 def _failed_now(tally: Tally) -> int:
     settled = (decision for decision in tally.decisions if isinstance(decision, CallSettled))
-    return sum(ruling.rung is not Rung.COMMITTED for ruling in settled)
+    return sum(ruling.rung is not Rung.COMMITTED and ruling.code != UNVERIFIED for ruling in settled)
 
 
 def _children_open(tally: Tally) -> int:

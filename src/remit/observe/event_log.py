@@ -32,7 +32,7 @@ from remit.core.failure import ENDINGS
 from remit.core.inference import FinishReason
 from remit.core.lifecycle import LifecycleState
 from remit.core.record import Record, replace, size_bytes
-from remit.core.rulings import CallSettled, CommandSettled, NodeEntered, RunEnded, Rung
+from remit.core.rulings import UNVERIFIED, CallSettled, CommandSettled, NodeEntered, RunEnded, Rung
 from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState, compiled, pinned, standing_at
 from remit.observe.execution import attempt_of, selected_tools
@@ -294,7 +294,7 @@ def _inference_start(state: RunState, command: CallModel, context: CorrelationCo
 def _code(state: RunState, ruling: CommandSettled | CallSettled, *, was_cut: bool) -> str:
     """Why a call failed; empty when it did not."""
     if isinstance(ruling, CallSettled):
-        return "" if ruling.rung is Rung.COMMITTED else str(ruling.code)
+        return "" if ruling.rung is Rung.COMMITTED or ruling.code == UNVERIFIED else str(ruling.code)
     return _why_cut(state) if was_cut else str(state.calls[ruling.command_id].code)
 
 

@@ -14,9 +14,10 @@ from remit.core.commands import AskHuman, StartChild
 from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.goal import Task
+from remit.core.graph import NodeKind
 from remit.core.halt import HALTED
 from remit.core.record import Record
-from remit.core.rulings import CallNoted, NodeEntered, RunEnded, Rung
+from remit.core.rulings import UNVERIFIED, CallNoted, NodeEntered, RunEnded, Rung
 from remit.core.signals import packet_id
 from remit.core.tier import TIERS
 from remit.core.tools import MUTATING, ToolDefinition
@@ -56,6 +57,8 @@ class Called(Record):
     under_way: int = 0
     refused: int = 0
     refusals: tuple[tuple[str, int], ...] = ()
+    # Those that returned and that nothing could have refused.
+    unverified: int = 0
 
 
 class Spent(Record):
@@ -68,7 +71,10 @@ class Spent(Record):
 
 
 class Observation(Record):
-    """A verified observation that became task state: which call, settled by which turn, who verified it, its evidence."""
+    """An observation that became task state: which call, settled by which turn, what verified it, its evidence.
+
+    Of a read that nothing checks, the verifier is `observed`: it was seen, and is not called verified.
+    """
 
     tool: str
     command_id: str
@@ -131,6 +137,8 @@ class Explanation(Record):
     # What kind of task it is and who says so; and what its caller is warned of, where it ended all the same.
     task: Task | None = None
     warnings: tuple[str, ...] = ()
+    # Tools that changed something as far as anybody knows, and that nothing could verify.
+    unverified: tuple[str, ...] = ()
 
 
 def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
@@ -149,7 +157,7 @@ def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
             for command_id, trace in state.calls.items()
             if trace.rung is Rung.COMMITTED
         ),
-        uncommitted=tuple(dict.fromkeys(tool for tool, _ in state.uncommitted)),
+        uncommitted=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code != UNVERIFIED)),
         standing=_standing(state, turns, steps, vote),
         turns=len(turns),
         addenda=state.addenda,
@@ -161,6 +169,7 @@ def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
         needs=needs_of(state),
         task=task_of(manifest),
         warnings=tuple(state.warnings),
+        unverified=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code == UNVERIFIED)),
     )
 
 
@@ -217,6 +226,7 @@ def _calls(state: RunState) -> tuple[Called, ...]:
             under_way=fates.count("under_way"),
             refused=sum(refused.get(tool, {}).values()),
             refusals=tuple(refused.get(tool, {}).items()),
+            unverified=fates.count("unverified"),
         )
         for tool in dict.fromkeys([*made, *refused])
     )
@@ -232,6 +242,8 @@ def _fate(state: RunState, command_id: str) -> str:
         return "in_doubt"  # The ending cut it off.
     if trace.rung is Rung.COMMITTED:
         return "committed"
+    if trace.code == UNVERIFIED:
+        return "unverified"
     # A delegating tool's call is a child run: its answer is observed and never committed, and a code says that it failed.
     is_answered = trace.rung is Rung.OBSERVED and not trace.code
     return "answered" if is_answered else "failed"
@@ -289,7 +301,7 @@ def _receiver(turns: Sequence[Turn]) -> str:
 
 # Why a run ended, where its ending says everything there is to say.
 _REASONS: dict[Ending, str] = {
-    Ending.SUCCESS: "it answered, every check passed and no effect was left uncommitted",
+    Ending.SUCCESS: "it answered and no effect was left uncommitted; nothing checked the answer",
     Ending.USER_CANCEL: "it was cancelled",
     Ending.TIMEOUT: "its time was up",
 }
@@ -305,6 +317,8 @@ _WHAT: dict[ErrorCode, str] = {
 def _reason(state: RunState, ending: Ending, steps: Sequence[StepTold], vote: VoteTold | None) -> str:
     """Why a run ended; of a plan, the step that it came to grief at is named."""
     message = state.message or _REASONS.get(ending, "")
+    if ending is Ending.SUCCESS and _has_checked_answer(state):
+        message = "it answered, every check passed and no effect was left uncommitted"
     if state.error is not None and (what := _WHAT.get(state.error)) is not None:
         return f"{what}: {message}"
     if state.error is not None and _has_no_answer(vote):
@@ -313,6 +327,13 @@ def _reason(state: RunState, ending: Ending, steps: Sequence[StepTold], vote: Vo
     if not failed or message.startswith(f"step {failed}"):
         return message
     return f"step {failed} failed: {message}" if message else f"step {failed} failed"
+
+
+def _has_checked_answer(state: RunState) -> bool:
+    """Whether anything could have turned the answer away: its shape, its goal, a validator or a judge."""
+    manifest = pinned(state)
+    has_validator = any(node.kind is NodeKind.VALIDATE and node.code for node in manifest.graph.nodes)
+    return has_validator or manifest.goal is not None or manifest.request.output.schema is not None
 
 
 def _has_no_answer(vote: VoteTold | None) -> bool:

@@ -7,6 +7,7 @@ Rule 2: it is one printable line, whoever chose the words in it.
 from collections.abc import Sequence
 
 from remit.core.goal import Task, TaskSource
+from remit.core.verification import OBSERVED_ONLY
 from remit.observe.explain import Allowed, Called, Explanation, Observation, Question, Spent, Standing
 from remit.observe.foresight import Need, Stopped
 from remit.observe.patterns import FINISHED, NOT_BEGUN, ReplicaTold, StepTold, VoteTold
@@ -36,7 +37,7 @@ def sentence(explained: Explanation) -> str:
         *([_said_noted(explained.noted)] if explained.noted else []),
         *([f"needs {said_needs(explained.needs)}"] if explained.needs else []),
         *([f"was warned of ({_listed_warnings(explained.warnings)})"] if explained.warnings else []),
-        f"and {_said_standing(explained.standing, explained.uncommitted)}",
+        f"and {_said_standing(explained.standing, explained.uncommitted, explained.unverified)}",
     )
     return f"{', '.join(parts)}."
 
@@ -121,7 +122,12 @@ def _said_calls(calls: tuple[Called, ...]) -> str:
 
 def _said_call(call: Called) -> str:
     said = f"{_name(call.tool)} {_times(call.made)}"
-    unlike = ((call.failed, "failed"), (call.in_doubt, "outcome unknown"), (call.under_way, "under way"))
+    unlike = (
+        (call.failed, "failed"),
+        (call.unverified, "not verified"),
+        (call.in_doubt, "outcome unknown"),
+        (call.under_way, "under way"),
+    )
     notes = [f"{count} {word}" for count, word in unlike if count]
     return f"{said} [{', '.join(notes)}]" if notes else said
 
@@ -140,9 +146,16 @@ def _said_spent(spent: tuple[Spent, ...]) -> str:
 def _said_observations(observations: tuple[Observation, ...]) -> str:
     if not observations:
         return "updated no state, since nothing was observed and verified"
+    verified = [observation for observation in observations if observation.verifier != OBSERVED_ONLY]
+    seen = [observation for observation in observations if observation.verifier == OBSERVED_ONLY]
+    kinds = ((verified, "verified "), (seen, "unchecked " if verified else ""))
+    return f"updated its state from {' and '.join(_said_seen(some, word) for some, word in kinds if some)}"
+
+
+def _said_seen(observations: Sequence[Observation], word: str) -> str:
     tools = _names(tuple(dict.fromkeys(observation.tool for observation in observations)))
     count = len(observations)
-    return f"updated its state from {count} verified observation{'s' * (count > 1)} ({tools})"
+    return f"{count} {word}observation{'s' * (count > 1)} ({tools})"
 
 
 def said_stopped(stopped: Stopped) -> str:
@@ -163,8 +176,10 @@ def _span(least: int, most: int) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
-def _said_standing(standing: Standing, uncommitted: tuple[str, ...]) -> str:
-    left = f", leaving {_names(uncommitted)} uncommitted" if uncommitted else ""
+def _said_standing(standing: Standing, uncommitted: tuple[str, ...], unverified: tuple[str, ...] = ()) -> str:
+    kinds = ((uncommitted, "uncommitted"), (unverified, "unverified"))
+    said = [f"{_names(tools)} {word}" for tools, word in kinds if tools]
+    left = f", leaving {' and '.join(said)}" if said else ""
     if standing.status == "ended":
         named = standing.code if not standing.error else f"{standing.code} ({standing.error})"
         because = plain(standing.reason, REASON_CHARS_MAX).rstrip(".") or f"the condition {standing.code} was met"

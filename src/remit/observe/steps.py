@@ -38,7 +38,7 @@ from remit.core.budget import Charges
 from remit.core.commands import AskHuman, CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
 from remit.core.failure import ANSWERED
 from remit.core.record import Record, Text
-from remit.core.rulings import CallSettled, Rung
+from remit.core.rulings import UNVERIFIED, CallSettled, Rung
 from remit.core.usage import TokenUsage
 from remit.observe.places import percent
 
@@ -238,4 +238,4 @@ def status_settled(ruling: CallSettled, step: Step) -> str:
         return Rung.COMMITTED.value
     if step.status in (FAILED, CUT_OFF):
         return step.status
-    return FAILED if ruling.code else ruling.rung.value
+    return FAILED if ruling.code and ruling.code != UNVERIFIED else ruling.rung.value

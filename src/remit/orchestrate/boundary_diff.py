@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from remit.core.authority import Authority, Inference, PlanSource, Reach
-from remit.core.boundary import Boundary, BoundaryMode, Condition, Exhaustion, TaskRule, Then
+from remit.core.boundary import Boundary, BoundaryMode, Condition, Demanding, Exhaustion, TaskRule, Then, Unverified
 from remit.core.boundary_reports import Difference
 from remit.core.budget import FIELDS, STANDARD, Budget, assign
 from remit.core.trust import READS_RANK
@@ -215,6 +215,8 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any, Any], _Found]]] = {
         "rates",
         lambda before, after: _demanded([said_rate_line(r) for r in before], [said_rate_line(r) for r in after]),
     ),
+    "tools.unverified": ("unverified", _ranked((Unverified.REFUSE, Unverified.OBSERVE))),
+    "tools.demands": ("demands", _ranked((Demanding.ENFORCE, Demanding.SHOW))),
     "decisions.rights": ("decisions", _granted),
     "decisions.tier_max": ("tier_max", _amount),
     _BUDGET: ("budget", _otherwise),

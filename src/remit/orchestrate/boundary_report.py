@@ -9,7 +9,7 @@ Rule 3: what a tool leaves at its worst is said whether it passes or not.
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from remit.core.boundary import At, Boundary, Condition, Then, boundary_version
+from remit.core.boundary import At, Boundary, Condition, Demanding, Then, Unverified, boundary_version
 from remit.core.boundary_reports import (
     BoundaryChecked,
     BoundaryLine,
@@ -27,8 +27,9 @@ from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
 from remit.core.record import replace
 from remit.core.tier import TIERS
-from remit.core.tool_policy import gaps_of, risk_of
+from remit.core.tool_policy import POLICY, gaps_of, risk_of
 from remit.core.tools import Effect, ToolDefinition, may_leave_reading
+from remit.core.verification import is_unverified, verifier_of
 from remit.kernel.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
 from remit.kernel.policy import needs_a_person, rates_of
 from remit.kernel.tier import check_tier, tier_of
@@ -45,6 +46,14 @@ _SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
 # A manifest names a model and a request; what the tools may do depends on neither.
 _ANYBODY, _ANYTHING = ModelInfo("any"), SystemRequest((user_message("-"),))
 
+_UNVERIFIED = {
+    Unverified.OBSERVE: "observe: a change that nothing verifies is kept as observed, and its run ends PARTIAL_SUCCESS",
+    Unverified.REFUSE: "refuse: no run begins with a tool that changes something and that nothing verifies",
+}
+_DEMANDS = {
+    Demanding.SHOW: "show: what a tool's category demands and it lacks is shown to those who check and approve",
+    Demanding.ENFORCE: "enforce: no run begins with a tool that lacks what its category demands",
+}
 _DOES = {Then.ASK: "asks a person", Then.REFUSE: "refuses the call", Then.STOP: "stops the run"}
 
 
@@ -99,6 +108,9 @@ def _reported(tool: ToolDefinition, manifest: Manifest) -> ToolReport:
         risk_of(tool).value,
         _at_worst(tool),
         tuple(gap.value for gap in gaps_of(tool)),
+        verifier_of(tool),
+        is_unverified(tool),
+        "" if tool.category is None else POLICY[tool.category].checks,
     )
 
 
@@ -202,6 +214,8 @@ def _tool_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:
     yield "concerns", _or_nothing([f"{name} ({', '.join(tools)})" for name, tools in boundary.concerns])
     yield "purchase_max", "none" if boundary.purchase_max is None else f"{boundary.purchase_max:,} of the smallest unit"
     yield "rates", _or_nothing([said_rate_line(rate) for rate in boundary.rates])
+    yield "unverified", _UNVERIFIED[boundary.unverified]
+    yield "demands", _DEMANDS[boundary.demands]
 
 
 def _budget_lines(boundary: Boundary) -> Iterator[tuple[str, str]]:

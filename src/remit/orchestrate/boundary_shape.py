@@ -19,9 +19,11 @@ from remit.core.boundary import (
     BoundaryMode,
     Condition,
     DecisionRight,
+    Demanding,
     Exhaustion,
     TaskRule,
     Then,
+    Unverified,
 )
 from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension, uncharged
 from remit.core.escalation import Trigger
@@ -303,6 +305,10 @@ SHAPE: Mapping[str, Key | Mapping[str, Key]] = MappingProxyType(
                 lambda read, value, place, _: read.rates(value, place),
                 lambda rates: [said_rate(rate) for rate in rates],
             ),
+            "unverified": Key(
+                "unverified", lambda read, value, place, _: read.choice(value, Unverified, place), _as_is
+            ),
+            "demands": Key("demands", lambda read, value, place, _: read.choice(value, Demanding, place), _as_is),
         },
         "decisions": {
             "rights": _choices_or_all("decisions", DecisionRight),

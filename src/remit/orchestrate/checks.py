@@ -16,6 +16,7 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.json_text import KeyRepeated
 from remit.core.record import JsonObject, replace
 from remit.core.schema import MESSAGE_CHARS_MAX, Checker, Violation, compile_schema
+from remit.core.verification import could_refuse
 
 # Registries hold dozens of tools. A recovered run brings copies of its own, which push out those of runs long ended;
 # whatever is missed again is compiled again.
@@ -89,10 +90,14 @@ class Checks:
         return self.violations(schema, value) if fault is None else (fault,)
 
     def violations_in_result(self, schema: JsonObject, text: str) -> tuple[Violation, ...]:
-        """The same for a tool's result, which may be plain text: that is a JSON string to its schema."""
+        """The same for a tool's result, which may be plain text: that is a JSON string to its schema.
+
+        A text that looks like JSON may still be meant as the text it is, where the schema gives texts a form.
+        """
         value, fault = _parsed(text)
         if fault is None:
-            return self.violations(schema, value)
+            found = self.violations(schema, value)
+            return () if found and could_refuse(schema) and not self.violations(schema, text) else found
         return self.violations(schema, text) if fault.keyword == NO_JSON else (fault,)
 
     def _compile(self, schema: JsonObject) -> Checker | Violation:

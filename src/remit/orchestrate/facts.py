@@ -25,6 +25,7 @@ from remit.core.schema import Violation
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.kernel.flags import people_in
+from remit.kernel.grounding import LEFT_MAX
 from remit.kernel.hold import UNTOLD
 from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
@@ -425,6 +426,7 @@ def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
         _objections(state, report),
         UNTOLD if report.stood_ms == UNTOLD else _figure(report.stood_ms),
         tuple((name(tool), _figure(times)) for tool, times in report.observed),
+        tuple([(name(tool), code) for tool, code in report.left[:LEFT_MAX]]),
     )
 
 

@@ -18,6 +18,7 @@ from remit.core.roles import instructed, narrowed_to
 from remit.core.tools import ToolCall, validate_tools_allowed
 from remit.inference.specs import engine_spec
 from remit.kernel.intake import check_intake, prompt_of, task_named
+from remit.kernel.policy import check_tools
 from remit.kernel.tier import check_tier
 from remit.orchestrate.foreseeing import Foreseer
 from remit.orchestrate.halts import Halts
@@ -103,6 +104,7 @@ class Manifests:
             owner=self._owner,
         )
         check_tier(manifest)
+        check_tools(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
         return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))

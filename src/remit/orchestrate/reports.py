@@ -72,6 +72,8 @@ class ChildSaid(Record):
     stood_ms: int = -1
     # Tools of which it or those beneath it committed observations, and how many.
     observed: tuple[tuple[str, int], ...] = ()
+    # Effects that it proposed and never committed.
+    left: tuple[tuple[str, str], ...] = ()
 
 
 class CodeProposed(Record):

@@ -115,6 +115,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
             arrival.usage,
             arrival.stood_ms,
             arrival.observed,
+            arrival.left,
         ),
         arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(
             arrival.command_id, read(arrival.text), arrival.relevance_ppm

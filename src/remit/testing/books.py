@@ -7,7 +7,6 @@ from remit.core.arrivals import ChildEnded
 from remit.core.budget import Charges, Dimension
 from remit.core.commands import COMMANDS, AskHuman, CallTool, Command, StartChild
 from remit.core.events import Turn
-from remit.core.failure import ErrorCode
 from remit.core.graph import Graph
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.state import pinned
@@ -133,19 +132,16 @@ def is_effect(run: SimulatedRun, command_id: str) -> bool:
 
 
 def effect_of(decision: object, tools: Mapping[str, ToolDefinition]) -> tuple[str, bytes] | None:
-    """The effect a decision proposes, holds or attempts; malformed calls propose none."""
+    """The effect a decision proposes, holds or attempts; what a tool that nobody knows would do counts as one."""
     if isinstance(decision, CallTool):
         tool, digest = decision.tool, decision.arguments_hash
     elif isinstance(decision, AskHuman) and decision.packet is not None and not decision.packet.about:
         tool, digest = decision.packet.call.tool, decision.packet.call.arguments_hash
-    elif isinstance(decision, rulings.ToolCallRefused) and decision.code not in (
-        ErrorCode.CONSTRAINT_SCHEMA_INVALID,
-        ErrorCode.TOOL_NOT_FOUND,
-    ):
+    elif isinstance(decision, rulings.ToolCallRefused):
         tool, digest = decision.tool, decision.arguments_hash
     else:
         return None
-    is_effect = tool in tools and tools[tool].effect in MUTATING
+    is_effect = tool not in tools or tools[tool].effect in MUTATING
     return (tool, digest) if is_effect else None
 
 

@@ -1,6 +1,7 @@
 """Laws of effects: what may be ordered, committed, repeated and claimed."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 
 from remit.core import arrivals, commands, rulings
 from remit.core.arrivals import Happened
@@ -30,6 +31,14 @@ def only_verified_observations_are_committed(world: SimulatedWorld, run: Simulat
                     yield f"turn {turn.seq} commits command {decision.command_id} on {turn.arrival}"
                 elif not decision.verifier or not decision.evidence:
                     yield f"turn {turn.seq} commits command {decision.command_id} without verifier or evidence"
+                elif isinstance(turn.arrival, arrivals.ToolReturned) and _is_unchecked(run, decision.command_id):
+                    yield f"turn {turn.seq} commits the effect of command {decision.command_id}, which nothing could refuse"
+
+
+def _is_unchecked(run: SimulatedRun, command_id: str) -> bool:
+    """Whether a call changes something by a tool that declares no check at all; those of the simulation do or do not."""
+    tool = tools_of(run)[run.state.calls[command_id].tool]
+    return tool.effect in MUTATING and not tool.result and tool.verifier == "schema"
 
 
 def _is_verified(arrival: arrivals.Arrival) -> bool:
@@ -177,25 +186,60 @@ def an_unknown_outcome_is_never_success(world: SimulatedWorld, run: SimulatedRun
 
 
 def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """SUCCESS means that something was answered and every effect that was proposed was committed."""
+    """SUCCESS means that something was answered and every effect that was proposed was committed, or made good.
+
+    A proposal that no call was ever made of, for want of the tool or for its arguments, is made good by a later committed
+    call of the same tool, or with the same arguments. What a child left undone counts as well.
+    """
     if run.ending is not Ending.SUCCESS:
         return
     if not run.state.answer:
         yield "it ended as SUCCESS without an answer"
     yield from _unmet(world, run)
-    tools, open_effects = tools_of(run), set()
+    tools, open_effects, malformed = tools_of(run), set(), set()
     for turn in run.turns:
+        if isinstance(turn.arrival, arrivals.ChildEnded) and turn.arrival.ending is not Ending.SUCCESS:
+            malformed |= {(tool, b"") for tool in _undone_by_child(world, run, turn.arrival.command_id)}
         for decision in turn.decisions:
             key = effect_of(decision, tools)
-            if key is not None:
+            if key is not None and isinstance(decision, rulings.ToolCallRefused) and _is_malformed(decision):
+                malformed.add(key)
+            elif key is not None:
                 open_effects.add(key)
             if isinstance(decision, rulings.QuestionSettled):
                 open_effects -= held_by(run, decision.command_id)
             if isinstance(decision, rulings.CallSettled) and decision.rung is rulings.Rung.COMMITTED:
                 trace = run.state.calls[decision.command_id]
                 open_effects.discard((trace.tool, trace.arguments_hash))
-    if open_effects:
-        yield f"it ended as SUCCESS with {sorted(tool for tool, _ in open_effects)} proposed and not committed"
+                malformed = {one for one in malformed if not _is_made_good(one, trace.tool, trace.arguments_hash)}
+    if left := open_effects | malformed:
+        yield f"it ended as SUCCESS with {sorted(tool for tool, _ in left)} proposed and not committed"
+
+
+def _is_malformed(refused: rulings.ToolCallRefused) -> bool:
+    return refused.code in (ErrorCode.TOOL_NOT_FOUND, ErrorCode.CONSTRAINT_SCHEMA_INVALID)
+
+
+def _is_made_good(proposed: tuple[str, bytes], tool: str, arguments_hash: bytes) -> bool:
+    is_same = proposed[1] == arguments_hash and arguments_hash != sha256(b"{}").digest()
+    return proposed[0] == tool or is_same
+
+
+def _undone_by_child(world: SimulatedWorld, run: SimulatedRun, command_id: str) -> Iterator[str]:
+    """The tools that the journal of a child names in effects it proposed and did not commit."""
+    started = next(c for _, c in commands_of(run) if c.id == command_id and isinstance(c, commands.StartChild))
+    if started.run_id not in world.run_ids():
+        return
+    child = world.run(started.run_id)
+    tools, left = tools_of(child), dict[tuple[str, bytes], bool]()
+    for turn in child.turns:
+        for decision in turn.decisions:
+            if isinstance(decision, CallTool) and tools[decision.tool].effect in MUTATING:
+                left[decision.tool, decision.arguments_hash] = True
+            if isinstance(decision, rulings.CallSettled) and decision.rung is rulings.Rung.COMMITTED:
+                trace = child.state.calls[decision.command_id]
+                left.pop((trace.tool, trace.arguments_hash), None)
+    yield from {tool for tool, _ in left}
 
 
 def _unmet(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

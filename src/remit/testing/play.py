@@ -25,6 +25,7 @@ from remit.testing.script import in_turn, proposes, proposes_all, says
 from remit.testing.world import SimulatedWorld
 
 ORDER = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
+REFUND = {"type": "object", "properties": {"refunded": {"const": True}}, "required": ["refunded"]}
 
 
 def demo_manifest() -> Manifest:
@@ -44,6 +45,7 @@ def demo_manifest() -> Manifest:
                 "refund",
                 "pay an order back",
                 ORDER,
+                REFUND,
                 effect=Effect.EXTERNAL,
                 idempotent=True,
                 control_args=(("order_id", "id:order"),),
@@ -56,7 +58,7 @@ def demo_world() -> SimulatedWorld:
     """A scripted model, two services and a person who approves."""
     return SimulatedWorld(
         model=in_turn(
-            proposes_all(("lookup_order", {"order_id": "42"}), ("drop_tables", {})),
+            proposes_all(("lookup_order", {"order_id": "42"}), ("find_order", {"order_id": "42"})),
             proposes("refund", {"order_id": "42"}),
             says("Order 42 is refunded."),
         ),

@@ -59,6 +59,10 @@ TOOLS: tuple[ToolDefinition, ...] = (
     ),
     ToolDefinition("ask_child", "delegate", PARAMETERS, effect=Effect.NONE, delegates=True, lease=LEASE),
 )
+# The same, but nothing could refuse what two of them say they have changed.
+UNCHECKED: tuple[ToolDefinition, ...] = tuple(
+    replace(tool, result={}) if tool.name in ("write", "put") else tool for tool in TOOLS
+)
 # Every third world plays a vote or a plan; the others are one conversation each.
 PATTERN_EVERY = 3
 # Every fourth of them has a boundary that uses everything a boundary can say.
@@ -178,9 +182,9 @@ def random_manifest(chance: Random, run_id: str) -> Manifest:
             )
         ),
         models=(MODEL if chance.random() < 0.99 else replace(MODEL, price=None),),
-        tools=TOOLS,
         goal=_goal(chance),
         retrieves_context=chance.random() < 0.3,
+        tools=TOOLS if chance.random() < 0.8 else UNCHECKED,
     )
 
 

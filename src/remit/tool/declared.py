@@ -13,6 +13,7 @@ from remit.core.failure import Ending
 from remit.core.record import JsonObject
 from remit.core.tools import TOOL_TIMEOUT_MS_DEFAULT, Effect, ToolCategory
 from remit.core.trust import Reads, Repeat, Trust
+from remit.core.verification import OBSERVED_ONLY, SCHEMA_VERIFIER
 from remit.tool.confinement import LIMITS, Limits, limits_of, variables_of
 from remit.tool.signature import invalid
 
@@ -23,8 +24,6 @@ Verify: TypeAlias = Callable[[dict[str, Any], Any], Any]
 # Asked about a call nobody knows the outcome of, with its key and perhaps its arguments; see docs/tools.md.
 Reconcile: TypeAlias = Callable[..., Any]
 Pairs: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
-
-SCHEMA_VERIFIER = "schema"
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
 
@@ -131,7 +130,7 @@ def fields_of(name: str, declared: Declared) -> JsonObject:
         "timeout_ms": declared.get("timeout_ms", TOOL_TIMEOUT_MS_DEFAULT),
         "reconcilable": declared.get("reconcile") is not None,
         "permissions": _names(declared.get("permissions", ())),
-        "verifier": SCHEMA_VERIFIER if verify is None else getattr(verify, "__name__", type(verify).__name__),
+        "verifier": SCHEMA_VERIFIER if verify is None else _name_of(verify),
         "control_args": pairs(declared.get("control_args", ())),
         "secrets": pairs(declared.get("secrets", ())),
         "rate_max": rate[0],
@@ -140,6 +139,12 @@ def fields_of(name: str, declared: Declared) -> JsonObject:
         "concerns": _names(declared.get("concerns", ())),
         "trust": _trust(name, declared),
     }
+
+
+def _name_of(verify: Verify) -> str:
+    """What a check is called in the journal: its own name, unless that is a word of ours."""
+    name: str = getattr(verify, "__name__", type(verify).__name__)
+    return "verify" if name in (SCHEMA_VERIFIER, OBSERVED_ONLY) else name
 
 
 def _trust(name: str, declared: Declared) -> Trust:

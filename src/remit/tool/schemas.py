@@ -20,6 +20,8 @@ _IN_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _ALONE = frozenset({"items", "additionalProperties", "propertyNames", "not", "contains", "unevaluatedItems"})
 
 _DEFINITIONS = "#/$defs/"
+# Keywords that give a text a form.
+_FORMS = ("pattern", "minLength", "maxLength")
 
 
 def parameters_schema(model: "type[BaseModel]") -> JsonObject:
@@ -80,14 +82,15 @@ def _choices(schema: Any, root: JsonObject) -> Iterator[JsonObject]:
 
 
 def _is_told_apart(choice: JsonObject) -> bool:
-    """Whether the text of such a result reads as what it is.
+    """Whether the text of such a result can be checked.
 
-    A text stays as it is, and whoever checks it reads what looks like JSON as JSON: the text 42 as a number.
+    A text stays as it is, and what looks like JSON is read as JSON first: the text 42 as a number. A text that must have a
+    certain form is read both ways; one that may be anything has no schema.
     """
     texts = choice.get("enum", [choice["const"]] if "const" in choice else None)
     if texts is not None:
         return not any(isinstance(text, str) and _reads_as_json(text) for text in texts)
-    return bool(choice.get("type", "string") != "string")
+    return bool(choice.get("type", "string") != "string") or any(word in choice for word in _FORMS)
 
 
 def _reads_as_json(text: str) -> bool:

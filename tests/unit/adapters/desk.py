@@ -25,7 +25,12 @@ def look(place: str) -> str:
     return f"nothing at {place}"
 
 
-@tool(effect="write", idempotent=True)
+def is_written(arguments, result):
+    """Whether the note stands in the file."""
+    return arguments["text"] in NOTES.read_text()
+
+
+@tool(effect="write", idempotent=True, verify=is_written)
 def write(text: str, idempotency_key: str) -> str:
     """Write a note."""
     with NOTES.open("a") as notes:

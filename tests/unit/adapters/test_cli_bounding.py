@@ -69,9 +69,31 @@ def test_a_boundary_that_is_fine_is_said_to_be_with_what_it_does_to_tools(desk: 
 def test_what_a_tool_and_its_category_leave_open_is_told_and_nothing_of_one_that_declares_all(desk: Desk) -> None:
     tools = desk.file("tools.py", DECLARED)
     lines = desk.say("boundary", "check", "standard", "--tools", tools).out.splitlines()
-    assert [line for line in lines if line.startswith("at worst")] == [
-        "at worst pay   payload_args, asks, repeat; its category demands permissions, rollback (risk high)"
-    ]
+    (worst,) = [line for line in lines if line.startswith("at worst")]
+    assert worst == (
+        "at worst pay   payload_args, asks, repeat; its category demands permissions, rollback to check: amount, vendor, "
+        "chain of approval, terms and budget (risk high)"
+    )
+
+
+def test_a_tool_that_nothing_verifies_is_named_before_any_run(desk: Desk) -> None:
+    tools = desk.file("tools.py", 'from remit import tool\n\n@tool\ndef pay(cents: int) -> str:\n    """Pay."""\n')
+    assert (
+        "nothing verifies what it did: declare `verify`"
+        in desk.say("boundary", "check", "standard", "--tools", tools).out
+    )
+    strict = desk.file("strict.yaml", "name: strict\ntools: {unverified: refuse}\n")
+    out = desk.say("boundary", "check", strict, "--tools", tools).out
+    assert "nothing verifies what pay did, and boundary strict has unverified=refuse" in out
+    demanding = desk.file("demanding.yaml", "name: demanding\ntools: {demands: enforce}\n")
+    looked = desk.file(
+        "look.py",
+        'from remit import tool\n\n@tool(effect="read", category="database")\ndef query() -> str:\n    """Query."""\n',
+    )
+    assert (
+        "query lacks permissions, which its category database demands"
+        in desk.say("boundary", "check", demanding, "--tools", looked).out
+    )
 
 
 def test_programs_get_all_of_it(desk: Desk, mine: Path) -> None:
@@ -83,7 +105,17 @@ def test_programs_get_all_of_it(desk: Desk, mine: Path) -> None:
         "missing": ["writ"],
     }
     assert [(tool["tool"], tool["stance"]) for tool in values["tools"]] == [("look", "passes"), ("write", "refuses")]
-    assert set(values["tools"][0]) == {"tool", "stance", "why", "risk", "at_worst", "gaps"}
+    assert set(values["tools"][0]) == {
+        "tool",
+        "stance",
+        "why",
+        "risk",
+        "at_worst",
+        "gaps",
+        "verified_by",
+        "is_unverified",
+        "checks",
+    }
     idle = {one["condition"]: one["why"] for one in values["idle"]}
     assert idle["regulated_category"].startswith("neither a tool nor the boundary declares the concern regulated")
     assert "late" not in idle

@@ -44,7 +44,7 @@ from remit.rerank.router import ROUTER_UNKNOWN
 from remit.tool.declare import tool
 from remit.tool.registry import Registry
 from remit.validate.checking import RULES_INVALID
-from tests.unit.orchestrate.house import Listening, calls, helper, keep, look, store_of, systems, until
+from tests.unit.orchestrate.house import Listening, Said, calls, helper, keep, look, store_of, systems, until
 from tests.unit.orchestrate.stage import play
 
 LONG = "word " * 1000
@@ -779,7 +779,7 @@ def test_two_who_answer_an_agent_at_once_leave_the_call_of_the_first_to_its_end(
         kept: list[str] = []
 
         @tool(effect="write")
-        async def put(text: str) -> str:
+        async def put(text: str) -> Said:
             """Put a text somewhere."""
             await asyncio.sleep(0.05)
             kept.append(text)

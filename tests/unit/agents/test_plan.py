@@ -69,7 +69,7 @@ from remit.rerank.lexical import rerank
 from remit.tool.registry import Registry
 from remit.validate.checking import compile_rules
 from remit.validate.rules import MustMention, Rule, RuleSet
-from tests.unit.orchestrate.house import Listening, calls, request, scripted, signal, until
+from tests.unit.orchestrate.house import Listening, Said, calls, request, scripted, signal, until
 from tests.unit.orchestrate.stage import play
 
 INFER, RETRIEVE, RERANK, VALIDATE, TOOL = (
@@ -697,14 +697,14 @@ KEPT: list[str] = []
 
 
 @tool(effect="write", idempotent=True)
-def keep(text: str) -> str:
+def keep(text: str) -> Said:
     """Keep a text."""
     KEPT.append(text)
     return f"kept {text}"
 
 
 @tool(effect="external")
-def send(text: str) -> str:
+def send(text: str) -> Said:
     """Send a text."""
     return f"sent {text}"
 

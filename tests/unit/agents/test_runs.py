@@ -23,7 +23,7 @@ from remit.orchestrate.exchange import LoopConfig
 from remit.orchestrate.kit import STANDARD_TERMS
 from remit.tool.declare import Tool, tool
 from remit.tool.registry import Registry
-from tests.unit.orchestrate.house import approval, calls, helper, keep, request, scripted, signal, systems
+from tests.unit.orchestrate.house import Said, approval, calls, helper, keep, request, scripted, signal, systems
 from tests.unit.orchestrate.stage import play
 
 ASKS = (calls("keep", text="x"), {"text": "kept"})
@@ -328,7 +328,7 @@ def test_two_who_answer_at_once_leave_the_call_of_the_first_to_its_end(said: Jso
         sent: list[str] = []
 
         @tool(effect="write")
-        async def send(text: str) -> str:
+        async def send(text: str) -> Said:
             """Send a text."""
             working.set()
             await may_end.wait()

@@ -26,7 +26,7 @@ from remit.kernel.state import pinned
 from remit.observe.event_log import Action, InMemoryEventLog
 from remit.orchestrate.exchange import SpecializedConfig
 from remit.tool.declare import tool
-from tests.unit.orchestrate.house import Listening
+from tests.unit.orchestrate.house import Listening, Said
 from tests.unit.orchestrate.stage import play
 
 
@@ -49,7 +49,7 @@ def look(word: str) -> str:
 
 
 @tool(effect="write", idempotent=True)
-def keep(word: str, idempotency_key: str) -> str:
+def keep(word: str, idempotency_key: str) -> Said:
     """Keep a word."""
     return word
 

@@ -97,7 +97,7 @@ def test_a_tool_that_declares_nothing_leaves_every_demand_of_its_row_open(
 def test_a_tool_that_declares_everything_leaves_no_gap_in_any_category() -> None:
     full = replace(
         tool(None),
-        result={"type": "object"},
+        result={"type": "object", "required": ["id"]},
         control_args=(("target", "id:account"),),
         permissions=("account.write",),
         rollback="call it again with the opposite amount",
@@ -111,13 +111,13 @@ def test_a_tool_that_declares_everything_leaves_no_gap_in_any_category() -> None
 @pytest.mark.parametrize(
     ("demand", "change"),
     [
-        (Demand.RESULT_SCHEMA, {"result": {"type": "object"}}),
+        (Demand.RESULT_SCHEMA, {"result": {"type": "integer"}}),
         (Demand.VERIFIER, {"verifier": "confirms"}),
-        (Demand.VERIFIER, {"result": {"type": "object"}}),
+        (Demand.VERIFIER, {"result": {"type": "integer"}}),
         (Demand.CONTROL_ARGS, {"control_args": (("target", "id"),)}),
         (Demand.CONTROL_ARGS, {"parameters": {"type": "object"}}),
         (Demand.TRUSTED_FIELDS, {"trust": Trust(fields=(("id", "id"),))}),
-        (Demand.TRUSTED_FIELDS, {"result": {"type": "object"}}),
+        (Demand.TRUSTED_FIELDS, {"result": {"type": "integer"}}),
         (Demand.ROLLBACK, {"rollback": "restore the backup"}),
         (Demand.PERMISSIONS, {"permissions": ("vault.open",)}),
     ],

@@ -6,9 +6,8 @@ from remit.core import arrivals, rulings
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget, Dimension
 from remit.core.commands import AskHuman, CallTool, ReconcileTool, StartChild
-from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.failure import ErrorCode, Refusal
 from remit.core.rulings import Answer, Rung
-from remit.core.schema import Violation
 from remit.core.tools import Effect
 from remit.kernel.authorize import authorize
 from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
@@ -104,18 +103,16 @@ def test_a_refused_change_stays_a_claim() -> None:
     assert tally.uncommitted == {key_of("write"): Refusal.PERMISSION_DENIED}
 
 
-@pytest.mark.parametrize("tool", ["look", "nothing"])
-def test_a_refused_call_that_changes_nothing_claims_nothing(tool: str) -> None:
+def test_a_refused_call_that_changes_nothing_claims_nothing() -> None:
     tally = Run().tally()
-    refuse_call(tally, wants(tool), Refusal.PERMISSION_DENIED, "no")
+    refuse_call(tally, wants("look"), Refusal.PERMISSION_DENIED, "no")
     assert tally.uncommitted == {}
 
 
-def test_a_malformed_call_proposes_no_effect_anybody_could_have_meant() -> None:
-    run = Run()
-    run.proposes(wants("write", violations=(Violation("/n", "type", "is not a number"),)))
-    run.says("I could not do it")
-    assert run.state.ending is Ending.SUCCESS
+def test_a_call_of_a_tool_that_nobody_knows_claims_the_worst() -> None:
+    tally = Run().tally()
+    refuse_call(tally, wants("nothing"), Refusal.NOT_OFFERED, "no")
+    assert tally.uncommitted == {key_of("nothing"): ErrorCode.TOOL_NOT_FOUND}
 
 
 def test_the_model_is_told_of_a_refusal_with_a_bound_on_its_tokens() -> None:

@@ -212,7 +212,9 @@ def test_a_chat_recovers_from_a_failed_tool(code: ErrorCode) -> None:
 def test_a_chat_recovers_from_a_tool_it_does_not_have() -> None:
     run = Run()
     run.proposes(wants("nothing"))
-    run.says("then without")
+    run.proposes(wants("look"))
+    run.returns()
+    run.says("then with another")
     assert run.state.ending is Ending.SUCCESS
 
 

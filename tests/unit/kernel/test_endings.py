@@ -129,7 +129,8 @@ def test_an_effect_done_at_the_second_attempt_is_done() -> None:
 
 
 def test_a_loop_that_a_tool_ends_in_the_turn_of_its_own_effect_is_a_success() -> None:
-    saving = ToolDefinition("save", "", {"type": "object"}, effect=Effect.WRITE, may_stop_loop=True)
+    saved = {"type": "string", "minLength": 1}
+    saving = ToolDefinition("save", "", {"type": "object"}, saved, effect=Effect.WRITE, may_stop_loop=True)
     run = Run(manifest_of(tools=(saving,)))
     run.proposes(wants("save"))
     run.approves()

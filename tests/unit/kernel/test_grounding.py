@@ -44,7 +44,7 @@ def test_an_effect_of_this_turn_counts_before_it_is_folded() -> None:
     run = Run()
     run.proposes(wants("write"))
     tally = run.tally()
-    assert list(unproven_effects(tally)) == [f"write#{wants('write').arguments_hash.hex()[:8]}"]
+    assert list(unproven_effects(tally)) == [("write", wants("write").arguments_hash)]
     assert not has_changed_anything(tally)
     tally.claim("write", wants("write").arguments_hash, "")
     assert unproven_effects(tally) == {}

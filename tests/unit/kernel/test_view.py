@@ -50,7 +50,7 @@ def test_the_view_has_exactly_the_documented_names_and_types() -> None:
         ("refused_calls", 1),
         ("failed_calls", 1),
         ("committed_observations", 0),
-        ("uncommitted_effects", 0),
+        ("uncommitted_effects", 1),
         ("approvals_pending", 0),
         ("children_open", 0),
         ("children_failed", 0),

@@ -61,7 +61,7 @@ def test_a_tool_is_charged_for_its_call_and_for_the_review_that_it_needed() -> N
 
 
 def test_a_refused_call_costs_nothing() -> None:
-    assert of_tool(run_cost(DEMO.turns), "drop_tables") == []
+    assert of_tool(run_cost(DEMO.turns), "find_order") == []
 
 
 def test_every_visit_of_a_node_is_a_step_and_its_end_is_none() -> None:

@@ -41,11 +41,11 @@ def test_a_run_is_answered_for_in_one_sentence() -> None:
     assert sentence(DEMO) == (
         "The agent was allowed to call lookup_order and refund under the boundary customer_support (tier 5 of at most 6, "
         "supervised agentic loop; refund only with a person's approval), chose the path prepare > think > act > think > act > think > check > done, called "
-        "lookup_order once and refund once (drop_tables was refused once: TOOL_NOT_FOUND), spent 24 of 200000 "
+        "lookup_order once and refund once (find_order was refused once: TOOL_NOT_FOUND), spent 24 of 200000 "
         "input_tokens, 12 of 30000 output_tokens, 2 of 30 tool_calls, 1 of 10 external_api_calls, 3146 of 300000 "
-        "wall_clock_ms, 12 of 2000000 inference_cost_microusd, 485 of 100000 context_tokens, 1 of 1 side_effects, 7 of 15 "
-        "steps and 1 of 20 human_reviews, updated its state from 2 verified observations (lookup_order and refund), and "
-        "ended as SUCCESS because it answered, every check passed and no effect was left uncommitted."
+        "wall_clock_ms, 12 of 2000000 inference_cost_microusd, 497 of 100000 context_tokens, 1 of 1 side_effects, 7 of 15 "
+        "steps and 1 of 20 human_reviews, updated its state from 1 verified observation (refund) and 1 unchecked observation (lookup_order), and "
+        "ended as SUCCESS because it answered and no effect was left uncommitted; nothing checked the answer."
     )
 
 
@@ -57,12 +57,12 @@ def test_the_parts_of_the_sentence_are_records_for_programs() -> None:
     assert [(call.tool, call.made, call.committed, call.refused) for call in DEMO.calls] == [
         ("lookup_order", 1, 1, 0),
         ("refund", 1, 1, 0),
-        ("drop_tables", 0, 0, 1),
+        ("find_order", 0, 0, 1),
     ]
     assert DEMO.calls[2].refusals == (("TOOL_NOT_FOUND", 1),)
     assert Spent("tool_calls", 2, 30) in DEMO.spent
     assert [(seen.tool, seen.seq, seen.verifier) for seen in DEMO.observations] == [
-        ("lookup_order", 2, "schema"),
+        ("lookup_order", 2, "observed"),
         ("refund", 5, "schema"),
     ]
     assert all(len(seen.evidence) == 64 for seen in DEMO.observations)

@@ -113,7 +113,7 @@ def test_the_demo_is_told_visit_by_visit_with_what_each_step_came_to() -> None:
     assert steps == [
         (StepKind.MODEL, "scripted", "answered"),
         (StepKind.TOOL, "lookup_order", "committed"),
-        (StepKind.REFUSED, "drop_tables", "refused"),
+        (StepKind.REFUSED, "find_order", "refused"),
         (StepKind.MODEL, "scripted", "answered"),
         (StepKind.QUESTION, "approval of refund", "approved"),
         (StepKind.TOOL, "refund", "committed"),
@@ -126,8 +126,8 @@ def test_the_demo_is_told_visit_by_visit_with_what_each_step_came_to() -> None:
 def test_a_step_knows_what_it_took_and_cost_and_who_allowed_it() -> None:
     model, _, refused, _, question, refund, _ = steps_in(outline(DEMO.turns))
     assert model.charged == ((0, 8), (1, 4), (5, 4))
-    assert model.proposed == ("lookup_order", "drop_tables")
-    assert (refused.code, refused.asked, refused.rung) == ("TOOL_NOT_FOUND", "{}", "intended")
+    assert model.proposed == ("lookup_order", "find_order")
+    assert (refused.code, refused.asked, refused.rung) == ("TOOL_NOT_FOUND", '{"order_id":"42"}', "intended")
     assert (question.by, question.duration_ms) == ("ada", 45020)
     assert (refund.by, refund.rung, refund.answered) == ("ada", "committed", '{"refunded": true}')
 

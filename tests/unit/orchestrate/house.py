@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
@@ -135,7 +138,16 @@ def look(at: str) -> str:
     return f"seen {at}"
 
 
-@tool(effect="write", idempotent=True)
+# What a tool says that a check could have refused: not nothing.
+Said: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+def is_kept(arguments: dict[str, str], result: str) -> bool:
+    """Whether a text was kept, as the function says."""
+    return result == f"kept {arguments['text']}"
+
+
+@tool(effect="write", idempotent=True, verify=is_kept)
 def keep(text: str) -> str:
     """Keep a text."""
     return f"kept {text}"

@@ -6,7 +6,18 @@ from typing import Any
 import pytest
 
 from remit.core.authority import Authority, Inference, PlanSource, Reach
-from remit.core.boundary import Boundary, BoundaryMode, Condition, DecisionRight, Exhaustion, Rate, TaskRule, Then
+from remit.core.boundary import (
+    Boundary,
+    BoundaryMode,
+    Condition,
+    DecisionRight,
+    Demanding,
+    Exhaustion,
+    Rate,
+    TaskRule,
+    Then,
+    Unverified,
+)
 from remit.core.boundary_reports import Difference
 from remit.core.budget import FIELDS, Budget
 from remit.core.goal import TaskClass
@@ -54,6 +65,13 @@ def test_a_boundary_does_not_differ_from_itself(boundary: Boundary) -> None:
             "tools.rates",
             "- all tools together: 5 calls per 1m",
         ),
+        (
+            replace(STANDARD, unverified=Unverified.REFUSE),
+            {"unverified": Unverified.OBSERVE},
+            "tools.unverified",
+            "refuse -> observe",
+        ),
+        (replace(STANDARD, demands=Demanding.ENFORCE), {"demands": Demanding.SHOW}, "tools.demands", "enforce -> show"),
         (replace(STANDARD, decisions=()), {"decisions": (DecisionRight.DELEGATE,)}, "decisions.rights", "+ delegate"),
         (replace(STANDARD, tier_max=5), {"tier_max": 6}, "decisions.tier_max", "5 -> 6"),
         (STANDARD, {"budget": Budget(tool_calls=51)}, "budget.tool_calls", "50 calls -> 51 calls"),
@@ -173,6 +191,8 @@ def test_every_key_of_a_file_is_compared() -> None:
         identities=("who:customer",),
         concerns=(("regulated", ("a",)),),
         purchase_max=5,
+        unverified=Unverified.REFUSE,
+        demands=Demanding.ENFORCE,
     )
     keys = {one.key for one in differences(STANDARD, other)}
     files = {name if isinstance(entry, Key) else f"{name}.{key}" for name, entry in SHAPE.items() for key in _of(entry)}

@@ -22,6 +22,7 @@ from remit.orchestrate.kit import Kit
 from remit.orchestrate.reports import PersonSaid, ToolBroke, ToolSaid
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import (
+    Said,
     approval,
     calls,
     in_memory,
@@ -238,7 +239,7 @@ def test_a_run_that_waits_because_of_a_call_in_doubt_goes_on_when_its_outcome_co
     go_on = threading.Event()
 
     @tool(effect="write", timeout_ms=50)
-    def dawdle(text: str) -> str:
+    def dawdle(text: str) -> Said:
         """Keep a text, slowly."""
         go_on.wait(20)
         return f"kept {text}"

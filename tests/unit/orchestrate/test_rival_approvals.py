@@ -15,7 +15,7 @@ from remit.kernel.state import RunState, questions
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
 from remit.tool.declare import tool
-from tests.unit.orchestrate.house import calls, request, scripted, systems
+from tests.unit.orchestrate.house import Said, calls, request, scripted, systems
 
 ROUNDS = 5
 ONE_PERSON = Terms()
@@ -32,7 +32,7 @@ class Payments:
 
     def kit(self) -> Kit:
         @tool(effect="write", category="payment")
-        async def pay(to: str, idempotency_key: str) -> str:
+        async def pay(to: str, idempotency_key: str) -> Said:
             """Pay somebody."""
             self.made[idempotency_key] += 1
             return f"paid {to}"

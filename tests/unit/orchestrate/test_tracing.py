@@ -29,7 +29,7 @@ from remit.orchestrate.reports import (
     Report,
 )
 from remit.orchestrate.tracing import Tracer, reader_of
-from tests.unit.orchestrate.house import in_memory
+from tests.unit.orchestrate.house import Said, in_memory
 from tests.unit.orchestrate.stage import play
 from tests.unit.orchestrate.traced import (
     BOB,
@@ -197,7 +197,7 @@ def test_a_read_says_what_was_read_before_it_so_that_conditions_can_look_at_it()
 
 
 @tool(effect="write", control_args={"title": "text"}, payload_args=["text"], asks=["file"])
-def file_note(title: str, text: str) -> str:
+def file_note(title: str, text: str) -> Said:
     """File a note."""
     return f"filed {title}"
 

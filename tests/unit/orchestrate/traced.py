@@ -64,6 +64,8 @@ def schema(**properties: str) -> JsonObject:
     }
 
 
+# What a tool says that a check could have refused: not nothing.
+SAID: JsonObject = {"type": "string", "minLength": 1}
 FIND = ToolDefinition(
     "find_user",
     "Look up a colleague by name.",
@@ -75,6 +77,7 @@ MAIL = ToolDefinition(
     "send_mail",
     "Send a mail.",
     schema(recipients="array", body="string"),
+    SAID,
     effect=Effect.EXTERNAL,
     control_args=(("recipients", "email"),),
     trust=Trust(payload_args=("body",), asks=("mail", "write"), repeat=Repeat.TARGET),
@@ -86,6 +89,7 @@ PAY = ToolDefinition(
     "pay",
     "Pay money to an account.",
     schema(iban="string", amount="number"),
+    SAID,
     effect=Effect.EXTERNAL,
     control_args=(("iban", "id:account"), ("amount", "number")),
     trust=Trust(asks=("pay",)),

@@ -20,7 +20,7 @@ def test_the_demo_refunds_an_order_with_an_approval_and_refuses_what_nobody_regi
     world = demo_world()
     run = world.finish(demo_manifest())
     assert run.ending is Ending.SUCCESS
-    assert run.last(ToolCallRefused).tool == "drop_tables"
+    assert run.last(ToolCallRefused).tool == "find_order"
     assert [call.tool for call in world.tool_calls] == ["lookup_order", "refund"]
     keep_the_law(world)
 

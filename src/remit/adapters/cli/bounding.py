@@ -171,7 +171,11 @@ def _tool_lines(tools: Sequence[ToolReport]) -> Iterator[Line]:
 def _undeclared(tool: ToolReport) -> str:
     said = [", ".join(tool.at_worst)] if tool.at_worst else []
     if tool.gaps:
-        said.append(f"its category demands {', '.join(tool.gaps)}")
+        said.append(f"its category demands {', '.join(tool.gaps)} to check: {_said(tool.checks)}")
+    if tool.is_unverified:
+        said.append(
+            "nothing verifies what it did: declare `verify`, or a result type that an error message does not fit"
+        )
     return f"{'; '.join(said)} (risk {tool.risk})" if said else ""
 
 

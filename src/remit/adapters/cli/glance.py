@@ -214,6 +214,8 @@ def _deeds(seen: Glance) -> Iterator[Line]:
         yield _fact("committed", _names(committed), Ink.GOOD)
     if explained.uncommitted:
         yield _fact("uncommitted", _names(explained.uncommitted), Ink.BAD)
+    if explained.unverified:
+        yield _fact("unverified", _names(explained.unverified), Ink.BAD)
     if (made_by := seen.manifest.plan) is not None:
         yield _fact("plan", _plan(made_by))
     yield from _steps(explained.steps)

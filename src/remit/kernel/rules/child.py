@@ -3,7 +3,8 @@
 Rule 1: what a child spent settles its lease; a child that was lost spent all of it.
 Rule 2: while a child waits for a person, so does its parent, and its clock stands still; for as long as the child
         waited, and no longer.
-Rule 3: what a child says is a message like any other text from a model, and proves nothing.
+Rule 3: what a child says is a message like any other text from a model, and proves nothing. What it proposed to change
+        and did not is its parent's to answer for.
 """
 
 from remit.core.arrivals import ChildEnded, ChildLost, ChildSuspended
@@ -15,6 +16,7 @@ from remit.core.graph import Node
 from remit.core.rulings import CheckFailed, ChildHeld
 from remit.kernel.children import child_charges, child_trace, share_of, start_child
 from remit.kernel.doubt import LOST
+from remit.kernel.grounding import claims_of_child
 from remit.kernel.join import joined
 from remit.kernel.judging import on_verdict, unpaid
 from remit.kernel.spend import exhausted, lacking, settle
@@ -68,6 +70,8 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     tally.child, tally.child_stood_ms = child_trace(tally.state, arrival), arrival.stood_ms
     if arrival.observed:
         tally.observed_below = dict(arrival.observed)
+    for (tool, place), code in claims_of_child(arrival).items():
+        tally.claim(tool, place, code)
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
         return settle(tally, command, spent) or unpaid(arrival, tally) or joined(tally)

@@ -24,7 +24,7 @@ from remit.core.flags import TESTS_FAILED
 from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.record import replace
-from remit.core.rulings import CallsFiltered, FallbackChosen, Rung, ToolCallRefused
+from remit.core.rulings import UNVERIFIED, CallsFiltered, FallbackChosen, Rung, ToolCallRefused
 from remit.kernel.authorize import authorize
 from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
@@ -151,18 +151,21 @@ def _stop_after(tally: Tally, codes: list[str]) -> str | None:
 
 
 def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
-    """Keep the observation; commit it when it is verified."""
+    """Keep the observation; commit it when it is verified. A change that nothing could refute stays observed."""
     command: CallTool = tally.state.open[arrival.command_id]  # type: ignore[assignment]  # weigh() has looked
     tool = tally.state.tools[command.tool]
-    rung, code = rung_reached(arrival), ""
+    rung, code, verifier = rung_reached(arrival), "", tally.state.verifiers[command.tool]
     if rung is not _COMMITTED:
         code = ErrorCode.VALIDATION_RULE_FAILED if arrival.refuted else ErrorCode.CONSTRAINT_SCHEMA_INVALID
     elif arrival.stop_loop and stops_loop(arrival, tool):
         tally.stopped, tally.answer = True, arrival.content
         tally.unsupported = ()
         tally.answer_violations = arrival.answer_violations
+    if rung is _COMMITTED and not verifier:
+        # Nothing contradicts it, and nothing could have.
+        rung, code = Rung.OBSERVED, UNVERIFIED
     flags = settled_flags(tally, tool, arrival.flags) if arrival.flags or declares_tests(tool) else NO_FLAGS
-    settle_call(tally, command, rung, code, arrival.evidence, tool.verifier, flags=flags)
+    settle_call(tally, command, rung, code, arrival.evidence, verifier, flags=flags)
     tally.messages_count += 1
     tally.context_tokens += arrival.tokens_bound
     if tally.raised and (why := stopped_by(tally, tool, At.OBSERVATION)):

@@ -1,0 +1,164 @@
+"""Effects that were proposed and that no call was ever made of: what they keep a run from, and what makes them good."""
+
+import pytest
+
+from remit.core import rulings
+from remit.core.arrivals import ChildEnded, ProposedCall
+from remit.core.boundary import Boundary
+from remit.core.commands import StartChild
+from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.record import replace
+from remit.core.rulings import LEFT_BY_CHILD, UNVERIFIED
+from remit.core.schema import Violation
+from remit.kernel.endings import NAMES_SHOWN_MAX
+from remit.kernel.grounding import LEFT_MAX, NO_ARGUMENTS, left_by
+from tests.unit.kernel.builders import Run, known, lawful, manifest_of, wants
+
+WRONG = (Violation("/n", "type", "is not a number"),)
+
+
+def without_arguments(tool: str) -> ProposedCall:
+    """A call with nothing in it."""
+    return ProposedCall("call", tool, "{}", NO_ARGUMENTS)
+
+
+def how(run: Run) -> tuple[Ending | None, str]:
+    """How a run ended, and what it says of that."""
+    lawful(run)
+    return run.state.ending, run.state.message
+
+
+@pytest.mark.req("4.11")
+def test_tools_that_do_not_exist_leave_their_effects_undone() -> None:
+    run = Run()
+    run.proposes(wants("refund"), wants("email", 2))
+    run.says("Refunded, mail sent")
+    assert how(run) == (Ending.PARTIAL_SUCCESS, "not done: email (no such tool), refund (no such tool)")
+    assert [refused.mutating for refused in run.all(rulings.ToolCallRefused)] == [True, True]
+
+
+def test_a_change_with_invalid_arguments_is_left_undone() -> None:
+    run = Run()
+    run.proposes(wants("write", violations=WRONG))
+    run.says("written")
+    assert how(run) == (Ending.PARTIAL_SUCCESS, "not done: write (invalid arguments)")
+
+
+def test_a_read_with_invalid_arguments_leaves_nothing_undone() -> None:
+    run = Run()
+    run.proposes(wants("look", violations=WRONG))
+    run.says("then without")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+@pytest.mark.parametrize("later", [wants("write", 7), wants("look", 1)])
+def test_a_committed_call_of_the_same_tool_or_with_the_same_arguments_makes_it_good(later: ProposedCall) -> None:
+    run = Run()
+    run.proposes(wants("write", 1, violations=WRONG), wants("nothing", 1) if later.tool == "look" else wants("look", 5))
+    if later.tool != "look":
+        run.returns()
+    run.proposes(later)
+    if later.tool == "write":
+        run.approves()
+    run.returns()
+    run.says("done")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_a_call_that_failed_or_was_never_verified_makes_nothing_good() -> None:
+    run = Run()
+    run.proposes(wants("nothing"))
+    run.proposes(wants("look"))
+    run.fails("look")
+    run.says("done")
+    assert how(run)[0] is Ending.PARTIAL_SUCCESS
+
+
+def test_where_there_are_no_arguments_another_tool_makes_nothing_good() -> None:
+    run = Run()
+    run.proposes(without_arguments("wipe"))
+    run.proposes(without_arguments("look"))
+    run.returns()
+    run.says("wiped")
+    assert how(run) == (Ending.PARTIAL_SUCCESS, "not done: wipe (no such tool)")
+
+
+def test_what_the_boundary_refused_decides_over_what_no_call_was_made_of() -> None:
+    run = Run(manifest_of(boundary=Boundary(name="b", allowed_tools=("look",))))
+    run.proposes(wants("write"), wants("nothing"))
+    run.says("done")
+    ending, message = how(run)
+    assert ending is Ending.PERMISSION_DENIED
+    assert message.startswith("refused: nothing (no such tool), write#")
+    assert message.endswith("(boundary b does not allow tool write)")
+
+
+def test_a_model_that_makes_up_many_names_fills_no_message() -> None:
+    run = Run()
+    run.proposes(*(wants(f"{n:02}" + "x" * 5_000, n) for n in range(40)))
+    run.says("all done")
+    message = run.state.message
+    assert message.endswith(f"and {40 - NAMES_SHOWN_MAX} more")
+    assert len(message) < 1_500
+
+
+def test_an_effect_that_happened_unverified_stays_so_when_it_is_refused_later() -> None:
+    run = Run(manifest_of(tools=(known("write", result={}),)))
+    for _ in range(2):
+        run.proposes(wants("write"))
+        run.approves()
+        run.returns()
+    run.proposes(wants("write"))
+    assert run.last(rulings.ToolCallRefused).code == Refusal.REPEATED_CALL
+    run.says("written")
+    ending, message = how(run)
+    assert (ending, message.startswith("not verified: write returned")) == (Ending.PARTIAL_SUCCESS, True)
+
+
+def test_what_a_child_left_undone_is_its_parents_to_answer_for() -> None:
+    run = Run()
+    run.proposes(wants("ask_child"))
+    child = run.open(StartChild)[0]
+    left = (("pay", LEFT_BY_CHILD), ("write", UNVERIFIED))
+    run.take(ChildEnded(child.id, Ending.PARTIAL_SUCCESS, "paid", left=left, tokens_bound=25))
+    run.says("Paid.")
+    ending, message = how(run)
+    assert ending is Ending.PARTIAL_SUCCESS
+    assert message.startswith(f"not done: pay (in child {child.id}); not verified: write returned")
+    assert left_by(run.state) == (("pay", LEFT_BY_CHILD), ("write", UNVERIFIED))
+
+
+def test_what_a_child_left_undone_is_made_good_by_the_same_tool() -> None:
+    run = Run()
+    run.proposes(wants("ask_child"))
+    child = run.open(StartChild)[0]
+    run.take(ChildEnded(child.id, Ending.PERMISSION_DENIED, "no", left=(("write", LEFT_BY_CHILD),), tokens_bound=25))
+    run.proposes(wants("write", 3))
+    run.approves()
+    run.returns()
+    run.says("Written.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_a_parent_is_told_of_so_many_effects_and_no_more() -> None:
+    run = Run()
+    run.proposes(*(wants(f"tool{n}", n) for n in range(LEFT_MAX + 5)))
+    assert len(left_by(run.state)) == LEFT_MAX
+
+
+def test_a_tool_that_nobody_knows_hands_no_confirmation_on() -> None:
+    run = Run()
+    run.proposes(wants("nothing"), wants("pay", 2))
+    run.rejects("no")
+    run.says("done")
+    assert run.state.ending is not Ending.SUCCESS
+    assert ErrorCode.TOOL_NOT_FOUND in run.state.uncommitted.values()
+
+
+def test_a_finished_turn_folds_to_what_it_counted() -> None:
+    run = Run(manifest_of(tools=(replace(known("write"), result={}), known("look"))))
+    run.proposes(wants("nothing"), wants("write", 2, violations=WRONG))
+    run.proposes(wants("look"))
+    run.returns()
+    lawful(run)
+    assert list(run.state.uncommitted.values()) == [rulings.ARGUMENTS_INVALID]
