@@ -71,25 +71,11 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
     if ruling.raised or ruling.lowered:
         _keep_flags(state, ruling, tool)
     if rung is _COMMITTED:
-        state.committed[tool] = state.committed.get(tool, 0) + 1
-        if state.uncommitted:
-            for key in made_good(state.uncommitted, tool, command.arguments_hash):
-                del state.uncommitted[key]
-        if state.failures_in_a_row:
-            state.failures_in_a_row.pop(tool, None)
-        if command.mutating:
-            _commit_effect(state, command)
+        _commit(state, command)
     elif ruling.code == UNVERIFIED:
         _leave_unverified(state, command)
     else:
-        has_changed = state.effects_committed > 0 or UNVERIFIED in state.uncommitted.values()
-        state.failures_after_change += has_changed
-        streak = state.failures_in_a_row.get(tool)
-        state.failures_in_a_row[tool] = longer(streak, ruling.code, state.iterations)
-        state.calls_failed += 1
-        state.last_error = ruling.code
-        if command.mutating:
-            state.uncommitted[tool, command.arguments_hash] = ruling.code
+        _count_failure(state, command, ruling.code)
     if rung is not _ATTEMPTED and command.id not in state.replaced:
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
@@ -101,6 +87,31 @@ def _keep_flags(state: RunState, ruling: CallSettled, tool: str) -> None:
         state.flags.pop(flag, None)
     for flag in ruling.raised:
         state.flags.setdefault(flag, tool)
+
+
+def _commit(state: RunState, command: commands.CallTool) -> None:
+    """An observation became task state."""
+    tool = command.tool
+    state.committed[tool] = state.committed.get(tool, 0) + 1
+    if state.uncommitted:
+        for key in made_good(state.uncommitted, tool, command.arguments_hash):
+            del state.uncommitted[key]
+    if state.failures_in_a_row:
+        state.failures_in_a_row.pop(tool, None)
+    if command.mutating:
+        _commit_effect(state, command)
+
+
+def _count_failure(state: RunState, command: commands.CallTool, code: str) -> None:
+    """A call failed; what it was to change is not changed, as far as anybody knows."""
+    tool = command.tool
+    has_changed = state.effects_committed > 0 or UNVERIFIED in state.uncommitted.values()
+    state.failures_after_change += has_changed
+    state.failures_in_a_row[tool] = longer(state.failures_in_a_row.get(tool), code, state.iterations)
+    state.calls_failed += 1
+    state.last_error = code
+    if command.mutating:
+        state.uncommitted[tool, command.arguments_hash] = code
 
 
 def _commit_effect(state: RunState, command: commands.CallTool) -> None:
