@@ -116,7 +116,7 @@ def test_a_pattern_emits_failures_of_this_category(pattern: str, category: Failu
 
 @pytest.mark.req("0.27")
 @pytest.mark.parametrize("way", RECOVERED)
-def test_a_pattern_recovers(way: str, tmp_path: Path) -> None:
+def test_a_pattern_recovers_where_its_row_says_so(way: str, tmp_path: Path) -> None:
     response = RECOVERED[way](Desk(tmp_path))
     assert response.error is None
     assert response.terminal_code is Ending.SUCCESS, response

@@ -32,7 +32,7 @@ from remit.inference.scripted import ScriptedEngine
 from remit.kernel.acceptance import GOAL_INVALID
 from remit.kernel.state import pinned
 from remit.kernel.tasks import task_of
-from remit.observe.sentence import sentence
+from remit.observe.sentence import said_task, sentence
 from remit.orchestrate.evidence import inline, long_evidence, unsupported_in
 from remit.orchestrate.kit import Terms, kit_of
 from remit.orchestrate.replay import Verdict, audit, kept_texts
@@ -234,6 +234,8 @@ def test_a_class_that_the_boundary_names_decides() -> None:
     said = asked(*replies, words="my refund?", boundary=boundary)
     assert said.terminal_code is Ending.VALIDATION_FAIL
     assert asked(calls("account"), {"text": "Done."}, words="my refund?", boundary=boundary).error is None
+    named = said_task(Task(TaskClass.ACCOUNT_STATUS, TaskSource.BOUNDARY, "money"))
+    assert named == "a task of class account_status (by the boundary's rule money)"
     other = asked({"text": "Hi."}, words="hello", boundary=boundary)
     assert (other.terminal_code, other.warnings) == (Ending.SUCCESS, ())
 
