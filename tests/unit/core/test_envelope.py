@@ -179,8 +179,8 @@ def test_the_number_of_iterations_is_positive_and_bounded(iterations: int) -> No
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"tools": ("lookup", "")}, "tool name '' has not 1 to 64 characters"),
-        ({"tools": ("x" * 65,)}, "has not 1 to 64 characters"),
+        ({"tools": ("lookup", "")}, "tool name '' has not 1 to 128 characters"),
+        ({"tools": ("x" * 129,)}, "has not 1 to 128 characters"),
         ({"tools": ("lookup",) * (TOOLS_MAX + 1)}, "names 1001 tools, more than 1000"),
         (
             {"tools": ("lookup",), "tool_choice": ToolChoice(ToolChoiceMode.FUNCTION, "pay")},

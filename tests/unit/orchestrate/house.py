@@ -132,7 +132,7 @@ class Listening:
         return self.engine.model_info()
 
 
-@tool(effect="read")
+@tool(effect="read", network=False)
 def look(at: str) -> str:
     """Look at something."""
     return f"seen {at}"
