@@ -40,7 +40,6 @@ LEAVES = (
 # anyway and cover nothing that shorter tests do not.
 MEASURED = ("tests/unit/",)
 LONG = (
-    "tests/unit/core/test_pattern_work",
     "tests/unit/orchestrate/test_tracing_laws",
     "tests/unit/rerank/test_figures",
     "tests/unit/test_benchmarks",

@@ -9,6 +9,7 @@ from remit.core.codec import (
     FORMAT,
     NO_HASH,
     arguments_in,
+    bare,
     decode_turn,
     encode_turn,
     hash_turn,
@@ -111,3 +112,20 @@ def test_arguments_are_an_object_wherever_they_live() -> None:
     assert arguments_in('{"n":1}') == {"n": 1}
     assert arguments_in("") == {}
     assert arguments_in(BlobRef(b"\x01\x02", 2000)) == {"blob": "0102", "size_bytes": 2000}
+
+
+class Listed:
+    """Says itself as a list, like an array of numbers does."""
+
+    def tolist(self) -> list[int]:
+        return [1, 2]
+
+
+def test_a_value_of_others_is_told_as_it_tells_itself() -> None:
+    assert bare({"a": Listed()}) == {"a": [1, 2]}
+
+
+@pytest.mark.parametrize("value", [Listed, object()])
+def test_a_value_that_says_nothing_of_itself_has_no_form(value: object) -> None:
+    with pytest.raises(TypeError):
+        bare(value)

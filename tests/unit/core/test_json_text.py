@@ -2,6 +2,7 @@
 
 import pytest
 
+from remit.core import json_text
 from remit.core.json_text import KeyRepeated, NotJson, TooDeep, kept_value, parse_json, parse_with_oddities, place_in
 
 
@@ -77,3 +78,8 @@ def test_a_place_is_a_line_and_a_column() -> None:
     assert place_in("ab\ncd", 0) == (1, 1)
     assert place_in("ab\ncd", 4) == (2, 2)
     assert place_in("é\nd".encode(), 2) == (2, 1)
+
+
+def test_what_the_library_says_without_a_place_is_told_from_the_beginning() -> None:
+    error = json_text._not_json("something odd", b"{}")
+    assert (str(error), error.at) == ("something odd", 0)

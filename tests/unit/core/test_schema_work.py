@@ -163,3 +163,9 @@ def test_depth_counts_objects_and_arrays() -> None:
 def test_a_pointer_escapes_tilde_and_slash() -> None:
     assert pointer([]) == ""
     assert pointer(["a/b", 0, "~"]) == "/a~1b/0/~0"
+
+
+def test_what_stands_in_an_array_is_reached() -> None:
+    inner: JsonObject = {"type": "string"}
+    schema: JsonObject = {"allOf": [inner], "$defs": {"unused": {}}}
+    assert id(inner) in References(schema, {}).reached(schema)

@@ -223,7 +223,7 @@ def test_an_effect_needs_a_head_and_a_read_does_not() -> None:
 
 
 def test_only_a_redaction_is_harmless() -> None:
-    assert {Fault.BLOB_REDACTED} == HARMLESS
+    assert {Fault.BLOB_REDACTED, Fault.TURN_REDACTED} == HARMLESS
 
 
 def before_each_turn(seed: int) -> Iterator[tuple[RunState, Turn]]:
