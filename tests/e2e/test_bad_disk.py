@@ -8,6 +8,7 @@ import os
 import resource
 import shlex
 import shutil
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable
@@ -41,6 +42,8 @@ def note(words: int) -> str:
     return "word " * words
 """
 
+# What is said while an outcome waits for the disk.
+KEPT = "is kept and tried again"
 # Half a megabyte.
 WORDS = 100_000
 
@@ -201,22 +204,25 @@ def test_a_read_only_disk_can_be_read_and_says_so_when_something_is_to_be_writte
     assert prove_all(store) == 2
 
 
-def test_a_disk_that_is_full_loses_nothing_that_was_written_before(mounting: Remit) -> None:
-    """A small disk of its own takes the store; what is left of it is filled, and a run is to be written there."""
+def test_a_disk_that_is_full_after_an_effect_loses_neither_its_outcome_nor_anything_before(mounting: Remit) -> None:
+    """A small disk of its own takes the store; what is left of it is filled, and somebody makes room after a while."""
     remit = mounting
     disk = remit.folder / "disk"
     disk.mkdir()
     mount = f"mount -t tmpfs -o size=4m tmpfs {disk} && cp -a {remit.home} {disk}/store"
     remit_ = f"{shlex.quote(str(COMMAND))} --home {disk}/store"
-    keep = f"rm {disk}/ballast; cp -a {disk}/store {remit.folder}/kept"
+    keep = f"cp -a {disk}/store {remit.folder}/kept"
+    # Room is made once the outcome is said to be kept; what was said is said again, for those who look.
+    making_room = f"until grep -q '{KEPT}' {disk}/../err; do sleep 0.05; done; rm {disk}/ballast"
     # The room that is left takes the lock file and a page or two, and not the text that the run is about.
     fill = f"dd if=/dev/zero of={disk}/ballast bs=64k count=1000 2>/dev/null; truncate -s -128k {disk}/ballast"
-    answer = mounted(remit, mount, f"{fill}; {remit_} approve last --json; code=$?; {keep}; exit $code")
-    assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, FULL), answer
-    # With room again, everything is there and goes on.
+    approving = f"{remit_} approve last --json 2>{disk}/../err & pid=$!; {making_room}; wait $pid; code=$?"
+    answer = mounted(remit, mount, f"{fill}; {approving}; {keep}; cat {disk}/../err >&2; exit $code")
+    assert (answer.exit_code, FULL in answer.err, answer.values["content"]) == (EXIT_OK, True, "Noted."), answer
     shutil.rmtree(remit.home)
     shutil.move(remit.folder / "kept", remit.home)
-    expect_to_go_on(remit)
+    assert prove_all(remit.home) == 2
+    assert remit.here("verify", "--all").exit_code == EXIT_OK
 
 
 def expect_to_go_on(remit: Remit) -> None:
@@ -228,19 +234,52 @@ def expect_to_go_on(remit: Remit) -> None:
     assert prove_all(remit.home) == 2
 
 
-# Too little for the shared memory of the database, for its first commit, for the long text.
-@pytest.mark.parametrize("limit", [4_096, 33_000, 60_000, 300_000])
-def test_a_file_that_may_not_grow_any_more_is_a_full_disk(limit: int, remit: Remit) -> None:
-    """The limit on the size of files (RLIMIT_FSIZE) needs no right to mount anything."""
-    limited = subprocess.run(
+def limited(remit: Remit, limit: int) -> "subprocess.Popen[str]":
+    """An answer in a process whose files may not grow beyond a limit (RLIMIT_FSIZE), which it may be freed of."""
+    return subprocess.Popen(
         [COMMAND, "approve", "last", "--json", "--home", remit.home],
         cwd=remit.folder,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)),  # noqa: PLW1509  # no thread runs here
     )
-    answer = Answer(limited.returncode, limited.stdout, limited.stderr)
-    assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, FULL), answer
+
+
+def test_a_store_that_cannot_be_opened_for_want_of_room_says_so(remit: Remit) -> None:
+    """Too little for the shared memory of the database: nothing was done, so nothing is waited for."""
+    out, err = limited(remit, 4_096).communicate(timeout=PATIENCE_S)
+    assert Answer(EXIT_FAILED, out, err).error_code == FULL
+    expect_to_go_on(remit)
+
+
+# Too little for the first commit, for the long text, for what comes after it.
+@pytest.mark.parametrize("limit", [33_000, 60_000, 300_000])
+def test_a_file_that_may_not_grow_any_more_is_a_full_disk_and_outcomes_wait_for_room(limit: int, remit: Remit) -> None:
+    process = limited(remit, limit)
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    if KEPT in said:
+        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, unlimited)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    answer = Answer(process.returncode, out, said + err)
+    assert FULL in said + out, answer
+    if KEPT in said:
+        assert (answer.exit_code, answer.values["content"]) == (EXIT_OK, "Noted."), answer
+        assert remit.here("verify", "--all").exit_code == EXIT_OK
+    else:
+        # What was not heard was not done.
+        assert (answer.exit_code, answer.error_code) == (EXIT_FAILED, FULL), answer
+        expect_to_go_on(remit)
+
+
+def test_whoever_does_not_want_to_wait_for_room_ends_the_process_and_the_call_is_in_doubt(remit: Remit) -> None:
+    process = limited(remit, 300_000)
+    assert process.stderr is not None
+    assert KEPT in process.stderr.readline()
+    process.terminate()
+    process.communicate(timeout=PATIENCE_S)
+    # What cannot be written cannot be written when the store is closed, either.
+    assert process.returncode in (EXIT_FAILED, 128 + signal.SIGTERM)
     expect_to_go_on(remit)

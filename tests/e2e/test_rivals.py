@@ -44,7 +44,7 @@ def look() -> str:
     pass_gate()
     return "seen"
 
-@tool(effect="write", idempotent=True)
+@tool(effect="write", idempotent=True, verify=lambda arguments, result: result.startswith("paid"))
 def pay(idempotency_key: str) -> str:
     \"\"\"Pay once per key, when the gate is open.\"\"\"
     note(f"asked {idempotency_key}")
@@ -107,10 +107,10 @@ def test_of_two_processes_that_approve_a_packet_one_wins_and_the_effect_happens_
     remit.write(TOOLS, [calls("pay"), says("Paid.")])
     packet = remit.run_here().values["waiting_for"]["packet_ids"][0]
     one, other = (remit.start("approve", packet, "--json", "--by", name) for name in ("ann", "bob"))
-    until(lambda: {one.process.poll(), other.process.poll()} != {None}, "one of them has lost")
+    # Whoever was heard by the other waits for the rest of the run, and the other drives it there before it is sent away.
+    until(lambda: ledger(remit)["asked"] == 1, "the tool is at work")
     open_gate(remit)
     winner, loser = apart(one.answer(), other.answer())
-    # Whoever drives the run sees its end; the winner may have been heard by the loser, who held the run just then.
     assert winner.exit_code == EXIT_OK
     assert loser.exit_code == EXIT_FAILED
     assert loser.error_code in TOO_LATE
@@ -121,7 +121,7 @@ def test_of_two_processes_that_approve_a_packet_one_wins_and_the_effect_happens_
 def test_whoever_finds_an_earlier_answer_to_the_same_question_sees_it_through(tmp_path: Path) -> None:
     effects = Counter[str]()
 
-    @tool(effect="write")
+    @tool(effect="write", verify=lambda arguments, result: result == "paid")
     async def pay(idempotency_key: str) -> str:
         """Pay."""
         effects[idempotency_key] += 1
@@ -150,7 +150,7 @@ def test_of_a_yes_and_a_no_at_the_same_moment_one_is_heard(tmp_path: Path) -> No
     """Two systems on one store answer at once, again and again; each time one is heard."""
     effects = Counter[str]()
 
-    @tool(effect="write")
+    @tool(effect="write", verify=lambda arguments, result: result == "paid")
     async def pay(idempotency_key: str) -> str:
         """Pay."""
         effects[idempotency_key] += 1

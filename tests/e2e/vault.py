@@ -4,6 +4,7 @@ Every tampering gets the turns of a run and gives them back changed; a journal a
 """
 
 import asyncio
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from remit.assemble import Settings, opened_to_read
+from remit.assemble import Settings, opened_to_read, settings_of
 from remit.backend.embedded.database import DATABASE
+from remit.backend.embedded.trust import Trusted
 from remit.core.codec import decode_turn, encode_turn
 from remit.core.contract import SystemResponse
 from remit.core.record import replace
@@ -72,6 +74,8 @@ def fill(folder: Path) -> Vault:
                 other = await answer(system, Signal.APPROVE, other)
             wordy = await system.run(asking(WORDS), scripted([calls("recite"), says(WORDS[5:])], recite))
             verification = await system.archive.verify(ended.run_id)
+        # The house was opened past the assembly, so nobody has entered its store yet.
+        settings_of(home=home).trusted.enter(Trusted(verification.signer, os.geteuid()))
         runs = (ended.run_id, waiting.run_id, wordy.run_id, other.run_id)
         return Vault(home, earlier, verification.signer, *runs)
 
