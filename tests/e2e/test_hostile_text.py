@@ -311,6 +311,17 @@ SAID: dict[str, Words] = {
     "run": started,
     "resume": of_every_run("resume"),
     "signal": lambda stage: [["signal", stage.waiting(), "cancel", HOSTILE, "--by", HOSTILE]],
+    "fork": lambda stage: [
+        ["fork", stage.ended(), "--at", "0", "--why", HOSTILE],
+        ["fork", stage.ended(), "--at", "0", "--why", "again", "--by", HOSTILE],
+        ["fork", HOSTILE, "--at", "0"],
+    ],
+    "halt": lambda stage: [
+        ["halt", "--tool", HOSTILE, "--why", HOSTILE],
+        ["halt", "--tool", "nothing", "--why", HOSTILE],
+        ["halt", "--list"],
+        ["halt", "--tool", "nothing", "--lift", "--why", "over"],
+    ],
     "approvals": lambda stage: [["approvals"], ["approvals", stage.waiting()], ["approvals", f"{stage.waiting()}+"]],
     "approve": lambda stage: [
         ["approve", stage.waiting(), "--by", HOSTILE],
