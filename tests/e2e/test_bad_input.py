@@ -242,7 +242,7 @@ SCRIPTS: list[tuple[Spoil, str]] = [
     (holding("[]"), SCRIPT_INVALID),
     (holding('{"replies": 1}'), SCRIPT_INVALID),
     (holding('{"replies": [{"text": "a", "more": 1}]}'), SCRIPT_INVALID),
-    (holding('{"replies": [{"text": "\\ud800"}]}'), SCRIPT_INVALID),
+    (holding('{"replies": [{"text": "\\ud800"}]}'), SCRIPT_UNREADABLE),
 ]
 
 TOOL_FILES: list[tuple[Spoil, str]] = [
