@@ -217,10 +217,10 @@ class Company(Stage):
         assert question.packet is not None
         needed = question.packet.approvals_needed
         if self.steps[self.place].is_approved:
-            for by in ("ann", "bob")[:needed]:
+            for by in ("bea", "bob")[:needed]:
                 await self.runner.judge(live, PersonApproved(question.id, by))
         else:
-            await self.runner.judge(live, ApprovalRefused(question.id, "ann"))
+            await self.runner.judge(live, ApprovalRefused(question.id, "bea"))
         await self.runner.drive(live)
 
 
@@ -276,13 +276,13 @@ class Host:
         if verdict["decision"] == "ask" and step.is_approved:
             answers = [
                 self.says("answer", id=call_id, approve=True, by=by)
-                for by in ("ann", "bob")[: verdict.get("approvals_needed", 1)]
+                for by in ("bea", "bob")[: verdict.get("approvals_needed", 1)]
             ]
             may = answers[-1] == {"ok": True}
             if not may:
                 return False  # What was approved and cannot be made any more is still held here.
         elif verdict["decision"] == "ask":
-            assert self.says("answer", id=call_id, approve=False, by="ann") == {"ok": True}
+            assert self.says("answer", id=call_id, approve=False, by="bea") == {"ok": True}
         if may:
             self.at_ms += step.takes_ms
             error = {"error": True} if step.is_error else {}
