@@ -191,7 +191,8 @@ def test_an_approval_covers_exactly_the_bytes_that_were_held_once(
     gate = start(prompt, TOOLS)
     played(gate, steps)
     held = gate.judge("held", *call)
-    if held.decision is not Decision.ASK:
+    # One yes to a read that does not say whether it leaves the machine covers its tool for the run.
+    if held.decision is not Decision.ASK or not gate.tools[call[0]].effect.is_mutating:
         return
     gate.answer("held", approve=True, by="Ann")
     other = gate.judge("other", call[0], {**call[1], "one_more": 1})
