@@ -154,7 +154,17 @@ def test_the_scenarios_leave_something_in_every_field() -> None:
         for run in runs(seed):
             for _, state in states(run):
                 unseen -= {name for name in unseen if getattr(state, name) != getattr(empty, name)}
-    # Sessions and the code of tools belong to real systems, few models repeat themselves so stubbornly, and the tools of
-    # simulated worlds declare neither flags nor money.
-    rare = {"session", "sources", "repeats_blocked", "flags", "purchased", "ungrounded"}
+    # Sessions, halts and the code of tools belong to real systems, few models repeat themselves so stubbornly, few tools
+    # stand in for another one, and the tools of simulated worlds declare neither flags nor money.
+    rare = {
+        "session",
+        "sources",
+        "repeats_blocked",
+        "flags",
+        "purchased",
+        "ungrounded",
+        "halted",
+        "withheld",
+        "replaced",
+    }
     assert unseen <= rare
