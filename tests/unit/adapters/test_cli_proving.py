@@ -242,7 +242,7 @@ def test_who_verifies_without_the_key_is_told_that_any_signer_will_do(desk: Desk
     (desk.home / "key").unlink()
     bare = desk.say("verify", "last", "--json")
     assert (bare.code, bare.values["ok"], bare.values["signer_trusted"]) == (0, True, False)
-    assert "the signer is whoever signed; pass --key" in desk.say("verify", "last").err
+    assert "the key of this store is not one of yours, or is gone; pass --key" in desk.say("verify", "last").err
     named = desk.say("verify", "last", "--key", said.values["signer"], "--json")
     assert (named.values["signer_trusted"], named.err) == (True, "")
 

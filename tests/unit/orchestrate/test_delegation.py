@@ -90,7 +90,7 @@ def test_a_child_that_is_refused_what_it_asks_ends_and_its_parent_goes_on() -> N
             waiting = await system.run(request(), asking())
             await system.signal(approval(packet_of(waiting), Signal.REJECT))
             await system.settle()
-            assert (await system.result(waiting.run_id)).terminal_code is Ending.SUCCESS
+            assert (await system.result(waiting.run_id)).terminal_code is Ending.PARTIAL_SUCCESS
 
     play(story())
 

@@ -126,7 +126,7 @@ def reject(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Say no to what a run asks; nothing is loaded, and the run rests unless somebody drives it."""
+    """Say no to what a run asks; nothing is loaded, and the run rests unless driven."""
     payload = {"reason": reason} if reason else {}
     return _answer(_Answer(Signal.REJECT, packet, payload, by or os_user(), version), common, terminal)
 

@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "reject",
             "answering:reject",
-            "Say no to what a run asks; nothing is loaded, and the run rests unless somebody drives it.",
+            "Say no to what a run asks; nothing is loaded, and the run rests unless driven.",
         ),
         Entry(
             "queues",
@@ -92,7 +92,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "redact",
             "redact:redact",
-            "Take a secret out of a run that was written before remit knew it; the chain still verifies.",
+            "Take a secret out of a run that was written before; the chain still verifies.",
         ),
         Entry("restore", "restore:restore", "Say which runs lack turns that were signed, and let a fork of one go on."),
         Entry("gc", "keeping:gc", "Remove runs that ended long ago, and texts that nothing refers to."),

@@ -31,7 +31,7 @@ def redact(
     common: Common = COMMON,
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
-    """Take a secret out of a run that was written before remit knew it; the chain still verifies."""
+    """Take a secret out of a run that was written before; the chain still verifies."""
     if sum((text_file is not None, stdin, bool(pattern))) != 1:
         raise wrong_usage("say what to take out with one of --text-file, --stdin and --pattern")
     text = "" if pattern else _text(text_file)
