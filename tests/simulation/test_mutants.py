@@ -227,7 +227,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "who has approved may approve again": (
         "four_eyes_are_two_people",
-        (_instead(human, "_person", lambda name: object()),),
+        (_instead(human, "is_among", lambda name, names: False),),
     ),
     "what is unsafe is refused like anything else": ("nothing_unsafe_goes_on", (_instead(tool, "head_for", _goes_on),)),
     "an answered question stays open": (
