@@ -258,7 +258,9 @@ async def _played(system: System, stage: Stage, run_id: str) -> Played:
         move = stage.run.moves[number]
         decision = "ask" if number in asked else "refuse" if call.call_id in refused else "allow"
         assert (decision == "allow") == (number in stage.made and call.call_id not in approved), stage.run.name
-        code = str(refused[call.call_id]) if decision == "refuse" else call.objection
+        # Where provenance objects to nothing, it is the boundary that asks.
+        code = call.objection or ("CONFIRM_REQUIRED" if decision == "ask" else "")
+        code = str(refused[call.call_id]) if decision == "refuse" else code
         verdict = {"decision": decision, "code": code, "reasons": list(call.reasons)}
         steps.append(Step(move.call.tool, move.call.args, move.injected, decision, verdict, differs.get(number, "")))
     return Played(stage.run, tuple(steps))
@@ -266,9 +268,9 @@ async def _played(system: System, stage: Stage, run_id: str) -> Played:
 
 def _differences(stage: Stage) -> dict[int, str]:
     """How each effect that was executed differs from the task's own, by the number of its call."""
-    world, ledger = stage.run.world, Ledger(stage.run.world, stage.run.task.calls)
-    calls: list[tuple[int, Call]] = [(number, stage.run.moves[number].call) for number in stage.made]
-    return {number: ledger.books(call) for number, call in calls if world.tools[call.tool].is_effect}
+    run = stage.run
+    ledger = Ledger(run.world, run.task.calls, has_read=bool(run.read))
+    return {number: ledger.books(run.moves[number].call) for number in stage.made}
 
 
 def play_all(runs: Iterable[Run], boundary: Boundary = GUARDED) -> Iterator[Played]:

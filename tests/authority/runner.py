@@ -105,7 +105,8 @@ class _Player:
     def __init__(self, gate: Gate, run: Run) -> None:
         self.gate, self.run = gate, run
         self.steps: list[Step] = []
-        self._data, self._ledger = run.world.fresh(), Ledger(run.world, run.task.calls)
+        self._data = run.world.fresh()
+        self._ledger = Ledger(run.world, run.task.calls, has_read=bool(run.read))
         self._late: list[Operation] = []
 
     def start(self, boundary: Any) -> None:
@@ -125,7 +126,7 @@ class _Player:
         step, happens = _called(self.gate, self.run, number)
         tool = self.run.world.tools.get(call.tool)
         is_effect = tool is None or tool.is_effect
-        self.steps.append(replace(step, differs=self._ledger.books(call)) if happens and is_effect else step)
+        self.steps.append(replace(step, differs=self._ledger.books(call)) if happens else step)
         if not happens:
             return
         content = self.run.world.perform(self._data, call)

@@ -61,7 +61,17 @@ class Tool:
     @property
     def is_effect(self) -> bool:
         """Whether a call changes something or leaves the machine."""
-        return self.truth["effect"] in ("write", "external") or bool(self.truth.get("network"))
+        return self.changes or bool(self.truth.get("network"))
+
+    @property
+    def changes(self) -> bool:
+        """Whether a call changes something."""
+        return self.truth["effect"] in ("write", "external")
+
+    @property
+    def is_public(self) -> bool:
+        """Whether anybody may know what it returns."""
+        return self.truth.get("reads") == "public"
 
     @property
     def always_asks(self) -> bool:
