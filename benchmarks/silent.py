@@ -3,8 +3,8 @@
 The model finds its place by counting the messages it is shown, so one engine serves any number of runs at once.
 """
 
+from benchmarks.stage import GENEROUS, PLENTY
 from remit.core.boundary import Boundary
-from remit.core.budget import UNCHARGED, Dimension, budget_of
 from remit.core.contract import ExecutionHints, SystemRequest, SystemResponse
 from remit.core.envelope import ITERATIONS_MAX
 from remit.core.failure import Ending
@@ -17,11 +17,7 @@ from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.tool.declare import tool
 from remit.tool.registry import Registry
 
-# No cap may end a run that is there to be measured; real budgets are smaller.
-PLENTY = 10**9
-TERMS = Terms(
-    Boundary(name="bench", budget=budget_of([0 if dimension in UNCHARGED else PLENTY for dimension in Dimension]))
-)
+TERMS = Terms(Boundary(name="bench", budget=GENEROUS))
 REQUEST = SystemRequest((user_message("Look some numbers up."),), hints=ExecutionHints(max_iterations=ITERATIONS_MAX))
 
 _USAGE = TokenUsage(prompt_tokens=10, output_tokens=5)

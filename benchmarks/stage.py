@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
 from remit.core.boundary import Boundary
-from remit.core.budget import DIMENSIONS, budget_of
+from remit.core.budget import UNCHARGED, Dimension, budget_of
 from remit.core.codec import NO_HASH, decode_turn, hash_turn
 from remit.core.commands import CallModel, CallTool
 from remit.core.contract import SystemRequest
@@ -33,6 +33,7 @@ RUN_ID = "bench"
 TOOL = "look"
 # No cap may end a run that is there to be measured; real budgets are smaller.
 PLENTY = 10**9
+GENEROUS = budget_of([0 if dimension in UNCHARGED else PLENTY for dimension in Dimension])
 
 _LOOK = ToolDefinition(
     TOOL,
@@ -102,7 +103,7 @@ def tool_loop_manifest() -> Manifest:
     return make_manifest(
         run_id=RUN_ID,
         request=SystemRequest((user_message("Look some numbers up."),)),
-        boundary=Boundary(name="bench", budget=budget_of([PLENTY] * DIMENSIONS)),
+        boundary=Boundary(name="bench", budget=GENEROUS),
         graph=chat_graph(tool_rounds_max=ITERATIONS_MAX),
         models=(ModelInfo("silent", context_window=PLENTY, price=Price(0, 0)),),
         tools=(_LOOK,),

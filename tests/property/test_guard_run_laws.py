@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from remit.core.arrivals import ApprovalRefused, ModelAnswered, Provenance
 from remit.core.boundary import Boundary
-from remit.core.commands import AskHuman, CallTool
+from remit.core.commands import AskHuman, AskPurpose, CallTool
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import Ending, Refusal
@@ -209,7 +209,10 @@ class Company(Stage):
     async def plays(self, manifest: Manifest) -> list[Turn]:
         live = await self.runner.start(manifest)
         await self.runner.drive(live)
-        while live.state.ending is None and (questions := asked(live)):
+        # Whether a run that has spent its budget is given more is not asked about a call, so no guard is asked it.
+        while (
+            live.state.ending is None and (questions := asked(live)) and questions[0].purpose is not AskPurpose.RELEASE
+        ):
             await self.answers(live, questions[0])
         return list((await self.run()).turns)
 
