@@ -3,6 +3,8 @@
 The model finds its place by counting the messages it is shown, so one engine serves any number of runs at once.
 """
 
+from typing import Literal
+
 from benchmarks.stage import GENEROUS, PLENTY
 from remit.core.boundary import Boundary
 from remit.core.contract import ExecutionHints, SystemRequest, SystemResponse
@@ -30,7 +32,7 @@ async def look(n: int) -> str:
 
 
 @tool(effect="write")
-async def keep(n: int) -> str:
+async def keep(n: int) -> Literal["kept"]:
     """Keep a number."""
     return "kept"
 
