@@ -182,10 +182,13 @@ def test_whoever_drives_a_run_hears_what_another_process_approves(tmp_path: Path
     shop.await_file("waits", process)
     held = shop.say("resume", "last", "--json")
     assert (held.returncode, json.loads(held.stdout)["error"]["code"]) == (1, "RUN_HELD")
-    done = shop.say("approve", "last")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "goes on in another process" in done.stderr
-    (tmp_path / "door").touch()
+    with shop.begin("approve", "last") as approving:
+        shop.await_file("notes.txt", process)
+        is_waiting = approving.poll() is None
+        (tmp_path / "door").touch()
+        told = approving.communicate(timeout=PATIENCE_S)
+    assert is_waiting, "whoever approves waits until the run rests"
+    assert (approving.returncode, told[0]) == (0, "Both.\n")
     assert process.communicate(timeout=PATIENCE_S)[0] == "Both.\n"
     assert process.returncode == 0
     assert (tmp_path / "notes.txt").read_text() == "hello\n"

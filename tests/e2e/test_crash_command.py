@@ -20,6 +20,7 @@ TOOLS = '''
 import os
 import signal
 from pathlib import Path
+from typing import Literal
 
 from remit import tool
 
@@ -50,7 +51,7 @@ def look() -> str:
 
 
 @tool(effect="write", idempotent=True)
-def put(idempotency_key: str) -> str:
+def put(idempotency_key: str) -> Literal["on hold"]:
     """Put the order on hold, once under each key."""
     note(f"put {idempotency_key}")
     die_once()

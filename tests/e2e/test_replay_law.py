@@ -86,7 +86,7 @@ class World:
             self.calls("crack")
             raise ValueError(f"no {UNWRITABLE}")
 
-        @tool(effect="external", idempotent=True)
+        @tool(effect="external", idempotent=True, verify=lambda arguments, result: arguments["to"] in result)
         def pay(amount: float, to: str, idempotency_key: str) -> str:
             """Pay somebody."""
             self.calls("pay")

@@ -82,7 +82,7 @@ def tools(seed: int) -> tuple[Tool, ...]:
     """One tool that reads after a small delay, and two that delegate."""
     chance = Random(f"tools {seed}")
 
-    @tool(effect="read", network=True)
+    @tool(effect="read", network=True, reads="public")
     async def look(n: int) -> str:
         """Look something up."""
         await asyncio.sleep(chance.random() * DELAY_S_MAX)
