@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from remit.backend.embedded import trust
 from remit.backend.embedded.store import EmbeddedStore
+from remit.orchestrate.custody import Custody
 from tests.unit.adapters.desk import Desk, Screen
 
 
@@ -64,12 +66,41 @@ def test_runs_that_nobody_signed_are_signed_for_when_a_person_has_seen_what_they
     assert desk.say("approve", strangers).code == 0
 
 
-def test_a_database_that_was_put_beside_our_key_loads_nothing(desk: Desk, strangers: str) -> None:
+def put_beside_our_key(desk: Desk) -> None:
+    """Put the database of a stranger beside a key of ours, as a sync of folders does."""
     assert desk.say("trust", "--yes").code == 0
     theirs, desk.home = (desk.home / "remit.db").read_bytes(), desk.folder / "ours"
     assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0
     (desk.home / "remit.db").write_bytes(theirs)
     (desk.home / "heads.log").unlink()
+
+
+async def blind(*_: object) -> None:
+    """A mutant: nobody looks who has signed what a run names."""
+
+
+def test_without_a_look_at_the_signer_the_code_of_a_stranger_runs(
+    desk: Desk, strangers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_beside_our_key(desk)
+    monkeypatch.setattr(Custody, "expect_vouched", blind)
+    assert desk.say("approve", strangers).code == 0
+    assert desk.notes == ["hello"]
+
+
+def test_without_a_look_at_the_owner_either_the_store_of_a_stranger_runs(
+    desk: Desk, strangers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "expect_ours", lambda *_: None)
+    assert desk.say("approve", strangers, "--json").error == "RUN_NOT_VOUCHED"
+    assert desk.notes == []
+    monkeypatch.setattr(Custody, "expect_vouched", blind)
+    assert desk.say("approve", strangers).code == 0
+    assert desk.notes == ["hello"]
+
+
+def test_a_database_that_was_put_beside_our_key_loads_nothing(desk: Desk, strangers: str) -> None:
+    put_beside_our_key(desk)
     for words in (["approve", strangers], ["resume", strangers], ["resume", strangers, "--accept-tools"]):
         said = desk.say(*words, "--json")
         assert (said.code, said.error) == (1, "RUN_NOT_VOUCHED"), words
