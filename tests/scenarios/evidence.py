@@ -5,15 +5,18 @@ Rule 2: a control is proved by the ruling that only it makes, and by nothing bei
 Rule 3: a dimension of a boundary is proved by playing the story again without it: it must go another way.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from remit.core.boundary import Demanding
 from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallTool, SetTimer, TimerPurpose
 from remit.core.escalation import Escalation
 from remit.core.failure import Ending, EscalationRoute, Refusal
 from remit.core.profiles import PROFILES
+from remit.core.record import replace
 from remit.core.rulings import (
     ContextCompressed,
     QuestionSettled,
@@ -21,8 +24,9 @@ from remit.core.rulings import (
     RunEnded,
     ToolCallRefused,
 )
-from remit.core.tool_policy import asks_by_category
+from remit.core.tool_policy import asks_by_category, gaps_of
 from remit.core.tools import ToolDefinition
+from remit.core.verification import SCHEMA_VERIFIER
 from tests.scenarios.lifting import lifted
 from tests.scenarios.places import BoundaryDimension, Control, Place, PlaceKind
 from tests.scenarios.stage import RUN, Played, play
@@ -76,6 +80,32 @@ def _category(played: Played, name: str) -> str:
     }
     unattended = [one.tool for one in made if one.tool in asking and not one.approved_by]
     return f"{_listed(unattended)} was called although nobody approved it" if unattended else ""
+
+
+def _check(played: Played, name: str) -> str:
+    """The tools of the category declare what its row demands, and a boundary that enforces it lets no tool in without."""
+    tools = [one for one in played.scenario.given.tools if one.definition.category == name]
+    if not tools:
+        return "there is no such tool"
+    strict = replace(played.boundary, demands=Demanding.ENFORCE)
+    if turned_away := play(played.scenario, boundary=strict).turned_away:
+        return turned_away.message
+    bares = [(tool, dataclasses.replace(tool, definition=_bare(tool.definition))) for tool in tools]
+    demanding = [(tool, bare) for tool, bare in bares if gaps_of(bare.definition)]
+    for tool, bare in demanding:
+        others = tuple(bare if one is tool else one for one in played.scenario.given.tools)
+        poorer = dataclasses.replace(played.scenario, given=dataclasses.replace(played.scenario.given, tools=others))
+        if play(poorer, boundary=strict).turned_away is None:
+            return f"{tool.definition.name} is let in although it declares nothing"
+    return "" if demanding else "nothing is demanded of any of its tools"
+
+
+def _bare(definition: ToolDefinition) -> ToolDefinition:
+    """The same tool without anything that its calls could be checked by."""
+    trust = replace(definition.trust, fields=())
+    return replace(
+        definition, permissions=(), result={}, verifier=SCHEMA_VERIFIER, control_args=(), rollback="", trust=trust
+    )
 
 
 def _cell(played: Played, name: str) -> str:
@@ -200,6 +230,7 @@ PROOFS: Mapping[PlaceKind, Proof] = MappingProxyType(
         PlaceKind.ROW: _row,
         PlaceKind.CONTROL: lambda played, name: CONTROLS[Control(name)](played),
         PlaceKind.CATEGORY: _category,
+        PlaceKind.CHECK: _check,
         PlaceKind.CELL: _cell,
     }
 )

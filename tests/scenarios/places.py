@@ -10,6 +10,7 @@ from typing import NamedTuple
 from remit.core.escalation import Trigger
 from remit.core.failure import Ending
 from remit.core.profiles import PROFILES
+from remit.core.tool_policy import POLICY
 from remit.core.tools import ToolCategory
 
 
@@ -43,6 +44,7 @@ class PlaceKind(StrEnum):
     ROW = "row"
     CONTROL = "control"
     CATEGORY = "category"
+    CHECK = "check"
     CELL = "cell"
 
 
@@ -66,6 +68,7 @@ TABLES: dict[PlaceKind, str] = {
     PlaceKind.ROW: "Escalation: the states of failure or risk",
     PlaceKind.CONTROL: "Runtime controls",
     PlaceKind.CATEGORY: "Tool policy: the categories of tools",
+    PlaceKind.CHECK: "Tool policy: what a category demands of a tool, so that its calls can be checked",
     PlaceKind.CELL: "Boundary: its dimensions within each risk profile",
 }
 
@@ -74,5 +77,6 @@ PLACES: tuple[Place, ...] = (
     *(Place(PlaceKind.ROW, trigger.value) for trigger in Trigger),
     *(Place(PlaceKind.CONTROL, control.value) for control in Control),
     *(Place(PlaceKind.CATEGORY, category.value) for category in ToolCategory),
+    *(Place(PlaceKind.CHECK, category.value) for category, row in POLICY.items() if row.changing_demands),
     *(cell(profile, dimension) for profile in PROFILES for dimension in BoundaryDimension),
 )

@@ -26,7 +26,7 @@ from tests.scenarios.reading import names_at, pattern_at, text_at
 DEPTH_MAX = 10
 
 _KEYS = ("title", "shows", "story", "given", "when", "then")
-_SHOWS = ("code", "row", "control", "category", "profile", "dimension")
+_SHOWS = ("code", "row", "control", "category", "check", "profile", "dimension")
 _THEN = ("ends", "waits", "turned_away", "escalates", "calls_made", "refused", "asked", "says", "error")
 _ACTS: dict[str, tuple[str, ...]] = {
     "approve": ("by", "tool", "arguments", "reason", "turned_away"),
@@ -122,6 +122,7 @@ def _shows(document: Document, value: Any) -> tuple[places.Place, ...]:
         "row": list(Trigger),
         "control": list(Control),
         "category": list(ToolCategory),
+        "check": list(ToolCategory),
         "profile": list(PROFILES),
         "dimension": list(BoundaryDimension),
     }

@@ -18,7 +18,14 @@ from tests.scenarios.runner import FOLDER, complaints, missing, named, scenario_
 from tests.scenarios.scenario import Act, Said, Scenario
 from tests.scenarios.stage import play
 
-ROWS = {PlaceKind.CODE: 17, PlaceKind.ROW: 11, PlaceKind.CONTROL: 7, PlaceKind.CATEGORY: 10, PlaceKind.CELL: 30}
+ROWS = {
+    PlaceKind.CODE: 17,
+    PlaceKind.ROW: 11,
+    PlaceKind.CONTROL: 7,
+    PlaceKind.CATEGORY: 10,
+    PlaceKind.CHECK: 9,
+    PlaceKind.CELL: 30,
+}
 # Whatever it would stop, the condition on exposed secrets has stopped before.
 SHADOWED: dict[str, list[str]] = {}
 PLAIN = scenario_at(FOLDER / "codes/success.yaml")
