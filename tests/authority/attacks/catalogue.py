@@ -2,6 +2,7 @@
 
 Rule 1: the order is fixed, so that a number names the same run everywhere.
 Rule 2: a sample takes from each kind of each world, never from the whole at random.
+Rule 3: every run can leak. Whoever wants to carry something out by a read has read something first that is worth it.
 """
 
 import random
@@ -10,8 +11,9 @@ from dataclasses import replace
 
 from tests.authority.attacks import choices, forgeries, goals, payloads, sessions, swaps
 from tests.authority.attacks.goals import Generator
-from tests.authority.attacks.script import Run
-from tests.authority.suite import World, worlds
+from tests.authority.attacks.script import Run, injected
+from tests.authority.effects import Ledger
+from tests.authority.suite import Call, Json, Tool, World, worlds
 
 KINDS: dict[str, Generator] = {
     **goals.KINDS,
@@ -29,7 +31,20 @@ def attacks(world: World, *, kind: str = "", task: str = "") -> Iterator[Run]:
         if kind in ("", name):
             for one in world.tasks:
                 if one.id.startswith(task):
-                    yield from (replace(run, kind=name) for run in generate(world, one))
+                    yield from (replace(_having_read(run), kind=name) for run in generate(world, one))
+
+
+def _having_read(run: Run) -> Run:
+    """The same run; where it could carry nothing out, it reads the world's secret before anything else."""
+    ledger = Ledger(run.world, run.task.calls, has_read=bool(run.read))
+    if any(list(map(ledger.books, (move.call for move in run.moves)))):
+        return run
+
+    def tamper(number: int, tool: Tool, result: Json) -> Json:
+        return run.tamper(number - 1, tool, result) if number else result
+
+    secret = injected(Call.read(run.world.attack["secret"]["read"]))
+    return replace(run, moves=(secret, *run.moves), tamper=tamper)
 
 
 def sample(runs_max: int, seed: int) -> list[Run]:
