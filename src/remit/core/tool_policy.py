@@ -192,12 +192,18 @@ ASKING_CATEGORIES: tuple[ToolCategory, ...] = tuple(
     category for category, row in POLICY.items() if row.asks is not Asking.NEVER
 )
 
+
+def _is_shaped(tool: ToolDefinition) -> bool:
+    """Whether what comes back, or each part of a list of it, has a shape that an error has not."""
+    return could_refuse(tool.result) or could_refuse(tool.result.get("items", True))
+
+
 _MEETS: Mapping[Demand, Callable[[ToolDefinition], bool]] = MappingProxyType(
     {
-        Demand.RESULT_SCHEMA: lambda tool: could_refuse(tool.result),
+        Demand.RESULT_SCHEMA: _is_shaped,
         Demand.VERIFIER: lambda tool: bool(verifier_of(tool)),
         Demand.CONTROL_ARGS: lambda tool: bool(tool.control_args) or not tool.parameters.get("properties"),
-        Demand.TRUSTED_FIELDS: lambda tool: bool(tool.trust.fields) or could_refuse(tool.result),
+        Demand.TRUSTED_FIELDS: lambda tool: bool(tool.trust.fields) or _is_shaped(tool),
         Demand.ROLLBACK: lambda tool: bool(tool.rollback),
         Demand.PERMISSIONS: lambda tool: bool(tool.permissions),
     }

@@ -2,11 +2,13 @@
 
 Rule 1: a check counts when it could have refused what came back: a function that was declared for it, or a result schema
         that says more than of which type a result is.
-Rule 2: a text, a bare object, a bare list, a truth value and nothing at all are no checks: an error message, an empty
-        object, `false` and `null` would pass them.
+Rule 2: what an error message, the object of an error (`{"error": …}`), an empty object, `false` or `null` would pass is no
+        check: a text of any length, an object none of whose members has to be there, a list that may be
+        empty, a truth value.
 Rule 3: a choice of schemas checks only what each of them checks; keywords that are not asserted here (`format`) count nothing.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,8 +23,20 @@ SCHEMA_VERIFIER = "schema"
 OBSERVED_ONLY = "observed"
 
 _LOCAL = "#/"
-# Patterns that refuse no text.
-_EVERYTHING = frozenset({"", ".*", "^.*", ".*$", "^.*$", "^", "$", "(?s).*", "(?s)^.*$", "[\\s\\S]*", "^[\\s\\S]*$"})
+# How tools say no in words; a pattern that one of them fits refuses nothing.
+_REFUSALS = (
+    "",
+    "error",
+    "ERROR: card declined",
+    "Error 402: payment required",
+    "failed",
+    "no",
+    "null",
+    "None",
+    "false",
+)
+# Members that say either way how it went; they check something only where they say what they have to be.
+_SAYS_EITHER = frozenset({"ok", "success", "successful", "status", "code", "error", "errors", "message"})
 
 
 def verifier_of(tool: ToolDefinition) -> str:
@@ -64,7 +78,7 @@ class _Root(NamedTuple):
 def _refuses(schema: Any, root: _Root) -> bool:
     if not isinstance(schema, dict):
         return schema is False
-    if "enum" in schema or "const" in schema or root.refuses_at(schema.get("$ref")):
+    if _is_chosen(schema) or root.refuses_at(schema.get("$ref")):
         return True
     if any(_refuses(part, root) for part in schema.get("allOf", ())):
         return True
@@ -76,23 +90,43 @@ def _refuses(schema: Any, root: _Root) -> bool:
     return bool(kinds) and all(kind in _NARROWS and _NARROWS[kind](schema, root) for kind in kinds)
 
 
+def _is_chosen(schema: JsonObject) -> bool:
+    """Whether a value has to be one of a few, none of which is a bare no."""
+    values = schema["enum"] if "enum" in schema else [schema["const"]] if "const" in schema else []
+    return bool(values) and not any(value is None or value is False for value in values)
+
+
 def _text(schema: JsonObject, root: _Root) -> bool:
-    is_pattern = isinstance(schema.get("pattern"), str) and schema["pattern"] not in _EVERYTHING
-    return is_pattern or bool(schema.get("minLength")) or "maxLength" in schema
+    """Whether a pattern refuses what an error message looks like; how long a text is says nothing of what it says."""
+    pattern = schema.get("pattern")
+    if not isinstance(pattern, str):
+        return False
+    try:
+        found = re.compile(pattern).search
+    except re.error:
+        return True  # Another dialect than ours: whoever wrote it wanted to refuse something.
+    return not any(found(said) for said in _REFUSALS)
 
 
 def _object(schema: JsonObject, root: _Root) -> bool:
-    if schema.get("required") or schema.get("minProperties") or "maxProperties" in schema:
+    """Whether something has to be there that neither nothing at all nor the object of an error has."""
+    named = schema.get("properties", {})
+    return any(_is_telling(name, named.get(name, True), root) for name in schema.get("required", ()))
+
+
+def _is_telling(name: str, schema: Any, root: _Root) -> bool:
+    """Whether a member that has to be there tells a success from a failure."""
+    is_flag = isinstance(schema, dict) and schema.get("type") == "boolean"
+    if name.lower() not in _SAYS_EITHER and not is_flag:
         return True
-    named = (*schema.get("properties", {}).values(), *schema.get("patternProperties", {}).values())
-    others = (schema.get("additionalProperties", True), schema.get("propertyNames", True))
-    return any(_refuses(part, root) for part in (*named, *others))
+    return isinstance(schema, dict) and (_is_chosen(schema) or _text(schema, root))
 
 
 def _array(schema: JsonObject, root: _Root) -> bool:
-    if schema.get("minItems") or "maxItems" in schema or "contains" in schema or schema.get("uniqueItems"):
+    if _refuses(schema.get("contains", True), root):
         return True
-    return any(_refuses(part, root) for part in (schema.get("items", True), *schema.get("prefixItems", ())))
+    parts = (schema.get("items", True), *schema.get("prefixItems", ()))
+    return bool(schema.get("minItems")) and any(_refuses(part, root) for part in parts)
 
 
 def _always(schema: JsonObject, root: _Root) -> bool:

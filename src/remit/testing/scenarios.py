@@ -28,7 +28,7 @@ PARAMETERS: JsonObject = {
     "required": ["n"],
     "additionalProperties": False,
 }
-RESULT: JsonObject = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+RESULT: JsonObject = {"type": "object", "properties": {"ok": {"type": "boolean", "const": True}}, "required": ["ok"]}
 LEASE = (
     ("input_tokens", 50_000),
     ("output_tokens", 8_000),

@@ -129,7 +129,7 @@ def test_an_effect_done_at_the_second_attempt_is_done() -> None:
 
 
 def test_a_loop_that_a_tool_ends_in_the_turn_of_its_own_effect_is_a_success() -> None:
-    saved = {"type": "string", "minLength": 1}
+    saved = {"type": "string", "pattern": "^saved"}
     saving = ToolDefinition("save", "", {"type": "object"}, saved, effect=Effect.WRITE, may_stop_loop=True)
     run = Run(manifest_of(tools=(saving,)))
     run.proposes(wants("save"))

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from pydantic import Field
+from pydantic import WithJsonSchema
 
 from remit.assemble import system_on
 from remit.backend.embedded.store import EmbeddedStore
@@ -138,8 +138,9 @@ def look(at: str) -> str:
     return f"seen {at}"
 
 
-# What a tool says that a check could have refused: not nothing.
-Said: TypeAlias = Annotated[str, Field(min_length=1)]
+# What a tool says that a check could have refused: not nothing, and no error.
+NO_ERROR = "^(?!error|Error|ERROR|failed|no$|null|None|false)."
+Said: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "pattern": NO_ERROR})]
 
 
 def is_kept(arguments: dict[str, str], result: str) -> bool:

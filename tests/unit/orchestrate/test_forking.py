@@ -17,9 +17,9 @@ from tests.unit.orchestrate.stage import play
 
 
 @tool(effect="write")
-def keep(n: int) -> dict[str, int]:
+def keep(n: int) -> int:
     """Keep a number."""
-    return {"kept": n}
+    return n
 
 
 def keeping() -> Kit:

@@ -65,7 +65,7 @@ def schema(**properties: str) -> JsonObject:
 
 
 # What a tool says that a check could have refused: not nothing.
-SAID: JsonObject = {"type": "string", "minLength": 1}
+SAID: JsonObject = {"type": "string", "pattern": "^(?!error|Error|ERROR|failed|no$|null|None|false)."}
 FIND = ToolDefinition(
     "find_user",
     "Look up a colleague by name.",
