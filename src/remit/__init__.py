@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from remit.orchestrate.facade import System
     from remit.orchestrate.handlers import InferHandler, RerankHandler, RetrieveHandler, ToolHandler, ValidateHandler
     from remit.tool.declare import tool
+    from remit.tool.outcomes import NotDone
 
     __version__: str
 
@@ -31,6 +32,7 @@ __all__ = [
     "ExecutionPlan",
     "Graph",
     "InferHandler",
+    "NotDone",
     "PlanExecutor",
     "PlanPolicy",
     "RedundantLoop",
@@ -54,6 +56,7 @@ _HOMES = {
     "ExecutionPlan": "remit.core.plan",
     "Graph": "remit.core.graph",
     "InferHandler": "remit.orchestrate.handlers",
+    "NotDone": "remit.tool.outcomes",
     "PlanExecutor": "remit.agents.plan",
     "PlanPolicy": "remit.core.plan",
     "RedundantLoop": "remit.agents.redundant",

@@ -238,6 +238,18 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         "no_mutating_command_is_issued_again",
         (_instead(recover, "is_safe_to_repeat", lambda state, command: command.id not in state.doubted),),
     ),
+    "a tool that failed within counts as one that did nothing": (
+        "an_unknown_outcome_is_never_success",
+        (_instead(tool, "leaves_open", lambda arrival: arrival.code is ErrorCode.TOOL_TIMEOUT),),
+    ),
+    "an unknown effect is forgotten": (
+        "an_unknown_outcome_is_never_success",
+        (_instead(endings, "unknown_effects", lambda tally: {}),),
+    ),
+    "another attempt gets another key": (
+        "no_mutating_command_is_issued_again",
+        (_instead(calls, "key_of", lambda state, tool, arguments_hash: f"{state.run_id}:again"),),
+    ),
     "a timeout counts as an outcome": ("an_unknown_outcome_is_never_success", (_rule(ToolFailed, _guesses),)),
     "words beside calls are not held to the contract": (
         "success_is_earned",

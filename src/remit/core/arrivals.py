@@ -158,6 +158,8 @@ class ToolFailed(Record, tag=True):
     exposed: bool = False
     # The flags that the words of its failure raise.
     flags: tuple[str, ...] = ()
+    # The function was entered and did not say that nothing happened, so nobody knows what it has changed.
+    is_unknown: bool = False
 
 
 class ToolOutcomeLost(Record, tag=True):

@@ -62,6 +62,8 @@ class CommandSettled(Record, tag=True):
 UNVERIFIED = "EFFECT_UNVERIFIED"
 
 
+# Of an effect whose tool failed after it was entered: nobody knows whether it happened, and the same key may be tried again.
+OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 # Of a proposed effect that was refused for its arguments, so that no call of it was ever made.
 ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
 # Of an effect that a child run proposed and did not do.

@@ -11,9 +11,18 @@ from remit.core.escalation import Trigger, trigger_of_call
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.json_text import kept_value
 from remit.core.purchases import amount_in, tells_amount
-from remit.core.rulings import ARGUMENTS_INVALID, UNVERIFIED, Answer, CallSettled, Rung, ToolCallRefused
+from remit.core.rulings import (
+    ARGUMENTS_INVALID,
+    OUTCOME_UNKNOWN,
+    UNVERIFIED,
+    Answer,
+    CallSettled,
+    Rung,
+    ToolCallRefused,
+)
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.asking import REVIEW, ask, settle_question
+from remit.kernel.attempts import attempts_at
 from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask
 from remit.kernel.backoff import cooled_at_ms
 from remit.kernel.children import start_delegate
@@ -77,7 +86,7 @@ def order_call(tally: Tally, call: ProposedCall, approved_by: str = "") -> None:
             tool.version,
             call.arguments,
             arguments_hash,
-            f"{state.run_id}:{command_id}",
+            key_of(state, tool, arguments_hash) or f"{state.run_id}:{command_id}",
             timeout_ms,
             state.tool_charges[name],
             mutating,
@@ -94,6 +103,16 @@ def _spent_by(call: ProposedCall, tool: ToolDefinition) -> int:
         return 0
     text = call.arguments if isinstance(call.arguments, str) else call.abridged
     return max(amount_in(kept_value(text) if text else {}, tool), 0)
+
+
+def key_of(state: RunState, tool: ToolDefinition, arguments_hash: bytes) -> str:
+    """The key of an attempt at exactly this that failed within; a tool that takes keys does nothing twice under one."""
+    return state.unknown.get((tool.name, arguments_hash), "") if state.unknown and tool.idempotent else ""
+
+
+def failed_as(code: str) -> str:
+    """As which failure of its tool a settled call is counted."""
+    return ErrorCode.TOOL_EXECUTION_FAILED if code == OUTCOME_UNKNOWN else code
 
 
 def _ask_for_the_model(tally: Tally, call: ProposedCall, ending: Ending) -> None:
@@ -124,7 +143,7 @@ def hold_call(tally: Tally, call: ProposedCall) -> str:
         call,
         tool.version,
         manifest.versions.boundary,
-        reasons_to_ask(call, tally),
+        (*reasons_to_ask(call, tally), *attempts_at(state, call)),
         # A person may let one call through where the budget has no room for it; the packet says that this is what they do.
         lifted_by_a_person(call, tally),
         source=source_of(state, call.tool),
@@ -202,7 +221,7 @@ def settle_call(
     else:
         verifier, tally.last_error = "", code
         streak = tally.state.failures_in_a_row.get(command.tool)
-        tally.fail(command.tool, longer(streak, code, tally.state.iterations))
+        tally.fail(command.tool, longer(streak, failed_as(code), tally.state.iterations))
     if command.mutating:
         tally.claim(command.tool, command.arguments_hash, code)
         drop_inquiry(tally, command.id)

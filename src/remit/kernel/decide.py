@@ -19,7 +19,7 @@ from remit.core import arrivals, commands
 from remit.core.arrivals import Arrival, RetryRequested, RunStarted, SessionNoted, ToolFailed, ToolOutcomeLost
 from remit.core.budget import Dimension
 from remit.core.events import KERNEL_VERSION, Decision, Turn
-from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
+from remit.core.failure import ArrivalFault, Ending, IllegalArrival
 from remit.core.graph import EXIT_ENDINGS, EndingClass, Node, NodeKind, NodeOutcome
 from remit.core.rulings import AddendumNoted, NodeEntered, OutcomeParked, RunEnded
 from remit.kernel.acceptance import refuse_unaccepted
@@ -200,7 +200,7 @@ def _unanswerable(state: RunState, kind: type[Arrival], command_id: str) -> Ille
 def _knows_nothing(arrival: Arrival) -> bool:
     """Whether an outcome says no more than that nobody knows it."""
     if isinstance(arrival, ToolFailed):
-        return arrival.code is ErrorCode.TOOL_TIMEOUT
+        return tool.leaves_open(arrival)
     return isinstance(arrival, ToolOutcomeLost)
 
 

@@ -10,6 +10,7 @@ from remit.core.commands import AskPurpose, CallTool, Packet, ReconcileTool
 from remit.core.failure import Ending, ErrorCode
 from remit.core.rulings import OutcomeDoubted
 from remit.kernel.asking import REVIEW, ask
+from remit.kernel.attempts import ARGUMENTS_CHARS_MAX, attempts_at
 from remit.kernel.endings import head_for
 from remit.kernel.spend import lacking
 from remit.kernel.state import inquiries
@@ -21,32 +22,35 @@ LOST = "OUTCOME_LOST"
 NOT_DONE = ErrorCode.TOOL_EXECUTION_FAILED
 
 
-def doubt(tally: Tally, command: CallTool, reason: str) -> str | None:
-    """Put a call in doubt and ask about it, or name the outcome that ends the run."""
+def doubt(tally: Tally, command: CallTool, reason: str, said: str = "") -> str | None:
+    """Put a call in doubt and ask about it, or name the outcome that ends the run. `said` are the words of its tool."""
     tally.rule(OutcomeDoubted(command.id, reason))
     tally.last_error = reason
-    return None if tally.paused else inquire(tally, command)
+    return None if tally.paused else inquire(tally, command, said)
 
 
-def inquire(tally: Tally, command: CallTool) -> str | None:
+def inquire(tally: Tally, command: CallTool, said: str = "") -> str | None:
     """Ask the tool, if it keeps accounts; else a person."""
     tool = tally.state.tools[command.tool]
     if not tool.reconcilable:
-        return ask_about(tally, command)
+        return ask_about(tally, command, said)
     tally.order(ReconcileTool(tally.next_id(), command.id, command.tool, command.key, tool.timeout_ms))
     return None
 
 
-def ask_about(tally: Tally, command: CallTool) -> str | None:
+def ask_about(tally: Tally, command: CallTool, said: str = "") -> str | None:
     """Ask a person what became of a call, or end the run for review when no review is left."""
     if lacking(tally, REVIEW) is not None:
         return head_for(
             tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {command.tool} ({command.key})"
         )
     call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
-    reasons = (f"the outcome of {command.tool} ({command.key}) is not known", *_told_by_the_origin(tally, command))
+    reasons = [f"the outcome of {command.tool} ({command.key}) is not known"]
+    if said:
+        reasons.append(f"it said: {said[:ARGUMENTS_CHARS_MAX]}")
+    reasons += [*attempts_at(tally.state, call, command.id), *_told_by_the_origin(tally, command)]
     boundary = tally.manifest.versions.boundary
-    packet = Packet(call, command.version, boundary, reasons, about=command.id)
+    packet = Packet(call, command.version, boundary, tuple(reasons), about=command.id)
     ask(tally, AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, packet=packet)
     return None
 

@@ -32,7 +32,7 @@ from remit.core.rulings import (
     Rung,
     ToolCallRefused,
 )
-from remit.kernel.grounding import MENDABLE, claim_of, has_changed_anything, unproven_effects
+from remit.kernel.grounding import MENDABLE, claim_of, has_changed_anything, unknown_effects, unproven_effects
 from remit.kernel.state import CallKey, CallTrace
 from remit.kernel.tally import Tally
 
@@ -95,6 +95,10 @@ def refuse_success(tally: Tally, node: Node) -> str | None:
         return None
     # What no call was ever made of leaves something undone; only what was refused or attempted can be a false claim.
     decisive = {code for code in unproven.values() if code not in MENDABLE}
+    if unknown := unknown_effects(tally):
+        return head_for(
+            tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {named(claims_in(unknown))}"
+        )
     return _refuse_success(tally, unproven, decisive) if decisive and not has_changed_anything(tally) else None
 
 

@@ -10,9 +10,9 @@ from remit.core.budget import Charges
 from remit.core.failure import Refusal
 from remit.core.messages import tool_message
 from remit.core.record import replace
-from remit.core.rulings import UNVERIFIED, CallSettled, Rung
+from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallSettled, Rung
 from remit.kernel import words
-from remit.kernel.calls import INVALID, refused_as
+from remit.kernel.calls import INVALID, failed_as, refused_as
 from remit.kernel.endings import DENIED
 from remit.kernel.grounding import made_good, stops_loop
 from remit.kernel.state import CallTrace, RunState, longer
@@ -107,17 +107,20 @@ def _count_failure(state: RunState, command: commands.CallTool, code: str) -> No
     tool = command.tool
     has_changed = state.effects_committed > 0 or UNVERIFIED in state.uncommitted.values()
     state.failures_after_change += has_changed
-    state.failures_in_a_row[tool] = longer(state.failures_in_a_row.get(tool), code, state.iterations)
+    state.failures_in_a_row[tool] = longer(state.failures_in_a_row.get(tool), failed_as(code), state.iterations)
     state.calls_failed += 1
     state.last_error = code
     if command.mutating:
         state.uncommitted[tool, command.arguments_hash] = code
+        if code == OUTCOME_UNKNOWN:
+            state.unknown[tool, command.arguments_hash] = command.key
 
 
 def _commit_effect(state: RunState, command: commands.CallTool) -> None:
     state.effects_committed += 1
     state.failures_after_change = 0
     state.uncommitted.pop((command.tool, command.arguments_hash), None)
+    state.unknown.pop((command.tool, command.arguments_hash), None)
     state.repeats.clear()
 
 
@@ -125,6 +128,7 @@ def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
     """Something has changed as far as anybody knows: others may be called again, and this call stays counted."""
     key = (command.tool, command.arguments_hash)
     state.uncommitted[key] = UNVERIFIED
+    state.unknown.pop(key, None)
     state.failures_after_change = 0
     state.failures_in_a_row.pop(command.tool, None)
     state.repeats = {key: state.repeats[key]} if key in state.repeats else {}

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from remit.core.arrivals import ChildEnded, ToolReconciled, ToolReturned
 from remit.core.failure import ErrorCode
 from remit.core.record import digest_of
-from remit.core.rulings import ARGUMENTS_INVALID, LEFT_BY_CHILD, UNVERIFIED, Rung
+from remit.core.rulings import ARGUMENTS_INVALID, LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.core.tools import ToolDefinition
 from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally
@@ -48,6 +48,11 @@ def unproven_effects(tally: Tally) -> Mapping[CallKey, str]:
     """Effects that were proposed and never committed, with the code that says why."""
     claims = {**tally.state.uncommitted, **tally.uncommitted}
     return {key: code for key, code in claims.items() if code}
+
+
+def unknown_effects(tally: Tally) -> Mapping[CallKey, str]:
+    """Effects whose tool failed within and that nobody has heard of since: whether they happened, nobody knows."""
+    return {key: OUTCOME_UNKNOWN for key in tally.state.unknown if tally.uncommitted.get(key) not in ("", UNVERIFIED)}
 
 
 def claim_of(tool: str, digest: bytes, code: str) -> str:

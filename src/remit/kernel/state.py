@@ -176,6 +176,8 @@ class RunState:
     repeats: dict[CallKey, int] = field(default_factory=dict)
     # Effects that were proposed and are not committed, with the code that says why; committed observations per tool.
     uncommitted: dict[CallKey, str] = field(default_factory=dict)
+    # Effects whose tool failed within and may be called again, with the key of the attempt.
+    unknown: dict[CallKey, str] = field(default_factory=dict)
     committed: dict[str, int] = field(default_factory=dict)
     # The same of runs beneath this one.
     observed_below: dict[str, int] = field(default_factory=dict)

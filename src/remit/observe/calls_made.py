@@ -15,7 +15,7 @@ from remit.core.codec import arguments_in
 from remit.core.commands import StartChild
 from remit.core.contract import CallStatus, ToolCallMade
 from remit.core.record import BlobRef, Text
-from remit.core.rulings import UNVERIFIED, Rung
+from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.kernel.state import CallTrace, RunState
 
 # How far up the ladder a call got, in the words of the contract. Verified and committed are settled in one turn.
@@ -132,7 +132,7 @@ def _call_made(
     status = STATUS_OF[trace.rung]
     # A call that the ending cut off has no outcome either, whatever its effect.
     is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.open
-    if is_cut_off or command_id in state.doubted:
+    if is_cut_off or command_id in state.doubted or trace.code == OUTCOME_UNKNOWN:
         status = CallStatus.OUTCOME_UNKNOWN
     elif trace.rung is Rung.OBSERVED and trace.code and trace.code != UNVERIFIED:
         status = CallStatus.FAILED

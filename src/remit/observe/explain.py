@@ -17,7 +17,7 @@ from remit.core.goal import Task
 from remit.core.graph import NodeKind
 from remit.core.halt import HALTED
 from remit.core.record import Record
-from remit.core.rulings import UNVERIFIED, CallNoted, NodeEntered, RunEnded, Rung
+from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallNoted, NodeEntered, RunEnded, Rung
 from remit.core.signals import packet_id
 from remit.core.tier import TIERS
 from remit.core.tools import MUTATING, ToolDefinition
@@ -238,8 +238,8 @@ def _fate(state: RunState, command_id: str) -> str:
     if command_id in state.open:
         return "under_way"
     trace = state.calls[command_id]
-    if trace.rung is Rung.ATTEMPTED:
-        return "in_doubt"  # The ending cut it off.
+    if trace.rung is Rung.ATTEMPTED or trace.code == OUTCOME_UNKNOWN:
+        return "in_doubt"  # The ending cut it off, or its tool failed within.
     if trace.rung is Rung.COMMITTED:
         return "committed"
     if trace.code == UNVERIFIED:

@@ -387,6 +387,8 @@ def _schema_here(state: RunState) -> JsonObject | None:
 
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
     failed = _failed(report.command_id, ErrorCode(report.code), report.error, report.duration_ms)
+    if report.is_unknown:
+        return _flagged(state, replace(failed, is_unknown=True))
     return _flagged(state, replace(failed, exposed=True) if report.error.startswith(SECRET_EXPOSED) else failed)
 
 

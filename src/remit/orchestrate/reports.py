@@ -43,12 +43,13 @@ class ToolSaid(Record):
 
 
 class ToolBroke(Record):
-    """A tool call failed, was unavailable or ran out of time."""
+    """A tool call failed, was unavailable or ran out of time; whether nobody knows what it did by then."""
 
     command_id: str
     code: ErrorCode
     error: str = ""
     duration_ms: int = 0
+    is_unknown: bool = False
 
 
 class ToolAccounted(Record):

@@ -99,7 +99,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
         arrivals.ModelAnswered: _answer,
         arrivals.ToolReturned: _result,
         arrivals.ToolFailed: lambda arrival, read: reports.ToolBroke(
-            arrival.command_id, arrival.code, arrival.error, arrival.duration_ms
+            arrival.command_id, arrival.code, arrival.error, arrival.duration_ms, arrival.is_unknown
         ),
         arrivals.ToolReconciled: lambda arrival, read: reports.ToolAccounted(
             arrival.command_id, arrival.happened, read(arrival.whole or arrival.content)

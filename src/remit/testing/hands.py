@@ -159,9 +159,14 @@ class Hands:
 
     def _fail_tool(self, run_id: str, command: commands.CallTool) -> None:
         """Break a call in one of the ways tools break: before, after or without its effect."""
-        kind = self._world.chance.choice(("raise", "unavailable", "timeout", "timeout_late", "shape", "refuted"))
+        kinds = ("raise", "not_done", "unavailable", "timeout", "timeout_late", "shape", "refuted")
+        kind = self._world.chance.choice(kinds)
         if kind == "raise":
-            report: Report = reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, "it broke")
+            if self._world.chance.random() < 0.5:
+                self._really_call(run_id, command)
+            report: Report = reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, "it broke", is_unknown=True)
+        elif kind == "not_done":
+            report = reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, "it did nothing")
         elif kind == "unavailable":
             report = reports.ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, "it is not there")
         elif kind == "timeout":
@@ -188,7 +193,7 @@ class Hands:
         try:
             said = self.tools[command.tool](read_json(arguments))
         except Exception as error:  # noqa: BLE001  # whatever a tool raises is an observation
-            return reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, str(error))
+            return reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, str(error), is_unknown=True)
         content = said.text if isinstance(said, Stops) else said
         if command.mutating:
             self.effects.setdefault(command.key, content)

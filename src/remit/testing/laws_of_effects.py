@@ -158,31 +158,62 @@ def an_approval_is_used_once(world: SimulatedWorld, run: SimulatedRun) -> Iterat
 
 
 def no_mutating_command_is_issued_again(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """An effect is attempted once; again only after a crash, with the same key, by a tool declared idempotent."""
+    """An effect is attempted once; again only with the same key, by a tool declared idempotent.
+
+    That is after a crash, or where it failed and nobody knows what it had done by then.
+    """
     tools = tools_of(run)
     seen: dict[str, int] = {}
     for performed in world.hands.performed:
         tool = tools.get(performed.tool)
         if performed.run_id != run.run_id or tool is None or tool.effect not in MUTATING:
             continue
-        if performed.key in seen and not (tool.idempotent and performed.life > seen[performed.key]):
+        is_again = performed.key in seen and performed.life <= seen[performed.key]
+        if performed.key in seen and not (tool.idempotent and (not is_again or _is_open(run, performed.command_id))):
             yield f"{performed.tool} was attempted again with key {performed.key}"
         seen[performed.key] = performed.life
 
 
+def _is_open(run: SimulatedRun, command_id: str) -> bool:
+    """Whether an attempt came after another at the same effect that failed within."""
+    calls = [command for _, command in commands_of(run) if isinstance(command, CallTool)]
+    again = next(command for command in calls if command.id == command_id)
+    first = next(command for command in calls if command.key == again.key)
+    failed = [turn.arrival for turn in run.turns if isinstance(turn.arrival, arrivals.ToolFailed)]
+    return any(arrival.is_unknown and arrival.command_id == first.id for arrival in failed)
+
+
 def an_unknown_outcome_is_never_success(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
-    """A mutating call that ran out of time or was lost is in doubt, and a run with one in doubt is no success."""
+    """A mutating call that ran out of time, was lost or failed within is in doubt, and a run with one in doubt is no success.
+
+    Of a tool that may be called again with the same key, it may be settled, as what it is: unknown.
+    """
     for turn in run.turns:
         arrival = turn.arrival
-        is_timeout = isinstance(arrival, arrivals.ToolFailed) and arrival.code is ErrorCode.TOOL_TIMEOUT
+        is_timeout = isinstance(arrival, arrivals.ToolFailed) and (
+            arrival.code is ErrorCode.TOOL_TIMEOUT or arrival.is_unknown
+        )
         if is_timeout or isinstance(arrival, arrivals.ToolOutcomeLost):
             assert isinstance(arrival, arrivals.ToolFailed | arrivals.ToolOutcomeLost)
             for decision in turn.decisions:
-                settles = isinstance(decision, rulings.CallSettled) and decision.command_id == arrival.command_id
+                settles = (
+                    isinstance(decision, rulings.CallSettled)
+                    and decision.command_id == arrival.command_id
+                    and decision.code != rulings.OUTCOME_UNKNOWN
+                )
                 if settles and is_effect(run, arrival.command_id):
                     yield f"turn {turn.seq} settles command {arrival.command_id}, whose outcome nobody knows"
     if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and run.state.doubted:
         yield f"it ended as {run.ending} with {sorted(run.state.doubted)} in doubt"
+    open_effects = set()
+    for settled in run.all(rulings.CallSettled):
+        trace = run.state.calls[settled.command_id]
+        if settled.code == rulings.OUTCOME_UNKNOWN:
+            open_effects.add((trace.tool, trace.arguments_hash))
+        elif settled.rung is rulings.Rung.COMMITTED:
+            open_effects.discard((trace.tool, trace.arguments_hash))
+    if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and open_effects:
+        yield f"it ended as {run.ending} although nobody knows about {sorted(tool for tool, _ in open_effects)}"
 
 
 def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

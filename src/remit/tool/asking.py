@@ -14,7 +14,6 @@ from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.tool.calling import rendered
 from remit.tool.declare import Tool, takes
-from remit.tool.declared import Verify
 from remit.tool.outcomes import Reconciled, Stop, ToolFault, described
 from remit.tool.threads import in_thread
 
@@ -33,14 +32,23 @@ async def check_available(tool: Tool) -> None:
         raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, f"tool {tool.name!r} says that it is not available now")
 
 
-async def verdict(verify: Verify, arguments: JsonObject, value: Any) -> str:
-    """What the tool's own check finds wrong with a result, or nothing."""
+async def verdict(tool: Tool, arguments: JsonObject, value: Any) -> str:
+    """What the tool's own check finds wrong with a result, or nothing.
+
+    A check that breaks has confirmed no read; of a change, nobody knows what it came to.
+    """
+    verify = tool.verify
+    assert verify is not None, "only a tool that has a check is asked for its verdict"
     name = getattr(verify, "__name__", type(verify).__name__)
     try:
         answer = await _asked(verify, arguments, value.content if isinstance(value, Stop) else value)
-    except BaseException as error:  # noqa: BLE001  # a check that breaks has not verified anything
+    except BaseException as error:
         raise_if_ours(error)
-        return f"{name} raised {described(error)}"
+        broke = f"{name} raised {described(error)}"
+        if tool.definition.effect.is_mutating:
+            message = f"it returned, and its check {broke}"
+            raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, message, is_unknown=True) from error
+        return broke
     if answer is None or answer is True or answer == "":
         return ""
     if answer is False:

@@ -4,6 +4,7 @@ Rule 1: the converter reads the canonical form of the arguments, the very bytes 
 Rule 2: conversion is strict, so that what the schema refuses is refused here too.
 Rule 3: an argument that was not given is not passed; the function's own default holds.
 Rule 4: a text stays as it is; everything else becomes JSON.
+Rule 5: what goes wrong before the function is entered has changed nothing; what goes wrong afterwards leaves that open.
 """
 
 import asyncio
@@ -45,7 +46,7 @@ def prepared(
         given = signature.model.model_validate_json(canonical_json(arguments), strict=True)
     except Exception as error:
         # A validator of the user's own type may raise anything.
-        raise _failed(_unfit(error)) from error
+        raise _not_begun(_unfit(error)) from error
     fields, were_given = given.__dict__, given.model_fields_set
     values = {
         name: fields[field] for field, name, has_default in signature.names if not has_default or field in were_given
@@ -153,5 +154,11 @@ def _problems(error: "ValidationError") -> str:
     return "; ".join(told + more)
 
 
-def _failed(error: str) -> ToolFault:
+def _not_begun(error: str) -> ToolFault:
+    """The arguments could not be made ready, so the function was not entered."""
     return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, error)
+
+
+def _failed(error: str) -> ToolFault:
+    """The function has returned what nobody can use: what it did by then, nobody knows."""
+    return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, error, is_unknown=True)

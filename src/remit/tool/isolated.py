@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from remit.core.failure import ErrorCode, RemitError
 from remit.core.manifest import Source
@@ -75,7 +74,7 @@ def _answer(job: JsonObject) -> JsonObject:
         secrets = {parameter: Secret(value) for parameter, value in job["secrets"].items()}
         performed = _performed(tool, job["arguments"], job["key"], secrets)
     except ToolFault as fault:
-        return {"code": fault.error_code, "error": fault.error}
+        return {"code": fault.error_code, "error": fault.error, "is_unknown": fault.is_unknown}
     return {"content": performed.content, "refuted": performed.refuted, "stop_loop": performed.stop_loop}
 
 
@@ -96,13 +95,8 @@ def _performed(tool: Tool, arguments: JsonObject, key: str, secrets: Mapping[str
     performed = rendered(tool, value)
     if tool.verify is None:
         return performed
-    refuted = asyncio.run(_verified(tool, arguments, value))
+    refuted = asyncio.run(verdict(tool, arguments, value))
     return Performed(performed.content, refuted, performed.stop_loop)
-
-
-async def _verified(tool: Tool, arguments: JsonObject, value: Any) -> str:
-    assert tool.verify is not None
-    return await verdict(tool.verify, arguments, value)
 
 
 if __name__ == "__main__":

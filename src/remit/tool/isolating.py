@@ -121,7 +121,8 @@ def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash, len
             process.wait()
     if listener.is_overfull:
         limit = f"output_bytes_max={tool.limits.output_bytes_max}"
-        raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, f"it sent more than {limit} and was ended")
+        message = f"it sent more than {limit} and was ended"
+        raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, message, is_unknown=True)
     ended = process.returncode
     if tool.sandbox and ended > SIGNALLED:
         ended = SIGNALLED - ended
@@ -226,15 +227,18 @@ def _outcome(frame: bytes, status: int, printed: str, leash: Leash) -> Performed
     if len(frame) < LENGTH_BYTES or len(frame) - LENGTH_BYTES != length:
         if leash.is_cut:
             raise Killed
-        raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, _told_nothing(status, printed))
+        raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, _told_nothing(status, printed), is_unknown=True)
     # Whatever stands there is the word of the tool's process, which may have been written by anybody in it.
     match parse_with_oddities(frame[LENGTH_BYTES:].decode()):
-        case {"code": str(code), "error": str(error)} if code in ErrorCode.__members__.values():
-            raise ToolFault(ErrorCode(code), error[:ERROR_CHARS_MAX])
+        case {"code": str(code), "error": str(error)} as told if code in ErrorCode.__members__.values():
+            # Whoever does not say that nothing happened leaves it open.
+            is_unknown = told.get("is_unknown") is not False
+            raise ToolFault(ErrorCode(code), error[:ERROR_CHARS_MAX], is_unknown=is_unknown)
         case {"content": str(content), "refuted": str(refuted), "stop_loop": bool(stops)}:
             if len(content.encode("utf-8", "replace")) <= RESULT_BYTES_MAX:
                 return Performed(content, refuted, stops, printed)
-    raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, "its process told something that is no result")
+    message = "its process told something that is no result"
+    raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, message, is_unknown=True)
 
 
 def _told_nothing(status: int, printed: str) -> str:

@@ -40,12 +40,20 @@ class Reconciled(Record):
     why: str = ""
 
 
-class ToolFault(RemitError):
-    """A call that came to nothing, or to nothing known; an observation like any other."""
+class NotDone(Exception):
+    """Raised by a tool that knows that nothing happened. Whatever else one raises leaves open what it has done by then."""
 
-    def __init__(self, code: ErrorCode, error: str) -> None:
+
+class ToolFault(RemitError):
+    """A call that came to nothing, or to nothing known; an observation like any other.
+
+    `is_unknown` says that the function was entered and did not say that nothing happened.
+    """
+
+    def __init__(self, code: ErrorCode, error: str, *, is_unknown: bool = False) -> None:
         super().__init__(code, shortened(error))
         self.error_code = code
+        self.is_unknown = is_unknown
 
     @property
     def error(self) -> str:
@@ -54,8 +62,8 @@ class ToolFault(RemitError):
 
 
 def fault_of(error: BaseException) -> ToolFault:
-    """The observation that a tool raised something."""
-    return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, described(error))
+    """The observation that a tool raised something after it was entered: only NotDone says that nothing happened."""
+    return ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, described(error), is_unknown=not isinstance(error, NotDone))
 
 
 def described(error: BaseException) -> str:

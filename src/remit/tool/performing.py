@@ -165,7 +165,7 @@ async def _verified(tool: Tool, arguments: JsonObject, returned: tuple[Any, Perf
     value, performed = returned
     if tool.verify is None:
         return performed
-    return replace(performed, refuted=await verdict(tool.verify, arguments, value))
+    return replace(performed, refuted=await verdict(tool, arguments, value))
 
 
 async def _late(attempt: Attempt, waiter: "asyncio.Future[Any]") -> Performed | ToolFault | None:

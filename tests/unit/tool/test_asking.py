@@ -2,14 +2,16 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from remit.core.arrivals import Happened
 from remit.core.failure import ErrorCode
-from remit.tool.asking import check_available, reconcile, verdict
+from remit.core.record import JsonObject
+from remit.tool.asking import check_available, reconcile
+from remit.tool.asking import verdict as verdict_of
 from remit.tool.declare import Tool, tool
 from remit.tool.outcomes import Reconciled, Stop, ToolFault
 
@@ -40,6 +42,18 @@ def telling_a_promise(answer: Any) -> Callable[..., Any]:
         return telling_later(answer)(*values)
 
     return told
+
+
+def verdict(
+    check: Callable[..., Any], arguments: JsonObject, value: Any, effect: str = "read"
+) -> Coroutine[Any, Any, str]:
+    """What a tool with this check finds."""
+
+    @tool(effect=effect, verify=check)
+    def done() -> Any:
+        """Do."""
+
+    return verdict_of(done, arguments, value)
 
 
 WAYS = pytest.mark.parametrize("way", [telling, telling_later, telling_a_promise])
@@ -95,6 +109,13 @@ def test_a_function_that_blocks_is_asked_in_a_thread() -> None:
 )
 def test_a_verdict_is_nothing_or_the_reason(way: Callable[[Any], Any], answer: Any, found: str) -> None:
     assert asyncio.run(verdict(way(answer), {}, 1)) == found
+
+
+def test_a_check_of_a_change_that_breaks_leaves_open_what_happened() -> None:
+    with pytest.raises(ToolFault) as fault:
+        asyncio.run(verdict(telling(ValueError("no")), {}, 1, "write"))
+    assert fault.value.is_unknown
+    assert fault.value.error == "it returned, and its check told raised ValueError: no"
 
 
 def test_the_check_sees_the_arguments_and_what_was_returned() -> None:

@@ -24,7 +24,7 @@ from remit.core.flags import TESTS_FAILED
 from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.record import replace
-from remit.core.rulings import UNVERIFIED, CallsFiltered, FallbackChosen, Rung, ToolCallRefused
+from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallsFiltered, FallbackChosen, Rung, ToolCallRefused
 from remit.kernel.authorize import authorize
 from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
@@ -185,27 +185,35 @@ def _conflict(tally: Tally, tool: str, critical: tuple[tuple[str, str], ...]) ->
 
 
 def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
-    """Keep the failure as an observation; a mutating call that ran out of time is in doubt instead."""
+    """Keep the failure as an observation; a mutating call that ran out of time, or broke within, is in doubt instead."""
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    if command.mutating and arrival.code is ErrorCode.TOOL_TIMEOUT:
-        return doubt(tally, command, ErrorCode.TOOL_TIMEOUT)
+    tool, code = tally.state.tools[command.tool], str(arrival.code)
+    if command.mutating and leaves_open(arrival):
+        if arrival.code is ErrorCode.TOOL_TIMEOUT or tool.reconcilable or not tool.idempotent:
+            return doubt(tally, command, arrival.code, arrival.error)
+        # With the same key it may be called again, so the run goes on and the model may propose it again.
+        code = OUTCOME_UNKNOWN
     if (instead := _fallback(tally, command, arrival)) is not None:
         # Before its settlement, so that the fold tells the model nothing of a call that another one stands in for.
         tally.rule(FallbackChosen(command.id, instead.tool))
         settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
         order_call(tally, instead)
         return None
-    tool = tally.state.tools[command.tool]
     raised = (*arrival.flags, TESTS_FAILED) if declares_tests(tool) else arrival.flags
     flags = settled_flags(tally, tool, raised) if raised else NO_FLAGS
-    settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence, flags=flags)
+    settle_call(tally, command, Rung.OBSERVED, code, arrival.evidence, flags=flags)
     tally.say(arrival.tokens_bound)
     if arrival.exposed:
         return head_for(tally, Ending.UNSAFE_DETECTION, arrival.code, arrival.error)
     if tally.raised and (why := stopped_by(tally, tool, At.OBSERVATION)):
         return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{tool.name}: {why}")
     return joined(tally)
+
+
+def leaves_open(arrival: ToolFailed) -> bool:
+    """Whether nobody knows what a call has changed before it failed."""
+    return arrival.code is ErrorCode.TOOL_TIMEOUT or arrival.is_unknown
 
 
 def _fallback(tally: Tally, command: CallTool, arrival: ToolFailed) -> ProposedCall | None:

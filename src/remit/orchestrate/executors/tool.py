@@ -104,7 +104,7 @@ class ToolExecutor:
         try:
             performed = await within(command.timeout_ms, perform(attempt))
         except ToolFault as fault:
-            return ToolBroke(command.id, fault.error_code, fault.error, _since(began_ns))
+            return ToolBroke(command.id, fault.error_code, fault.error, _since(began_ns), is_unknown=fault.is_unknown)
         except HaltStands as stop:
             return halted(stop.halt, command.id)
         except TimeRanOut:
@@ -144,6 +144,9 @@ class ToolExecutor:
         outcome = attempt.last_word
         if isinstance(outcome, Performed):
             return _said(command, outcome, duration_ms)
+        if outcome is not None and not outcome.is_unknown:
+            # Told to stop, it said that nothing has happened.
+            return ToolBroke(command.id, outcome.error_code, outcome.error, duration_ms)
         message = f"tool {command.tool!r} took longer than {limit}"
         if attempt.is_abandoned:
             message += " and was abandoned; it may still be running"
@@ -194,7 +197,7 @@ class ToolExecutor:
         if isinstance(outcome, Performed):
             self._on_late(run_id, redacted(_said(command, outcome, 0), self.vault))
         elif isinstance(outcome, ToolFault):
-            report = ToolBroke(command.id, outcome.error_code, outcome.error)
+            report = ToolBroke(command.id, outcome.error_code, outcome.error, is_unknown=outcome.is_unknown)
             self._on_late(run_id, redacted(report, self.vault))
 
 

@@ -6,13 +6,14 @@ Rule 3: what the model wrote comes back shortened and quoted, so that an error i
 """
 
 from remit.core.failure import RemitError
+from remit.tool.outcomes import NotDone
 
 # As much of a value as one needs to recognise it.
 SHOWN_CHARS_MAX = 80
 
 
-class ToolRefused(RemitError):
-    """A builtin tool did not do what it was asked; the model reads why."""
+class ToolRefused(RemitError, NotDone):
+    """A builtin tool did not do what it was asked, nor a part of it; the model reads why."""
 
 
 def shown(value: str) -> str:
