@@ -299,7 +299,8 @@ class ChildEnded(Record, tag=True):
     stood_ms: int = -1
     # Tools of which it or those beneath it committed observations, and how many.
     observed: tuple[tuple[str, int], ...] = ()
-    # Effects that it proposed and never committed: each tool, and whether it was left undone or only not verified.
+    # Effects that it proposed and never committed: each tool, and whether it was left undone, only not verified, or
+    # is unknown.
     left: tuple[tuple[str, str], ...] = ()
 
 

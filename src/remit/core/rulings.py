@@ -137,10 +137,14 @@ class ApprovalCounted(Record, tag=True):
 
 
 class OutcomeDoubted(Record, tag=True):
-    """A mutating command ran out of time, was cut off or was lost: it stays open until someone knows."""
+    """A mutating command ran out of time, broke within, was cut off or was lost: it stays open until someone knows.
+
+    `raised` are the flags that the words of its tool raise.
+    """
 
     command_id: str
     reason: str
+    raised: tuple[str, ...] = ()
 
 
 class QuestionSettled(Record, tag=True):

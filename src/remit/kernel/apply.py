@@ -19,7 +19,7 @@ from remit.core.failure import ANSWERED, Refusal
 from remit.core.goal import JUDGE_MARK
 from remit.core.messages import Message, tool_message, user_message
 from remit.core.record import Text
-from remit.core.rulings import Rung
+from remit.core.rulings import OUTCOME_UNKNOWN, Rung
 from remit.core.usage import TokenUsage
 from remit.kernel import words
 from remit.kernel.children import child_trace
@@ -199,7 +199,10 @@ def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     for tool, times in arrival.observed:
         state.observed_below[tool] = state.observed_below.get(tool, 0) + times
     if arrival.left:
-        state.uncommitted.update(claims_of_child(arrival))
+        claims = claims_of_child(arrival)
+        state.uncommitted.update(claims)
+        # No key: nothing that this run calls is another attempt at it.
+        state.unknown.update({key: "" for key, code in claims.items() if code == OUTCOME_UNKNOWN})
 
 
 def _hear_lost_child(state: RunState, arrival: arrivals.ChildLost) -> None:

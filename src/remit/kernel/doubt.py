@@ -6,12 +6,14 @@ Rule 3: while the run is paused nothing is asked; the resume asks.
 """
 
 from remit.core.arrivals import ProposedCall
+from remit.core.boundary import At
 from remit.core.commands import AskPurpose, CallTool, Packet, ReconcileTool
 from remit.core.failure import Ending, ErrorCode
 from remit.core.rulings import OutcomeDoubted
 from remit.kernel.asking import REVIEW, ask
 from remit.kernel.attempts import ARGUMENTS_CHARS_MAX, attempts_at
 from remit.kernel.endings import head_for
+from remit.kernel.policy import stopped_by
 from remit.kernel.spend import lacking
 from remit.kernel.state import inquiries
 from remit.kernel.tally import Tally
@@ -22,10 +24,17 @@ LOST = "OUTCOME_LOST"
 NOT_DONE = ErrorCode.TOOL_EXECUTION_FAILED
 
 
-def doubt(tally: Tally, command: CallTool, reason: str, said: str = "") -> str | None:
-    """Put a call in doubt and ask about it, or name the outcome that ends the run. `said` are the words of its tool."""
-    tally.rule(OutcomeDoubted(command.id, reason))
+def doubt(tally: Tally, command: CallTool, reason: str, said: str = "", raised: tuple[str, ...] = ()) -> str | None:
+    """Put a call in doubt and ask about it, or name the outcome that ends the run.
+
+    `said` are the words of its tool, and `raised` the flags that they raise.
+    """
+    tally.rule(OutcomeDoubted(command.id, reason, raised))
     tally.last_error = reason
+    if raised:
+        tally.raised = raised
+        if why := stopped_by(tally, tally.state.tools[command.tool], At.OBSERVATION):
+            return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{command.tool}: {why}")
     return None if tally.paused else inquire(tally, command, said)
 
 
@@ -46,7 +55,7 @@ def ask_about(tally: Tally, command: CallTool, said: str = "") -> str | None:
         )
     call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
     reasons = [f"the outcome of {command.tool} ({command.key}) is not known"]
-    if said:
+    if said := said or tally.state.calls[command.id].reason:
         reasons.append(f"it said: {said[:ARGUMENTS_CHARS_MAX]}")
     reasons += [*attempts_at(tally.state, call, command.id), *_told_by_the_origin(tally, command)]
     boundary = tally.manifest.versions.boundary

@@ -5,7 +5,7 @@ Rule 2: whatever came of a call is told to the model, in the words of whoever to
 """
 
 from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Arrival, Provenance, ToolFailed, ToolReturned
+from remit.core.arrivals import Arrival, OutcomeJudged, Provenance, ToolFailed, ToolReconciled, ToolReturned
 from remit.core.budget import Charges
 from remit.core.failure import Refusal
 from remit.core.messages import tool_message
@@ -21,6 +21,8 @@ from remit.kernel.state import CallTrace, RunState, longer
 _ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
 # Refusals that a person, or the silence of one, has caused.
 REJECTED = frozenset({Refusal.APPROVAL_REJECTED, Refusal.APPROVAL_EXPIRED})
+# What tells of everything that was done under one key, earlier attempts included.
+_ACCOUNTS = (ToolReconciled, OutcomeJudged)
 
 
 def open_command(state: RunState, command: commands.Command) -> None:
@@ -76,6 +78,8 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         _leave_unverified(state, command)
     else:
         _count_failure(state, command, ruling.code)
+        if state.unknown and type(arrival) in _ACCOUNTS:
+            state.unknown.pop((tool, command.arguments_hash), None)
     if rung is not _ATTEMPTED and command.id not in state.replaced:
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
@@ -220,6 +224,8 @@ def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Ar
     state.withheld.pop(ruling.command_id, None)
     if type(arrival) is ToolFailed and arrival.command_id == ruling.command_id:
         trace.reason = arrival.error
+    for flag in ruling.raised:
+        state.flags.setdefault(flag, trace.tool)
     state.last_error = ruling.reason
 
 

@@ -28,6 +28,8 @@ NO_ARGUMENTS = digest_of(b"{}")
 _CHILD = b"child:"
 # As many effects of a child as its parent is told of.
 LEFT_MAX = 10
+# What a child leaves of an effect: undone, done as far as anybody knows, or unknown to everybody.
+_LEFT = (LEFT_BY_CHILD, UNVERIFIED, OUTCOME_UNKNOWN)
 
 _OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
 
@@ -52,7 +54,9 @@ def unproven_effects(tally: Tally) -> Mapping[CallKey, str]:
 
 def unknown_effects(tally: Tally) -> Mapping[CallKey, str]:
     """Effects whose tool failed within and that nobody has heard of since: whether they happened, nobody knows."""
-    return {key: OUTCOME_UNKNOWN for key in tally.state.unknown if tally.uncommitted.get(key) not in ("", UNVERIFIED)}
+    before = [key for key in tally.state.unknown if tally.uncommitted.get(key) not in ("", UNVERIFIED)]
+    now = [key for key, code in tally.uncommitted.items() if code == OUTCOME_UNKNOWN]
+    return dict.fromkeys([*before, *now], OUTCOME_UNKNOWN)
 
 
 def claim_of(tool: str, digest: bytes, code: str) -> str:
@@ -77,9 +81,12 @@ def made_good(claims: Mapping[CallKey, str], tool: str, arguments_hash: bytes) -
 
 
 def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
-    """What a run that has ended leaves unproven, for the run that started it: each tool, and how."""
-    left = {(tool, code == UNVERIFIED) for (tool, _), code in state.uncommitted.items()}
-    return tuple((tool, UNVERIFIED if is_seen else LEFT_BY_CHILD) for tool, is_seen in sorted(left)[:LEFT_MAX])
+    """What a run that has ended leaves unproven, for the run that started it: each tool, and how; the gravest last."""
+    doubted = [state.calls[command_id] for command_id in state.doubted]
+    unknown = {*state.unknown, *((trace.tool, trace.arguments_hash) for trace in doubted)}
+    left = {(key[0], 2 if key in unknown else int(code == UNVERIFIED)) for key, code in state.uncommitted.items()}
+    gravest = sorted(left, key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
+    return tuple((tool, _LEFT[grade]) for tool, grade in sorted(gravest))
 
 
 def claims_of_child(arrival: ChildEnded) -> dict[CallKey, str]:

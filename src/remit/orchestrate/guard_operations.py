@@ -30,7 +30,7 @@ _KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
         "start": (("run", "prompt", "tools"), ("boundary", "plan", "read", "user", "tenant", "role", AT_MS)),
         "call": (("run", "tool", "args"), ("id", AT_MS)),
-        RESULT: (("run", "tool", "content"), ("id", "error", AT_MS)),
+        RESULT: (("run", "tool", "content"), ("id", "error", "not_done", AT_MS)),
         "answer": (("run", "approve", "by"), ("id", "scope", AT_MS)),
         "end": (("run",), (AT_MS,)),
     }

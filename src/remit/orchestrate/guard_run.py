@@ -32,10 +32,10 @@ from remit.kernel.authorize import CHECKS, authorize, has_valid_arguments, is_re
 from remit.kernel.calls import hold_call, order_call, refuse_call
 from remit.kernel.rules.human import on_approved, on_refused
 from remit.kernel.rules.timer import on_timer
-from remit.kernel.rules.tool import on_returned, on_tool_failed
+from remit.kernel.rules.tool import on_returned, settle_failed
 from remit.kernel.state import CallKey, pinned
 from remit.kernel.tally import Tally
-from remit.kernel.verdicts import ALLOWED, Judgement, Verdict
+from remit.kernel.verdicts import ALLOWED, Judgement, Verdict, ask
 from remit.orchestrate.excerpts import flags_in, secret_flag
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.guard_boundary import GuardTerms
@@ -138,14 +138,18 @@ class GuardedRun:
             # Of several calls that could be meant the gate takes one and trusts no choice of it; of none, it is text.
             self._gate.observe(None if answered else "", tool, content)
 
-    def observe_error(self, call_id: str | None, tool: str, content: str, evidence: bytes) -> None:
-        """Take in what a tool said that failed: text, whatever it looks like."""
+    def observe_error(self, call_id: str | None, tool: str, content: str, evidence: bytes, *, not_done: bool) -> None:
+        """Take in what a tool said that failed: text, whatever it looks like.
+
+        Unless the host says that nothing was done, nobody knows what a failed call has changed.
+        """
         answered = self._turns.waiting.answered(call_id, tool)
         for command in answered:
             flags = secret_flag(pinned(self._turns.state).boundary, content)
-            arrival = ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, note(content), evidence, flags=flags)
+            failed = ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, note(content), evidence, flags=flags)
+            arrival = failed if not_done else replace(failed, is_unknown=True)
             tally = self._turns.tally(command.id)
-            on_tool_failed(tally, arrival)
+            settle_failed(tally, command, arrival)
             self._stop_if_unsafe(tally)
             self._settle(command, arrival, tally, content if len(answered) == 1 else None)
         if len(answered) != 1:
@@ -192,6 +196,10 @@ class GuardedRun:
         """Order, hold or refuse one call, and say why."""
         # A read on this machine is never traced, so the check that hears a person's no is not among its own.
         verdict = authorize(call, tally, CHECKS if call.provenance is Provenance.REFUSED else None)
+        if verdict is ALLOWED and self._is_left_open(call):
+            verdict = ask(
+                f"an earlier call of {call.tool} with these arguments failed, and nobody knows what it has done"
+            )
         if verdict is ALLOWED:
             order_call(tally, call)
             said = allowed()
@@ -203,6 +211,10 @@ class GuardedRun:
             said["noted"] = noted
             said["reasons"] += [one["reason"] for one in noted]
         return said
+
+    def _is_left_open(self, call: ProposedCall) -> bool:
+        """Whether exactly this was tried before, and its tool neither said that nothing happened nor may be called again."""
+        return _key(call) in self._turns.state.unknown and not self._turns.state.tools[call.tool].idempotent
 
     def _asked(self, tally: Tally, call: ProposedCall, verdict: Verdict) -> JsonObject:
         """Ask a person; where nobody may be asked any more, the call is refused, and held at the gate for good."""

@@ -211,8 +211,11 @@ class Guard:
             raise RequestRejected(GUARD_OP_INVALID, message) from error
         self._charge(run_id, room, len(data))
         room.run.pass_time(at_ms)
-        observe = room.run.observe_error if operation.get("error") is True else room.run.observe
-        observe(call_id, tool, text, sha256(data).digest())
+        evidence = sha256(data).digest()
+        if operation.get("error") is True:
+            room.run.observe_error(call_id, tool, text, evidence, not_done=operation.get("not_done") is True)
+        else:
+            room.run.observe(call_id, tool, text, evidence)
 
     def _answer(self, run_id: str, operation: JsonObject) -> JsonObject:
         run = self._room(run_id).run

@@ -176,11 +176,11 @@ def no_mutating_command_is_issued_again(world: SimulatedWorld, run: SimulatedRun
 
 def _is_open(run: SimulatedRun, command_id: str) -> bool:
     """Whether an attempt came after another at the same effect that failed within."""
-    calls = [command for _, command in commands_of(run) if isinstance(command, CallTool)]
-    again = next(command for command in calls if command.id == command_id)
-    first = next(command for command in calls if command.key == again.key)
+    calls = {command.id: command for _, command in commands_of(run) if isinstance(command, CallTool)}
+    key = calls[command_id].key if command_id in calls else ""
     failed = [turn.arrival for turn in run.turns if isinstance(turn.arrival, arrivals.ToolFailed)]
-    return any(arrival.is_unknown and arrival.command_id == first.id for arrival in failed)
+    open_keys = {calls[arrival.command_id].key for arrival in failed if arrival.is_unknown}
+    return key in open_keys
 
 
 def an_unknown_outcome_is_never_success(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

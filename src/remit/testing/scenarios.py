@@ -11,7 +11,7 @@ from remit.core.goal import Criterion, Goal, RequiredAction, TaskClass
 from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, graph_version
 from remit.core.inference import ModelInfo, ModelResult, Price
 from remit.core.manifest import Manifest, make_manifest
-from remit.core.messages import Message, user_message
+from remit.core.messages import Message, Role, user_message
 from remit.core.record import JsonObject, replace
 from remit.core.tools import Effect, ToolCall, ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.core.usage import TokenUsage
@@ -67,6 +67,8 @@ UNCHECKED: tuple[ToolDefinition, ...] = tuple(
 PATTERN_EVERY = 3
 # Every fourth of them has a boundary that uses everything a boundary can say.
 GOVERNED_EVERY = 4
+# In every third of the rest the model stops once something was done: a run that never stops proposing earns no success.
+CONTENT_EVERY = 3
 MODEL = ModelInfo("scripted", 100_000, Price(1_000_000, 2_000_000))
 
 _HOSTILE_TEXTS = (
@@ -117,6 +119,16 @@ def hostile_model(messages: Sequence[Message], chance: Random) -> ModelResult | 
     return ModelResult(chance.choice(("", "let me see")), tool_calls=calls, usage=_usage(chance))
 
 
+def content_model(messages: Sequence[Message], chance: Random) -> ModelResult | Breaks:
+    """A model that changes something and is content when a tool has answered."""
+    if messages[-1].role is Role.TOOL and chance.random() < 0.6:
+        return ModelResult("done", usage=_usage(chance))
+    if chance.random() < 0.4:
+        calls = (ToolCall(f"c{chance.randrange(100)}", chance.choice(("write", "put", "pay")), {"n": 1}),)
+        return ModelResult("", tool_calls=calls, usage=_usage(chance))
+    return hostile_model(messages, chance)
+
+
 def random_person(chance: Random) -> Reply:
     """A person who mostly approves, and sometimes does anything else."""
     return chance.choice((Reply.APPROVE, Reply.APPROVE, Reply.APPROVE, Reply.REJECT, Reply.MODIFY, Reply.IGNORE))
@@ -127,7 +139,8 @@ def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
     chance = Random(f"scenario {seed}")
     is_pattern = seed % PATTERN_EVERY == PATTERN_EVERY - 1
     is_governed = not is_pattern and seed % GOVERNED_EVERY == 0
-    model = governing(hostile_model) if is_governed else hostile_model
+    is_content = not is_pattern and not is_governed and seed % CONTENT_EVERY == 0
+    model = governing(hostile_model) if is_governed else content_model if is_content else hostile_model
     world = SimulatedWorld(
         model=fickle(hostile_model) if is_pattern else model,
         tools=tools(),
@@ -136,7 +149,8 @@ def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
         faults=chance.choice(WEATHER) if faults is None else faults,
         seed=seed,
     )
-    manifest = (random_pattern if is_pattern else random_manifest)(chance, f"run{seed}")
+    make = random_pattern if is_pattern else content_manifest if is_content else random_manifest
+    manifest = make(chance, f"run{seed}")
     world.finish(governed(manifest, seed) if is_governed else manifest)
     return world
 
@@ -152,6 +166,19 @@ def random_pattern(chance: Random, run_id: str) -> Manifest:
         versions=replace(manifest.versions, graph=graph_version(graph)),
         request=vote_request(RESULT) if is_vote else plan_request(),
         goal=_judged(chance) if chance.random() < 0.35 else manifest.goal,
+    )
+
+
+def content_manifest(chance: Random, run_id: str) -> Manifest:
+    """A run that has enough of everything, so that how it ends depends on what became of its effects."""
+    return make_manifest(
+        run_id=run_id,
+        request=SystemRequest(messages=(user_message("change something"),)),
+        boundary=Boundary(name="simulated", approval_effects=(Effect.EXTERNAL,)),
+        budget=Budget(),
+        graph=chat_graph(),
+        models=(MODEL,),
+        tools=chance.choice((TOOLS, UNCHECKED)),
     )
 
 

@@ -95,22 +95,20 @@ class Leash:
 
 def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash, lent: Lent = NOTHING_LENT) -> Performed:
     """Call a tool in a process of its own and wait for what it tells."""
-    read_end, write_end = os.pipe()
     try:
-        process = _start(tool, write_end, leash, lent.vault.inherited)
-    except OSError as error:
-        os.close(read_end)
+        job = _job(tool, arguments, key, lent.secrets)
+        process, read_end = _listened_to(tool, leash, lent)
+    except Exception as error:
+        # Nobody has told a process what to call, so nothing was called, whatever it was that went wrong.
         message = f"no process could be started for it: {type(error).__name__}: {error}"
         raise ToolFault(ErrorCode.TOOL_UNAVAILABLE, message) from error
-    finally:
-        os.close(write_end)
     assert process.stdin is not None
     with os.fdopen(read_end, "rb", buffering=0) as told, process:
         listener = _Listener(process, told.fileno(), tool.limits.output_bytes_max)
         try:
             # The process may be gone already; what it left behind says so better than a broken pipe.
             with contextlib.suppress(BrokenPipeError):
-                write_frame(process.stdin.fileno(), _job(tool, arguments, key, lent.secrets))
+                write_frame(process.stdin.fileno(), job)
             frame = listener.listen()
             if not listener.is_overfull:
                 # Its pipe has ended, so it is about to end as well, and to say how.
@@ -127,6 +125,18 @@ def call_isolated(tool: Tool, arguments: JsonObject, key: str, leash: Leash, len
     if tool.sandbox and ended > SIGNALLED:
         ended = SIGNALLED - ended
     return _outcome(frame, ended, listener.printed(lent.vault.redactor.redacted), leash)
+
+
+def _listened_to(tool: Tool, leash: Leash, lent: Lent) -> "tuple[subprocess.Popen[bytes], int]":
+    """A process that waits to be told what to call, and the end of the pipe at which its result will come."""
+    read_end, write_end = os.pipe()
+    try:
+        return _start(tool, write_end, leash, lent.vault.inherited), read_end
+    except BaseException:
+        os.close(read_end)
+        raise
+    finally:
+        os.close(write_end)
 
 
 def _start(

@@ -242,6 +242,12 @@ class Run:
         failed = arrivals.ToolFailed(self._call(tool), code, "it broke", b"evidence", 50, duration_ms=9)
         return self.take(replace(failed, exposed=exposed))
 
+    def breaks_within(self, tool: str = "", *flags: str) -> Turn:
+        """The function of the oldest open call, or of the one of this tool, raises something other than NotDone."""
+        code = ErrorCode.TOOL_EXECUTION_FAILED
+        failed = arrivals.ToolFailed(self._call(tool), code, "it broke", b"evidence", 50, duration_ms=9)
+        return self.take(replace(failed, flags=flags, is_unknown=True))
+
     def loses(self, tool: str = "") -> Turn:
         """A crash leaves a call without an outcome."""
         return self.take(arrivals.ToolOutcomeLost(self._call(tool)))

@@ -4,11 +4,12 @@ import pytest
 
 from remit.core import arrivals, rulings
 from remit.core.arrivals import Happened
+from remit.core.boundary import At, Boundary, Condition, Then
 from remit.core.budget import Budget
 from remit.core.commands import AskHuman, AskPurpose, CallTool, ReconcileTool, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
 from remit.kernel.doubt import LOST
-from tests.unit.kernel.builders import Run, manifest_of, wants
+from tests.unit.kernel.builders import Run, bound, known, lawful, manifest_of, wants
 
 
 def attempted(tool: str, *, budget: Budget = Budget()) -> Run:
@@ -148,4 +149,148 @@ def test_a_question_about_a_call_that_expires_ends_the_run_for_review() -> None:
     run.loses()
     run.rings(TimerPurpose.APPROVAL)
     assert run.state.ending is Ending.REVIEW_REQUIRED
+    assert len(run.state.doubted) == 1
+
+
+# A tool that broke within.
+
+
+@pytest.mark.parametrize(("tool", "asked"), [("write", AskHuman), ("pay", ReconcileTool)])
+def test_a_change_whose_tool_broke_within_is_in_doubt(tool: str, asked: type) -> None:
+    run = attempted(tool)
+    command = run.open(CallTool)[0]
+    run.breaks_within(tool)
+    assert run.all(rulings.CallSettled) == []
+    assert run.state.doubted == {command.id: ErrorCode.TOOL_EXECUTION_FAILED}
+    assert len(run.open(asked)) == 1
+    again = arrivals.ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, is_unknown=True)
+    assert run.fault_of(again) is ArrivalFault.DUPLICATE
+    lawful(run)
+
+
+def test_a_change_whose_tool_says_that_nothing_happened_is_settled() -> None:
+    run = attempted("write")
+    run.fails("write")
+    assert run.state.doubted == {}
+    assert run.last(rulings.CallSettled).code == ErrorCode.TOOL_EXECUTION_FAILED
+
+
+def test_a_read_that_broke_within_is_settled_as_a_failure() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    run.breaks_within("look")
+    assert run.last(rulings.CallSettled).code == ErrorCode.TOOL_EXECUTION_FAILED
+    assert run.path()[-1] == "think"
+
+
+def test_a_person_reads_what_the_tool_said_also_after_its_tool_could_not_say() -> None:
+    run = attempted("pay")
+    run.breaks_within("pay")
+    run.take(arrivals.ToolReconciled(run.open(ReconcileTool)[0].id, Happened.UNKNOWN))
+    packet = run.question().packet
+    assert packet is not None
+    assert packet.reasons[1] == "it said: it broke"
+
+
+def test_a_tool_that_takes_keys_goes_on_as_unknown_and_is_called_again_with_the_same_key() -> None:
+    run = attempted("put")
+    first = run.open(CallTool)[0]
+    run.breaks_within("put")
+    assert run.last(rulings.CallSettled).code == rulings.OUTCOME_UNKNOWN
+    assert run.state.failures_in_a_row["put"].code == ErrorCode.TOOL_EXECUTION_FAILED
+    run.proposes(wants("put"))
+    run.approves()
+    second = run.open(CallTool)[0]
+    assert (second.key, second.id == first.id) == (first.key, False)
+    run.returns("put")
+    assert run.state.unknown == {}
+    run.says("done")
+    assert lawful(run).state.ending is Ending.SUCCESS
+
+
+def test_other_arguments_get_another_key() -> None:
+    run = attempted("put")
+    first = run.open(CallTool)[0]
+    run.breaks_within("put")
+    run.proposes(wants("put", 2))
+    run.approves()
+    assert run.open(CallTool)[0].key != first.key
+
+
+def test_an_attempt_that_did_nothing_says_nothing_of_the_one_before() -> None:
+    run = attempted("put")
+    run.breaks_within("put")
+    run.proposes(wants("put"))
+    run.approves()
+    run.fails("put")
+    run.says("done")
+    assert lawful(run).state.ending is Ending.REVIEW_REQUIRED
+    assert "nobody knows what became of put#" in run.state.message
+
+
+@pytest.mark.parametrize("happened", [Happened.YES, Happened.NO])
+def test_what_a_person_says_of_a_key_holds_for_every_attempt_with_it(happened: Happened) -> None:
+    run = attempted("put")
+    run.breaks_within("put")
+    run.proposes(wants("put"))
+    run.approves()
+    run.fails("put", ErrorCode.TOOL_TIMEOUT)
+    run.judges(happened)
+    assert run.state.unknown == {}
+    run.says("done")
+    assert lawful(run).state.ending is (Ending.SUCCESS if happened is Happened.YES else Ending.VALIDATION_FAIL)
+
+
+def test_an_effect_that_nothing_verified_the_second_time_is_not_unknown_any_more() -> None:
+    run = Run(manifest_of(tools=(known("put", result={}),)))
+    run.proposes(wants("put"))
+    run.approves()
+    run.breaks_within("put")
+    run.proposes(wants("put"))
+    run.approves()
+    run.returns("put")
+    assert run.state.unknown == {}
+    run.says("done")
+    assert lawful(run).state.ending is Ending.PARTIAL_SUCCESS
+
+
+def test_what_stays_unknown_is_never_a_partial_success_either() -> None:
+    run = Run()
+    run.proposes(wants("put"), wants("write", 2, call_id="other"))
+    run.approves()
+    run.approves()
+    run.returns("write")
+    run.breaks_within("put")
+    run.says("done")
+    assert lawful(run).state.ending is Ending.REVIEW_REQUIRED
+
+
+def test_a_fallback_stands_in_for_nothing_that_may_have_happened() -> None:
+    free = Boundary(name="free", approval_effects=(), approval_categories=(), budget=Budget(side_effects=9))
+    run = Run(manifest_of(tools=(known("put", fallback="write"), known("write")), boundary=free))
+    run.proposes(bound(wants("put")))
+    command = run.open(CallTool)[0]
+    run.take(arrivals.ToolFailed(command.id, ErrorCode.TOOL_UNAVAILABLE, "gone", is_unknown=True))
+    assert run.all(rulings.FallbackChosen) == []
+    assert run.last(rulings.CallSettled).code == rulings.OUTCOME_UNKNOWN
+
+
+# What the words of a tool in doubt raise.
+
+
+def test_a_flag_that_a_tool_in_doubt_raises_stays_up() -> None:
+    run = attempted("write")
+    run.breaks_within("write", "vendor_risk")
+    assert run.now(rulings.OutcomeDoubted)[0].raised == ("vendor_risk",)
+    assert lawful(run).state.flags == {"vendor_risk": "write"}
+    assert run.question().purpose is AskPurpose.OUTCOME
+
+
+def test_a_flag_that_stops_the_run_stops_it_with_the_call_in_doubt() -> None:
+    stops = Condition("leak", "'vendor_risk' in flags", Then.STOP, at=At.OBSERVATION)
+    run = Run(manifest_of(boundary=Boundary(name="strict", conditions=(stops,))))
+    run.proposes(wants("write"))
+    run.approves()
+    run.breaks_within("write", "vendor_risk")
+    assert lawful(run).state.ending is Ending.UNSAFE_DETECTION
     assert len(run.state.doubted) == 1

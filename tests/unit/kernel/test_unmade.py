@@ -8,7 +8,7 @@ from remit.core.boundary import Boundary
 from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.record import replace
-from remit.core.rulings import LEFT_BY_CHILD, UNVERIFIED
+from remit.core.rulings import LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED
 from remit.core.schema import Violation
 from remit.kernel.endings import NAMES_SHOWN_MAX
 from remit.kernel.grounding import LEFT_MAX, NO_ARGUMENTS, left_by
@@ -138,6 +138,32 @@ def test_what_a_child_left_undone_is_made_good_by_the_same_tool() -> None:
     run.returns()
     run.says("Written.")
     assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_what_nobody_knows_of_a_child_is_never_made_good_and_sends_its_parent_to_review() -> None:
+    run = Run()
+    run.proposes(wants("ask_child"))
+    child = run.open(StartChild)[0]
+    run.take(ChildEnded(child.id, Ending.REVIEW_REQUIRED, "?", left=(("write", OUTCOME_UNKNOWN),), tokens_bound=25))
+    run.proposes(wants("write", 3))
+    run.approves()
+    run.returns()
+    run.says("Written.")
+    assert how(run) == (Ending.REVIEW_REQUIRED, f"nobody knows what became of write (in child {child.id})")
+    assert left_by(run.state) == (("write", OUTCOME_UNKNOWN),)
+
+
+def test_a_parent_is_told_of_calls_in_doubt_before_anything_else() -> None:
+    run = Run()
+    run.proposes(*(wants(f"tool{n}", n) for n in range(LEFT_MAX + 5)))
+    run.proposes(wants("write"), wants("put"))
+    for _ in range(2):
+        run.approves()
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    run.breaks_within("put")
+    left = left_by(run.state)
+    assert len(left) == LEFT_MAX
+    assert {("write", OUTCOME_UNKNOWN), ("put", OUTCOME_UNKNOWN)} < set(left)
 
 
 def test_a_parent_is_told_of_so_many_effects_and_no_more() -> None:

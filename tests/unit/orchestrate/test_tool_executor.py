@@ -257,7 +257,7 @@ def test_a_thread_that_does_not_stop_is_kept_in_sight_and_its_outcome_told_when_
     assert (getattr(record, "run_id", ""), getattr(record, "span_id", "")) == ("run", "1.1")
     assert run_id == "run"
     if breaks:
-        assert late == ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "OSError: no disk")
+        assert late == ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "OSError: no disk", is_unknown=True)
     else:
         assert late == ToolSaid("1.1", ToolResult("call", "stubborn", "done after all"))
 
@@ -372,7 +372,7 @@ def test_what_comes_late_is_told_without_a_secret() -> None:
     said = ToolSaid("1.1", ToolResult("call", "late", "[secret TOKEN]"))
     assert play(story("false")) == [("run", said)]
     go_on.clear()
-    broke = ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "OSError: [secret TOKEN]")
+    broke = ToolBroke("1.1", ErrorCode.TOOL_EXECUTION_FAILED, "OSError: [secret TOKEN]", is_unknown=True)
     assert play(story("true")) == [("run", broke)]
 
 

@@ -25,12 +25,13 @@ from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.record import replace
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallsFiltered, FallbackChosen, Rung, ToolCallRefused
+from remit.core.tools import ToolDefinition
 from remit.kernel.authorize import authorize
 from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.endings import DENIED, head_for
 from remit.kernel.exhaustion import begin_wrap_up, policy_of
-from remit.kernel.flags import NO_FLAGS, declares_tests, settled_flags
+from remit.kernel.flags import NO_FLAGS, Flags, declares_tests, settled_flags
 from remit.kernel.grounding import rung_reached, stops_loop
 from remit.kernel.join import joined
 from remit.kernel.policy import stopped_by
@@ -188,20 +189,24 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     """Keep the failure as an observation; a mutating call that ran out of time, or broke within, is in doubt instead."""
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, CallTool)
-    tool, code = tally.state.tools[command.tool], str(arrival.code)
-    if command.mutating and leaves_open(arrival):
-        if arrival.code is ErrorCode.TOOL_TIMEOUT or tool.reconcilable or not tool.idempotent:
-            return doubt(tally, command, arrival.code, arrival.error)
-        # With the same key it may be called again, so the run goes on and the model may propose it again.
-        code = OUTCOME_UNKNOWN
-    if (instead := _fallback(tally, command, arrival)) is not None:
+    tool = tally.state.tools[command.tool]
+    is_open = command.mutating and leaves_open(arrival)
+    if is_open and (arrival.code is ErrorCode.TOOL_TIMEOUT or tool.reconcilable or not tool.idempotent):
+        return doubt(tally, command, arrival.code, arrival.error, _flags(tally, tool, arrival)[0])
+    if not is_open and (instead := _fallback(tally, command, arrival)) is not None:
         # Before its settlement, so that the fold tells the model nothing of a call that another one stands in for.
         tally.rule(FallbackChosen(command.id, instead.tool))
         settle_call(tally, command, Rung.OBSERVED, arrival.code, arrival.evidence)
         order_call(tally, instead)
         return None
-    raised = (*arrival.flags, TESTS_FAILED) if declares_tests(tool) else arrival.flags
-    flags = settled_flags(tally, tool, raised) if raised else NO_FLAGS
+    return settle_failed(tally, command, arrival)
+
+
+def settle_failed(tally: Tally, command: CallTool, arrival: ToolFailed) -> str | None:
+    """Settle a call that failed. One whose effect is open goes on as such: its tool may be called again with the same key."""
+    tool = tally.state.tools[command.tool]
+    code = OUTCOME_UNKNOWN if command.mutating and leaves_open(arrival) else arrival.code
+    flags = _flags(tally, tool, arrival)
     settle_call(tally, command, Rung.OBSERVED, code, arrival.evidence, flags=flags)
     tally.say(arrival.tokens_bound)
     if arrival.exposed:
@@ -209,6 +214,12 @@ def on_tool_failed(tally: Tally, arrival: ToolFailed) -> str | None:
     if tally.raised and (why := stopped_by(tally, tool, At.OBSERVATION)):
         return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{tool.name}: {why}")
     return joined(tally)
+
+
+def _flags(tally: Tally, tool: ToolDefinition, arrival: ToolFailed) -> Flags:
+    """The flags that a failure raises: those of its words, and that tests did not pass."""
+    raised = (*arrival.flags, TESTS_FAILED) if declares_tests(tool) else arrival.flags
+    return settled_flags(tally, tool, raised) if raised else NO_FLAGS
 
 
 def leaves_open(arrival: ToolFailed) -> bool:
