@@ -302,7 +302,8 @@ class Facts:
         result, command_id = report.result, report.command_id
         if result.error != "":
             failed = _failed(command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
-            return _flagged(state, failed)
+            # Whoever tells of an error in a result was called, and does not say that nothing happened.
+            return _flagged(state, replace(failed, is_unknown=True))
         if not isinstance(result.content, str):
             # A digest from outside could name a text that is somebody else's.
             raise TypeError("a tool returns a text")

@@ -196,15 +196,16 @@ class GuardedRun:
         """Order, hold or refuse one call, and say why."""
         # A read on this machine is never traced, so the check that hears a person's no is not among its own.
         verdict = authorize(call, tally, CHECKS if call.provenance is Provenance.REFUSED else None)
-        if verdict is ALLOWED and self._is_left_open(call):
-            verdict = ask(
-                f"an earlier call of {call.tool} with these arguments failed, and nobody knows what it has done"
-            )
+        left_open = self._left_open(call)
+        if verdict is ALLOWED and left_open:
+            verdict = ask(left_open)
         if verdict is ALLOWED:
             order_call(tally, call)
             said = allowed()
         elif verdict.judgement is Judgement.ASK:
             said = self._asked(tally, call, verdict)
+            if left_open and left_open not in said["reasons"]:
+                said["reasons"].append(left_open)
         else:
             said = self._refused(tally, call, verdict)
         if noted := noted_json(tally.decisions):
@@ -212,9 +213,12 @@ class GuardedRun:
             said["reasons"] += [one["reason"] for one in noted]
         return said
 
-    def _is_left_open(self, call: ProposedCall) -> bool:
-        """Whether exactly this was tried before, and its tool neither said that nothing happened nor may be called again."""
-        return _key(call) in self._turns.state.unknown and not self._turns.state.tools[call.tool].idempotent
+    def _left_open(self, call: ProposedCall) -> str:
+        """That an earlier call like this may have happened, where its tool may not simply be called again; else nothing."""
+        state = self._turns.state
+        if _key(call) not in state.unknown or state.tools[call.tool].idempotent:
+            return ""
+        return f"an earlier call of {call.tool} with these arguments failed, and nobody knows what it has done"
 
     def _asked(self, tally: Tally, call: ProposedCall, verdict: Verdict) -> JsonObject:
         """Ask a person; where nobody may be asked any more, the call is refused, and held at the gate for good."""

@@ -332,3 +332,39 @@ def test_a_run_without_an_id_of_the_call_names_it_and_goes_on_while_others_wait(
     talk = Talk()
     assert talk.mail(EVE)["id"] == "call-1"
     assert talk.call("find_files", name="plan")["id"] == "call-2"
+
+
+# A tool of the host that failed.
+
+
+@pytest.mark.parametrize("repeat", ["free", "once"])
+def test_a_failed_change_may_have_happened_so_a_person_is_asked_before_it_is_made_again(repeat: str) -> None:
+    talk = Talk(tools=[{**MAIL, "repeat": repeat}])
+    assert ruled(talk.mail(BOB, "c")) == ("allow", "")
+    talk.say("result", tool="send_mail", id="c", content="connection reset", error=True)
+    again = talk.mail(BOB, "d")
+    assert again["decision"] == "ask"
+    assert any("nobody knows what it has done" in reason for reason in again["reasons"])
+    assert talk.answer(approve=True, id="d") == {"ok": True}
+    assert talk.result("send_mail", "sent", "d") == {}
+
+
+def test_a_failed_change_that_did_nothing_may_be_made_again() -> None:
+    talk = Talk(tools=[{**MAIL, "repeat": "free"}])
+    talk.mail(BOB, "c")
+    talk.say("result", tool="send_mail", id="c", content="mailbox is locked", error=True, not_done=True)
+    assert ruled(talk.mail(BOB, "d")) == ("allow", "")
+
+
+def test_a_tool_that_takes_keys_may_be_called_again_after_a_failure() -> None:
+    talk = Talk(tools=[{**MAIL, "idempotent": True, "repeat": "free"}])
+    talk.mail(BOB, "c")
+    talk.say("result", tool="send_mail", id="c", content="connection reset", error=True)
+    assert ruled(talk.mail(BOB, "d")) == ("allow", "")
+
+
+def test_a_failed_read_is_simply_read_again() -> None:
+    talk = Talk()
+    talk.call("find_files", "f", name="plan.txt")
+    talk.say("result", tool="find_files", id="f", content="no disk", error=True)
+    assert talk.call("find_files", "g", name="plan.txt")["decision"] == "allow"

@@ -14,7 +14,7 @@ from typing import Any
 
 from remit.tool.cancelling import CancelToken
 from remit.tool.declare import tool
-from remit.tool.outcomes import Stop
+from remit.tool.outcomes import NotDone, Stop
 from remit.tool.secret import Secret
 
 
@@ -54,6 +54,11 @@ def reads_input() -> str:
 @tool(effect="none", isolate=True)
 def raises() -> None:
     raise ValueError("no such thing")
+
+
+@tool(effect="none", isolate=True)
+def declines() -> None:
+    raise NotDone("the bank is closed")
 
 
 @tool(effect="none", isolate=True)

@@ -57,6 +57,35 @@ def test_what_an_isolated_tool_raises_is_its_fault() -> None:
     assert (found.error_code, found.error) == (ErrorCode.TOOL_EXECUTION_FAILED, "ValueError: no such thing")
 
 
+@pytest.mark.parametrize("name", ["raises", "exits", "crashes", "forges"])
+def test_whatever_ended_an_isolated_call_leaves_open_what_it_did(name: str) -> None:
+    assert fault(sample(name)).is_unknown
+
+
+def test_an_isolated_tool_may_say_that_nothing_happened() -> None:
+    found = fault(sample("declines"))
+    assert (found.error, found.is_unknown) == ("NotDone: the bank is closed", False)
+
+
+@pytest.mark.parametrize("broken", ["pipe", "fork"])
+def test_a_process_that_could_not_be_started_has_done_nothing(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    def fails(*given: object, **options: object) -> None:
+        raise OSError("too many open files")
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr(*((os, "pipe") if broken == "pipe" else (subprocess, "Popen")), fails)
+    with pytest.raises(ToolFault) as found:
+        call_isolated(sample("raises"), {}, "k", Leash())
+    assert (found.value.error_code, found.value.is_unknown) == (ErrorCode.TOOL_UNAVAILABLE, False)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_job_that_cannot_be_written_down_has_done_nothing() -> None:
+    with pytest.raises(ToolFault) as found:
+        call_isolated(sample("raises"), {"what": object()}, "k", Leash())
+    assert (found.value.error_code, found.value.is_unknown) == (ErrorCode.TOOL_UNAVAILABLE, False)
+
+
 def test_a_process_that_ends_without_a_result_says_how_and_what_it_printed() -> None:
     found = fault(sample("exits"))
     assert found.error_code is ErrorCode.TOOL_EXECUTION_FAILED
