@@ -63,6 +63,10 @@ def commands_of(run: SimulatedRun) -> Iterator[tuple[Turn, Command]]:
                 yield turn, decision  # type: ignore[misc]  # the set holds exactly the commands
 
 
+# Later than any deadline: of a child that does not say how long it waited.
+ALL_THE_TIME = 2**63
+
+
 class Waits:
     """Who waits for a person: the run itself, which asks or is paused, or children of it, by the command of each."""
 
@@ -97,7 +101,8 @@ def first_deadline_of(run: SimulatedRun) -> int:
 def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
     """Every turn with the deadline in force: it moves along while a person is asked, by a child too, or the run paused.
 
-    When the last child that waited has ended, the deadline has moved by what the longest of them waited, or the run itself.
+    When the last child that waited has ended, the deadline has moved by what the longest of them waited, or the run itself;
+    by all the time since the first of them did, where one does not say how long it waited.
     """
     deadline, waits, before_ms = first_deadline_of(run), Waits(), run.turns[0].at_ms
     # Of the time since the first of the children that wait was known to; and how the deadline was when each was started.
@@ -109,7 +114,7 @@ def deadlines_of(run: SimulatedRun) -> Iterator[tuple[Turn, int]]:
             arrival = turn.arrival
             if (ended := getattr(arrival, "command_id", "")) in waits.held:
                 is_told = isinstance(arrival, ChildEnded) and arrival.stood_ms >= 0
-                told.append(before[ended] + arrival.stood_ms if is_told else deadline + held_ms)  # type: ignore[union-attr]
+                told.append(before[ended] + arrival.stood_ms if is_told else ALL_THE_TIME)  # type: ignore[union-attr]
             if waits.held == {ended}:
                 deadline = min(deadline + held_ms, max(deadline + own_ms, *told))
                 held_ms, own_ms, told = 0, 0, []
