@@ -2,7 +2,7 @@
 
 They work on a small ledger in SQLite. Its path stands in SUPPORT_LEDGER; without that it is made beside this file on
 first use, with three orders in it. `refund` can be called twice with the same key and pays once; asked with a key, it
-tells what became of the call.
+tells what became of the call. Where it refuses, it raises `NotDone`: nothing was paid, and nobody has to ask.
 
     remit run "Refund order 42, it arrived broken." --tools examples/support_tools.py
 """
@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from remit import NotDone
 from remit.core.arrivals import Happened
 from remit.tool.declare import tool
 
@@ -137,10 +138,10 @@ def refund(
             return Refund(known[0], known[1], idempotency_key)
         paid = connection.execute("SELECT paid_cents FROM orders WHERE id = ?", (order_id,)).fetchone()
         if paid is None:
-            raise LookupError(f"there is no order {order_id!r}")
+            raise NotDone(f"there is no order {order_id!r}")
         left_cents = paid[0] - _refunded_cents(connection, order_id)
         if cents > left_cents:
-            raise ValueError(f"cents={cents} exceeds the {left_cents} cents that are left of order {order_id}")
+            raise NotDone(f"cents={cents} exceeds the {left_cents} cents that are left of order {order_id}")
         connection.execute("INSERT INTO refunds VALUES (?, ?, ?, ?)", (idempotency_key, order_id, cents, reason))
     return Refund(order_id, cents, idempotency_key)
 

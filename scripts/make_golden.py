@@ -124,6 +124,24 @@ async def doubt_judged(stage: Stage) -> None:
     await stage.answer(live, says("It is written."))
 
 
+async def broke_within(stage: Stage) -> None:
+    """Two tools that raise after they were entered: of one a person knows, the other is called again with the same key."""
+    live = await stage.start("broke_within", chat("broken", "write", "put"))
+    for tool in ("write", "put"):
+        await stage.answer(live, proposes(tool, {"n": 1}))
+        await stage.approve(live)
+        broke = reports.ToolBroke(
+            asked(live, commands.CallTool).id, ErrorCode.TOOL_EXECUTION_FAILED, "cut", is_unknown=True
+        )
+        await stage.hear(live, broke)
+        if tool == "write":
+            await stage.hear(live, arrivals.OutcomeJudged(asked(live, commands.AskHuman).id, "ada", Happened.YES))
+    await stage.answer(live, proposes("put", {"n": 1}))
+    await stage.approve(live)
+    await stage.give(live)
+    await stage.answer(live, says("It is written and put."))
+
+
 async def cancelled_in_doubt(stage: Stage) -> None:
     """A run cancelled while it pays; the outcome comes after the ending."""
     live = await stage.start("cancelled_in_doubt", chat("cancelled", "pay"))
@@ -326,6 +344,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     write_rejected,
     doubt_reconciled,
     doubt_judged,
+    broke_within,
     cancelled_in_doubt,
     budget_exhausted,
     usage_exceeded,

@@ -288,7 +288,7 @@ class Host:
             assert self.says("answer", id=call_id, approve=False, by="bea") == {"ok": True}
         if may:
             self.at_ms += step.takes_ms
-            error = {"error": True} if step.is_error else {}
+            error = {"error": True, "not_done": True} if step.is_error else {}
             assert self.says("result", id=call_id, tool=step.tool, content=step.content, **error) == {}
         return True
 

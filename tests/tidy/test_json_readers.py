@@ -45,6 +45,7 @@ ALLOWED = {
 KEPT_IN = {
     "core/codec.py": "arguments in canonical form",
     "inference/script.py": "arguments that were just written in canonical form",
+    "kernel/attempts.py": "arguments in canonical form",
     "kernel/calls.py": "arguments in canonical form",
     "kernel/conditions.py": "arguments in canonical form",
     "kernel/graph.py": "schemas of a graph that was read strictly where it came in",

@@ -301,9 +301,9 @@ class Facts:
     def _returned(self, state: RunState, report: reports.ToolSaid, kept: Kept) -> Arrival:
         result, command_id = report.result, report.command_id
         if result.error != "":
-            failed = _failed(command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
             # Whoever tells of an error in a result was called, and does not say that nothing happened.
-            return _flagged(state, replace(failed, is_unknown=True))
+            broke = (command_id, ErrorCode.TOOL_EXECUTION_FAILED, result.error, report.duration_ms)
+            return _broke(state, reports.ToolBroke(*broke, is_unknown=True), kept)
         if not isinstance(result.content, str):
             # A digest from outside could name a text that is somebody else's.
             raise TypeError("a tool returns a text")
@@ -387,21 +387,14 @@ def _schema_here(state: RunState) -> JsonObject | None:
 
 
 def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
-    failed = _failed(report.command_id, ErrorCode(report.code), report.error, report.duration_ms)
-    if report.is_unknown:
-        return _flagged(state, replace(failed, is_unknown=True))
-    return _flagged(state, replace(failed, exposed=True) if report.error.startswith(SECRET_EXPOSED) else failed)
-
-
-def _flagged(state: RunState, failed: arrivals.ToolFailed) -> arrivals.ToolFailed:
     """A failure with the flags that its words raise: an error may tell what was read."""
-    return replace(failed, flags=flags) if (flags := secret_flag(pinned(state).boundary, failed.error)) else failed
-
-
-def _failed(command_id: str, code: ErrorCode, error: str, duration_ms: int) -> arrivals.ToolFailed:
-    text = note(error)
-    evidence = sha256(text.encode()).digest()
-    return arrivals.ToolFailed(command_id, code, text, evidence, failure_bound(code, text), _figure(duration_ms))
+    code, text = ErrorCode(report.code), note(report.error)
+    evidence, bound, took_ms = sha256(text.encode()).digest(), failure_bound(code, text), _figure(report.duration_ms)
+    is_exposed = report.error.startswith(SECRET_EXPOSED) and not report.is_unknown
+    flags = secret_flag(pinned(state).boundary, text)
+    return arrivals.ToolFailed(
+        report.command_id, code, text, evidence, bound, took_ms, is_exposed, flags, report.is_unknown
+    )
 
 
 def _objections(state: RunState, report: reports.ChildSaid) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from remit.orchestrate.reports import Report
 from remit.testing.authority_scenarios import sifted
 from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code
 from remit.testing.script import Breaks, Model, Reply, Stops, Tool
+from remit.tool.outcomes import NotDone
 
 if TYPE_CHECKING:
     from remit.testing.world import SimulatedWorld
@@ -193,7 +194,8 @@ class Hands:
         try:
             said = self.tools[command.tool](read_json(arguments))
         except Exception as error:  # noqa: BLE001  # whatever a tool raises is an observation
-            return reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, str(error), is_unknown=True)
+            is_unknown = not isinstance(error, NotDone)
+            return reports.ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, str(error), is_unknown=is_unknown)
         content = said.text if isinstance(said, Stops) else said
         if command.mutating:
             self.effects.setdefault(command.key, content)

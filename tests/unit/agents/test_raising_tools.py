@@ -189,7 +189,9 @@ def test_a_sandbox_that_is_absent_means_that_nothing_happened(monkeypatch: pytes
     )
     from remit.tool.loading import load_tools
 
-    assert not is_open(chatted(load_tools(str(place)).get("pay"), replies=[call(), DONE]))
+    boxed = load_tools(str(place)).get("pay")
+    assert boxed is not None
+    assert not is_open(chatted(boxed, replies=[call(), DONE]))
 
 
 # Elsewhere than in a chat.

@@ -88,10 +88,10 @@ def refund_order(order_id: OrderId, idempotency_key: str) -> Refund:
         connection.execute("BEGIN IMMEDIATE")
         order = connection.execute("SELECT paid_cents FROM orders WHERE id = ?", (order_id,)).fetchone()
         if order is None:
-            raise LookupError(f"there is no order {order_id!r}")
+            raise remit.NotDone(f"there is no order {order_id!r}")
         paid = connection.execute("SELECT key, cents FROM refunds WHERE order_id = ?", (order_id,)).fetchone()
         if paid is None:
             connection.execute("INSERT INTO refunds VALUES (?, ?, ?)", (idempotency_key, order_id, order[0]))
         elif paid[0] != idempotency_key:
-            raise ValueError(f"order {order_id} was paid back already")
+            raise remit.NotDone(f"order {order_id} was paid back already")
     return Refund(order_id, order[0], idempotency_key)
