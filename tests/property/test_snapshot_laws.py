@@ -25,7 +25,7 @@ from remit.testing.world import SimulatedWorld
 
 SEEDS = 100
 # Some fields are filled only in the third of the worlds that plays votes and plans, others in those that are governed.
-FIELD_SEEDS = (*range(250), *range(252, 400, 12), *range(256, 400, 12))
+FIELD_SEEDS = (*range(150), *range(156, 320, 12), *range(160, 320, 12))
 WHOLE_SEEDS = 12
 WORLDS = 40
 

@@ -120,11 +120,12 @@ def hostile_model(messages: Sequence[Message], chance: Random) -> ModelResult | 
 
 
 def content_model(messages: Sequence[Message], chance: Random) -> ModelResult | Breaks:
-    """A model that changes something and is content when a tool has answered."""
+    """A model that changes a thing or two and is content when a tool has answered."""
     if messages[-1].role is Role.TOOL and chance.random() < 0.6:
         return ModelResult("done", usage=_usage(chance))
     if chance.random() < 0.4:
-        calls = (ToolCall(f"c{chance.randrange(100)}", chance.choice(("write", "put", "pay")), {"n": 1}),)
+        names = chance.sample(("write", "put", "pay", "put"), k=chance.choice((1, 2, 3)))
+        calls = tuple(ToolCall(f"call{n}", name, {"n": n}) for n, name in enumerate(names))
         return ModelResult("", tool_calls=calls, usage=_usage(chance))
     return hostile_model(messages, chance)
 
@@ -139,7 +140,7 @@ def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
     chance = Random(f"scenario {seed}")
     is_pattern = seed % PATTERN_EVERY == PATTERN_EVERY - 1
     is_governed = not is_pattern and seed % GOVERNED_EVERY == 0
-    is_content = not is_pattern and not is_governed and seed % CONTENT_EVERY == 0
+    is_content = not is_pattern and not is_governed and seed % CONTENT_EVERY == 1
     model = governing(hostile_model) if is_governed else content_model if is_content else hostile_model
     world = SimulatedWorld(
         model=fickle(hostile_model) if is_pattern else model,
