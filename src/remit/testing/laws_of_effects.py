@@ -205,15 +205,22 @@ def an_unknown_outcome_is_never_success(world: SimulatedWorld, run: SimulatedRun
                     yield f"turn {turn.seq} settles command {arrival.command_id}, whose outcome nobody knows"
     if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and run.state.doubted:
         yield f"it ended as {run.ending} with {sorted(run.state.doubted)} in doubt"
-    open_effects = set()
-    for settled in run.all(rulings.CallSettled):
-        trace = run.state.calls[settled.command_id]
-        if settled.code == rulings.OUTCOME_UNKNOWN:
-            open_effects.add((trace.tool, trace.arguments_hash))
-        elif settled.rung is rulings.Rung.COMMITTED:
-            open_effects.discard((trace.tool, trace.arguments_hash))
-    if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and open_effects:
-        yield f"it ended as {run.ending} although nobody knows about {sorted(tool for tool, _ in open_effects)}"
+    if run.ending in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS) and (left := _left_open(run)):
+        yield f"it ended as {run.ending} although nobody knows about {sorted(tool for tool, _ in left)}"
+
+
+def _left_open(run: SimulatedRun) -> set[tuple[str, bytes]]:
+    """Effects that were settled as unknown, and of which no later attempt and nobody who was asked has told more."""
+    left: set[tuple[str, bytes]] = set()
+    for turn in run.turns:
+        is_account = isinstance(turn.arrival, arrivals.ToolReconciled | arrivals.OutcomeJudged)
+        for settled in [decision for decision in turn.decisions if isinstance(decision, rulings.CallSettled)]:
+            trace = run.state.calls[settled.command_id]
+            if settled.code == rulings.OUTCOME_UNKNOWN:
+                left.add((trace.tool, trace.arguments_hash))
+            elif settled.rung is rulings.Rung.COMMITTED or settled.code == rulings.UNVERIFIED or is_account:
+                left.discard((trace.tool, trace.arguments_hash))
+    return left
 
 
 def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:

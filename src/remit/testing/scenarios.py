@@ -123,7 +123,7 @@ def content_model(messages: Sequence[Message], chance: Random) -> ModelResult | 
     """A model that changes a thing or two and is content when a tool has answered."""
     if messages[-1].role is Role.TOOL and chance.random() < 0.6:
         return ModelResult("done", usage=_usage(chance))
-    if chance.random() < 0.4:
+    if chance.random() < 0.8:
         names = chance.sample(("write", "put", "pay", "put"), k=chance.choice((1, 2, 3)))
         calls = tuple(ToolCall(f"call{n}", name, {"n": n}) for n, name in enumerate(names))
         return ModelResult("", tool_calls=calls, usage=_usage(chance))
@@ -140,7 +140,8 @@ def scenario(seed: int, *, faults: Faults | None = None) -> SimulatedWorld:
     chance = Random(f"scenario {seed}")
     is_pattern = seed % PATTERN_EVERY == PATTERN_EVERY - 1
     is_governed = not is_pattern and seed % GOVERNED_EVERY == 0
-    is_content = not is_pattern and not is_governed and seed % CONTENT_EVERY == 1
+    # Where somebody says what goes wrong, the model goes wrong as well.
+    is_content = faults is None and not is_pattern and not is_governed and seed % CONTENT_EVERY == 1
     model = governing(hostile_model) if is_governed else content_model if is_content else hostile_model
     world = SimulatedWorld(
         model=fickle(hostile_model) if is_pattern else model,
