@@ -127,14 +127,14 @@ async def doubt_judged(stage: Stage) -> None:
 async def broke_within(stage: Stage) -> None:
     """Two tools that raise after they were entered: of one a person knows, the other is called again with the same key."""
     live = await stage.start("broke_within", chat("broken", "write", "put"))
-    for tool in ("write", "put"):
-        await stage.answer(live, proposes(tool, {"n": 1}))
+    for named in ("write", "put"):
+        await stage.answer(live, proposes(named, {"n": 1}))
         await stage.approve(live)
         broke = reports.ToolBroke(
             asked(live, commands.CallTool).id, ErrorCode.TOOL_EXECUTION_FAILED, "cut", is_unknown=True
         )
         await stage.hear(live, broke)
-        if tool == "write":
+        if named == "write":
             await stage.hear(live, arrivals.OutcomeJudged(asked(live, commands.AskHuman).id, "ada", Happened.YES))
     await stage.answer(live, proposes("put", {"n": 1}))
     await stage.approve(live)
