@@ -16,7 +16,7 @@ MEASURED := $(wildcard tests/unit)
 CHECKED := $(wildcard tests/tidy tests/unit tests/property tests/simulation)
 
 SEEDS_CHECK := 200
-SEEDS_TEST := 1000
+SEEDS_TEST := 400
 SEEDS_SOAK := 10000
 KILLS_SOAK := 1000
 

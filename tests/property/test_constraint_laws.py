@@ -16,6 +16,7 @@ from remit.constraint.stack import Constrained, Demand, constrain
 from remit.constraint.strict_mode import StrictMode
 from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
+from tests.depth import examples
 
 # Together they take seconds.
 pytestmark = pytest.mark.slow
@@ -95,7 +96,7 @@ def test_valid_json_is_never_changed(value: Any, indent: int | str | None, ascii
     assert shown(result.value) == shown(value)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(anything, st.booleans(), st.booleans())
 def test_any_text_has_a_result_and_a_value_that_is_json(text: str, repair: bool, strict: bool) -> None:
     result = constrain(text, ANYTHING, repair=repair, strict=strict)
@@ -110,7 +111,7 @@ def test_any_text_has_a_result_and_a_value_that_is_json(text: str, repair: bool,
         assert result.value is None
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(anything)
 def test_what_is_ok_fits_its_schema(text: str) -> None:
     schema: JsonObject = {"type": "object", "properties": {"a": {"enum": ["Word", "a_b"]}}, "minProperties": 1}
@@ -143,7 +144,7 @@ def twice_encoded(value: Any) -> str:
     return json.dumps(json.dumps(value))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(containers, st.sampled_from([in_python, fenced, in_words, with_commas_behind, reasoned, twice_encoded]))
 def test_a_damaged_value_comes_back_as_it_was_or_not_at_all(value: Any, damage: Callable[[Any], str]) -> None:
     result = constrain(damage(value), Demand({"type": ["object", "array"]}))
@@ -162,7 +163,7 @@ def is_begun_by(part: Any, whole: Any) -> bool:
     return same_json(part, whole)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(containers, st.data())
 def test_a_text_that_was_cut_yields_its_beginning_and_nothing_else(value: Any, data: st.DataObject) -> None:
     text = json.dumps(value)
@@ -282,7 +283,7 @@ def made_for(schema: JsonObject) -> st.SearchStrategy[Any]:
     return {"integer": st.integers(), "string": texts, "boolean": st.booleans(), "null": st.none()}[schema["type"]]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_a_value_survives_strict_mode_there_and_back(data: st.DataObject) -> None:
     schema: JsonObject = data.draw(shapes)

@@ -21,6 +21,7 @@ from remit.constraint.rules import ROOT, Chars, Rules, Symbol
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
 from remit.core.schema import CONFIG_SCHEMA_INVALID, compile_schema
+from tests.depth import examples
 
 # Together they take seconds.
 pytestmark = pytest.mark.slow
@@ -214,7 +215,7 @@ def fits(schema: JsonObject, value: Any) -> bool:
     return compile_schema(judged(schema)).is_valid(value)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(shapes, st.data())
 def test_every_value_that_fits_can_be_written(shape: Shape, data: st.DataObject) -> None:
     schema = whole(shape[0])
@@ -284,7 +285,7 @@ def no_repeats(pairs: list[tuple[str, Any]]) -> JsonObject:
     return dict(pairs)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(shapes, st.integers(0, 2**32))
 def test_what_can_be_written_is_json_and_fits_unless_something_is_named(shape: Shape, seed: int) -> None:
     schema = whole(shape[0])
@@ -307,7 +308,7 @@ def test_what_can_be_written_is_json_and_fits_unless_something_is_named(shape: S
 bounds = st.none() | st.integers(-1500, 1500) | st.integers(-(10**20), 10**20)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(bounds, bounds, st.integers(-1600, 1600) | st.integers(-(10**20), 10**20))
 def test_an_integer_is_written_exactly_when_it_lies_between(least: int | None, most: int | None, number: int) -> None:
     assume(least is None or most is None or least <= most)
@@ -318,7 +319,7 @@ def test_an_integer_is_written_exactly_when_it_lies_between(least: int | None, m
     assert read_with(grammar, f"0{abs(number)}").fit is not Fit.FITS
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from(READ), st.text(st.sampled_from('abcdxz019-_"\\\n\t\x01\r\u2028éÿ😀') | letters, max_size=6))
 def test_a_pattern_that_is_read_means_what_the_checker_means(pattern: str, text: str) -> None:
     schema: JsonObject = {"type": "string", "pattern": pattern}

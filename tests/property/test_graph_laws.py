@@ -37,6 +37,7 @@ from remit.kernel.graph_checks import GraphProblem
 from remit.kernel.guards import GUARD_VIEW, parse_guard
 from remit.orchestrate.graph_file import parse_graph
 from remit.orchestrate.patterns.chat import chat_graph
+from tests.depth import examples
 
 RULES = ToolRules("boundary", "registry", "tool_calls", 1000, "result_schema")
 KINDS = [kind for kind in NodeKind if kind is not NodeKind.TERMINAL]
@@ -132,7 +133,7 @@ def could_repeat(graph: Graph, source: str, target: str) -> bool:
 
 @pytest.mark.req("4.19")
 @given(graphs)
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 def test_a_refusal_shows_paths_that_exist_in_the_graph(graph: Graph) -> None:
     result = compiled_or_problems(graph)
     if isinstance(result, CompiledGraph):
@@ -199,7 +200,7 @@ def shown(random: Random, visits: int, names: tuple[str, ...]) -> dict[str, Any]
 @given(tame_graphs(), st.integers(0, 2**32))
 @example(chat_graph(), 0)
 @example(UNEARNED, 0)
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 def test_every_run_of_a_graph_that_compiles_ends(graph: Graph, seed: int) -> None:
     compiled = compiled_or_problems(graph)
     if isinstance(compiled, CompiledGraph):
@@ -210,7 +211,7 @@ def test_every_run_of_a_graph_that_compiles_ends(graph: Graph, seed: int) -> Non
 
 
 @given(tame_graphs())
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 def test_bounds_on_every_node_with_exhaustion_leading_out_settle_every_cycle(graph: Graph) -> None:
     bounded = msgspec.structs.replace(
         graph,
@@ -274,7 +275,7 @@ def conditions(draw: st.DrawFn, levels: int = 3) -> str:
 
 
 @given(conditions(), st.integers(0, 3), st.booleans())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 def test_a_condition_needs_no_other_names_than_its_program_says(source: str, number: int, truth: bool) -> None:
     program = parse_guard(source)
     plain = {GuardType.STRING: "a", GuardType.INT: number, GuardType.BOOL: truth}
@@ -283,7 +284,7 @@ def test_a_condition_needs_no_other_names_than_its_program_says(source: str, num
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=100))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_no_name_changes_the_lines_of_a_drawing(name: str) -> None:
     if name in ENDS:
         return

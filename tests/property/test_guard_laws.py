@@ -11,6 +11,7 @@ from remit.core.record import JsonObject
 from remit.orchestrate.guard_tools import KEYS
 from remit.orchestrate.guarding import GUARD_RUN_BROKEN, Guard
 from remit.provenance.gate import start
+from tests.depth import examples
 from tests.unit.provenance.office import EVIL, TOOLS
 
 # Many, or each with a whole command; the quick check has others of its kind.
@@ -73,7 +74,7 @@ def is_answer(op: Any, answer: JsonObject | None) -> bool:
     return answer == {"ok": True} or (op == "call" and answer["decision"] in ("allow", "ask", "refuse"))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(OPERATIONS, max_size=12))
 def test_every_operation_is_answered_as_the_protocol_says_and_no_run_breaks(operations: list[JsonObject]) -> None:
     guard = Guard()

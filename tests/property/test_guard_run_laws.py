@@ -34,6 +34,7 @@ from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import PersonApproved
 from remit.provenance.declarations import declaration_of
 from remit.testing.script import says
+from tests.depth import examples
 from tests.unit.orchestrate.stage import HandClock, Stage, play
 from tests.unit.orchestrate.traced import MODEL, asked
 
@@ -298,7 +299,7 @@ def is_only_stricter(verdict: JsonObject, found: tuple[str, str]) -> bool:
     return verdict["code"] == Refusal.APPROVAL_REJECTED and found == ("ask", Ending.CONFIRM_REQUIRED)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(PROMPTS), st.sampled_from(BOUNDARIES), STEPS, MOMENTS)
 def test_the_guard_decides_on_every_call_as_a_run_does(prompt: Any, said: Any, steps: list[Step], at_ms: int) -> None:
     tools, terms = list(TOOLS), terms_of(said)

@@ -45,6 +45,7 @@ from remit.testing.faults import Faults
 from remit.testing.laws import keep_the_law
 from remit.testing.runs import fold
 from remit.testing.scenarios import TOOLS, random_manifest, scenario
+from tests.depth import examples
 
 seeds = st.integers(0, 100_000)
 budgets = st.builds(Budget, *[st.none() | st.integers(0, 2_000_000)] * DIMENSIONS)
@@ -431,7 +432,7 @@ def test_deciding_what_came_next_leaves_the_state_as_it_was(journal: tuple[bytes
         assert encode_turn(first) == journal[position]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(prefixes, st.data())
 def test_deciding_anything_at_all_leaves_the_state_as_it_was(journal: tuple[bytes, ...], data: st.DataObject) -> None:
     state = fold(journal)

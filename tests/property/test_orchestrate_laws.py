@@ -37,6 +37,7 @@ from remit.testing.runs import SimulatedRun, fold
 from remit.testing.scenarios import TOOLS, scenario, tools
 from remit.testing.script import in_turn, proposes_all, says
 from remit.testing.world import SimulatedWorld, Yield
+from tests.depth import examples
 from tests.unit.kernel.builders import Run, manifest_of, wants
 
 # Half surrogate pairs, zeros and terminal codes included; sometimes too long to stand in a turn.
@@ -245,7 +246,7 @@ def interleave(running: list[Coroutine[Any, Any, None]], chance: Random) -> None
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 3), st.integers(1, 8))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @pytest.mark.req("3.30")
 def test_any_interleaving_of_runners_on_one_journal_gives_a_run_that_folds_and_a_chain_that_holds(
     chance: Random, processes: int, times: int

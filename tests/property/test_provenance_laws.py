@@ -12,6 +12,7 @@ from remit.provenance.gate import Gate, start
 from remit.provenance.references import is_prose, opaque_in, references_in, skimmed
 from remit.provenance.snapshot import restore, snapshot
 from remit.provenance.verdicts import Decision, Verdict, verdict_json
+from tests.depth import examples
 from tests.unit.provenance.office import EVIL, TOOLS, file, mail
 
 PROMPTS = (
@@ -131,7 +132,7 @@ def test_a_gate_that_is_cut_anywhere_goes_on_as_it_was(prompt: str, steps: list[
 
 
 @given(st.sampled_from(PROMPTS), st.sampled_from(NAMES), JSON, JSON)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_no_call_and_no_result_crashes_the_gate(prompt: str, tool: str, arguments: Any, content: Any) -> None:
     gate = start(prompt, TOOLS)
     verdict = gate.judge("a", tool, arguments)
@@ -214,7 +215,7 @@ def test_the_digest_of_a_verdict_names_tool_and_arguments(call: tuple[str, JsonO
 
 
 @given(PROSE | WORDS | st.text(max_size=40))
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_plain_words_hide_nothing_when_they_are_skipped(text: str) -> None:
     pointers = [(one.kind, one.text, one.compact) for one in references_in(text)]
     assert [(one.kind, one.text, one.compact) for one in references_in(skimmed(text))] == pointers
