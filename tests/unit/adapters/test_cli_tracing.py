@@ -106,7 +106,7 @@ def test_the_demo_is_drawn_line_by_line() -> None:
 
 
 def test_no_line_of_any_run_is_wider_than_the_terminal_or_obeyed_by_it() -> None:
-    for seed in range(40):
+    for seed in range(10):
         for run in simulated(seed):
             for columns in (40, 100):
                 lines = texts(tree_lines(outline(read(run.data)), Canvas(INDENTED, columns, {})))

@@ -157,7 +157,7 @@ def test_the_clock_of_an_ended_run_stopped_with_its_ending() -> None:
 
 
 def test_every_simulated_run_has_one_printable_sentence() -> None:
-    for seed in range(60):
+    for seed in range(15):
         for run in runs_of(seed):
             text = sentence(explained(run))
             assert text.isprintable()
@@ -166,7 +166,7 @@ def test_every_simulated_run_has_one_printable_sentence() -> None:
 
 
 def test_the_calls_of_a_tool_add_up_to_what_became_of_them() -> None:
-    for seed in range(60):
+    for seed in range(15):
         for run in runs_of(seed):
             for call in explained(run).calls:
                 assert call.made >= call.committed + call.failed + call.in_doubt + call.under_way

@@ -210,7 +210,7 @@ def test_a_journal_that_is_wrong_everywhere_is_told_in_a_bounded_number_of_findi
 
 
 def test_whatever_needs_a_head_is_written_as_a_barrier() -> None:
-    for seed in range(60):
+    for seed in range(15):
         for state, turn in before_each_turn(seed):
             assert not needs_a_head(turn) or barrier_of(state, turn) is not None
 
