@@ -192,7 +192,13 @@ def test_of_every_command_it_is_known_what_it_may_do_in_a_store_that_is_not_ours
     assert sorted(COMMANDS) == sorted(entry.words for entry in entries())
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o600], ids=["key as git leaves it", "key as its maker had it"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param(0o644, id="key as git leaves it", marks=pytest.mark.soak),
+        pytest.param(0o600, id="key as its maker had it"),
+    ],
+)
 @pytest.mark.parametrize("words", [*(words for words, (how, _) in COMMANDS.items() if how != ELSEWHERE), *ALSO])
 def test_nothing_runs_nothing_leaves_and_nothing_is_written_in_a_cloned_store(
     cloned: Bait, words: str, mode: int

@@ -389,7 +389,8 @@ def test_every_command_is_said_to_hostile_runs() -> None:
     assert set(COMMANDS) <= set(SAID), "say here how the new command is used on a hostile run"
 
 
-@pytest.mark.slow
+# A terminal is harder to please than a pipe; the test run looks at the one, the long run at both.
+@pytest.mark.soak
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_hands_a_terminal_anything_that_it_obeys(command: str, stage: Stage) -> None:
     for words in SAID[command](stage):
