@@ -299,24 +299,27 @@ def expect_ours(settings: Settings) -> "Ownership":
     """How the store in the settings' folder stands to this user; raises STORE_NOT_TRUSTED where it is not theirs."""
     from remit.backend.embedded.trust import checked_ownership
 
-    return checked_ownership(settings.home, settings.trusted, lambda: [one.webhook for one in queues_for(settings)])
+    return checked_ownership(settings.home, settings.trusted, lambda: _webhooks(settings))
 
 
 def is_ours(settings: Settings) -> bool:
     """Whether the store in the settings' folder is this user's; what cannot be told is not."""
     from remit.backend.embedded import trust
 
-    return trust.is_ours(settings.home, settings.trusted)
+    return trust.is_ours(settings.home, settings.trusted, lambda: _webhooks(settings))
 
 
 async def look_at_store(settings: Settings) -> "StoreNamed":
-    """What the store in the settings' folder names, whoever made it. Nothing is loaded and nobody is asked."""
+    """What the store in the settings' folder names, also one that only has such files. Nothing is loaded or asked."""
     from remit.backend.embedded.acceptance import look_at
     from remit.backend.embedded.losses import expect_there
 
-    expect_there(settings.home)
-    webhooks = tuple(queue.webhook for queue in queues_for(settings) if queue.webhook)
-    return await look_at(settings.home, settings.trusted, webhooks, FILES)
+    expect_there(settings.home, *FILES, QUEUES_FILE)
+    return await look_at(settings.home, settings.trusted, _webhooks(settings), FILES)
+
+
+def _webhooks(settings: Settings) -> tuple[str, ...]:
+    return tuple(queue.webhook for queue in queues_for(settings) if queue.webhook)
 
 
 async def accept_store(settings: Settings, seen: "StoreNamed") -> "StoreNamed":
@@ -453,7 +456,7 @@ def moves_cursor(environment: Mapping[str, str] | None = None) -> bool:
 
 
 def examine(settings: Settings) -> "list[Check]":
-    """How everything is that runs rely on: the house, the store and its disk, the models. Nothing is loaded or changed."""
+    """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
     from remit.backend.embedded.checkup import check_store
     from remit.observe.checkup import check_house
     from remit.observe.tool_checkup import check_tools
@@ -462,8 +465,8 @@ def examine(settings: Settings) -> "list[Check]":
 
     return [
         *check_house(),
-        *check_store(settings.home, settings.trusted),
-        *check_secrets(lambda: vault_for(settings)),
+        *check_store(settings.home, settings.trusted, lambda: _webhooks(settings)),
+        *(check_secrets(lambda: vault_for(settings)) if is_ours(settings) else ()),
         *check_tools(),
         *check_models(settings.engines, list_models(settings)),
     ]

@@ -3,7 +3,8 @@
 Rule 1: a run is not driven, and nothing is added to it, while the log of heads knows turns that its journal lacks: what
         was done in those turns would be done again. Most often a backup of the database was put back.
 Rule 2: what a run names (tools, engines, plans, rules, voters) is loaded only where a signer that this user accepts has
-        vouched for the turns that name it. Whoever can write to a database and lacks the key names nothing.
+        vouched for the turns that name it. Whoever can write to a database and lacks the key names nothing. So nothing is
+        added to any other run, copied from it or said after it either: our own signature would vouch for all of it.
 Rule 3: whether a run is whole costs one line of the log and one turn of the journal, however long both are.
 """
 
@@ -32,6 +33,11 @@ class Custody:
         self._journal = journal
         self._catalogue = catalogue
         self._signers = signers
+
+    async def expect_kept(self, state: RunState, run_id: str) -> None:
+        """Raise where a run may not be gone on with: nobody vouches for it, or turns of it are missing."""
+        await self.expect_vouched(run_id)
+        await self.expect_whole(state, run_id)
 
     async def expect_whole(self, state: RunState, run_id: str) -> None:
         """Raise STORE_BEHIND_ITS_LOG for a run of which turns were signed that its journal does not have."""

@@ -152,7 +152,7 @@ class System:
             sealer=sealer,
         )
         self._responses = Responses(self._runner)
-        self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner)
+        self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody)
         self._new_id = new_id
         self._hub = Hub(self._runner, dispatch, store.locks, find_kit, halts)
         self._hub.custody = self._custody
@@ -275,7 +275,7 @@ class System:
         """
         await self._expect(run_id)
         state = (await self._runner.load(run_id)).state
-        await self._custody.expect_whole(state, run_id)
+        await self._custody.expect_kept(state, run_id)
         return await self._forked(origin_at(state, at, check_person(by), why, self._runner.clock.now_ms()), kit)
 
     async def restore(self, run_id: str, *, by: str, why: str, kit: Kit | None = None) -> Heard:
@@ -285,6 +285,7 @@ class System:
         """
         await self._expect(run_id)
         state = (await self._runner.load(run_id)).state
+        await self._custody.expect_vouched(run_id)
         lost = lost_turns(run_id, state.seq, await self._custody.beyond(run_id, state.seq), why)
         return await self._forked(origin_at(state, None, check_person(by), why, self._runner.clock.now_ms()), kit, lost)
 
@@ -310,11 +311,14 @@ class System:
         raise RequestRejected(RUN_STILL_DRIVEN, message, {"run_id": run_id})
 
     async def end_orphans(self) -> list[str]:
-        """Cancel the runs whose parent has ended and could not tell them; gives their ids."""
-        found = await orphans(self.store.catalogue)
-        for orphan in found:
-            await self._children.end(orphan.run_id, str(uuid4()))
-        return [orphan.run_id for orphan in found]
+        """Cancel the runs whose parent has ended and could not tell them; gives the ids of those that heard it."""
+        ended = []
+        for orphan in await orphans(self.store.catalogue):
+            # One that may not be gone on with says so when somebody asks for it, and keeps the others from nothing.
+            with suppress(RequestRejected):
+                await self._children.end(orphan.run_id, str(uuid4()))
+                ended.append(orphan.run_id)
+        return ended
 
     async def session(self, session_id: str) -> Session:
         """What was said in a session and what it keeps, whichever process its runs were driven by."""

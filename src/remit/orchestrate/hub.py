@@ -369,15 +369,13 @@ class Hub:
             above = above.rsplit(".", 2)[0]
             if (known := self.known_kit(above)) is not None:
                 return known
-        if self.custody is not None:
-            await self.custody.expect_vouched(run_id)
         return await self._find_kit(state)
 
     async def _loaded(self, run_id: str) -> Live:
-        """A run that is held here, as its journal tells it; raises where the log of heads knows more of it."""
+        """A run that is held here, as its journal tells it; raises where nobody vouches for it, or turns of it are missing."""
         live = await self.runner.load(run_id)
         if self.custody is not None:
-            await self.custody.expect_whole(live.state, run_id)
+            await self.custody.expect_kept(live.state, run_id)
         return live
 
     def _drive_on(self, live: Live) -> Driver:

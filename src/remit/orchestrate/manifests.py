@@ -20,6 +20,7 @@ from remit.inference.specs import engine_spec
 from remit.kernel.intake import check_intake, prompt_of, task_named
 from remit.kernel.policy import check_tools
 from remit.kernel.tier import check_tier
+from remit.orchestrate.custody import Custody
 from remit.orchestrate.foreseeing import Foreseer
 from remit.orchestrate.halts import Halts
 from remit.orchestrate.intent import intent_of
@@ -49,6 +50,7 @@ class Manifests:
         halts: Halts,
         vault: Vault = NO_SECRETS,
         owner: str = "",
+        custody: Custody | None = None,
     ) -> None:
         self._runner = runner
         self._halts = halts
@@ -56,6 +58,7 @@ class Manifests:
         self._catalogue = catalogue
         self._new_id = new_id
         self._owner = owner
+        self._custody = custody
         self._foreseer = Foreseer(catalogue, runner.journal)
 
     async def of(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
@@ -81,6 +84,8 @@ class Manifests:
         session = None
         if entered.session_id:
             last = await last_run(self._catalogue, self._runner, entered.session_id)
+            if last is not None and self._custody is not None:
+                await self._custody.expect_vouched(last.run.run_id)
             read = () if last is None else await self._runner.labels_of(last.run)
             entered, session = linked(entered, last, check_entries(entries.items()), read)
         manifest = make_manifest(

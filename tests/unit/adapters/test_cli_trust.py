@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from remit import assemble
 from remit.backend.embedded import trust
 from remit.backend.embedded.store import EmbeddedStore
+from remit.inference.specs import EngineSettings
+from remit.kernel.state import RunState
 from remit.orchestrate.custody import Custody
-from tests.unit.adapters.desk import Desk, Screen
+from remit.orchestrate.kit import Kit
+from tests.unit.adapters.desk import Desk, Screen, calls
 
 
 @pytest.fixture
@@ -75,6 +79,90 @@ def put_beside_our_key(desk: Desk) -> None:
     (desk.home / "heads.log").unlink()
 
 
+# Every door through which a run is gone on with, added to, copied or followed.
+DOORS = (
+    ("approve", "{waiting}"),
+    ("reject", "{waiting}"),
+    ("resume", "{waiting}"),
+    ("resume", "{waiting}", "--accept-tools"),
+    ("fork", "{waiting}"),
+    ("fork", "{ended}"),
+    ("fork", "{waiting}", "--at", "0"),
+    ("signal", "{ended}", "retry", "why"),
+    ("signal", "{waiting}", "pause"),
+    ("signal", "{waiting}", "feedback", "hm"),
+    ("signal", "{waiting}", "resume"),
+    ("signal", "{waiting}", "cancel"),
+    ("restore", "{waiting}", "--accept", "--why", "why"),
+    ("run", "And now", "--session", "talk", "--engine", "{engine}"),
+)
+
+
+def tried(desk: Desk, names: dict[str, str]) -> list[str]:
+    """With which codes the doors are refused; a door that is open gives its exit code."""
+    said = [desk.say(*(word.format(**names) for word in door), "--json") for door in DOORS]
+    return [one.error if one.code else str(one.code) for one in said]
+
+
+@pytest.fixture
+def planted(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Runs of a stranger, one ended and one that waits, in a store with a key of ours."""
+    tools, engine = desk.tools(), desk.script("Hi")
+    words = ("run", "Hi", "--engine", engine, "--tools", tools, "--session", "talk", "--json")
+    ended = str(desk.say(*words).values["run_id"])
+    script = desk.script(calls("write", text="hello"), "Written.")
+    words = ("run", "Write", "--engine", script, "--tools", tools, "--json")
+    waiting = str(desk.say(*words).values["run_id"])
+    theirs = desk.home
+    monkeypatch.setenv("REMIT_TRUST", str(tmp_path / "list.jsonl"))
+    desk.home = desk.folder / "ours"
+    assert desk.say("run", "Hi", "--engine", engine).code == 0
+    for name in ("remit.db", "heads.log"):
+        (desk.home / name).write_bytes((theirs / name).read_bytes())
+    return {"waiting": waiting, "ended": ended, "engine": engine}
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The runs whose kits were looked for, from now on."""
+    found: list[str] = []
+    load = assemble.kit_again
+
+    async def kit_again(state: RunState, engines: EngineSettings) -> Kit:
+        found.append(state.run_id)
+        return await load(state, engines)
+
+    monkeypatch.setattr(assemble, "kit_again", kit_again)
+    return found
+
+
+def test_no_door_leads_to_the_run_of_a_stranger_in_a_store_of_ours(
+    desk: Desk, planted: dict[str, str], loaded: list[str]
+) -> None:
+    assert set(tried(desk, planted)) == {"RUN_NOT_VOUCHED"}
+    assert desk.say("resume", "--all").code != 0
+    assert (loaded, desk.notes) == ([], [])
+    assert len(desk.say("runs", "--json").rows) == 2
+
+
+def test_a_check_up_says_that_runs_of_our_store_are_signed_by_a_stranger(desk: Desk, planted: dict[str, str]) -> None:
+    said = desk.say("doctor", "--json")
+    (trust,) = [one for one in said.values["checks"] if one["name"] == "store.trust"]
+    assert (said.code, trust["state"]) == (1, "problem")
+    assert "signed by did:key:z" in trust["seen"]
+    assert desk.say("trust", "--yes").code == 0
+    assert desk.say("approve", planted["waiting"]).code == 0
+    assert desk.notes == ["hello"]
+
+
+def test_without_a_look_at_the_signer_a_copy_of_the_run_of_a_stranger_runs(
+    desk: Desk, planted: dict[str, str], loaded: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Custody, "expect_vouched", blind)
+    assert desk.say("fork", planted["ended"]).code == 0
+    assert len(loaded) == 1
+
+
 async def blind(*_: object) -> None:
     """A mutant: nobody looks who has signed what a run names."""
 
@@ -132,6 +220,31 @@ def test_an_empty_store_names_nothing_and_becomes_ours(desk: Desk, strangers: st
     assert "key      none" in desk.say("trust", home).out
     assert desk.say("trust", home, "--yes").code == 0
     assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0
+
+
+def test_a_folder_with_nothing_but_settings_is_shown_before_it_is_used(desk: Desk) -> None:
+    desk.home.mkdir(mode=0o700)
+    (desk.home / "queues.yaml").write_text("queues:\n  - name: ops\n    webhook: https://hooks.example/x\n")
+    secrets = desk.home / "secrets.toml"
+    secrets.touch(0o600)
+    secrets.write_text('their_token = "abcdefghijkl"\n')
+    assert desk.say("run", "Hi", "--engine", desk.script("Hi"), "--json").error == "STORE_NOT_TRUSTED"
+    said = desk.say("doctor")
+    assert "STORE_NOT_TRUSTED" in said.out
+    assert "their_token" not in said.out
+    said = desk.say("trust")
+    assert (said.code, "sends to https://hooks.example/x" in said.out, f"reads    {secrets}" in said.out) == (3, True, True)
+    assert sorted(path.name for path in desk.home.iterdir()) == ["queues.yaml", "secrets.toml"]
+    assert desk.say("trust", "--yes").code == 0
+    assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0
+    assert "their_token" in desk.say("doctor").out
+
+
+def test_settings_that_cannot_be_read_are_a_problem_of_the_store(desk: Desk) -> None:
+    desk.home.mkdir(mode=0o700)
+    (desk.home / "queues.yaml").write_text("queues: 7\n")
+    said = desk.say("doctor", "--json")
+    assert [one["state"] for one in said.values["checks"] if one["name"] == "store.trust"] == ["problem"]
 
 
 def test_a_store_that_is_not_there_cannot_be_trusted(desk: Desk) -> None:

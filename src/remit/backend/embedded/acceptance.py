@@ -5,9 +5,10 @@ Rule 2: a yes enters the key of the store, whoever owns its files, and everybody
         has signed yet is signed for as it stands, since the person who said yes has seen what it names.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from remit.backend.embedded.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.embedded.trust import Trusted, TrustList, owner_of, signers_in, standing_of
 from remit.observe.named import StoreNamed, named_in
@@ -16,13 +17,7 @@ from remit.observe.named import StoreNamed, named_in
 async def look_at(home: Path, trusted: TrustList, webhooks: tuple[str, ...], files: Iterable[str]) -> StoreNamed:
     """What the store in a folder names, and how it stands to this user. `files` are names that would be read there."""
     standing = standing_of(home, trusted, webhooks)
-    store = EmbeddedStore.open_to_read(home)
-    try:
-        runs = [entry.run_id for entry in await store.catalogue.entries()]
-        journals = [await store.journal.read(run_id) for run_id in runs]
-        unsigned = sum([await store.catalogue.last_head(run_id) is None for run_id in runs])
-    finally:
-        await store.close()
+    journals, unsigned = await _runs_in(home) if (home / DATABASE).exists() else ([], 0)
     strangers = signers_in(home) - {standing.fingerprint, *standing.signers}
     return StoreNamed(
         store=str(home),
@@ -35,6 +30,17 @@ async def look_at(home: Path, trusted: TrustList, webhooks: tuple[str, ...], fil
         webhooks=webhooks,
         files=tuple(str(path) for name in files if (path := home / name).exists()),
     )
+
+
+async def _runs_in(home: Path) -> tuple[list[Sequence[bytes]], int]:
+    """The turns of every run, and how many runs nobody has signed."""
+    store = EmbeddedStore.open_to_read(home)
+    try:
+        runs = [entry.run_id for entry in await store.catalogue.entries()]
+        journals = [await store.journal.read(run_id) for run_id in runs]
+        return journals, sum([await store.catalogue.last_head(run_id) is None for run_id in runs])
+    finally:
+        await store.close()
 
 
 async def accept(home: Path, trusted: TrustList, seen: StoreNamed) -> None:

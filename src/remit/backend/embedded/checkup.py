@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -21,8 +21,8 @@ from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.losses import losses_in, refuse_cleared, refuse_emptied
 from remit.backend.embedded.permissions import weaknesses
 from remit.backend.embedded.schema import MIGRATIONS, refuse_later_version, version_of
-from remit.backend.embedded.trust import TrustList, standing_of
-from remit.core.storage import StoreUnusable
+from remit.backend.embedded.trust import TrustList, signers_in, standing_of
+from remit.core.failure import RemitError
 from remit.observe.checkup import Check, CheckState
 
 # Beyond this, looking at every page takes longer than somebody waits for a check-up.
@@ -35,14 +35,21 @@ SYNCS = 9
 _BLOCK = b"\0" * 4096
 
 
-def check_store(home: Path, trusted: TrustList) -> Iterator[Check]:
-    """How the store in a folder is, and whether it is in the list of this user's stores."""
+def check_store(
+    home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]] = tuple
+) -> Iterator[Check]:
+    """How the store in a folder is, and whether it is in the list of this user's stores.
+
+    `webhooks` says the addresses that a file in the folder names.
+    """
     path = home / DATABASE
     if home.exists() and not home.is_dir():
         yield Check("store", CheckState.PROBLEM, f"{home} is no folder", "name a folder with --home or REMIT_HOME")
         return
     if not path.exists():
         yield _told("store", lambda: _absent(home))
+        if home.exists():
+            yield _told("store.trust", lambda: _trust(home, trusted, webhooks))
         yield _free(home)
         yield _syncing(home)
         return
@@ -50,7 +57,7 @@ def check_store(home: Path, trusted: TrustList) -> Iterator[Check]:
     yield _told("store.whole", lambda: _whole(path))
     yield _told("store.log", lambda: _log(home))
     yield _told("store.private", lambda: _private(home))
-    yield _told("store.trust", lambda: _trust(home, trusted))
+    yield _told("store.trust", lambda: _trust(home, trusted, webhooks))
     yield _told("store.key", lambda: _key(home))
     yield _free(home)
     yield _syncing(home)
@@ -60,7 +67,7 @@ def _told(name: str, look: Callable[[], Check]) -> Check:
     """What a look comes to; a store that cannot be used says why and what to do."""
     try:
         return look()
-    except StoreUnusable as error:
+    except RemitError as error:
         seen, _, way_out = error.message.partition("; ")
         return Check(name, CheckState.PROBLEM, f"{error.code}: {seen}", way_out)
 
@@ -142,9 +149,12 @@ def _private(home: Path) -> Check:
     return Check("store.private", CheckState.OK, "readable and writable for its owner alone")
 
 
-def _trust(home: Path, trusted: TrustList) -> Check:
+def _trust(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]]) -> Check:
     """Whether the store may be used, or only looked at."""
-    standing = standing_of(home, trusted)
+    standing = standing_of(home, trusted, webhooks())
+    if standing.is_ours and not standing.is_new and (strangers := sorted(signers_in(home) - standing.signers)):
+        seen = f"yours, and runs of it are signed by {', '.join(strangers)}, not accepted by you: none of them is gone on with"
+        return Check("store.trust", CheckState.PROBLEM, seen, f"remit trust {home}")
     if standing.is_ours:
         return Check("store.trust", CheckState.OK, "yours: nothing is in it yet" if standing.is_new else "yours")
     seen = f"{NOT_TRUSTED}: {standing.why_not}; it may only be looked at"

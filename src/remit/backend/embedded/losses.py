@@ -30,12 +30,12 @@ def losses_in(reader: Reader, log: HeadsLog) -> Losses:
     return Losses(tuple(behind), tuple(log.missing(stands)))
 
 
-def expect_there(home: Path) -> None:
-    """Raise STORE_NOT_FOUND where there is no store, and never was."""
+def expect_there(home: Path, *files: str) -> None:
+    """Raise STORE_NOT_FOUND where there is no store, and never was, nor any of these files of its folder."""
     refuse_links(home)
     refuse_emptied(home)
     path = home / DATABASE
-    if not path.exists():
+    if not path.exists() and not any((home / name).exists() for name in files):
         raise failure(NOT_FOUND, path, "no such file")
 
 

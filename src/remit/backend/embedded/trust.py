@@ -161,10 +161,10 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
     return Ownership(is_ours=True, fingerprint=fingerprint, signers=signers)
 
 
-def is_ours(home: Path, trusted: TrustList) -> bool:
+def is_ours(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]] = tuple) -> bool:
     """Whether the store in a folder is ours; what cannot be told is not."""
     try:
-        return standing_of(home, trusted).is_ours
+        return standing_of(home, trusted, webhooks()).is_ours
     except (StoreUnusable, RequestRejected):
         return False
 
@@ -205,6 +205,8 @@ def owner_of(home: Path) -> int:
 def signers_in(home: Path) -> frozenset[str]:
     """Everybody who signed heads of the store in a folder."""
     path = home / DATABASE
+    if not path.exists():
+        return frozenset()
     try:
         with closing(connect_to_read(path)) as connection:
             if not version_of(connection, path):
