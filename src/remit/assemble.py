@@ -25,6 +25,7 @@ from remit.core.queue import QUEUES_FILE, QueueLimits
 from remit.core.quota import Quota
 from remit.core.roles import role_named
 from remit.core.signing import Signer
+from remit.inference.model_name import model_named
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.kernel.state import RunState
 from remit.observe.watcher import Watcher
@@ -50,13 +51,11 @@ if TYPE_CHECKING:
     from remit.orchestrate.draining import Drain
     from remit.orchestrate.plan_file import PlanFile
 
-HOME_VARIABLE = "REMIT_HOME"
-HOME_DEFAULT = ".remit"
+HOME_VARIABLE, HOME_DEFAULT = "REMIT_HOME", ".remit"
 # Beside the runs, so that every process that begins some reads the same.
 QUOTAS = "quotas.yaml"
 # Models are large and the same for every store, so they have one folder for all of a user's.
-MODELS_VARIABLE = "REMIT_MODELS"
-MODELS_DEFAULT = "~/.local/share/remit/models"
+MODELS_VARIABLE, MODELS_DEFAULT = "REMIT_MODELS", "~/.local/share/remit/models"
 # Which stores are this user's: a file in the folder of their settings, or what this variable says instead.
 TRUST_VARIABLE = "REMIT_TRUST"
 TRUST_DEFAULT = "remit/stores.jsonl"
@@ -275,6 +274,7 @@ def system_on(
         secrets=secrets,
         owner=os_user(),
         signers=signers,
+        name_model=lambda said: model_named(said, base=Path.cwd(), settings=engines),
     )
 
 

@@ -12,7 +12,7 @@ from remit.core.arrivals import RunStarted
 from remit.core.codec import decode_turn
 from remit.core.contract import SystemRequest
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
-from remit.core.halt import HALTS
+from remit.core.halt import HALTS, HaltScope
 from remit.core.json_text import kept_value
 from remit.core.manifest import Source
 from remit.core.record import BlobRef, Record, replace
@@ -31,6 +31,7 @@ from remit.observe.verify import verify_run
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.durability import listing_of, standing_after
 from remit.orchestrate.executors.human import approvals_in
+from remit.orchestrate.halts import has_met
 from remit.orchestrate.kits import changed_sources
 from remit.orchestrate.orphans import orphan_above
 from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, Journal
@@ -256,6 +257,10 @@ class Archive:
             signer = self._signer().did
         heads, logged = await shelf.catalogue.heads(HALTS), await shelf.catalogue.logged_heads(HALTS)
         return verify_halts(shelf.halts.since(0), heads, logged, signer)
+
+    async def has_met(self, scope: HaltScope) -> bool:
+        """Whether a run of this store had what a halt is about."""
+        return await has_met(scope, self._shelf.journal, self._shelf.catalogue)
 
     async def verify_all(self, signer: str | None = None) -> AsyncIterator[Verification]:
         """The same of every run, of runs that only the log of heads remembers, and of the log itself (under no name)."""

@@ -132,6 +132,7 @@ class System:
         secrets: Vault = NO_SECRETS,
         owner: str = "",
         signers: Signers | None = None,
+        name_model: Callable[[str], str] = str,
     ) -> None:
         self.store = store
         self._custody = Custody(store.journal, store.catalogue, signers)
@@ -141,7 +142,7 @@ class System:
         executors: dict[type, object] = {}
         self._sealer = sealer = Sealer(store.seals)
         # One who performs calls fills secrets in, and both look for them in what comes back.
-        self._halts = halts = Halts(store.halts, clock)
+        self._halts = halts = Halts(store.halts, clock, name_model)
         dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
             journal=self.quotas.journal,

@@ -10,10 +10,13 @@ Rule 5: a halt is told to whoever waits for it only when no driver of an affecte
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
+from shlex import quote
 from typing import TYPE_CHECKING
 
-from remit.core.arrivals import RunHalted
+from remit.core.arrivals import RunHalted, RunStarted
+from remit.core.codec import decode_turn
 from remit.core.commands import CallModel, CallTool, Command, ReconcileTool, StartChild
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.halt import (
@@ -30,11 +33,13 @@ from remit.core.halt import (
     folded,
     halts_in,
 )
+from remit.core.manifest import Manifest
 from remit.core.record import Record
 from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
+from remit.inference.model_name import names_of
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Locks
+from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Journal, Locks
 from remit.orchestrate.reports import PERFORMED
 
 if TYPE_CHECKING:
@@ -42,12 +47,11 @@ if TYPE_CHECKING:
 
 HALT_INVALID = "HALT_INVALID"
 
-# Between the members of a chain of engines, in its name and in its spec.
-CHAINED = "|"
-
 # Whoever halts waits so long for other processes to put down what they are at; they look every tenth of a second.
 TOLD_WAIT_MS_MAX = 3_000
 _TOLD_POLL_MS = 20
+# Whether anything has had what is halted is told from so many runs, the newest: nobody waits for a look at all of them.
+MET_RUNS_MAX = 1_000
 # Each conflict is another halt that was written first; a hundred of them in a moment are no people.
 _CONFLICTS_MAX = 100
 
@@ -81,8 +85,10 @@ class HaltStands(Exception):
 class Halts:
     """What is halted on a store."""
 
-    def __init__(self, log: HaltLog, clock: Clock) -> None:
+    def __init__(self, log: HaltLog, clock: Clock, name_model: Callable[[str], str] = str) -> None:
         self._log = log
+        # What a model as a person names it is called in entries.
+        self._name_model = name_model
         self._clock = clock
         self._standing = NOTHING_HALTED
 
@@ -135,6 +141,8 @@ class Halts:
 
     async def write(self, scope: HaltScope, *, by: str, why: str = "", is_lift: bool = False) -> Halt:
         """Write an entry; raises HALT_UNKNOWN for lifting what is not halted."""
+        if scope.kind is HaltKind.MODEL and not (is_lift and scope in self.standing.halts):
+            scope = HaltScope(HaltKind.MODEL, self._name_model(scope.name))
         _check(scope, by, why)
         for _ in range(_CONFLICTS_MAX):
             standing = self.standing
@@ -207,6 +215,28 @@ def scope_of(*, tenant: str = "", tool: str = "", model: str = "", run: str = ""
     return named[0] if named else _EVERYTHING
 
 
+async def has_met(scope: HaltScope, journal: Journal, catalogue: Catalogue) -> bool:
+    """Whether a run of the store had the tenant, tool or model of a scope, as far as the newest MET_RUNS_MAX of them tell."""
+    if scope.kind is HaltKind.EVERYTHING:
+        return True
+    for entry in await catalogue.entries(limit=MET_RUNS_MAX):
+        try:
+            (began,) = [decode_turn(data).arrival for data in (await journal.read(entry.run_id))[:1]]
+        except (InvariantBroken, ValueError):
+            continue  # Nobody knows what a run had whose first turn cannot be read.
+        if isinstance(began, RunStarted) and scope in _met_by(entry.run_id, began.manifest):
+            return True
+    return False
+
+
+def _met_by(run_id: str, manifest: Manifest) -> Iterable[HaltScope]:
+    yield HaltScope(HaltKind.RUN, run_id)
+    yield HaltScope(HaltKind.TENANT, manifest.request.tenant_id)
+    yield from (HaltScope(HaltKind.TOOL, tool.name) for tool in manifest.tools)
+    for info, spec in zip_longest(manifest.models, manifest.engines):
+        yield from model_scopes("" if info is None else info.name, spec or "")
+
+
 def halted(halt: Halt, *withheld: str) -> RunHalted:
     """What a run hears of a halt."""
     return RunHalted(halt.by, halt.number, str(halt.scope), halt.why, withheld)
@@ -214,7 +244,7 @@ def halted(halt: Halt, *withheld: str) -> RunHalted:
 
 def refusal(halt: Halt, what: str) -> RequestRejected:
     """Why something is not done while a halt stands."""
-    selector = f" --{halt.scope.kind} {halt.scope.name}" if halt.scope.name else ""
+    selector = f" --{halt.scope.kind} {quote(halt.scope.name)}" if halt.scope.name else ""
     message = f"{what}: {halt.scope} is halted by {halt.by}: {halt.why}; `remit halt --lift{selector}` lifts that"
     details = {"halt": halt.number, "scope": halt.scope.kind.value, "name": halt.scope.name, "by": halt.by}
     return RequestRejected(HALTED, message, {**details, "why": halt.why})
@@ -248,8 +278,7 @@ def _command_scopes(state: RunState, command: Command) -> Iterable[HaltScope]:
 
 def model_scopes(name: str, spec: str) -> Iterable[HaltScope]:
     """The scopes that hold back a model: by its name or the spec of its engine, and by each member of a chain."""
-    names = dict.fromkeys([name, spec, *name.split(CHAINED), *spec.split(CHAINED)])
-    return [HaltScope(HaltKind.MODEL, one) for one in names if one]
+    return [HaltScope(HaltKind.MODEL, one) for one in names_of(name, spec)]
 
 
 def _said(command: Command) -> str:

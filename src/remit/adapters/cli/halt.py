@@ -1,6 +1,6 @@
 """The command that stops dispatch on a store, lifts that, and shows what is halted.
 
-Rule 1: to halt needs nothing but the store: no secrets, quotas, tools or engines are loaded for it.
+Rule 1: to halt needs nothing but the store: no secrets, quotas, tools or engines are loaded for it. The spec of an engine is only read.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -30,7 +30,7 @@ def halt(
     *,
     tenant: Annotated[str, Parameter(help="Only what runs of this tenant do.")] = "",
     tool: Annotated[str, Parameter(help="Only calls of this tool.")] = "",
-    model: Annotated[str, Parameter(help="Only calls of this model, by its name or the spec of its engine.")] = "",
+    model: Annotated[str, Parameter(help="Only calls of this model, by its name or a spec as for --engine.")] = "",
     run: Annotated[str, Parameter(help="Only this run, and the runs beneath it.")] = "",
     why: Annotated[str, Parameter(help="Why; whoever is held back is told, and the journal keeps it.")] = "",
     lift: Annotated[bool, Parameter(help="Lift the halt of exactly this, so that runs can be resumed.")] = False,
@@ -60,6 +60,10 @@ def halt(
                 await _tell_lifted(terminal, system, lifted)
                 return EXIT_OK
             done = await system.halt(why, by=who, tenant=tenant, tool=tool, model=model, run=run_id)
+            is_known = await system.archive.has_met(done.halt.scope)
+        if not is_known:
+            what = plain(str(done.halt.scope), TEXT_CHARS_MAX)
+            terminal.remark(f"no run of this store has used {what}; the halt stands all the same: look whether it is spelled right")
         if terminal.is_json:
             terminal.values(done)
             return EXIT_OK
