@@ -21,6 +21,9 @@ HALTED = "HALTED"
 HALT_UNKNOWN = "HALT_UNKNOWN"
 HALTS_DAMAGED = "HALTS_DAMAGED"
 
+# How the reason begins for which a person is asked about a call that a halt withheld before the run was copied.
+HELD_BACK = "a halt held it back, so it was not sent"
+
 # A reason that is longer is a document; it belongs elsewhere, and its address here.
 WHY_CHARS_MAX = 1_000
 NAME_CHARS_MAX = 256

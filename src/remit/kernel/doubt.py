@@ -9,6 +9,7 @@ from remit.core.arrivals import ProposedCall
 from remit.core.boundary import At
 from remit.core.commands import AskPurpose, CallTool, Packet, ReconcileTool
 from remit.core.failure import Ending, ErrorCode
+from remit.core.halt import HELD_BACK
 from remit.core.rulings import OutcomeDoubted
 from remit.kernel.asking import REVIEW, ask
 from remit.kernel.attempts import ARGUMENTS_CHARS_MAX, attempts_at
@@ -20,6 +21,8 @@ from remit.kernel.tally import Tally
 
 # The reason of a doubt that a crash left behind; a timeout or a cancel names its own code.
 LOST = "OUTCOME_LOST"
+# The reason of a fork's doubt about a call that a halt withheld: it was not sent, and the origin may yet send it.
+WITHHELD = "CALL_WITHHELD"
 # What a settled call says when it is known not to have happened: it failed, and the world is as it was.
 NOT_DONE = ErrorCode.TOOL_EXECUTION_FAILED
 
@@ -55,6 +58,10 @@ def ask_about(tally: Tally, command: CallTool, said: str = "") -> str | None:
         )
     call = ProposedCall(command.call_id, command.tool, command.arguments, command.arguments_hash)
     reasons = [f"the outcome of {command.tool} ({command.key}) is not known"]
+    if tally.state.doubted.get(command.id) == WITHHELD:
+        reasons = [
+            f"{HELD_BACK} ({command.tool}, {command.key}); the run that this is a fork of may have made it since"
+        ]
     if said := said or tally.state.calls[command.id].reason:
         reasons.append(f"it said: {said[:ARGUMENTS_CHARS_MAX]}")
     reasons += [*attempts_at(tally.state, call, command.id), *_told_by_the_origin(tally, command)]

@@ -25,6 +25,8 @@ from remit.orchestrate.texts import name, note
 FORK_INVALID = "FORK_INVALID"
 # What is said of an effect whose outcome nobody knows.
 _IN_DOUBT = "in doubt"
+# What is said of one that a halt keeps from being sent.
+_WITHHELD = "held back by a halt, and not sent by then"
 _NOTHING_BEFORE = -1
 
 
@@ -99,6 +101,8 @@ def _standing(state: RunState, command_id: str, call: CallTrace | None = None) -
     known = call or state.calls.get(command_id)
     if known is None:
         return ""
+    if command_id in state.withheld:
+        return _WITHHELD
     if command_id in state.open:
         return _IN_DOUBT
     return f"{known.rung.value}, {known.code}" if known.code else known.rung.value

@@ -7,16 +7,18 @@ Rule 3: what was under way is called off. What may be repeated waits for the res
         it happened, so it is in doubt.
 Rule 4: nothing begins while everything, its tenant or its model is halted.
 Rule 5: a halt is told to whoever waits for it only when no driver of an affected run is still at a command of that kind.
+Rule 6: where an entry was signed and is not here, everything is halted until a person lifts that and so accepts the loss.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from shlex import quote
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from remit.core.arrivals import RunHalted, RunStarted
-from remit.core.codec import decode_turn
+from remit.core.codec import decode_turn, hash_turn
 from remit.core.commands import CallModel, CallTool, Command, ReconcileTool, StartChild
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.halt import (
@@ -34,7 +36,7 @@ from remit.core.halt import (
     halts_in,
 )
 from remit.core.manifest import Manifest
-from remit.core.record import Record
+from remit.core.record import Record, replace
 from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
 from remit.inference.model_name import names_of
@@ -91,13 +93,27 @@ class Halts:
         self._name_model = name_model
         self._clock = clock
         self._standing = NOTHING_HALTED
+        # Whether every entry that was signed was found here; entries are not lost while a process has them open.
+        self._is_whole = False
 
     @property
     def standing(self) -> Standing:
-        """What is halted, as of this moment."""
+        """What is halted, as of this moment: everything, where entries are missing."""
         if data := self._log.since(self._standing.number):
             self._standing = folded(self._standing, data)
-        return self._standing
+        if self._is_whole or (lost := self._lost()) is None:
+            return self._standing
+        halts = {**self._standing.halts, _EVERYTHING: lost}
+        return replace(self._standing, halts=MappingProxyType(halts))
+
+    def _lost(self) -> Halt | None:
+        """The halt that stands while an entry is missing that was signed; None where none is."""
+        number, head = self._log.signed()
+        self._is_whole = not number or head in [hash_turn(data) for data in self._log.since(number - 1)[:1]]
+        if self._is_whole:
+            return None
+        why = f"entry {number} of the journal of halts was signed and is not here, so nobody knows what was halted"
+        return Halt(number, 0, b"", _EVERYTHING, _DAMAGED_BY, why)
 
     @property
     def entries(self) -> Sequence[Halt]:
@@ -111,6 +127,8 @@ class Halts:
                 self._standing = folded(self._standing, data)
         except InvariantBroken as error:
             return _damage(error)
+        if not self._is_whole and (lost := self._lost()) is not None:
+            return lost
         halts = self._standing.halts
         if not halts:
             return None
@@ -144,10 +162,12 @@ class Halts:
         if scope.kind is HaltKind.MODEL and not (is_lift and scope in self.standing.halts):
             scope = HaltScope(HaltKind.MODEL, self._name_model(scope.name))
         _check(scope, by, why)
-        for _ in range(_CONFLICTS_MAX):
+        for _ in range(_CONFLICTS_MAX + self._log.signed()[0]):
             standing = self.standing
             if is_lift and scope not in standing.halts:
                 raise _not_halted(scope, standing)
+            if not self._is_whole and not (is_lift and scope == _EVERYTHING):
+                raise refusal(standing.halts[_EVERYTHING], f"{scope} was not {'released' if is_lift else 'halted'}")
             entry = Halt(
                 number=standing.number + 1,
                 at_ms=self._clock.now_ms(),
@@ -161,7 +181,9 @@ class Halts:
                 await self._log.append(encode_halt(entry), after=standing.number)
             except AppendConflict:
                 continue
-            return entry
+            # A lift takes the place of every entry that was lost, so that what was signed last is here again.
+            if self._is_whole or self._lost() is None:
+                return entry
         raise RequestRejected(HALT_INVALID, "other processes write halts all the time; look at them and try again")
 
 

@@ -165,6 +165,9 @@ class HaltLog(Protocol):
     def since(self, number: int) -> Sequence[bytes]:
         """The entries after this number, oldest first, whatever that costs."""
 
+    def signed(self) -> tuple[int, bytes]:
+        """The number and the hash of the highest entry that is known to have been signed, here or not; 0 for none."""
+
     async def append(self, data: bytes, *, after: int) -> None:
         """Write the entry that follows this number, signed, to outlive the power; raises AppendConflict for one too late."""
 

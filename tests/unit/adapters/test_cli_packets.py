@@ -24,6 +24,7 @@ from remit.core.arrivals import ValueOrigin
 from remit.core.commands import AskPurpose
 from remit.core.escalation import Severity
 from remit.core.failure import Ending
+from remit.core.halt import HELD_BACK
 from remit.core.record import replace
 from remit.core.tools import Effect
 from remit.observe.packets import Approval
@@ -121,6 +122,8 @@ def test_a_doubtful_answer_is_answered_by_a_yes_or_a_no_and_not_in_words() -> No
 def test_a_call_in_doubt_is_said_to_be_one() -> None:
     asked = Approval("r/1.1", "r", AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, 0, tool="write", about="0.1")
     assert "write was called, and nobody knows whether it happened" in told(packet_lines(asked))
+    asked = replace(asked, reasons=(f"{HELD_BACK} (write, r:0.1)",))
+    assert "write was held back by a halt before this run was copied, and was not sent" in told(packet_lines(asked))
 
 
 def test_every_purpose_has_its_way_to_answer_and_every_effect_its_words() -> None:

@@ -13,6 +13,7 @@ from remit.backend.embedded import trust
 from remit.backend.embedded.store import EmbeddedStore
 from remit.inference.specs import EngineSettings
 from remit.kernel.state import RunState
+from remit.orchestrate import kits
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.kit import Kit
 from tests.unit.adapters.desk import Desk, Screen, calls
@@ -111,8 +112,8 @@ def planted(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict
     words = ("run", "Hi", "--engine", engine, "--tools", tools, "--session", "talk", "--json")
     ended = str(desk.say(*words).values["run_id"])
     script = desk.script(calls("write", text="hello"), "Written.")
-    words = ("run", "Write", "--engine", script, "--tools", tools, "--json")
-    waiting = str(desk.say(*words).values["run_id"])
+    said = desk.say("run", "Write", "--engine", script, "--tools", tools, "--json")
+    waiting = str(said.values["run_id"])
     theirs = desk.home
     monkeypatch.setenv("REMIT_TRUST", str(tmp_path / "list.jsonl"))
     desk.home = desk.folder / "ours"
@@ -126,11 +127,10 @@ def planted(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The runs whose kits were looked for, from now on."""
     found: list[str] = []
-    load = assemble.kit_again
 
     async def kit_again(state: RunState, engines: EngineSettings) -> Kit:
         found.append(state.run_id)
-        return await load(state, engines)
+        return await kits.kit_again(state, engines)
 
     monkeypatch.setattr(assemble, "kit_again", kit_again)
     return found
@@ -233,7 +233,11 @@ def test_a_folder_with_nothing_but_settings_is_shown_before_it_is_used(desk: Des
     assert "STORE_NOT_TRUSTED" in said.out
     assert "their_token" not in said.out
     said = desk.say("trust")
-    assert (said.code, "sends to https://hooks.example/x" in said.out, f"reads    {secrets}" in said.out) == (3, True, True)
+    assert (said.code, "sends to https://hooks.example/x" in said.out, f"reads    {secrets}" in said.out) == (
+        3,
+        True,
+        True,
+    )
     assert sorted(path.name for path in desk.home.iterdir()) == ["queues.yaml", "secrets.toml"]
     assert desk.say("trust", "--yes").code == 0
     assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0

@@ -42,7 +42,9 @@ def test_a_model_is_meant_by_every_spelling_of_what_would_run_it(engine: str, sa
     assert model_named(said, base=tmp_path, settings=KEYS) in names
 
 
-@pytest.mark.parametrize("said", ["openai:other", "openai:m?url=http://127.0.0.1:9/v1", "other", "ollama:m", "scripted:m"])
+@pytest.mark.parametrize(
+    "said", ["openai:other", "openai:m?url=http://127.0.0.1:9/v1", "other", "ollama:m", "scripted:m"]
+)
 def test_another_model_is_not_meant(said: str, tmp_path: Path) -> None:
     opened = open_engine(f"openai:m?url={URL}", base=tmp_path, settings=KEYS)
     names = names_of(opened.model_info().name, engine_spec(opened))

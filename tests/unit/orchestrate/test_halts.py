@@ -365,6 +365,9 @@ def test_a_journal_of_halts_that_is_always_a_step_ahead_is_given_up_on() -> None
         def since(self, number: int) -> list[bytes]:
             return []
 
+        def signed(self) -> tuple[int, bytes]:
+            return 0, b""
+
         async def append(self, data: bytes, *, after: int) -> None:
             raise AppendConflict(HALTS, after, after + 1)
 

@@ -1,6 +1,7 @@
 """The command that stops dispatch on a store, lifts that, and shows what is halted.
 
-Rule 1: to halt needs nothing but the store: no secrets, quotas, tools or engines are loaded for it. The spec of an engine is only read.
+Rule 1: to halt needs nothing but the store: no secrets, quotas, tools or engines are loaded for it, and the
+        spec of an engine is only read.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -63,7 +64,9 @@ def halt(
             is_known = await system.archive.has_met(done.halt.scope)
         if not is_known:
             what = plain(str(done.halt.scope), TEXT_CHARS_MAX)
-            terminal.remark(f"no run of this store has used {what}; the halt stands all the same: look whether it is spelled right")
+            terminal.remark(
+                f"no run of this store has used {what}; the halt stands all the same: look whether it is spelled right"
+            )
         if terminal.is_json:
             terminal.values(done)
             return EXIT_OK

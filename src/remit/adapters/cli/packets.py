@@ -15,6 +15,7 @@ from remit.adapters.cli.responses import LINE_CHARS_MAX, moment
 from remit.adapters.cli.terminal import json_line
 from remit.core.arrivals import ValueOrigin
 from remit.core.commands import AskPurpose
+from remit.core.halt import HELD_BACK
 from remit.core.record import JsonObject
 from remit.core.tools import Effect
 from remit.observe.packets import VERSION_SHOWN_CHARS, Approval, changes, group_of, origins_of, version_of
@@ -116,6 +117,8 @@ def _head(asked: Approval, value_chars_max: int) -> Iterator[Line]:
     name: Line = ((f"{asked.id}  ", Ink.WAITS),)
     if asked.tool and asked.purpose is not AskPurpose.QUESTION:
         verb = "was called, and nobody knows whether it happened" if asked.about else "wants to be called"
+        if asked.about and asked.reasons and asked.reasons[0].startswith(HELD_BACK):
+            verb = "was held back by a halt before this run was copied, and was not sent"
         yield (*name, (_noted(asked.tool), Ink.NAME), (f" {verb}", Ink.BOLD))
         return
     if asked.tool:

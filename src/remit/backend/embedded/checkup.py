@@ -35,9 +35,7 @@ SYNCS = 9
 _BLOCK = b"\0" * 4096
 
 
-def check_store(
-    home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]] = tuple
-) -> Iterator[Check]:
+def check_store(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]] = tuple) -> Iterator[Check]:
     """How the store in a folder is, and whether it is in the list of this user's stores.
 
     `webhooks` says the addresses that a file in the folder names.

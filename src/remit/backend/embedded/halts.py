@@ -6,6 +6,7 @@ Rule 3: a query before every command would cost more than the rest of the dispat
         byte with every entry, and only who finds it grown asks the database. It says that there is news, never what: a
         process that died between entry and byte has not told anybody that its halt stands, and whoever drives runs asks
         the database every while, whatever the file says.
+Rule 4: an entry that was signed and is not here was lost, as with a database that was put back. The log of heads says so.
 """
 
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.failures import unusable
+from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.core.halt import HALTS
 from remit.core.storage import Barrier
@@ -28,7 +30,8 @@ _NEVER_LOOKED = -1
 class SQLiteHalts:
     """Entries in the database of a store."""
 
-    def __init__(self, home: Path, journal: SQLiteJournal, reader: Reader) -> None:
+    def __init__(self, home: Path, journal: SQLiteJournal, reader: Reader, log: HeadsLog) -> None:
+        self._log = log
         self._path = home / NEWS
         self._news = str(self._path)
         self._journal = journal
@@ -52,6 +55,12 @@ class SQLiteHalts:
     def since(self, number: int) -> Sequence[bytes]:
         """The entries after this number, oldest first."""
         return [data for (data,) in self._reader.rows(_SINCE, (HALTS, number))]
+
+    def signed(self) -> tuple[int, bytes]:
+        """The highest entry that the log of heads knows; without one, that there were some, where the file of news says so."""
+        if (head := self._log.found_last(HALTS)) is not None:
+            return head.seq + 1, head.head
+        return int(self._path.exists() and self._path.stat().st_size > 0 and not self.since(0)), b""
 
     async def append(self, data: bytes, *, after: int) -> None:
         """Write the entry that follows this number, signed; it outlives the power once this returns."""

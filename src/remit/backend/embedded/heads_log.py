@@ -10,6 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Container, Iterator, Sequence
+from mmap import ACCESS_READ, mmap
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,24 @@ class HeadsLog:
         # Somebody may have put a line there that nobody signed; what was signed counts.
         signed = [] if last is None else [head for head in self.heads(run_id) if is_head_signed(head)]
         return signed[-1] if signed else None
+
+    def found_last(self, run_id: str) -> SignedHead | None:
+        """As `last`, of a name with few lines and for those who ask nothing else: the log is searched, and not taken apart."""
+        mark, found = b'{"run_id":' + json.dumps(run_id).encode() + b",", []
+        try:
+            with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as log:
+                place = log.find(mark)
+                while place >= 0:
+                    end = log.find(b"\n", place)
+                    found.append(_head(_fields(log[place : end if end >= 0 else None])))
+                    place = log.find(mark, place + 1)
+        except (FileNotFoundError, ValueError):
+            return None  # An empty file cannot be mapped.
+        except OSError as error:
+            raise unusable(error, self.path) from error
+        signed = [head for head in found if head is not None and is_head_signed(head)]
+        # Of two lines about one turn the later one counts: the first was lost, and somebody accepted that.
+        return max(reversed(signed), key=attrgetter("seq"), default=None)
 
     def last_turns(self) -> dict[str, int]:
         """The highest turn of every run that the log names, whoever wrote the line, in the order of their first lines."""

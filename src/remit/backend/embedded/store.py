@@ -86,7 +86,7 @@ class EmbeddedStore:
         self.blobs = SQLiteBlobs(self._writer, self._reader)
         self.snapshots = SQLiteSnapshots(self._writer, self._reader, lambda: self.signer, self._has_key)
         self.catalogue = SQLiteCatalogue(self._reader, log)
-        self.halts = SQLiteHalts(home, self.journal, self._reader)
+        self.halts = SQLiteHalts(home, self.journal, self._reader, log)
         self.inbox = SQLiteInbox(self._writer, self._reader)
         self.ledger = SQLiteLedger(self._writer, self._reader)
         self.receipts = SQLiteReceipts(self._writer, self._reader)

@@ -38,7 +38,7 @@ from remit.core.rulings import (
 )
 from remit.kernel.asking import ask_anew
 from remit.kernel.authorize import was_not_done_before
-from remit.kernel.doubt import LOST, doubt, inquire_all
+from remit.kernel.doubt import WITHHELD, doubt, inquire_all
 from remit.kernel.endings import head_for
 from remit.kernel.rules.human import RELEASED
 from remit.kernel.spend import settle
@@ -143,8 +143,8 @@ def on_forked(tally: Tally, arrival: RunForked) -> None:
         tally.rule(OutcomeParked(RELEASED))
     for withheld in [state.open[command_id] for command_id in state.withheld]:
         if isinstance(withheld, CallTool) and withheld.mutating:
-            # The origin may make it once the halt is lifted, and then the fork must not.
-            doubt(tally, withheld, LOST)
+            # It was not sent. The origin may make it once the halt is lifted, and then the fork must not.
+            doubt(tally, withheld, WITHHELD)
     for question in list(questions(state)):
         _ask_in_the_fork(tally, question, origin)
 

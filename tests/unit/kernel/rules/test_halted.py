@@ -4,7 +4,7 @@ import pytest
 
 from remit.core import arrivals, rulings
 from remit.core.arrivals import RunHalted
-from remit.core.commands import CallModel, CallTool
+from remit.core.commands import AskHuman, CallModel, CallTool
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
 from remit.core.rulings import RunPaused
 from remit.kernel.decide import weigh
@@ -114,7 +114,11 @@ def test_a_fork_of_a_halted_run_doubts_the_effect_that_its_origin_may_yet_make()
     run = attempted("write")
     run.take(halt(run.open(CallTool)[0].id))
     fork = copied(run)
-    assert (fork.state.withheld, len(fork.state.doubted)) == ({}, 1)
+    assert (fork.state.withheld, list(fork.state.doubted.values())) == ({}, ["CALL_WITHHELD"])
+    fork.take(arrivals.ResumeRequested("ada"))
+    (question,) = fork.open(AskHuman)
+    assert question.packet is not None
+    assert question.packet.reasons[0].startswith("a halt held it back, so it was not sent")
     reads = Run()
     reads.proposes(wants("look"))
     reads.take(halt(reads.open(CallTool)[0].id))
