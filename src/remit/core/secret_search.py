@@ -6,7 +6,7 @@ Rule 2: letters by chance count where nothing says what they are only if they ar
         and have capitals, small letters and digits in the disorder of chance. Digests, identifiers of runs, addresses,
         paths, data in base64 and words of programs have not.
 Rule 3: what stands for a secret already is none: a handle, or a mark of the vault.
-Rule 4: the work grows with the length of a text and with nothing else: some 4 microseconds for a sentence, and some 200 to 350
+Rule 4: the work grows with the length of a text and with nothing else: some 5 microseconds for a sentence, and some 250 to 500
         for 1 KiB of a document with long words.
 """
 
@@ -34,25 +34,16 @@ CHANCE_NUMBERS_MIN = 3
 
 # Encodings within encodings are read so deep: a token in an address in a document in base64.
 DEPTH_MAX = 2
-# Below this nothing is a secret: a name of a password, a sign and the shortest value.
-_CHARS_MIN = 10
+# Below this nothing is a secret: a name, a sign and the shortest value.
+_CHARS_MIN = 8
 # Without a word so long, a text holds no key with a mark, and no encoding of one.
 _WORD_CHARS_MIN = 14
 # So much of what was decoded must be text for the whole to be one.
 _TEXT_SHARE_MIN = 0.9
 # Names of values in small letters; without a long word only what stands beside one of them may be a secret.
 _NAMES = (
-    "passw",
-    "passphrase",
-    "pwd",
-    "key",
-    "secret",
-    "token",
-    "credential",
-    "bearer",
-    "ssws",
-    "authorization",
-    "cookie",
+    *("pass", "pwd", "pw", "pin", "otp", "kennwort", "wachtwoord", "senha", "contrase", "key", "secret", "token", "credential"),
+    *("bearer", "ssws", "auth", "cookie", "sess", "wifi:", "identified", " -"),
 )
 
 # `secret:KIND#DIGITS`, a handle; `[secret NAME]` and `[exposed secret NAME]`, marks of the vault.
@@ -81,11 +72,12 @@ _PUBLIC = re.compile(
     r"|(?:sha(?:1|224|256|384|512)|md5|h1|blake[0-9a-z]{1,4})[-:=][A-Za-z0-9+/=_-]*"
     r"|(?:ssh-[a-z0-9]{2,10}|ecdsa-[a-z0-9-]{4,30}) [A-Za-z0-9+/=]*"
     r"|;base64,[A-Za-z0-9+/=_-]*"
+    r"|pub(?:lic)?[_ -]?key[^A-Za-z0-9+/]{1,6}[A-Za-z0-9+/=_-]*"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     re.IGNORECASE,
 )
 # How pictures, archives, documents, certificates, public keys and multihashes begin in base64 and base58.
-_DATA = ("iVBOR", "/9j/", "R0lGOD", "UEsDB", "JVBERi0", "H4sI", "UklGR", "AAAA", "MII", "Qm", "bafy")
+_DATA = ("iVBOR", "/9j/", "R0lGOD", "UEsDB", "JVBERi0", "H4sI", "UklGR", "AAAA", "MII", "MCowBQYDK2V", "MFkwEwYHKo", "MHYwEAYHKo", "Qm", "bafy")
 # The address of an account in a public ledger.
 _LEDGER = re.compile(r"[13][1-9A-HJ-NP-Za-km-z]{31,34}")
 # Lines of data have 60, 64 or 76 letters.

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from remit.core.secret_values import is_key, is_mixed, is_password, is_place
+from remit.core.secret_names import BEHIND, KEY_OF, PASSWORDS, SESSIONS, is_session, is_short, is_word_of_its_own
+from remit.core.secret_values import is_chancy, is_key, is_mixed, is_odd, is_password, is_place, is_reference
 
 # A mark counts only at the beginning of a word, and a value of fixed length only at the end of one. In JSON a word may
 # begin behind an escaped line or tabulator.
@@ -41,11 +42,13 @@ class Shape(NamedTuple):
 
 def value_span(found: re.Match[str]) -> tuple[int, int] | None:
     """Where the value of a match stands, if it names one."""
-    return next((found.span(name) for name, value in found.groupdict().items() if value is not None), None)
+    named = ((name, value) for name, value in found.groupdict().items() if name != "w")
+    return next((found.span(name) for name, value in named if value is not None), None)
 
 
 def _value(found: re.Match[str]) -> str:
-    return next((value for value in found.groupdict().values() if value is not None), found[0])
+    span = value_span(found)
+    return found[0] if span is None else found.string[slice(*span)]
 
 
 def _is_chance(found: re.Match[str], _: str) -> bool:
@@ -55,27 +58,70 @@ def _is_chance(found: re.Match[str], _: str) -> bool:
 
 def _is_hidden(found: re.Match[str], _: str) -> bool:
     value = _value(found)
-    return value[0] not in "$<{[*%" and not value.casefold().startswith("pass")
+    return not is_reference(value) and value.casefold() not in ("pass", "passwd", "password", "pwd")
 
 
-def _is_password(found: re.Match[str], _: str) -> bool:
-    value = _value(found)
+def _is_password(found: re.Match[str], before: str) -> bool:
+    value, sign = _value(found), found[1]
+    if not is_password(value):
+        return False
+    if sign.isspace():
+        # Without a sign of assignment words follow a name more often than its value.
+        if found["b"] is None:
+            return is_odd(value) or _STATEMENT.search(before) is not None
+        return is_odd(value) and (_LOGIN.search(before) is not None or _is_many_kinds(value))
     # Behind a colon or a verb stands prose as often as a value.
-    return is_password(value) and (found["b"] is None or "=" in found[1] or is_mixed(value))
+    return found["b"] is None or "=" in sign or is_odd(value)
+
+
+# What stands before `password VALUE` in a statement, and in a file of logins.
+_STATEMENT = re.compile(r"\b(?:with|set|encrypted) {1,3}$", re.IGNORECASE)
+_LOGIN = re.compile(r"\b(?:login|user|account)\s{1,3}\S{1,40}\s{1,3}$", re.IGNORECASE)
+
+
+def _is_many_kinds(value: str) -> bool:
+    return len(value) >= _MANY_CHARS_MIN and value.lower() != value and value.upper() != value and is_chancy(value)
 
 
 def _is_key(found: re.Match[str], before: str) -> bool:
+    value = _value(found)
     is_bare_key = found[0][:3].casefold() == "key"
-    if is_bare_key and _KEY_OF.search(before) is None:
+    if is_bare_key and _KEY_OF.search(before[-16:]) is None:
         return False
-    return is_key(_value(found)) and not is_place(before)
+    if found[1].isspace() and not (len(value) >= _SAID_CHARS_MIN and is_chancy(value)):
+        return False
+    return is_key(value) and not is_place(before)
 
 
-# What makes a secret of a key; others are public, or keys of rows and of maps.
-_KEY_OF = re.compile(
-    r"(?:api|access|secret|private|account|encryption|signing|master|auth|service)[_-]?$|(?:api|access|secret) $",
-    re.IGNORECASE,
-)
+_KEY_OF = re.compile(rf"(?:{KEY_OF})[_-]?$|(?:api|access|secret) $", re.IGNORECASE)
+# A password that only follows its name, outside of a file of logins, is as long; and so is a key.
+_MANY_CHARS_MIN = 8
+_SAID_CHARS_MIN = 20
+
+
+def _is_short(found: re.Match[str], before: str) -> bool:
+    word, value = found["w"], _value(found)
+    if not is_word_of_its_own(before, word) or not is_short(word, value):
+        return False
+    is_compound = before[-1:].isalnum() or before[-1:] == "_"
+    return is_compound or "=" in found[1] or word.casefold() in ("pin", "otp") or is_chancy(value)
+
+
+def _is_session(found: re.Match[str], _: str) -> bool:
+    return is_session(_value(found))
+
+
+def _is_flagged(found: re.Match[str], _: str) -> bool:
+    value = _value(found)
+    return is_password(value) and (found.groupdict().get("b") is None or is_odd(value))
+
+
+def _is_login(found: re.Match[str], _: str) -> bool:
+    return is_password(_value(found)) or (is_odd(_value(found)) and not is_reference(_value(found)))
+
+
+def _is_cookie(found: re.Match[str], _: str) -> bool:
+    return is_mixed(_value(found).partition("=")[2])
 
 
 def _mark(pattern: str, kind: str, *literals: str) -> Shape:
@@ -97,10 +143,30 @@ def _folded(pattern: str, kind: str, *literals: str) -> Shape:
 
 
 def _assigned(kind: str, name: str, literals: tuple[str, ...], is_one: Callable[[re.Match[str], str], bool]) -> Shape:
-    """The end of a name, a sign of assignment, and a value: quoted, in quotes within quotes, or bare."""
-    sign = r"((?:\\{0,3}[\"'`\]]){0,2}\s{0,3}(?:=>|:=|={1,3}|:)\s{0,3}|\s{1,2}(?:is|was|ist|lautet)[:\s]\s{0,2})"
-    pattern = rf"(?:{name})(?:_?[0-9]{{1,2}})?{sign}{_VALUE}"
+    """The end of a name, a sign of assignment, and a value: quoted, in quotes within quotes, or bare.
+
+    The sign may be a member that holds the value (`"name": "password", "value": V`, or `"password": {"value": V}`), or only
+    space: then the value has to tell more by itself.
+    """
+    quotes = r"(?:\\{0,3}[\"'`\]]){0,2}"
+    member = r"[\s,:{\"'\\]{1,40}(?:value|val)(?:\\{0,3}[\"'])?\s{0,3}[:=]\s{0,3}"
+    said = r"\s{1,2}(?:is|was|ist|lautet)[:\s]\s{0,2}"
+    sign = rf"({quotes}\s{{0,3}}(?:=>|:=|={{1,3}}|:)\s{{0,3}}(?:\[\s{{0,3}})?|{member}|{said}|[ \t]{{1,3}})"
+    pattern = rf"(?:{name}){BEHIND}{sign}{_VALUE}"
     return Shape(kind, literals, re.compile(pattern, re.IGNORECASE), is_folded=True, is_one=is_one)
+
+
+def _element(kind: str, name: str, literals: tuple[str, ...]) -> Shape:
+    """The name of an element, and what the element holds."""
+    inside = r"\s{0,3}(?:<!\[CDATA\[)?(?P<v>[^<>&\s]{1,200}?)(?:\]\]>)?\s{0,3}(?:<|&lt;)\\?/"
+    pattern = rf"(?:{name}){BEHIND}(?:\s[^<>\n]{{0,100}})?(?:>|&gt;){inside}"
+    return Shape(kind, literals, re.compile(pattern, re.IGNORECASE), is_folded=True, is_one=_is_flagged)
+
+
+def _optioned(programs: str, options: str, *literals: str) -> Shape:
+    """A program that takes a password behind a letter."""
+    pattern = rf"(?:{programs})(?:\.exe)?\s(?:[^\n|;]{{0,300}}?\s)?(?:{options})(?P<v>[^\s\"'|;]{{3,200}})"
+    return Shape("password", literals, re.compile(pattern), is_one=_is_login)
 
 
 _VALUE = (
@@ -121,6 +187,19 @@ _JWT = (
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}"
 # In an address of a database a password may hold a stroke; elsewhere that begins the path.
 _DATABASE = r"(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|clickhouse|cockroachdb)(?:\+[a-z0-9]{1,20})?"
+_PASSWORDS = (
+    *("password", "passwort", "passwd", "passphrase", "passcode", "pwd", "kennwort", "wachtwoord", "senha", "contrase"),
+    *("mot de passe", "mot_de_passe", "mot-de-passe", "motdepasse"),
+)
+_ENDS = ("=", ":", " ", '"', "'", "\\", "_")
+_LOGINS = ("docker", "podman", "az", "oc", "helm", "buildah", "skopeo", "npm", "registry", "nerdctl")
+# What a server keeps of a password, as it stands in files of logins.
+_HASHES = ("$apr1$", "$2a$", "$2b$", "$2y$", "$1$", "$5$", "$6$", "$y$", "$argon2", "$scrypt$", "{SHA}", "{SSHA}", "pbkdf2")
+_HASH = (
+    r"\$(?:apr1|1)\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{22}|\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53}"
+    r"|\$(?:5|6|y|scrypt|argon2[a-z]{0,2})\$[^\s\"':]{20,300}|\{S?SHA\}[A-Za-z0-9+/]{20,100}={0,2}"
+    r"|pbkdf2[_:-][a-z0-9]{3,10}\$[^\s\"']{20,300}"
+)
 _VENDORS = ("gsk_", "xai-", "r8_", "pplx-", "nvapi-", "csk-", "fw_", "pcsk_", "tgp_v1_", "jina_", "voyage-", "tvly-")
 
 SHAPES: tuple[Shape, ...] = (
@@ -158,7 +237,7 @@ SHAPES: tuple[Shape, ...] = (
     _folded(r"[a-z]{10,20}=(?P<v>[A-Za-z0-9+/]{20,120}={0,2})", "azure_key", "accountkey=", "sharedaccesskey="),
     _folded(r".sig=(?P<v>[A-Za-z0-9%+/_-]{30,120}={0,2})", "azure_signature", "?sig=", "&sig=", ";sig="),
     _amid(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}[0-9]", r"Q~[A-Za-z0-9_~.-]{31,34}", "azure_secret", "Q~"),
-    _folded(r"x-amz-[a-z]{5,8}(?:-token|ature)=(?P<v>[A-Za-z0-9%+/=_-]{20,4000})", "aws_signature", "x-amz-s"),
+    _folded(r"x-amz-[a-z]{4,8}(?:-token|ature)=(?P<v>[A-Za-z0-9%+/=_-]{20,4000})", "aws_signature", "x-amz-s"),
     _mark(rf"LTAI{_A}{{12,26}}{_DONE}", "alibaba_key", "LTAI"),
     _mark(rf"AKID{_A}{{32}}{_DONE}", "tencent_key", "AKID"),
     _mark(rf"npm_{_A}{{30,60}}", "npm_token", "npm_"),
@@ -226,26 +305,69 @@ SHAPES: tuple[Shape, ...] = (
         "authorization",
         "authorization",
     ),
-    _folded(r"cookie:\s{0,3}(?P<v>[^\s\"'=]{1,100}=[^\n\"'\\]{12,4000})", "cookie", "cookie:"),
+    Shape(
+        "authorization",
+        ("auth",),
+        re.compile(
+            r"(?P<w>auth)(?:\\{0,3}[\"'])?\s{0,3}[:=]\s{0,3}(?:\\{0,3}[\"'])?(?:(?:basic|bearer|digest|token)\s{1,3})?"
+            r"(?P<v>[A-Za-z0-9+/_.~=-]{12,400})",
+            re.IGNORECASE,
+        ),
+        is_folded=True,
+        is_one=_is_short,
+    ),
+    Shape(
+        "cookie",
+        ("cookie",),
+        re.compile(
+            r"cookie(?:\\{0,3}[\"'])?\s{0,3}[:=]\s{0,3}(?:\\{0,3}[\"'])?"
+            # Without a number near its beginning it is no cookie; looking no further keeps the work small.
+            r"(?=[^\n\"'\\]{0,200}[0-9])(?P<v>[^\s\"'=;]{1,100}=[^\n\"'\\]{6,4000})",
+            re.IGNORECASE,
+        ),
+        is_folded=True,
+        is_one=_is_cookie,
+    ),
     Shape(
         "key",
         ("--",),
         re.compile(
-            rf"--(?:[a-z0-9]{{1,20}}-){{0,3}}(?:password|passwd|pass|pwd|token|secret|api-?key)\s{{1,2}}{_VALUE}",
+            rf"--(?:[a-z0-9]{{1,20}}[-_]){{0,3}}(?:{PASSWORDS}|pass|pw|pin|otp|token|secret|credentials?|api-?key|[a-z]{{3,10}}-key)"
+            rf"{BEHIND}\s{{1,2}}{_VALUE}",
             re.IGNORECASE,
         ),
-        is_one=_is_chance,
+        is_one=_is_flagged,
     ),
-    _assigned(
+    _optioned("curl|wget", r"-[A-Za-z]{0,6}[uU]\s{0,2}[\"']?[^\s:\"']{1,64}:", "curl", "wget"),
+    _optioned("curl|wget", r"--(?:proxy-)?user[\s=]{1,2}[\"']?[^\s:\"']{1,64}:", "curl", "wget"),
+    _optioned("https?|xh", r"(?:-a|--auth)[\s=]{1,2}[\"']?[^\s:\"']{1,64}:", "http ", "https ", "xh "),
+    _optioned(r"sshpass|mongo[a-z]{0,10}|plink|pscp", r"-pw?\s{0,2}[\"']?", "sshpass", "mongo", "plink", "pscp"),
+    _optioned(r"(?:mysql|mariadb)[a-z-]{0,12}|7z", r"-p[\"']?", "mysql", "mariadb", "7z "),
+    _optioned("redis-cli", r"-a\s{1,2}[\"']?", "redis-cli"),
+    _optioned("ldap[a-z]{3,10}", r"-w\s{1,2}[\"']?", "ldap"),
+    _optioned("sqlcmd|bcp|unzip|zip", r"-P\s{0,2}[\"']?", "sqlcmd", "bcp ", "unzip", "zip "),
+    _optioned(r"[a-z]{2,10} login", r"-p\s{1,2}[\"']?", *[f"{name} login" for name in _LOGINS]),
+    _optioned("htpasswd", r"-[A-Za-z]{0,4}b[A-Za-z]{0,4}\s{1,2}\S{1,200}\s{1,2}\S{1,64}\s{1,2}[\"']?", "htpasswd"),
+    _optioned("keytool|jarsigner", r"-(?:store|key|src|dest)pass\s{1,2}[\"']?", "keytool", "jarsigner"),
+    _mark(r"WIFI:(?:[^;\n]{0,100};){0,5}?P:(?P<v>(?:[^;\\\n]|\\.){1,100});", "password", "WIFI:"),
+    Shape(
         "password",
-        "passwor[dt]|passwd|passphrase|pwd",
-        ("password", "passwort", "passwd", "passphrase", "pwd"),
-        _is_password,
+        ("identified",),
+        re.compile(r"identified(?:\s{1,3}with\s{1,3}\S{1,60})?\s{1,3}(?:by|as)\s{1,3}(?:password\s{1,3})?" + _VALUE, re.IGNORECASE),
+        is_folded=True,
+        is_one=_is_flagged,
     ),
+    Shape("password_hash", _HASHES, re.compile(_HASH)),
+    _element("password", PASSWORDS, _PASSWORDS),
+    _element("password", "pass", ("pass",)),
+    _element("key", rf"(?:{KEY_OF})[_-]?key|secret|token", ("secret", "token", "api", "access", "private")),
+    _assigned("password", PASSWORDS, _PASSWORDS, _is_password),
     _assigned(
         "key",
         "key(?:[_-]?(?:base|id))?|secret|token|credentials?",
         ("key", "secret", "token", "credential"),
         _is_key,
     ),
+    _assigned("password", "(?P<w>pass|pw|pin|otp)", ("pass", *[f"pw{end}" for end in _ENDS], "pin", "otp"), _is_short),
+    _assigned("cookie", SESSIONS, ("sessionid", "session_id", "session-id", "sessid"), _is_session),
 )

@@ -11,16 +11,6 @@ import re
 PASSWORD_CHARS_MIN = 6
 KEY_CHARS_MIN = 8
 
-# How the name of a field ends that holds a password; and one that holds a key, a token or a secret.
-_PASSWORD_NAME = re.compile(r"(?:passwor[dt]|passwd|passphrase|pwd)(?:_?[0-9]{1,2})?$", re.IGNORECASE)
-_KEY_NAME = re.compile(
-    r"(?:(?:api|access|secret|private|account|encryption|signing|master|auth|service)[_-]?key(?:[_-]?(?:base|id))?"
-    r"|secret|token|credentials?)(?:_?[0-9]{1,2})?$",
-    re.IGNORECASE,
-)
-# Longer names are no names of fields.
-_NAME_CHARS_MAX = 100
-
 # Values that stand where a secret would, in documents, forms and programs.
 _PLACEHOLDERS = frozenset(
     [
@@ -82,6 +72,17 @@ _PLACEHOLDERS = frozenset(
 _NAMING = ("passw", "secret", "token", "apikey", "api_key", "credential", "your", "example", "placeholder", "dummy")
 # A name before `token` that makes it the place of a page, or a count.
 _PLACES = ("page", "next", "sync", "continuation", "pagination", "cursor", "max", "min", "num", "watch", "csrf", "stop")
+# A word of a program with a number: `BRACKET_OPEN1`, `user-id-2`.
+_NUMBERED = re.compile(r"[A-Za-z]{2,40}[0-9]{0,2}(?:[_-][A-Za-z]{2,40}[0-9]{0,2}){1,8}")
+_PIECES = re.compile(r"[A-Za-z0-9]+")
+_WORD = re.compile(r"[A-Za-z]*[0-9]{0,4}|[0-9]+[A-Za-z]{0,2}")
+_ODD = re.compile(r"[a-z][A-Z]|[A-Za-z][!#$%^*+=~@][A-Za-z]")
+# What is filled in by a template, a shell or a program.
+_REFERENCE = re.compile(
+    r"\$[A-Za-z_][A-Za-z0-9_]*$|\$[({]|\{\{|[<\[({].*[>\])}]$|\{[A-Za-z0-9_.]*\}|%[A-Za-z_][A-Za-z0-9_]*%$|%\(|%[a-z]$"
+    r"|[*&][A-Za-z_][A-Za-z0-9_.]*$|\*\*|\.\.\.|xxx|XXX",
+    re.DOTALL,
+)
 # A name in a program, with the names that it is found under.
 _PROGRAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.:]{1,2}[A-Za-z_][A-Za-z0-9_]*){1,8}")
 
@@ -93,12 +94,24 @@ def is_mixed(value: str) -> bool:
 
 def is_password(value: str) -> bool:
     """Whether a value that is assigned to a password may be one."""
-    return len(value) >= PASSWORD_CHARS_MIN and " " not in value and _is_given(value)
+    return len(value) >= PASSWORD_CHARS_MIN and " " not in value and is_given(value)
 
 
 def is_key(value: str) -> bool:
     """Whether a value that is assigned to a token, a key or a secret may be one."""
-    return len(value) >= KEY_CHARS_MIN and " " not in value and is_mixed(value) and _is_given(value)
+    if len(value) < KEY_CHARS_MIN or " " in value or _NUMBERED.fullmatch(value) is not None:
+        return False
+    return is_mixed(value) and is_given(value)
+
+
+def is_chancy(value: str) -> bool:
+    """Whether letters and digits are mixed as in no name: not a word, a number, or a word with a number behind it."""
+    return any(_WORD.fullmatch(piece) is None for piece in _PIECES.findall(value))
+
+
+def is_odd(value: str) -> bool:
+    """Whether a value is written as no word is: with digits, signs, or capitals within."""
+    return is_mixed(value) or _ODD.search(value) is not None
 
 
 def is_place(name: str) -> bool:
@@ -106,21 +119,17 @@ def is_place(name: str) -> bool:
     return name.casefold().rstrip("_- ").endswith(_PLACES)
 
 
-def kind_of_named(name: str, value: str) -> str:
-    """The kind of secret that a value is by the name of its field: `password`, `key`, or empty."""
-    if len(name) > _NAME_CHARS_MAX:
-        return ""
-    if _PASSWORD_NAME.search(name) is not None:
-        return "password" if is_password(value) else ""
-    found = _KEY_NAME.search(name)
-    return "key" if found is not None and is_key(value) and not is_place(name[: found.start()]) else ""
+def is_reference(value: str) -> bool:
+    """Whether a value only says where the value comes from, or covers it."""
+    return _REFERENCE.match(value) is not None
 
 
-def _is_given(value: str) -> bool:
+def is_given(value: str) -> bool:
+    """Whether a value is written out: no placeholder, reference or name of a program."""
     folded = value.casefold()
     if folded.strip("<>[](){}*.!?-_") in _PLACEHOLDERS or any(part in folded for part in _NAMING):
         return False
-    if value[0] in "$<{[(%*&" or value.startswith(("...", "xxx", "XXX")) or "://" in value:
+    if is_reference(value) or "://" in value:
         return False
     if _PROGRAM.fullmatch(value) is not None or (value.endswith(")") and "(" in value):
         return False

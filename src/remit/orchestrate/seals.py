@@ -10,6 +10,7 @@ Rule 3: a handle is filled in just before a call is made, and only where its val
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from remit.core.arrivals import RunStarted
@@ -18,8 +19,8 @@ from remit.core.manifest import Manifest
 from remit.core.messages import Message
 from remit.core.record import Record, replace
 from remit.core.seal import DIGITS_MIN
-from remit.core.secret_search import HANDLE, without_secrets
-from remit.core.secret_values import kind_of_named
+from remit.core.secret_names import COOKIE_JARS, NAME_MEMBERS, VALUE_MEMBERS, means_a_secret, secret_of_named
+from remit.core.secret_search import HANDLE, secrets_in, without_secrets
 from remit.core.signals import UserSignal
 from remit.orchestrate.ports import Live, Seals
 from remit.orchestrate.reports import Report
@@ -33,6 +34,8 @@ HANDLE_MARK = "secret:"
 
 # A shorter value would be found in many words.
 KNOWN_CHARS_MIN = 8
+# Longer words of a list are no words of a command.
+WORD_CHARS_MAX = 400
 # For so many forms of values every text of a run is searched: those of some sixty. A run with more has read a list.
 FORMS_MAX = 1000
 # Of so many runs what is known is kept at hand.
@@ -146,32 +149,78 @@ class Sealer:
                 text = text.replace(form, self._sealed(scope, scope.forms[form], form))
         return without_secrets(text, lambda kind, value: self._sealed(scope, kind, value))
 
-    def _named(self, look: _Look, name: object, value: Any) -> Any:
-        """The value of a field, which may be a secret by the name that it has.
+    def _named(self, look: _Look, name: str, value: Any) -> Any:
+        """The value of a field, which may be or hold a secret by the name that it has.
 
         One that stands in the context as it is was no secret there, and is the same value to whoever compares them.
         """
-        kind = kind_of_named(name, value) if type(value) is str and type(name) is str else ""
-        if kind and not any(type(shown.content) is str and value in shown.content for shown in look.shown):
-            return self._sealed(look.scope, kind, value)
-        return self._changed(look, value)
+        if type(value) is not str:
+            return self._changed(look, value, name if means_a_secret(name) else "")
+        found = secret_of_named(name, value)
+        if found is not None:
+            kind, start, end = found
+            secret = value[start:end]
+            if not any(type(shown.content) is str and secret in shown.content for shown in look.shown):
+                value = value[:start] + self._sealed(look.scope, kind, secret) + value[end:]
+        return self._replaced(look.scope, value)
 
-    def _changed(self, look: _Look, value: Any) -> Any:
-        """The value with every text in it looked at; the very same where nothing was found."""
+    def _changed(self, look: _Look, value: Any, name: str = "") -> Any:
+        """The value with every text in it looked at; the very same where nothing was found.
+
+        `name` is that of the field it stands in, if that means a secret: lists and members that hold a value have it, too.
+        """
         if type(value) is str:
-            return self._replaced(look.scope, value)
+            return self._named(look, name, value) if name else self._replaced(look.scope, value)
         if isinstance(value, Record):
             fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
             changes = {name: new for name, old in fields if (new := self._changed(look, old)) is not old}
             return replace(value, **changes) if changes else value
         if isinstance(value, tuple | list):
-            parts = [self._changed(look, part) for part in value]
+            parts = [self._changed(look, part, name) for part in self._line(look, value)]
             return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
         if isinstance(value, dict):
-            items = [(self._changed(look, key), self._named(look, key, part)) for key, part in value.items()]
-            is_same = all(new is old for (_, new), old in zip(items, value.values(), strict=True))
-            return value if is_same and [key for key, _ in items] == list(value) else dict(items)
+            return self._members(look, value, name)
         return value
+
+    def _members(self, look: _Look, value: dict[Any, Any], name: str) -> dict[Any, Any]:
+        """A structure with every member looked at under the name that tells what it is."""
+        told = (part for key, part in value.items() if type(part) is str and str(key).casefold() in NAME_MEMBERS)
+        name = next((each for each in told if means_a_secret(each)), name)
+        items = []
+        for key, part in value.items():
+            is_value = name and (str(key).casefold() in VALUE_MEMBERS or name.casefold() in COOKIE_JARS)
+            items.append((self._changed(look, key), self._named(look, name if is_value else str(key), part)))
+        is_same = all(new is old for (_, new), old in zip(items, value.values(), strict=True))
+        return value if is_same and [key for key, _ in items] == list(value) else dict(items)
+
+    def _line(self, look: _Look, words: Sequence[Any]) -> Sequence[Any]:
+        """A list as a command line, or as a name with its value: the words without the secrets that those before them tell."""
+        if len(words) < 2 or not all(type(word) is str and len(word) <= WORD_CHARS_MAX for word in words):
+            return words
+        if len(words) == 2 and means_a_secret(words[0]):
+            return words[0], self._named(look, words[0], words[1])
+        if not any(word.startswith("-") for word in words):
+            return words
+        changed = list(words)
+        for at, (before, word) in enumerate(pairwise(words), 1):
+            if before.startswith("-") and not word.startswith("-"):
+                changed[at] = self._named(look, before.lstrip("-"), word)
+        return self._joined(look, changed)
+
+    def _joined(self, look: _Look, words: list[str]) -> list[str]:
+        """The words, looked at as one line."""
+        line, begin = " ".join(words), 0
+        found = secrets_in(line)
+        changed = []
+        for word in words:
+            end = begin + len(word)
+            inside = [each for each in found if begin <= each.start and each.end <= end]
+            for kind, start, stop in reversed(inside):
+                secret = line[start:stop]
+                word = word[: start - begin] + self._sealed(look.scope, kind, secret) + word[stop - begin :]
+            changed.append(word)
+            begin = end + 1
+        return changed
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -141,6 +141,22 @@ BENIGN = [
     "12:30:45 and 99999999:short",
     "a.b.c.d Mxyz.abcdef.ghi",
     "-----BEGIN PUBLIC KEY-----",
+    "public_key=MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=",
+    '{"public_key":"Zq3Xb7Yc1Vd9Wf2Tg4Rh6Qj8Pk0Nm5Ls3Zq3Xb7Yc1V"}',
+    "token: BRACKET_OPEN1, token: bracket_open1",
+    "pass rate: 97, the auth module, pin the version, cookie policy, password reset",
+    "PASS: test_login2; pass: 12 of 13; tests pass: build-2024-01-01",
+    "pin: 13, spin: 4821, bypass=Ab3dEf6hIj9k, compass: Ab3dEf6hIj9k",
+    "docker run -u 1000:1000 -p 8080:80 nginx; mkdir -p src/remit2",
+    "the --password option is required, --token TOKEN",
+    "auth: oauth2-proxy, auth=kerberos5",
+    "session_id: chat-42, sessionid=3f2b8c1e-9a4d-4e7f-8b6a-0c5d1e2f3a4b",
+    "cookie=accepted; cookie: none",
+    "password policy2024 with password strength 100, password md5-hashed",
+    '<p class="password-field2 token-list3">',
+    "<token>IDENT</token><pass>3</pass>",
+    "ldapsearch -x -a always, curl -u ${USER}:${PASSWORD} x",
+    "https://ann:password@host.example/x",
     "\\x41\\x42\\x43\\x44\\x45\\x46\\x47\\x48\\x49\\x4a\\x4b\\x4c\\x4d",
 ]
 
@@ -176,6 +192,64 @@ def test_words_numbers_digests_and_names_are_no_secrets(text: str) -> None:
 def test_any_text_can_be_searched_and_what_is_left_holds_no_secret(text: str) -> None:
     left = without_secrets(text, lambda kind, value: "secret:x#0123456789ab")
     assert secrets_in(left) == ()
+
+
+V = "Hq6jLw9PzCd2"
+WORD = "HuShhaUYjJ"
+BESIDE = [
+    f"curl -u admin:{V} https://x",
+    f"curl -sS --user 'admin:{V}' https://x",
+    f"sshpass -p '{V}' ssh host",
+    f"machine h login joe password {WORD}",
+    f"machine h\n  login joe\n  password {WORD}",
+    f'{{"headers":{{"Cookie":"sid={V}"}}}}',
+    f"Set-Cookie: sid={V}; HttpOnly",
+    f'{{"auths":{{"h":{{"auth":"{V}{V}"}}}}}}',
+    f"Authorization: Basic {V}",
+    f"<password>{V}</password>",
+    f"<ns:Password type='x'><![CDATA[{V}]]></ns:Password>",
+    f"&lt;password&gt;{V}&lt;/password&gt;",
+    f'<add key="DbPassword" value="{V}"/>',
+    f"smtp_pass={V}",
+    f'{{"pass":"{V}"}}',
+    f'{{"dbPass":"{V}"}}',
+    f'{{"userpass":"{V}"}}',
+    f'{{"passwordConfirm":"{V}"}}',
+    f'{{"passcode":["{V}"]}}',
+    f"ALTER USER x WITH PASSWORD '{V}'",
+    f"the password '{WORD}' and",
+    f"the password {V} works",
+    f"CREATE USER a IDENTIFIED WITH sha2 BY '{WORD}'",
+    f"curl --password {WORD} http://x",
+    f"deploy --db_pass {V}",
+    f"mysql -u root -p{WORD} shop",
+    f"redis-cli -h x -a {V}",
+    f"docker login -u bob -p {V} registry",
+    f"twilio auth token {V * 2}",
+    f"https://s3.example/x?X-Amz-Signature={V * 4}",
+    f"WIFI:T:WPA;S:net;P:{V};;",
+    f"joe:$apr1$abcdefgh${V}0123456789",
+    f"joe:$2y$10${V * 4}abcde",
+    f"password='%s_{V}'",
+    f"https://ann:%40{V}@host.example/",
+    f"user=x;pass={V};",
+    f"pw: {V}",
+    f"contraseña: {V}",
+    f"mot de passe : {V}",
+    f"sessionid={V}",
+    f"- name: password\n  value: {V}",
+    f'{{"key":"DB_PASSWORD","val":"{V}"}}',
+    f'{{"password":{{"value":"{V}"}}}}',
+    "PIN: 4821",
+    "otp=482913",
+]
+
+
+@pytest.mark.parametrize("text", BESIDE)
+def test_a_value_beside_a_name_that_means_a_secret_is_found_however_it_stands_there(text: str) -> None:
+    left = marked(text)
+    assert left != text
+    assert not any(value in left for value in (V, WORD, "4821", "482913"))
 
 
 def test_every_shape_but_a_few_has_literals_that_are_told_from_others() -> None:

@@ -19,11 +19,12 @@ from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.orchestrate.ports import Live
+from remit.orchestrate.reports import ModelSaid
 from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone
 from remit.tool.declare import Tool, tool
 from remit.tool.registry import Registry
 from tests.e2e.house import asking, calls, house, says, scripted
-from tests.planted import Planted
+from tests.planted import Planted, as_base64
 
 TOKEN = Planted(3).all()["github"][0]
 PASSWORD = Planted(3).all()["postgres"][1]
@@ -276,3 +277,60 @@ def test_options_and_plans_are_sealed_and_filled_where_they_are_used(tmp_path: P
     asyncio.run(story())
     assert seen == [{"headers": {"Authorization": f"Bearer {TOKEN}"}}]
     assert TOKEN.encode() not in bytes_of(tmp_path / "store")
+
+
+WORD = "HuShhaUYjJ"
+MIXED = "Hq6jLw9PzCd2"
+BASIC = "Basic " + as_base64("bob:" + WORD)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"argv": ["psql", "--password", WORD]},
+        {"argv": ["login", "--token", MIXED]},
+        {"argv": ["x", "--api-key", MIXED]},
+        {"argv": ["curl", "-u", f"bob:{MIXED}"]},
+        {"argv": ["sshpass", "-p", MIXED, "ssh", "host"]},
+        {"argv": ["mysql", f"-p{MIXED}"]},
+        {"argv": ["-p", MIXED, "--password=" + MIXED]},
+        {"name": "password", "value": WORD},
+        {"key": "DB_PASSWORD", "val": WORD},
+        {"env": [{"name": "API_TOKEN", "value": MIXED}]},
+        {"password": ["x", WORD]},
+        {"password": {"value": WORD, "kind": "plain"}},
+        {"headers": {"Cookie": f"sid={MIXED}"}},
+        {"headers": [["Authorization", BASIC]]},
+        {"headers": {"Authorization": BASIC}},
+        {"cookies": {"sid": MIXED}},
+        {"auth": MIXED},
+        {"dbPass": MIXED, "n": 1},
+        {"contraseña": WORD},
+    ],
+)
+def test_a_value_beside_its_name_is_sealed_in_a_structure_and_given_back(arguments: dict[str, object]) -> None:
+    sealer = Sealer(MemorySeals())
+    live = Live("r1", RunState(run_id="r1"))
+    said = ModelSaid("c1", ModelResult(tool_calls=(ToolCall("1", "call", arguments),)))
+    sealed = sealer.report(live, said)
+    assert isinstance(sealed, ModelSaid)
+    written = str(sealed)
+    assert not any(value in written for value in (WORD, MIXED, BASIC.removeprefix("Basic ")))
+    assert sealer.filled(live, sealed.result.tool_calls[0].arguments) == arguments
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"argv": ["git", "--author", "ann2024bell", "HEAD"]},
+        {"words": ["password", "reset"]},
+        {"words": ["two", "words"]},
+        {"properties": {"password": {"type": "string", "title": "Passwort"}}},
+        {"name": "colour", "value": WORD},
+        {"numbers": [1, 2], "password": None, "token": 12},
+        {"argv": ["run", "--token", "-v"]},
+    ],
+)
+def test_what_only_looks_alike_stays_in_a_structure(arguments: dict[str, object]) -> None:
+    said = ModelSaid("c1", ModelResult(tool_calls=(ToolCall("1", "call", arguments),)))
+    assert Sealer(MemorySeals()).report(Live("r1", RunState(run_id="r1")), said) is said
