@@ -14,7 +14,8 @@ from remit.core.secret_values import is_chancy, is_given, is_key, is_mixed, is_p
 
 # Words that mean a password wherever a name ends with them, also in other languages.
 PASSWORDS = (
-    "passwor[dt]|passwd|passphrase|passcode|pwd|kennwort|wachtwoord|senha|contrase(?:ñ|n\u0303?)a|mot[ _-]?de[ _-]?passe"
+    "passwor[dt]|passwd|passphrase|passcode|pwd|kennwort|wachtwoord|senha"
+    "|contrase(?:ñ|n\u0303?)a|mot[ _-]?de[ _-]?passe"
 )
 # What may follow in the name: `passwordConfirm`, `token_value`, `password2`.
 BEHIND = (
@@ -23,13 +24,18 @@ BEHIND = (
 )
 # What makes a secret of a key; others are public, or keys of rows and of maps.
 KEY_OF = (
-    "api|access|secret|private|account|encryption|signing|master|auth|service|licen[cs]e|shared|hmac|jwt|deploy|app|client"
+    "api|access|secret|private|account|encryption|signing|master|auth|service"
+    "|licen[cs]e|shared|hmac|jwt|deploy|app|client"
 )
 SESSIONS = r"session[_-]?id|sess(?:ion)?id"
 
 # Names beside whose value stands another name: `{"name": "password", "value": V}`.
-NAME_MEMBERS = frozenset(["name", "key", "field", "id", "param", "parameter", "header", "variable", "env", "k", "label"])
-VALUE_MEMBERS = frozenset(["value", "val", "v", "data", "content", "text", "plain", "plaintext", "current", "new", "old"])
+NAME_MEMBERS = frozenset(
+    ["name", "key", "field", "id", "param", "parameter", "header", "variable", "env", "k", "label"]
+)
+VALUE_MEMBERS = frozenset(
+    ["value", "val", "v", "data", "content", "text", "plain", "plaintext", "current", "new", "old"]
+)
 # Names of structures whose every member is a cookie.
 COOKIE_JARS = frozenset(["cookie", "cookies"])
 
@@ -43,7 +49,8 @@ _SHORT_NAME = re.compile(rf"(pass|pw|pin|otp|auth){BEHIND}$", re.IGNORECASE)
 _SESSION_NAME = re.compile(rf"(?:{SESSIONS})$", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"(authorization|cookies?)$", re.IGNORECASE)
 _COMPOUND = re.compile(
-    r"(?:^|[^a-z])(?:user|db|smtp|imap|ftp|ssh|sql|mail|root|admin|my|wifi|http|proxy|login|key|store|trust|ldap)$", re.IGNORECASE
+    r"(?:^|[^a-z])(?:user|db|smtp|imap|ftp|ssh|sql|mail|root|admin|my|wifi|http|proxy|login|key|store|trust|ldap)$",
+    re.IGNORECASE,
 )
 _CREDENTIAL = re.compile(r"(?:[A-Za-z]{3,12} {1,3})?([^\s,]{8,4000})$")
 _COOKIE = re.compile(r"[^\s\"'=;]{1,100}=[^\n\"']{6,4000}$|[A-Za-z0-9+/_.%=-]{12,4000}$")
@@ -125,6 +132,6 @@ def _of_header(header: str, value: str) -> Named | None:
 def _after_scheme(kind: str, value: str) -> Named | None:
     """What stands behind `Basic` or `Bearer`, or alone."""
     found = _CREDENTIAL.match(value)
-    if found is None or not is_given(found[1]) or not (is_mixed(found[1]) or " " in value and found[1].endswith("=")):
+    if found is None or not is_given(found[1]) or not (is_mixed(found[1]) or (" " in value and found[1].endswith("="))):
         return None
     return Named(kind, *found.span(1))

@@ -42,7 +42,21 @@ _WORD_CHARS_MIN = 14
 _TEXT_SHARE_MIN = 0.9
 # Names of values in small letters; without a long word only what stands beside one of them may be a secret.
 _NAMES = (
-    *("pass", "pwd", "pw", "pin", "otp", "kennwort", "wachtwoord", "senha", "contrase", "key", "secret", "token", "credential"),
+    *(
+        "pass",
+        "pwd",
+        "pw",
+        "pin",
+        "otp",
+        "kennwort",
+        "wachtwoord",
+        "senha",
+        "contrase",
+        "key",
+        "secret",
+        "token",
+        "credential",
+    ),
     *("bearer", "ssws", "auth", "cookie", "sess", "wifi:", "identified", " -"),
 )
 
@@ -77,7 +91,22 @@ _PUBLIC = re.compile(
     re.IGNORECASE,
 )
 # How pictures, archives, documents, certificates, public keys and multihashes begin in base64 and base58.
-_DATA = ("iVBOR", "/9j/", "R0lGOD", "UEsDB", "JVBERi0", "H4sI", "UklGR", "AAAA", "MII", "MCowBQYDK2V", "MFkwEwYHKo", "MHYwEAYHKo", "Qm", "bafy")
+_DATA = (
+    "iVBOR",
+    "/9j/",
+    "R0lGOD",
+    "UEsDB",
+    "JVBERi0",
+    "H4sI",
+    "UklGR",
+    "AAAA",
+    "MII",
+    "MCowBQYDK2V",
+    "MFkwEwYHKo",
+    "MHYwEAYHKo",
+    "Qm",
+    "bafy",
+)
 # The address of an account in a public ledger.
 _LEDGER = re.compile(r"[13][1-9A-HJ-NP-Za-km-z]{31,34}")
 # Lines of data have 60, 64 or 76 letters.

@@ -194,7 +194,21 @@ _PASSWORDS = (
 _ENDS = ("=", ":", " ", '"', "'", "\\", "_")
 _LOGINS = ("docker", "podman", "az", "oc", "helm", "buildah", "skopeo", "npm", "registry", "nerdctl")
 # What a server keeps of a password, as it stands in files of logins.
-_HASHES = ("$apr1$", "$2a$", "$2b$", "$2y$", "$1$", "$5$", "$6$", "$y$", "$argon2", "$scrypt$", "{SHA}", "{SSHA}", "pbkdf2")
+_HASHES = (
+    "$apr1$",
+    "$2a$",
+    "$2b$",
+    "$2y$",
+    "$1$",
+    "$5$",
+    "$6$",
+    "$y$",
+    "$argon2",
+    "$scrypt$",
+    "{SHA}",
+    "{SSHA}",
+    "pbkdf2",
+)
 _HASH = (
     r"\$(?:apr1|1)\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{22}|\$2[aby]\$[0-9]{2}\$[./A-Za-z0-9]{53}"
     r"|\$(?:5|6|y|scrypt|argon2[a-z]{0,2})\$[^\s\"':]{20,300}|\{S?SHA\}[A-Za-z0-9+/]{20,100}={0,2}"
@@ -353,7 +367,10 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "password",
         ("identified",),
-        re.compile(r"identified(?:\s{1,3}with\s{1,3}\S{1,60})?\s{1,3}(?:by|as)\s{1,3}(?:password\s{1,3})?" + _VALUE, re.IGNORECASE),
+        re.compile(
+            r"identified(?:\s{1,3}with\s{1,3}\S{1,60})?\s{1,3}(?:by|as)\s{1,3}(?:password\s{1,3})?" + _VALUE,
+            re.IGNORECASE,
+        ),
         is_folded=True,
         is_one=_is_flagged,
     ),
