@@ -38,7 +38,7 @@ def test_a_run_that_has_spent_its_steps_waits_and_goes_on_with_what_is_released(
         assert remit.here("approve", "last", "--by", "bob").error_code == "NOT_RELEASING"
         exits = [remit.here("approve", "last", "--by", "ann").exit_code for _ in range(3)]
         assert exits == [3, 3, 0]
-        assert "steps                   9 of 10" in remit.here("show", "last").out
+        assert "steps                   9 of 4, 6 released" in remit.here("show", "last").out
 
 
 @pytest.mark.req("4.29")
@@ -59,3 +59,24 @@ def test_what_nobody_releases_ends_as_exhausted(tmp_path: Path) -> None:
         remit.run_here("--boundary", rules)
         assert remit.here("reject", "last", "--by", "ann").exit_code == 4
         assert "BUDGET_EXHAUSTED" in remit.here("show", "last").out
+
+
+@pytest.mark.req("4.29")
+def test_a_call_beyond_its_cap_is_released_by_those_alone_whom_the_boundary_names(tmp_path: Path) -> None:
+    with remit_in(tmp_path) as remit:
+        remit.write(TOOLS, [*LOOKS[:2], {"text": "Read."}])
+        rules = boundary(tmp_path, "budget: {tool_calls: 1, release_by: [carla], exhaustion: {tool_calls: ask}}\n")
+        assert remit.run_here("--boundary", rules).exit_code == 3
+        assert remit.here("approve", "last", "--by", "mallory").error_code == "NOT_RELEASING"
+        assert remit.here("approve", "last", "--by", "carla").exit_code == 0
+        assert "2 of 1 tool_calls [1 released]" in remit.here("explain", "last").out
+
+
+@pytest.mark.req("4.29")
+def test_what_a_profile_lacks_for_its_first_words_is_asked_for_once(tmp_path: Path) -> None:
+    with remit_in(tmp_path) as remit:
+        remit.write(TOOLS, [{"text": "Hello."}])
+        rules = ("--boundary", "research_assistant", "--budget", "input_tokens=20")
+        assert remit.run_here(*rules).exit_code == 3
+        assert "for last words. Release" in remit.here("approvals").out
+        assert remit.here("approve", "last", "--by", "ann").exit_code == 0

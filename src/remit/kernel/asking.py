@@ -129,9 +129,12 @@ def settle_question(
     # What it reserved is what it cost, so nothing is given back.
     tally.blocking -= blocks(question)
     tally.asking -= 1
-    releases: Charges = ()
-    if is_released:
-        releases = question.releases if question.packet is None else question.packet.releases
+    releases = released_by(question) if is_released else ()
     for dimension, amount in releases:
         tally.left[dimension] += amount
     tally.rule(QuestionSettled(question.id, answer, by, releases))
+
+
+def released_by(question: AskHuman) -> Charges:
+    """What a yes to a question releases."""
+    return question.releases if question.packet is None else question.packet.releases

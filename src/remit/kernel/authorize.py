@@ -37,7 +37,7 @@ from remit.kernel.policy import (
     may_write,
     needs_a_person,
 )
-from remit.kernel.spend import lacking
+from remit.kernel.spend import lacking, tool_charges
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED, Judgement, Verdict, ask, refuse
 
@@ -271,7 +271,8 @@ def _released_always(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     """The same of every call of a tool, at whatever node the run may stand."""
     boundary = manifest.boundary
     is_demanding = any(node.rules is not None and node.rules.approval for node in manifest.graph.nodes)
-    if boundary.conditions or is_demanding or asked_when_spent(boundary):
+    may_be_spent = asked_when_spent(boundary).intersection(dimension for dimension, _ in tool_charges(tool))
+    if boundary.conditions or is_demanding or may_be_spent:
         return ask("something looks at every call")
     return _released(tool, manifest)
 

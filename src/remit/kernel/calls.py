@@ -211,7 +211,7 @@ def settle_call(
     tally.blocking -= 1
     if rung is _COMMITTED:
         tally.committed += (command.tool,)
-        for tool, digest in made_good(tally.state.uncommitted, command.tool, command.arguments_hash):
+        for tool, digest in made_good(tally.state, command):
             tally.claim(tool, digest, None)
         if tally.state.failures_in_a_row:
             tally.fail(command.tool, None)

@@ -19,7 +19,7 @@ from remit.core.escalation import Trigger
 from remit.core.failure import Ending, RequestRejected
 from remit.core.messages import Message, Role
 from remit.core.record import size_bytes
-from remit.core.rulings import ContextCompressed, ModelDowngraded, WrapUpBegun
+from remit.core.rulings import ContextCompressed, ModelDowngraded, QuestionSettled, WrapUpBegun
 from remit.kernel.asking import REVIEW, ask
 from remit.kernel.clock import deadline_at_ms, is_past_deadline
 from remit.kernel.spend import exhausted, lacking
@@ -51,6 +51,9 @@ WAYS_OUT: Mapping[Dimension, tuple[Exhaustion, ...]] = MappingProxyType(
     }
 )
 
+_SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
+_ASKED_ALWAYS = frozenset({_SIDE_EFFECTS})
+
 Again = Callable[[], str | None]
 
 
@@ -67,18 +70,19 @@ def check_exhaustion(boundary: Boundary) -> None:
 
 
 def policy_of(boundary: Boundary, dimension: int) -> Exhaustion:
-    """What happens when this dimension is spent."""
+    """What happens when this dimension is spent. Side effects are a person's to let through unless the boundary stops."""
     name = FIELDS[dimension]
-    return next((policy for spent, policy in boundary.exhaustion if spent == name), _STOP)
+    otherwise = _ASK if dimension == _SIDE_EFFECTS else _STOP
+    return next((policy for spent, policy in boundary.exhaustion if spent == name), otherwise)
 
 
 def asked_when_spent(boundary: Boundary) -> frozenset[int]:
     """The dimensions of which a person is asked for more once they are spent."""
     if not boundary.exhaustion:
-        return frozenset()
+        return _ASKED_ALWAYS
     # A name that is none is refused when the run starts, which is after this.
-    asking = [name for name, policy in boundary.exhaustion if policy is _ASK and name in FIELDS]
-    return frozenset(map(FIELDS.index, asking))
+    asking = [FIELDS.index(name) for name, policy in boundary.exhaustion if policy is _ASK and name in FIELDS]
+    return frozenset((*asking, _SIDE_EFFECTS) if policy_of(boundary, _SIDE_EFFECTS) is _ASK else asking)
 
 
 def is_kept_back(boundary: Boundary) -> bool:
@@ -86,15 +90,18 @@ def is_kept_back(boundary: Boundary) -> bool:
     return any(policy is _WRAP_UP for _, policy in boundary.exhaustion)
 
 
-def relieve(tally: Tally, dimension: Dimension, wanted: int, again: Again) -> str | None:
-    """Do what the boundary says when the model cannot be asked for want of a dimension; `again` asks it anew."""
+def relieve(tally: Tally, dimension: Dimension, wanted: int, again: Again, kept: int = 0) -> str | None:
+    """Do what the boundary says when the model cannot be asked for want of a dimension; `again` asks it anew.
+
+    What is kept back for last words is wanted beside what the call itself takes.
+    """
     policy = policy_of(tally.manifest.boundary, dimension)
     if policy is _COMPRESS and compress(tally):
         return again()
     if policy is _DOWNGRADE and _downgrade(tally, dimension):
         return again()
     if policy is _ASK and lacking(tally, REVIEW) is None:
-        _ask_for_more(tally, dimension, wanted)
+        _ask_for_more(tally, dimension, wanted, kept)
         return None
     # What would fit but for what is kept back has come to what that is kept for.
     is_kept = is_kept_back(tally.manifest.boundary) and wanted <= tally.left[dimension]
@@ -174,13 +181,18 @@ def _downgrade(tally: Tally, dimension: Dimension) -> bool:
     return True
 
 
-def _ask_for_more(tally: Tally, dimension: Dimension, wanted: int) -> None:
+def _ask_for_more(tally: Tally, dimension: Dimension, wanted: int, kept: int = 0) -> None:
     """Ask a person for half of what the run was given, or for what the next call lacks, whichever is more."""
-    lacks, half = wanted - tally.left[dimension], tally.manifest.caps[dimension] // 2
+    left = tally.left[dimension]
+    lacks, half = wanted + kept - left, tally.manifest.caps[dimension] // 2
     # Of time, what was overrun is gone already: the half comes after it.
     amount = lacks + half if dimension is Dimension.WALL_CLOCK_MS else max(lacks, half, 1)
-    name = FIELDS[dimension]
-    question = f"{name} is spent: {tally.state.caps[dimension]} were given. Release {amount} more?"
+    name, given = FIELDS[dimension], tally.state.caps[dimension] + _released_now(tally, dimension)
+    told = f"{name} is spent: {given} were given"
+    if left > 0 and dimension is not Dimension.WALL_CLOCK_MS:
+        last_words = f", {kept} of them for last words" if kept else ""
+        told = f"{name} is short: {given} were given, {left} are left and {wanted + kept} are needed{last_words}"
+    question = f"{told}. Release {amount} more?"
     ask(
         tally,
         AskPurpose.RELEASE,
@@ -189,6 +201,12 @@ def _ask_for_more(tally: Tally, dimension: Dimension, wanted: int) -> None:
         releases=((int(dimension), amount),),
         trigger=Trigger.BUDGET_LIMIT,
     )
+
+
+def _released_now(tally: Tally, dimension: int) -> int:
+    """What was released of a dimension in this turn, which its cap does not yet hold."""
+    settled = [ruling for ruling in tally.decisions if isinstance(ruling, QuestionSettled)]
+    return sum(dict(ruling.releases).get(dimension, 0) for ruling in settled)
 
 
 def begin_wrap_up(tally: Tally, dimension: int) -> bool:

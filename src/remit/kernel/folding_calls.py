@@ -98,7 +98,7 @@ def _commit(state: RunState, command: commands.CallTool) -> None:
     tool = command.tool
     state.committed[tool] = state.committed.get(tool, 0) + 1
     if state.uncommitted:
-        for key in made_good(state.uncommitted, tool, command.arguments_hash):
+        for key in made_good(state, command):
             del state.uncommitted[key]
     if state.failures_in_a_row:
         state.failures_in_a_row.pop(tool, None)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from remit.core.arrivals import ChildEnded, ToolReconciled, ToolReturned
+from remit.core.commands import CallTool
 from remit.core.failure import ErrorCode
 from remit.core.record import digest_of
 from remit.core.rulings import ARGUMENTS_INVALID, LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED, Rung
@@ -68,15 +69,22 @@ def claim_of(tool: str, digest: bytes, code: str) -> str:
     return f"{tool}#{digest.hex()[:8]}"
 
 
-def made_good(claims: Mapping[CallKey, str], tool: str, arguments_hash: bytes) -> list[CallKey]:
+def made_good(state: RunState, command: CallTool) -> list[CallKey]:
     """Proposals that no call was ever made of and that this committed call makes good: of the same tool, or arguments.
 
-    Where there are no arguments nothing shows that two tools were meant to do the same.
+    Where there are no arguments nothing shows that two tools were meant to do the same. What the same answer proposed
+    was meant beside this call, and not in its place; no other answer comes before all of its calls are settled.
     """
+    tool, arguments_hash = command.tool, command.arguments_hash
+    beside: set[CallKey] = set()
+    if any(call.call_id == command.call_id for call in state.proposed):
+        beside = {(call.tool, call.arguments_hash) for call in state.proposed}
     return [
         key
-        for key, code in claims.items()
-        if code in MENDABLE and (key[0] == tool or (key[1] == arguments_hash and arguments_hash != NO_ARGUMENTS))
+        for key, code in state.uncommitted.items()
+        if code in MENDABLE
+        and key not in beside
+        and (key[0] == tool or (key[1] == arguments_hash and arguments_hash != NO_ARGUMENTS))
     ]
 
 

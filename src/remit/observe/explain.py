@@ -62,12 +62,13 @@ class Called(Record):
 
 
 class Spent(Record):
-    """What was used of one dimension, what is reserved, and the cap."""
+    """What was used of one dimension, what is reserved, and the cap with what people released, which is told apart."""
 
     dimension: str
     used: int
     cap: int
     reserved: int = 0
+    released: int = 0
 
 
 class Observation(Record):
@@ -258,7 +259,13 @@ def _spent(state: RunState, turns: Sequence[Turn]) -> tuple[Spent, ...]:
     used[Dimension.CONTEXT_TOKENS] = state.context_tokens
     used[Dimension.DEPTH] = pinned(state).depth
     touched = (index for index in range(len(FIELDS)) if used[index] or state.reserved[index])
-    return tuple(Spent(FIELDS[index], used[index], state.caps[index], state.reserved[index]) for index in touched)
+    rows = list(zip(FIELDS, used, state.caps, state.reserved, released(state), strict=True))
+    return tuple(Spent(*rows[index]) for index in touched)
+
+
+def released(state: RunState) -> list[int]:
+    """What was released of each dimension beyond what the run was given."""
+    return [cap - given for cap, given in zip(state.caps, pinned(state).caps, strict=True)]
 
 
 def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold], vote: VoteTold | None) -> Standing:

@@ -8,7 +8,7 @@ from remit.core.commands import AskHuman, CallCode, CallModel, CallTool, Command
 from remit.core.record import Record
 from remit.kernel.state import RunState, pinned, standing_at
 from remit.observe.calls_made import place_of
-from remit.observe.explain import Spent
+from remit.observe.explain import Spent, released
 from remit.observe.places import places_of
 
 
@@ -27,7 +27,7 @@ def metered(state: RunState) -> Meter:
     used[Dimension.WALL_CLOCK_MS] = state.at_ms - state.started_at_ms - stood_ms
     used[Dimension.CONTEXT_TOKENS] = state.context_tokens
     used[Dimension.DEPTH] = pinned(state).depth
-    rows = zip(FIELDS, used, state.caps, state.reserved, strict=True)
+    rows = zip(FIELDS, used, state.caps, state.reserved, released(state), strict=True)
     return Meter(
         node=standing_at(state).name if state.node >= 0 else "",
         doing=tuple(said for command in state.open.values() if (said := _doing(state, command))),

@@ -140,7 +140,12 @@ def _said_refusal(call: Called) -> str:
 def _said_spent(spent: tuple[Spent, ...]) -> str:
     if not spent:
         return "spent nothing"
-    return f"spent {_listed([f'{entry.used} of {entry.cap} {entry.dimension}' for entry in spent], len(spent))}"
+    return f"spent {_listed([_said_used(entry) for entry in spent], len(spent))}"
+
+
+def _said_used(entry: Spent) -> str:
+    said = f"{entry.used} of {entry.cap - entry.released} {entry.dimension}"
+    return f"{said} [{entry.released} released]" if entry.released else said
 
 
 def _said_observations(observations: tuple[Observation, ...]) -> str:

@@ -227,21 +227,24 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
     """SUCCESS means that something was answered and every effect that was proposed was committed, or made good.
 
     A proposal that no call was ever made of, for want of the tool or for its arguments, is made good by a later committed
-    call of the same tool, or with the same arguments. What a child left undone counts as well.
+    call of the same tool, or with the same arguments; by none of the same answer. What a child left undone counts as well.
     """
     if run.ending is not Ending.SUCCESS:
         return
     if not run.state.answer:
         yield "it ended as SUCCESS without an answer"
     yield from _unmet(world, run)
-    tools, open_effects, malformed = tools_of(run), set(), set()
+    tools, open_effects, malformed = tools_of(run), set(), dict[tuple[str, bytes], int]()
+    answers, ordered = dict[str, int](), dict[str, int]()
     for turn in run.turns:
+        if isinstance(turn.arrival, arrivals.ModelAnswered):
+            answers |= dict.fromkeys((call.call_id for call in turn.arrival.calls), turn.seq)
         if isinstance(turn.arrival, arrivals.ChildEnded) and turn.arrival.ending is not Ending.SUCCESS:
-            malformed |= {(tool, b"") for tool in _undone_by_child(world, run, turn.arrival.command_id)}
+            malformed |= {(tool, b""): -1 for tool in _undone_by_child(world, run, turn.arrival.command_id)}
         for decision in turn.decisions:
             key = effect_of(decision, tools)
             if key is not None and isinstance(decision, rulings.ToolCallRefused) and _is_malformed(decision):
-                malformed.add(key)
+                malformed[key] = answers.get(decision.call_id, -1)
             elif key is not None:
                 open_effects.add(key)
             if isinstance(decision, rulings.QuestionSettled):
@@ -249,8 +252,12 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
             if isinstance(decision, rulings.CallSettled) and decision.rung is rulings.Rung.COMMITTED:
                 trace = run.state.calls[decision.command_id]
                 open_effects.discard((trace.tool, trace.arguments_hash))
-                malformed = {one for one in malformed if not _is_made_good(one, trace.tool, trace.arguments_hash)}
-    if left := open_effects | malformed:
+                beside = ordered.get(decision.command_id)
+                good = {one for one in malformed if _is_made_good(one, trace.tool, trace.arguments_hash)}
+                malformed = {one: said for one, said in malformed.items() if one not in good or said == beside}
+            if isinstance(decision, CallTool) and decision.call_id in answers:
+                ordered[decision.id] = answers[decision.call_id]
+    if left := open_effects | malformed.keys():
         yield f"it ended as SUCCESS with {sorted(tool for tool, _ in left)} proposed and not committed"
 
 

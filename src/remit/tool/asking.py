@@ -35,7 +35,7 @@ async def check_available(tool: Tool) -> None:
 async def verdict(tool: Tool, arguments: JsonObject, value: Any) -> str:
     """What the tool's own check finds wrong with a result, or nothing.
 
-    A check that breaks has confirmed no read; of a change, nobody knows what it came to.
+    A check that breaks or returns None has confirmed no read; of a change, nobody knows what it came to.
     """
     verify = tool.verify
     assert verify is not None, "only a tool that has a check is asked for its verdict"
@@ -44,16 +44,22 @@ async def verdict(tool: Tool, arguments: JsonObject, value: Any) -> str:
         answer = await _asked(verify, arguments, value.content if isinstance(value, Stop) else value)
     except BaseException as error:
         raise_if_ours(error)
-        broke = f"{name} raised {described(error)}"
-        if tool.definition.effect.is_mutating:
-            message = f"it returned, and its check {broke}"
-            raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, message, is_unknown=True) from error
-        return broke
-    if answer is None or answer is True or answer == "":
+        return _untold(tool, f"{name} raised {described(error)}")
+    if answer is None:
+        return _untold(tool, f"{name} returned None, which confirms nothing; let it return True")
+    if answer is True or answer == "":
         return ""
     if answer is False:
         return f"{name} does not confirm the result"
     return answer if isinstance(answer, str) else f"{name} answered with a {type(answer).__name__}, which is no verdict"
+
+
+def _untold(tool: Tool, why: str) -> str:
+    """What a check that tells nothing leaves: a read that is not confirmed, a change of which nobody knows."""
+    if tool.definition.effect.is_mutating:
+        message = f"it returned, and its check {why}"
+        raise ToolFault(ErrorCode.TOOL_EXECUTION_FAILED, message, is_unknown=True)
+    return why
 
 
 async def reconcile(tool: Tool, *, key: str, arguments: JsonObject) -> Reconciled:

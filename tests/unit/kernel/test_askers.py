@@ -87,3 +87,15 @@ def test_who_asked_may_still_say_no() -> None:
     assert run.open(CallTool) == []
     run.says("Nothing was paid.")
     assert run.state.ending is Ending.PERMISSION_DENIED
+
+
+def test_of_four_eyes_on_a_call_beyond_the_budget_one_must_be_of_those_who_release() -> None:
+    run = held(asked_by("c7", four_eyes=FOUR_EYES, release_by=("carla",)))
+    run.approves(by="ann")
+    assert fault(run, "bob") is ArrivalFault.NOT_RELEASING
+    run.approves(by="carla")
+    assert run.now(CallTool)[0].approved_by == "ann, carla"
+    first = held(asked_by("c7", four_eyes=FOUR_EYES, release_by=("carla",)))
+    first.approves(by="carla")
+    first.approves(by="bob")
+    assert len(first.now(CallTool)) == 1

@@ -4,7 +4,7 @@ import pytest
 
 from remit.core import rulings
 from remit.core.arrivals import ProposedCall, Provenance
-from remit.core.boundary import Boundary
+from remit.core.boundary import Boundary, Exhaustion
 from remit.core.budget import Budget, Dimension
 from remit.core.commands import CallTool
 from remit.core.contract import SystemRequest
@@ -132,8 +132,24 @@ def test_what_a_child_would_be_leased_is_not_a_persons_to_lift() -> None:
     assert (verdict.code, verdict.dimension) == (Refusal.BUDGET_EXHAUSTED, Dimension.SIDE_EFFECTS)
 
 
-def test_side_effects_that_are_spent_are_not_a_persons_to_lift() -> None:
-    run = Run(manifest_of(boundary=Boundary(budget=Budget(side_effects=1))))
+@pytest.mark.parametrize("cap", [0, 1])
+def test_a_side_effect_beyond_its_cap_waits_for_a_person(cap: int) -> None:
+    run = Run(manifest_of(boundary=Boundary(budget=Budget(side_effects=cap))))
+    for place in range(cap):
+        run.proposes(wants("write", place))
+        run.approves()
+        run.returns()
+    run.proposes(wants("write", 9))
+    packet = run.question().packet
+    assert packet is not None
+    assert packet.releases == ((int(Dimension.SIDE_EFFECTS), 1),)
+    run.approves()
+    assert run.state.caps[Dimension.SIDE_EFFECTS] == cap + 1
+
+
+def test_side_effects_that_are_spent_are_nobodys_to_lift_where_the_boundary_stops_there() -> None:
+    stopping = Boundary(budget=Budget(side_effects=1), exhaustion=(("side_effects", Exhaustion.STOP),))
+    run = Run(manifest_of(boundary=stopping))
     run.proposes(wants("write", 1))
     run.approves()
     run.returns()

@@ -9,7 +9,7 @@ from remit.core import arrivals, rulings
 from remit.core.boundary import Boundary, Exhaustion
 from remit.core.budget import FIELDS, Budget, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallModel, CallTool, TimerPurpose
-from remit.core.failure import Ending, Refusal, RequestRejected
+from remit.core.failure import ArrivalFault, Ending, Refusal, RequestRejected
 from remit.core.inference import ModelInfo, Price
 from remit.core.messages import Message, Role
 from remit.core.record import BlobRef
@@ -83,13 +83,15 @@ def test_a_dimension_that_does_not_exist_is_refused_before_the_run_begins() -> N
 
 
 def test_what_a_boundary_does_not_name_stops_the_run() -> None:
-    assert {policy_of(Boundary(), dimension) for dimension in Dimension} == {Exhaustion.STOP}
-    assert asked_when_spent(Boundary()) == frozenset()
+    stopping = {dimension for dimension in Dimension if policy_of(Boundary(), dimension) is Exhaustion.STOP}
+    assert stopping == set(Dimension) - {Dimension.SIDE_EFFECTS}
+    assert asked_when_spent(Boundary()) == {Dimension.SIDE_EFFECTS}
+    assert asked_when_spent(Boundary(exhaustion=(("side_effects", Exhaustion.STOP),))) == frozenset()
 
 
 def test_people_are_asked_only_for_what_the_boundary_leaves_to_them() -> None:
     boundary = Boundary(exhaustion=(("tool_calls", Exhaustion.ASK), ("output_tokens", Exhaustion.WRAP_UP)))
-    assert asked_when_spent(boundary) == {CALLS}
+    assert asked_when_spent(boundary) == {CALLS, int(Dimension.SIDE_EFFECTS)}
 
 
 @pytest.mark.parametrize("policies", [(), (("output_tokens", Exhaustion.STOP),)])
@@ -454,3 +456,26 @@ def test_a_spent_call_is_for_a_person_to_let_through() -> None:
     run.rejects()
     assert (run.path()[-1], run.state.caps[CALLS]) == ("think", 2)
     lawful(run)
+
+
+@pytest.mark.req("4.29")
+def test_one_shortage_is_one_question_that_counts_what_is_kept_back_for_last_words() -> None:
+    policies = (("input_tokens", Exhaustion.ASK), ("output_tokens", Exhaustion.WRAP_UP))
+    run = exhausting(*policies, budget=Budget(input_tokens=150))
+    needed = 2 * (run.state.context_tokens + run.state.offer_tokens)
+    assert run.question().question == (
+        f"input_tokens is short: 150 were given, 150 are left and {needed} are needed, {needed // 2} of them for "
+        f"last words. Release {max(needed - 150, 75)} more?"
+    )
+    run.approves()
+    assert (len(run.open(CallModel)), len(run.all(AskHuman))) == (1, 1)
+
+
+@pytest.mark.req("4.29")
+def test_a_call_beyond_the_budget_is_released_by_those_alone_whom_the_boundary_names() -> None:
+    run = exhausting(("tool_calls", Exhaustion.ASK), budget=Budget(tool_calls=1), release_by=("carla",))
+    run.proposes(wants("look", 1), wants("look", 2))
+    for by, fault in (("mallory", ArrivalFault.NOT_RELEASING), ("c\u0430rla", ArrivalFault.NAME_CONFUSABLE)):
+        assert run.fault_of(arrivals.ApprovalGiven(run.question().id, by)) is fault
+    run.approves(by="carla")
+    assert len(run.open(CallTool)) == 2

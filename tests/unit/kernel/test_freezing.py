@@ -7,6 +7,7 @@ from remit.core.boundary import Boundary, Exhaustion
 from remit.core.budget import Budget, Dimension
 from remit.core.commands import AskHuman, AskPurpose, CallModel, CallTool, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending
+from remit.core.goal import Goal, RequiredAction
 from remit.core.manifest import EarlierEffect, Origin
 from remit.core.record import replace
 from remit.testing.runs import fold
@@ -58,6 +59,19 @@ def test_a_run_without_steps_asks_for_half_as_many_and_goes_where_it_was_going()
     run.approves()
     assert run.state.ending is Ending.SUCCESS
     agrees(run)
+
+
+def test_what_was_released_in_the_same_turn_counts_as_given() -> None:
+    run = Run(
+        manifest_of(
+            boundary=Boundary("b", exhaustion=(("steps", Exhaustion.ASK),)),
+            budget=Budget(steps=2),
+            goal=Goal("look", required_actions=(RequiredAction("look"),)),
+        )
+    )
+    run.says("seen")
+    run.approves()
+    assert run.question().question == "steps is spent: 3 were given. Release 1 more?"
 
 
 def test_steps_are_released_as_often_as_reviews_allow() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from remit.core import rulings
-from remit.core.arrivals import ChildEnded, ProposedCall
+from remit.core.arrivals import ChildEnded, Happened, ProposedCall
 from remit.core.boundary import Boundary
 from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode, Refusal
@@ -63,6 +63,27 @@ def test_a_committed_call_of_the_same_tool_or_with_the_same_arguments_makes_it_g
     run.returns()
     run.says("done")
     assert how(run) == (Ending.SUCCESS, "")
+
+
+@pytest.mark.req("4.11")
+@pytest.mark.parametrize("refused", [wants("email", 1), wants("write", 2, violations=WRONG)])
+def test_a_call_of_the_same_answer_makes_nothing_good(refused: ProposedCall) -> None:
+    run = Run()
+    run.proposes(wants("write", 1, call_id="a"), replace(refused, call_id="b"))
+    run.approves()
+    run.returns()
+    run.says("Both done")
+    assert how(run)[0] is Ending.PARTIAL_SUCCESS
+
+
+def test_a_call_of_the_same_answer_whose_outcome_a_person_tells_makes_nothing_good() -> None:
+    run = Run()
+    run.proposes(wants("write", 1, call_id="a"), wants("email", 1, call_id="b"))
+    run.approves()
+    run.loses("write")
+    run.judges(Happened.YES)
+    run.says("Both done")
+    assert how(run)[0] is Ending.PARTIAL_SUCCESS
 
 
 def test_a_call_that_failed_or_was_never_verified_makes_nothing_good() -> None:

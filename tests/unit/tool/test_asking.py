@@ -98,7 +98,7 @@ def test_a_function_that_blocks_is_asked_in_a_thread() -> None:
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (None, ""),
+        (None, "told returned None, which confirms nothing; let it return True"),
         (True, ""),
         ("", ""),
         (False, "told does not confirm the result"),

@@ -26,11 +26,12 @@ def budget_lines(terminal: Terminal, spent: Iterable[Spent]) -> Iterator[Line]:
     for entry in spent:
         ink = _ink(entry)
         bar = f"{_bar(entry, marks)}  " if has_room else ""
-        reserved = f", {entry.reserved:,} reserved" if entry.reserved else ""
+        beside = ((entry.released, "released"), (entry.reserved, "reserved"))
+        told = "".join(f", {amount:,} {word}" for amount, word in beside if amount)
         yield (
             (f"  {entry.dimension:<24}", Ink.PLAIN),
             (bar, ink),
-            (f"{entry.used:,} of {entry.cap:,}{reserved}", Ink.PLAIN),
+            (f"{entry.used:,} of {entry.cap - entry.released:,}{told}", Ink.PLAIN),
         )
 
 

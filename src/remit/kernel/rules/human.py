@@ -5,6 +5,7 @@ Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
 Rule 4: who asked for a run does not approve it unless its boundary lets them, and is never one of several who must. To
         say no, to answer in words and to say what became of a call is anybody's.
+Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that.
 """
 
 import msgspec
@@ -25,7 +26,7 @@ from remit.core.manifest import askers_of, may_approve_own
 from remit.core.messages import Message
 from remit.core.person import is_among, look_alike
 from remit.core.rulings import Answer, ApprovalCounted, Rung
-from remit.kernel.asking import REVIEW, ask, ask_the_next, settle_question
+from remit.kernel.asking import REVIEW, ask, ask_the_next, released_by, settle_question
 from remit.kernel.authorize import FIRM_CHECKS, authorize
 from remit.kernel.calls import order_call, refuse_call, settle_call, source_of
 from remit.kernel.doubt import NOT_DONE
@@ -123,11 +124,14 @@ def _admit_person(tally: Tally, question: AskHuman, by: str) -> None:
             f"a boundary with self_approval: true would let them"
         )
         raise IllegalArrival(ArrivalFault.SELF_APPROVAL, message)
-    releasing = manifest.boundary.release_by if question.purpose is AskPurpose.RELEASE else ()
-    if other := look_alike(by, (*askers, *tally.state.approvals.get(question.id, ()), *releasing)):
+    earlier = tally.state.approvals.get(question.id, ())
+    releasing = manifest.boundary.release_by if released_by(question) else ()
+    if other := look_alike(by, (*askers, *earlier, *releasing)):
         message = f"the name {by!r} can be read for {other!r}, which question {question.id} knows; use another"
         raise IllegalArrival(ArrivalFault.NAME_CONFUSABLE, message)
-    if releasing and not is_among(by, releasing):
+    # Of several who must approve one must be of them: the last yes is what releases.
+    is_last = len(earlier) + 1 >= needed
+    if releasing and is_last and not any(is_among(one, releasing) for one in (*earlier, by)):
         message = f"boundary {manifest.boundary.name} lets {', '.join(releasing)} release budget, and not {by}"
         raise IllegalArrival(ArrivalFault.NOT_RELEASING, message)
 

@@ -70,21 +70,24 @@ def enter_model(tally: Tally, node: Node, attempt: int = 1) -> str | None:
     if max_tokens > tokens_left:
         max_tokens = tokens_left
     if max_tokens <= 0:
-        return _relieve(tally, node, attempt, Dimension.OUTPUT_TOKENS, 1)
+        return _relieve(tally, node, attempt, Dimension.OUTPUT_TOKENS, 1, kept_back)
     charges = model_charges(model, input_tokens, max_tokens)
     if charges is None or kept_back is None:
         message = f"the price of model {model.name} is unknown and inference_cost_microusd is capped; give it a price"
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)
     if (dimension := lacking(tally, _sum(charges, kept_back) if kept_back else charges)) is not None:
-        return _relieve(tally, node, attempt, dimension, dict(charges)[dimension])
+        return _relieve(tally, node, attempt, dimension, dict(charges)[dimension], kept_back)
     messages_count = tally.messages_count + len(state.pending)
     tally.order(CallModel(tally.next_id(), model.name, messages_count, max_tokens, MODEL_TIMEOUT_MS, charges, attempt))
     return None
 
 
-def _relieve(tally: Tally, node: Node, attempt: int, dimension: Dimension, wanted: int) -> str | None:
+def _relieve(
+    tally: Tally, node: Node, attempt: int, dimension: Dimension, wanted: int, kept_back: Charges | None = ()
+) -> str | None:
     """Do what the boundary says when a dimension is spent, and ask the model again if that helped."""
-    return relieve(tally, dimension, wanted, lambda: enter_model(tally, node, attempt))
+    kept = dict(kept_back or ()).get(int(dimension), 0)
+    return relieve(tally, dimension, wanted, lambda: enter_model(tally, node, attempt), kept)
 
 
 def _sum(charges: Charges, others: Charges) -> Charges:
