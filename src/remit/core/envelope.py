@@ -12,6 +12,7 @@ import msgspec
 from remit.core.contract import Mode, SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.messages import Role, check_message
+from remit.core.person import check_person
 from remit.core.record import BlobRef
 from remit.core.tools import TOOL_NAME_CHARS_MAX, ToolChoiceMode, check_tool_choice
 
@@ -94,6 +95,8 @@ def _check_ids(request: SystemRequest) -> None:
                 f"{field}={value[:80]!r} has {len(value)} characters; an id is at most {ID_CHARS_MAX} printable ones",
                 {"field": field, "limit": ID_CHARS_MAX},
             )
+    if request.user_id:
+        check_person(request.user_id, "user_id")
 
 
 def _check_messages(request: SystemRequest) -> None:

@@ -1,9 +1,10 @@
 """Names of people: which are the same person, which only look alike, and which nobody may use.
 
-Rule 1: two names are one person when they are equal in the compatibility form of Unicode, whatever their case and blanks.
+Rule 1: two names are one person when they are equal in the compatibility form of Unicode, whatever their case, their
+        blanks, and the punctuation before and after.
 Rule 2: a name shows all of itself: no control, no format, no invisible sign, and no word in more than one script.
 Rule 3: a name that looks like another one and is not it is refused wherever both are known. The table of look-alikes is
-        small: letters of Cyrillic, Greek and Armenian, and signs of one alphabet that are read for each other.
+        small: letters of scripts that have the shape of Latin ones, and signs of one alphabet that are read for each other.
 Rule 4: a name is a claim. Who may use which name is for the door that takes it to know.
 """
 
@@ -29,39 +30,71 @@ _EAST_ASIAN = frozenset({"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "ID
 # What is read for what, after case was folded: each sign, and those that stand for it here.
 _READ_FOR = {
     "a": "\u0430\u03b1\u0251",
-    "b": "\u0432\u03b2",
+    "b": "\u0432\u044c\u03b2",
     "c": "\u0441\u03f2",
     "d": "\u0501",
-    "e": "\u0435\u03b5\u04bd",
+    "e": "\u0435\u03b5\u04bd\u025b",
+    "f": "\u0493\u0584",
     "g": "\u0581\u0261",
     "h": "\u043d\u04bb\u0570",
     "j": "\u0458\u0575\u03f3",
-    "k": "\u043a\u03ba",
+    "k": "\u043a\u03ba\u0138",
     # A capital I, a one and a small L are one stroke in many typefaces.
     "l": "i1|!\u0456\u04cf\u03b9\u0131\u0269\u01c0",
     "m": "\u043c\u03bc",
-    "n": "\u03b7\u0578",
+    "n": "\u03b7\u0578\u043f",
     "o": "0\u043e\u03bf\u0585\u03c3",
     "p": "\u0440\u03c1",
-    "q": "\u051b",
+    "q": "\u051b\u0566",
+    "r": "\u0433",
     "s": "\u0455",
     "t": "\u0442\u03c4",
     "u": "\u03c5\u057d",
     "v": "\u0475\u03bd",
-    "w": "\u051d\u03c9",
+    "w": "\u051d\u03c9\u0448\u0461",
     "x": "\u0445\u03c7",
     "y": "\u0443\u03b3\u04af",
     "z": "\u03b6",
     "-": "\u2010\u2011\u2012\u2013\u2014\u2212_",
     "'": "\u2019\u02bc`",
 }
+# Capitals whose small letter is read for another, and letters of scripts that have the shape of Latin capitals alone:
+# Greek and Armenian, then Cherokee, Coptic and Lisu.
+_CAPITALS_READ_FOR = {
+    "a": "\u13aa\u2c80\ua4ee",
+    "b": "\u13f4\u2c82\ua4d0",
+    "c": "\u13df\u2ca4\ua4da",
+    "d": "\u13a0\ua4d3",
+    "e": "\u13ac\u2c88\ua4f0",
+    "f": "\u03dc\ua4dd",
+    "g": "\u13c0\u13f3\ua4d6",
+    "h": "\u0397\u13bb\u2c8e\ua4e7",
+    "j": "\u13ab\ua4d9",
+    "k": "\u13e6\u2c94\ua4d7",
+    "l": "\u053c\u13de\u2c92\ua4e1\ua4f2",
+    "m": "\u13b7\u2c98\ua4df",
+    "n": "\u039d\u2c9a\ua4e0",
+    "o": "\u2c9e\ua4f3",
+    "p": "\u13e2\u2ca2\ua4d1",
+    "r": "\u13a1\u13d2\ua4e3",
+    "s": "\u054f\u13da\ua4e2",
+    "t": "\u13a2\u2ca6\ua4d4",
+    "u": "\u054d\ua4f4",
+    "v": "\u13d9\ua4e6",
+    "w": "\u13b3\ua4ea",
+    "x": "\u2cac\ua4eb",
+    "y": "\u03a5\u13a9\u2ca8\ua4ec",
+    "z": "\u13c3\u2c8c\ua4dc",
+}
 _ALIKE = {ord(other): sign for sign, others in _READ_FOR.items() for other in others}
+_CAPITALS_ALIKE = {ord(other): sign for sign, others in _CAPITALS_READ_FOR.items() for other in others}
+_SMALL_CAPITAL = "LATIN LETTER SMALL CAPITAL "
 _PAIRS_ALIKE = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
 def folded(name: str) -> str:
     """A name as it is compared."""
-    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).split())
+    return _trimmed(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()))
 
 
 def is_same(one: str, other: str) -> bool:
@@ -84,6 +117,8 @@ def check_person(name: str, field: str = "by") -> str:
     """The name of a person, unless it hides something or cannot be one."""
     if not name.strip() or len(name) > PERSON_CHARS_MAX:
         raise _invalid(field, name, f"is no name; use 1 to {PERSON_CHARS_MAX} characters")
+    if not folded(name):
+        raise _invalid(field, name, "is no name; punctuation alone names nobody")
     form = unicodedata.normalize("NFKC", name)
     for character in (*name, *form):
         if _is_unseen(character):
@@ -96,10 +131,24 @@ def check_person(name: str, field: str = "by") -> str:
 
 def _sight(name: str) -> str:
     """What a reader takes a name for."""
-    seen = unicodedata.normalize("NFKC", name).casefold().translate(_ALIKE)
+    # Accents are taken off before letters are compared and stay beside them; capitals are looked at as capitals first.
+    form = unicodedata.normalize("NFKD", _trimmed(name)).translate(_CAPITALS_ALIKE)
+    seen = "".join(map(_plain_letter, unicodedata.normalize("NFKD", form.casefold()).translate(_ALIKE)))
     for pair, sign in _PAIRS_ALIKE:
         seen = seen.replace(pair, sign)
-    return " ".join(seen.split())
+    return _trimmed(seen)
+
+
+def _plain_letter(character: str) -> str:
+    """A letter as it is read: a small capital for the letter that it is."""
+    _, _, letter = unicodedata.name(character, "").partition(_SMALL_CAPITAL)
+    return letter.lower().translate(_ALIKE) if len(letter) == 1 else character
+
+
+def _trimmed(form: str) -> str:
+    """A form of a name without the punctuation at its ends, and with single blanks."""
+    places = [place for place, sign in enumerate(form) if unicodedata.category(sign)[0] not in "PZ"]
+    return " ".join(form[places[0] : places[-1] + 1].split()) if places else ""
 
 
 def _is_unseen(character: str) -> bool:

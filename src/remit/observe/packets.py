@@ -73,6 +73,9 @@ class Approval(Record):
     options: tuple[str, ...] = ()
     # Whether it waits for room in its queue, which is full.
     is_outside: bool = False
+    # Who alone answers its queue, and who alone may release what it releases; empty where everybody may.
+    answered_by: tuple[str, ...] = ()
+    released_by: tuple[str, ...] = ()
 
 
 class Change(Record):

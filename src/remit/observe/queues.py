@@ -63,6 +63,8 @@ class QueueItem(Record):
     is_overdue: bool = False
     # Whether it waits for room in its queue.
     is_outside: bool = False
+    # Who alone answers its queue; empty where everybody may.
+    answered_by: tuple[str, ...] = ()
 
 
 class QueueShown(Record):
@@ -82,6 +84,7 @@ class QueueShown(Record):
     is_saturated: bool = False
     # How many of the items wait for room.
     outside: int = 0
+    answered_by: tuple[str, ...] = ()
 
 
 def escalation_asked(question: AskHuman) -> Escalation:
@@ -156,10 +159,11 @@ def aged(items: Iterable[QueueItem], limits: Iterable[QueueLimits], now_ms: int)
     shown = []
     for item in items:
         age_ms = max(0, now_ms - item.since_ms)
-        age_max = limited.get(item.queue, _UNLIMITED).age_ms_max
+        own = limited.get(item.queue, _UNLIMITED)
+        age_max, people = own.age_ms_max, own.answered_by
         severity = _raised(item.severity, age_ms // age_max) if age_max else item.severity
         is_overdue = 0 < age_max < age_ms
-        shown.append(replace(item, age_ms=age_ms, is_overdue=is_overdue, severity=severity))
+        shown.append(replace(item, age_ms=age_ms, is_overdue=is_overdue, severity=severity, answered_by=people))
     outside = {packet for queue, one in limited.items() for packet in _outside(shown, queue, one.load_max)}
     placed = [replace(item, is_outside=True) if packet_of(item) in outside else item for item in shown]
     return sorted(placed, key=_place)
@@ -220,6 +224,7 @@ def _queue(name: str, items: Sequence[QueueItem], limits: QueueLimits) -> QueueS
         limits.age_ms_max,
         bool(limits.load_max) and len({packet_of(item) for item in items}) >= limits.load_max,
         sum(item.is_outside for item in items),
+        limits.answered_by,
     )
 
 

@@ -208,7 +208,7 @@ class System:
         await self._check_halts(run_id)
         orphan = await self._end_orphan(entry)
         if accepted and orphan is None:
-            await self._hub.note(run_id, SourcesAccepted(by, accepted))
+            await self._hub.note(run_id, SourcesAccepted(check_person(by), accepted))
         driver = await self._hub.take_up(run_id, kit)
         return await self._responses.of(await self._hub.at_rest(driver))
 
@@ -334,7 +334,7 @@ class System:
         """Keep an entry for the session of a run; the value is a JSON text."""
         await self._expect(run_id)
         ((key, value),) = check_entries([(key, value)])
-        await self._hub.note(run_id, SessionNoted(by, key, value))
+        await self._hub.note(run_id, SessionNoted(check_person(by), key, value))
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""

@@ -13,6 +13,7 @@ from remit.core.codec import to_json
 from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.lifecycle import AgentRole
+from remit.core.person import check_person
 from remit.core.record import JsonObject, Record
 from remit.orchestrate.guard_lines import RESULT, written
 
@@ -120,6 +121,8 @@ def asker_in(operation: JsonObject) -> Asker:
     if role is not None and (not isinstance(role, str) or role not in list(AgentRole)):
         raise unfit("role", role, f"one of {', '.join(AgentRole)}")
     named = {key: id_in(operation, key) or "" for key in ("user", "tenant")}
+    if named["user"]:
+        check_person(named["user"], "user")
     return Asker(**named, role=AgentRole(role or AgentRole.GENERAL))
 
 

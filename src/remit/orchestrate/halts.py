@@ -36,6 +36,7 @@ from remit.core.halt import (
     halts_in,
 )
 from remit.core.manifest import Manifest
+from remit.core.person import check_person
 from remit.core.record import Record, replace
 from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
@@ -326,6 +327,7 @@ def _check(scope: HaltScope, by: str, why: str) -> None:
         raise RequestRejected(HALT_INVALID, f"a halt of {scope.kind} needs {'no' if scope.name else 'a'} name")
     if not by:
         raise RequestRejected(HALT_INVALID, "a halt names the person who made it; say who with `by`")
+    check_person(by)
 
 
 def _not_halted(scope: HaltScope, standing: Standing) -> RequestRejected:

@@ -235,16 +235,13 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
         yield "it ended as SUCCESS without an answer"
     yield from _unmet(world, run)
     tools, open_effects, malformed = tools_of(run), set(), dict[tuple[str, bytes], int]()
-    answers, ordered = dict[str, int](), dict[str, int]()
     for turn in run.turns:
-        if isinstance(turn.arrival, arrivals.ModelAnswered):
-            answers |= dict.fromkeys((call.call_id for call in turn.arrival.calls), turn.seq)
         if isinstance(turn.arrival, arrivals.ChildEnded) and turn.arrival.ending is not Ending.SUCCESS:
             malformed |= {(tool, b""): -1 for tool in _undone_by_child(world, run, turn.arrival.command_id)}
         for decision in turn.decisions:
             key = effect_of(decision, tools)
             if key is not None and isinstance(decision, rulings.ToolCallRefused) and _is_malformed(decision):
-                malformed[key] = answers.get(decision.call_id, -1)
+                malformed[key] = _answer_with(run, decision.call_id, turn.seq)
             elif key is not None:
                 open_effects.add(key)
             if isinstance(decision, rulings.QuestionSettled):
@@ -252,13 +249,23 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
             if isinstance(decision, rulings.CallSettled) and decision.rung is rulings.Rung.COMMITTED:
                 trace = run.state.calls[decision.command_id]
                 open_effects.discard((trace.tool, trace.arguments_hash))
-                beside = ordered.get(decision.command_id)
-                good = {one for one in malformed if _is_made_good(one, trace.tool, trace.arguments_hash)}
-                malformed = {one: said for one, said in malformed.items() if one not in good or said == beside}
-            if isinstance(decision, CallTool) and decision.call_id in answers:
-                ordered[decision.id] = answers[decision.call_id]
+                beside = _answer_with(run, trace.call_id, turn.seq)
+                malformed = {
+                    one: answer
+                    for one, answer in malformed.items()
+                    if answer == beside >= 0 or not _is_made_good(one, trace.tool, trace.arguments_hash)
+                }
     if left := open_effects | malformed.keys():
         yield f"it ended as SUCCESS with {sorted(tool for tool, _ in left)} proposed and not committed"
+
+
+def _answer_with(run: SimulatedRun, call_id: str, until_seq: int) -> int:
+    """The latest answer up to a turn that proposed a call of this id; -1 where none did."""
+    found = -1
+    for turn in run.turns[: until_seq + 1]:
+        calls = turn.arrival.calls if isinstance(turn.arrival, arrivals.ModelAnswered) else ()
+        found = turn.seq if any(call.call_id == call_id for call in calls) else found
+    return found
 
 
 def _is_malformed(refused: rulings.ToolCallRefused) -> bool:

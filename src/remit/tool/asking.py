@@ -42,7 +42,7 @@ async def verdict(tool: Tool, arguments: JsonObject, value: Any) -> str:
     name = getattr(verify, "__name__", type(verify).__name__)
     try:
         answer = await _asked(verify, arguments, value.content if isinstance(value, Stop) else value)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  # a check that breaks tells nothing
         raise_if_ours(error)
         return _untold(tool, f"{name} raised {described(error)}")
     if answer is None:

@@ -183,3 +183,22 @@ def test_what_a_full_queue_has_no_room_for_waits_outside_and_its_run_stays_suspe
     assert desk.say("approve", second, "--json").error == "QUEUE_FULL"
     assert desk.say("approve", first).code == 0
     assert desk.say("approve", second).code == 0
+
+
+def test_every_list_says_who_may_answer(desk: Desk) -> None:
+    desk.waiting()
+    limited(desk, "queues:\n  - {name: operator, answered_by: [olga, ann]}\n")
+    assert "answered by olga or ann" in desk.say("queues").out
+    assert "; answered by olga or ann; " in desk.say("queues", "operator").out
+    assert "answered by: olga or ann, and nobody else" in desk.say("approvals").out
+    for command in (("queues", "operator"), ("approvals",)):
+        assert desk.say(*command, "--json").rows[0]["answered_by"] == ["olga", "ann"]
+    (operator,) = [row for row in desk.say("queues", "--json").rows if row["name"] == "operator"]
+    assert operator["answered_by"] == ["olga", "ann"]
+
+
+@pytest.mark.parametrize("command", [("halt", "--by"), ("run", "Hi", "--user"), ("chat", "--user")])
+def test_a_name_in_two_scripts_is_refused_wherever_a_person_is_named(desk: Desk, command: tuple[str, ...]) -> None:
+    desk.ended()
+    more = ("--why", "x") if command[0] == "halt" else ("--engine", desk.script("Done."))
+    assert desk.say(*command, "\u0430lice", *more, "--json").error == "PERSON_INVALID"

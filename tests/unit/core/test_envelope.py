@@ -22,6 +22,7 @@ from remit.core.envelope import (
 )
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.messages import MESSAGE_INVALID, Message, Role, assistant_message, system_message, user_message
+from remit.core.person import PERSON_INVALID
 from remit.core.record import BlobRef
 from remit.core.tools import TOOL_CHOICE_INVALID, ToolChoice, ToolChoiceMode
 
@@ -125,6 +126,11 @@ def test_an_id_is_short_and_printable(field: str, value: str) -> None:
     refusal = refusal_of(changed(**{field: value}))
     assert refusal.code == REQUEST_ID_INVALID
     assert refusal.details["field"] == field
+
+
+@pytest.mark.parametrize("name", ["\u0430lice", "...", "a\u2800"])
+def test_who_asks_is_named_as_any_person_is(name: str) -> None:
+    assert refusal_of(changed(user_id=name)).code == PERSON_INVALID
 
 
 @pytest.mark.parametrize(

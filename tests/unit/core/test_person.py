@@ -14,6 +14,9 @@ from remit.core.person import PERSON_CHARS_MAX, check_person, is_among, is_same,
         ("Jose\u0301", "jos\u00e9"),
         ("Stra\u00dfe", "strasse"),
         (" ann  lee ", "Ann\u00a0Lee"),
+        ("bob", "bob."),
+        ("bob", "(Bob) ,"),
+        ("ann lee", "ann lee\u3002"),
     ],
 )
 def test_two_spellings_of_one_name_are_one_person(one: str, other: str) -> None:
@@ -46,6 +49,7 @@ def test_names_of_any_one_script_are_fine(name: str) -> None:
     [
         ("", "is no name"),
         ("   ", "is no name"),
+        ("...", "punctuation alone"),
         ("x" * (PERSON_CHARS_MAX + 1), "is no name"),
         ("a\u200blice", "U+200B"),
         ("alice\u202e", "U+202E"),
@@ -80,9 +84,20 @@ def test_a_name_that_hides_something_or_mixes_scripts_is_refused_with_a_code(nam
         ("rnary", "mary"),
         ("\u03bf\u03c4\u03c4\u03bf", "otto"),
         ("ann_lee", "ann\u2010lee"),
+        ("\u1d00lice", "alice"),
+        ("a\u029f\u026ace", "alice"),
+        ("\u042c\u043e\u042c", "bob"),
+        ("\u0397\u0391\u039d\u039d\u0391", "hanna"),
+        ("\u13aa\u13b7\u13a9", "amy"),
+        ("b0b.", "bob"),
     ],
 )
 def test_a_name_that_is_read_for_a_known_one_is_found_out(name: str, known: str) -> None:
     assert look_alike(name, ("somebody", known)) == known
     assert look_alike(known, (name,)) == name
     assert not is_same(name, known)
+
+
+def test_names_with_and_without_an_accent_are_two_people() -> None:
+    assert look_alike("jose", ("jos\u00e9",)) == ""
+    assert look_alike("\u0451\u0441\u043e", ("\u00ebco",)) == "\u00ebco"

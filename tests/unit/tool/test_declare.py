@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from remit.core.failure import RequestRejected
+from remit.core.authority import Stakes
+from remit.core.failure import Ending, RequestRejected
 from remit.core.tools import TOOL_INVALID, TOOL_TIMEOUT_MS_DEFAULT, Effect, ToolCategory, tool_version
+from remit.core.trust import Reads, Repeat
 from remit.tool.declare import Tool, tool
 
 REACHES = [ToolCategory]
@@ -117,6 +119,53 @@ def test_a_single_permission_and_pairs_of_control_arguments_are_understood() -> 
 def test_an_unknown_effect_or_category_is_refused_with_the_choices() -> None:
     assert "effect='reed' is unknown; use one of none, read, write, external" in refusal(effect="reed")
     assert "category='bank' is unknown; use one of read_only_lookup" in refusal(category="bank")
+
+
+@pytest.mark.req("4.36")
+def test_every_option_that_names_a_member_takes_it_as_a_text() -> None:
+    @tool(
+        effect="none",
+        category="review_queue",
+        asks_under="MISSING_INFO",
+        repeat="target",
+        reads="public",
+        stakes="money",
+    )
+    def ask(question: str) -> str:
+        return question
+
+    definition = ask.definition
+    assert (definition.asks_under, definition.trust.repeat, definition.trust.reads) == (
+        Ending.MISSING_INFO,
+        Repeat.TARGET,
+        Reads.PUBLIC,
+    )
+    assert (definition.category, definition.trust.stakes) == (ToolCategory.REVIEW_QUEUE, Stakes.MONEY)
+    assert "asks_under='LATER' is unknown; use one of SUCCESS" in refusal(effect="none", asks_under="LATER")
+    assert "makes no run wait" in refusal(effect="none", asks_under="SUCCESS")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("destructive", "no"),
+        ("isolate", "no"),
+        ("idempotent", 1),
+        ("timeout_ms", "3"),
+        ("cost_microusd", True),
+        ("rate", "5/min"),
+        ("rate", (1,)),
+        ("rollback", 4),
+        ("author", 3),
+        ("concerns", 5),
+        ("permissions", [1]),
+        ("environment", 3),
+        ("flags", ["a"]),
+        ("control_args", "to"),
+    ],
+)
+def test_a_value_of_another_kind_than_its_option_takes_is_refused(option: str, value: object) -> None:
+    assert f"{option}=" in refusal(**{option: value})
 
 
 def test_a_contradictory_definition_is_refused() -> None:

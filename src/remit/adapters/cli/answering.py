@@ -68,7 +68,8 @@ def approvals(
             asked = await (system.archive.packet(packet) if packet else system.archive.approvals())
             items = await system.queues.items() if system.queues.limits else []
             outside = {item.id for item in items if item.is_outside}
-            asked = [replace(one, is_outside=True) if one.id in outside else one for one in asked]
+            people = {one.name: one.answered_by for one in system.queues.limits}
+            asked = [replace(one, is_outside=one.id in outside, answered_by=people.get(one.queue, ())) for one in asked]
         if terminal.is_json:
             for one in asked:
                 terminal.values(one)

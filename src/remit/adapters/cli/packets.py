@@ -179,6 +179,9 @@ def _people(asked: Approval) -> Iterator[Line]:
     if asked.queue:
         outside = "; it waits outside the queue, which is full" if asked.is_outside else ""
         yield _fact("asked of", f"{asked.queue}, {asked.severity}{before}{outside}")
+    for name, people in (("answered by", asked.answered_by), ("released by", asked.released_by)):
+        if people:
+            yield _fact(name, f"{' or '.join(people)}, and nobody else", Ink.WAITS)
     version = f", packet {_short(asked.packet)}" if asked.packet else ""
     yield _fact("open until", f"{moment(asked.expires_at_ms)}{version}")
 

@@ -105,6 +105,7 @@ def _overview_lines(shown: "Sequence[QueueShown]") -> "Iterator[Line]":
         row = "".join(str(cell).ljust(width) for cell, width in zip((*cells, oldest), _COLUMNS, strict=False))
         limits = [f"{queue.load_max} items"] if queue.load_max else []
         limits += [duration(queue.age_ms_max)] if queue.age_ms_max else []
+        limits += [f"answered by {' or '.join(queue.answered_by)}"] if queue.answered_by else []
         ink = Ink.BAD if queue.overdue else Ink.PLAIN
         full = ((" saturated", Ink.BAD),) if queue.is_saturated else ()
         yield (
@@ -145,6 +146,8 @@ def _item_lines(item: "QueueItem") -> "Iterator[Line]":
         (f"  {item.summary}", Ink.PLAIN),
     )
     facts = [item.trigger.value, item.route.value]
+    if item.answered_by:
+        facts.append(f"answered by {' or '.join(item.answered_by)}")
     if item.silences:
         facts.append(f"after {item.silences} who kept silent")
     if item.group and item.group != item.id:

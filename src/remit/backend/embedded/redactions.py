@@ -20,6 +20,7 @@ from remit.backend.embedded.sweep import digests_in, transaction
 from remit.core.codec import decode_turn, encode_redacted, encode_turn, hash_turn
 from remit.core.events import RedactedTurn
 from remit.core.failure import InvariantBroken
+from remit.core.person import check_person
 from remit.core.record import Record, replace
 from remit.core.signing import Signer, sign_redaction
 from remit.tool.redaction import Find, finder_of
@@ -61,7 +62,7 @@ class Redactions:
 
         Nothing where nobody started it; refused with STORE_BUSY while one of them is driven.
         """
-        return await asyncio.to_thread(self._redact, run_id, finder_of(text, kind), by, why)
+        return await asyncio.to_thread(self._redact, run_id, finder_of(text, kind), check_person(by), why)
 
     def _redact(self, run_id: str, find: Find, by: str, why: str) -> Redacted:
         with self._retention.cleaning() as connection, self._retention.held_family(connection, run_id) as runs:

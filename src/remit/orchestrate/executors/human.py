@@ -16,7 +16,8 @@ from remit.core.failure import ArrivalFault, IllegalArrival
 from remit.core.record import replace
 from remit.core.signals import Signal, UserSignal, packet_id, packet_named
 from remit.core.tool_policy import gaps_of
-from remit.kernel.state import RunState, questions
+from remit.kernel.asking import released_by
+from remit.kernel.state import RunState, pinned, questions
 from remit.observe.packets import Approval
 from remit.observe.queues import asked_at_ms, escalation_asked
 from remit.orchestrate.reports import PersonSaid, Report, report_of
@@ -47,6 +48,7 @@ def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> App
         asked_at_ms=asked_at_ms(question, turns),
         silences=question.silences,
         options=question.options,
+        released_by=pinned(state).boundary.release_by if released_by(question) else (),
     )
     return asked if question.packet is None else _with_packet(asked, state, question)
 
