@@ -19,7 +19,14 @@ from tests.scenarios.places import BoundaryDimension
 PLENTY = 2**40
 
 # Conditions that are about what is looked at, not about what is done.
-ABOUT_READING = frozenset({"source_policy_conflict", "paid_lookup", "security_incident"})
+ABOUT_READING = frozenset(
+    {
+        *("source_policy_conflict", "paid_lookup", "identity_unknown"),
+        *("security_incident", "security_incident_in_result"),
+    }
+)
+# And those that are about where something is written.
+ABOUT_WRITING = frozenset({"change_beyond_machine", "change_outside_workspace"})
 
 Lift = Callable[[Boundary, Iterable[ToolDefinition]], Boundary]
 
@@ -31,7 +38,8 @@ def _observations(boundary: Boundary, tools: Iterable[ToolDefinition]) -> Bounda
 
 
 def _state_writes(boundary: Boundary, tools: Iterable[ToolDefinition]) -> Boundary:
-    return replace(boundary, writes=None)
+    kept = tuple(one for one in boundary.conditions if one.name not in ABOUT_WRITING)
+    return replace(boundary, writes=None, conditions=kept)
 
 
 def _tools(boundary: Boundary, tools: Iterable[ToolDefinition]) -> Boundary:

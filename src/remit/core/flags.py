@@ -32,6 +32,7 @@ _WORD = re.compile(r"[a-z]+")
 _TESTING = frozenset({"test", "tests", "pytest", "unittest", "check", "checks", "lint", "build", "ci"})
 _FAILURES = ("exit_code", "exitcode", "exit_status", "returncode", "return_code", "failed", "failures", "errors")
 _PASSES = ("passed", "success", "ok")
+OUTCOME_FIELDS = frozenset((*_FAILURES, *_PASSES))
 # Words by which a field says that there is nothing to object to.
 _CLEAR = frozenset({"", "0", "no", "none", "false", "low", "ok", "clear", "passed", "pass", "success", "green", "n/a"})
 _YES = frozenset({"yes", "true", "ok", "passed", "pass", "success", "green", "1"})
@@ -66,9 +67,11 @@ def is_test_run(tool_name: str, *, is_sandboxed: bool) -> bool:
 
 
 def says_tests_failed(result: Any) -> bool:
-    """Whether a result that nobody declared says that tests failed: by an exit code, a count, or that they did not pass."""
-    if not isinstance(result, dict):
-        return False
+    """Whether a result that nobody declared says that tests failed, or cannot be read: by an exit code, a count, or a yes."""
+    if isinstance(result, bool | str):
+        return not _says_yes(result)
+    if not isinstance(result, dict) or OUTCOME_FIELDS.isdisjoint(result):
+        return True
     failed = any(key in result and not _is_clear(result[key]) for key in _FAILURES)
     return failed or any(key in result and not _says_yes(result[key]) for key in _PASSES)
 

@@ -133,6 +133,18 @@ CODING_ASSISTANT = Boundary(
         _UNAUTHORIZED,
         _SECRET_EXPOSED,
         Condition(
+            "change_beyond_machine",
+            "changes && !local",
+            _ASK,
+            "a change by a tool that does not declare network=False may reach beyond the workspace",
+        ),
+        Condition(
+            "change_outside_workspace",
+            "changes && size(paths_outside) > 0",
+            _ASK,
+            "a change at a path that is absolute or climbs out of the workspace",
+        ),
+        Condition(
             "production_impact",
             '"production" in concerns || (category == "infrastructure" && destructive)',
             _STOP,
@@ -168,6 +180,12 @@ CUSTOMER_SUPPORT = Boundary(
             'user != "" && size(users) > 0 && !(user in users)',
             _STOP,
             "the call is about another user than the one who asks",
+        ),
+        Condition(
+            "identity_unknown",
+            'user == "" && size(users) > 0',
+            _ASK,
+            "the call names a person, and the request does not say who asks",
         ),
         Condition(
             "identity_mismatch_in_result",
@@ -264,6 +282,13 @@ INCIDENT_SRE = Boundary(
             'secret_read || carries_secret || "security_incident" in flags',
             _STOP,
             "secret data was read, or a result speaks of an incident: this is for security",
+        ),
+        Condition(
+            "security_incident_in_result",
+            'secret_read || "security_incident" in flags',
+            _STOP,
+            "secret data was read, or a result speaks of an incident: this is for security",
+            At.OBSERVATION,
         ),
         Condition(
             "missing_operator_approval",

@@ -11,7 +11,7 @@ Rule 3: of a call whose arguments are too long to stand in a turn, only the shor
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from remit.core.arrivals import ProposedCall, Provenance
@@ -25,6 +25,7 @@ from remit.core.purchases import amount_in
 from remit.core.tools import Effect, ToolDefinition
 from remit.kernel.expressions import GuardType, Program, compiled, environment, holds
 from remit.kernel.flags import concerns_of, flags_now, people_in, purchased_so_far
+from remit.kernel.paths import paths_outside
 from remit.kernel.tally import Tally
 from remit.kernel.view import clock_ms_used
 
@@ -79,6 +80,11 @@ def _ungrounded(call: ProposedCall, tool: ToolDefinition, tally: Tally) -> list[
     return list(tally.state.ungrounded if tally.ungrounded is None else tally.ungrounded)
 
 
+def looks_for_claims(boundary: Boundary) -> bool:
+    """Whether a condition looks at what an answer presents as verified, so that somebody has to follow what was shown."""
+    return any("ungrounded" in condition.when for condition in boundary.conditions)
+
+
 def _left_of(dimension: Dimension) -> Value:
     if dimension is Dimension.WALL_CLOCK_MS:
         return lambda _, __, tally: tally.state.caps[dimension] - clock_ms_used(tally)
@@ -96,6 +102,7 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "changes": (_B, "it writes or acts outside", lambda call, tool, tally: tool.effect.is_mutating),
         "destructive": (_B, "it declares that it destroys", lambda call, tool, tally: tool.destructive),
         "network": (_B, "it declares that it uses the network", lambda call, tool, tally: bool(tool.network)),
+        "local": (_B, "it declares that it uses no network", lambda call, tool, tally: tool.network is False),
         "leaves_the_machine": (
             _B,
             "data may leave with the call",
@@ -120,6 +127,13 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
             GuardType.TEXTS,
             "people that the call is about: arguments of the kinds in `identities`, or called after them",
             _users,
+        ),
+        "paths_outside": (
+            GuardType.TEXTS,
+            "arguments that are paths, and absolute or climbing with `..`",
+            lambda call, tool, tally: paths_outside(
+                _arguments(call, tool, tally), tool, is_whole=isinstance(call.arguments, str)
+            ),
         ),
         "concerns": (
             GuardType.TEXTS,
@@ -177,6 +191,14 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         },
     }
 )
+# What the tool and the boundary alone decide, whatever the call.
+SETTLED_NAMES = frozenset(
+    {
+        *("tool", "category", "effect", "changes", "destructive", "network", "local", "leaves_the_machine", "idempotent"),
+        *("cost_microusd", "reads", "has_blast_radius", "has_rollback", "untrusted_output", "concerns"),
+    }
+)
+_NO_CALL = ProposedCall("", "", "", b"")
 # What only the gate of provenance can tell.
 TRACED_NAMES = ("bound", "objection", "labels")
 # A name stands for itself where it is neither part of a longer one, nor a field of something, nor begins a quoted text.
@@ -220,6 +242,19 @@ def objecting(
                 values[name] = CONDITION_NAMES[name][2](call, tool, tally)
         if (says := holds(program, {name: values[name] for name in program.names})) is not False:
             yield condition, says is True
+
+
+def says_always(source: str, tool: ToolDefinition, boundary: Boundary) -> bool | None:
+    """What a text of SETTLED_NAMES alone says of every call of a tool; None where it cannot be decided."""
+    program = parse_condition(source)
+    stand: Any = SimpleNamespace(manifest=SimpleNamespace(boundary=boundary))
+    return holds(program, {name: CONDITION_NAMES[name][2](_NO_CALL, tool, stand) for name in program.names})
+
+
+def holds_always(condition: Condition, tool: ToolDefinition, boundary: Boundary) -> bool:
+    """Whether a condition objects to every call of a tool, by what the tool and the boundary declare."""
+    is_settled = SETTLED_NAMES.issuperset(parse_condition(condition.when).names)
+    return is_settled and says_always(condition.when, tool, boundary) is not False
 
 
 # A pure memo: the same text always gives an equal program.

@@ -13,6 +13,7 @@ from remit.core.tools import ToolDefinition, may_leave_reading
 from remit.core.verification import OBSERVED_ONLY, verifier_of
 from remit.kernel.authorize import Check, checks_left
 from remit.kernel.children import child_charges
+from remit.kernel.conditions import looks_for_claims
 from remit.kernel.foresee import floors_of
 from remit.kernel.graph import CompiledGraph, compile_graph
 from remit.kernel.policy import rates_of
@@ -99,8 +100,10 @@ def _rated(manifest: Manifest) -> dict[str, tuple[tuple[str, int], ...]]:
 def is_traced(manifest: Manifest) -> bool:
     """Whether calls pass the gate: a tool reads what may be outside; or the boundary says so, and a tool changes something.
 
-    Where conditions look at what was read so far, every tool counts.
+    Where conditions look at what was read so far, every tool counts; where they look at what an answer claims, every run.
     """
+    if looks_for_claims(manifest.boundary):
+        return True
     if any(may_leave_reading(tool) for tool in manifest.tools):
         return True
     if manifest.boundary.authority is None:

@@ -2,19 +2,24 @@
 
 Rule 1: what the manifest alone rules out ends the run before a model is paid.
 Rule 2: a tool that turned out to be unavailable, and one whose call a person turned away, is not asked for again.
-Rule 3: a boundary that only audits rules nothing out.
+Rule 3: a boundary that only audits rules nothing out, but for what the budget forbids.
+Rule 4: what a person may let pass is possible as long as a person may be asked.
 """
 
 from collections.abc import Iterator
 
-from remit.core.boundary import BoundaryMode
+from remit.core.boundary import At, BoundaryMode, Then
+from remit.core.budget import FIELDS, Dimension
 from remit.core.failure import ErrorCode, Refusal
 from remit.core.goal import Goal
 from remit.core.manifest import Manifest
 from remit.core.rulings import ToolCallRefused
-from remit.core.tools import ToolChoiceMode
+from remit.core.tools import ToolChoiceMode, ToolDefinition
 from remit.kernel.authorize import STANDING, is_offered, is_within_boundary, is_within_depth
+from remit.kernel.conditions import holds_always
 from remit.kernel.grounding import times_committed
+from remit.kernel.policy import needs_a_person
+from remit.kernel.spend import tool_charges
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import Judgement
 
@@ -48,7 +53,38 @@ def why_never(name: str, manifest: Manifest) -> str:
     lacked = [permission for permission in tool.permissions if permission not in manifest.boundary.permissions]
     if lacked and not is_audited:
         return f"tool {name} needs permission {lacked[0]}, which {manifest.boundary.name} lacks"
+    return _refused_always(tool, manifest) or _forbidden(tool, manifest) or _unapproved(tool, manifest)
+
+
+def _refused_always(tool: ToolDefinition, manifest: Manifest) -> str:
+    """Which condition refuses every call of a tool, or stops the run at any; empty where none does."""
+    if manifest.boundary.mode is BoundaryMode.AUDIT:
+        return ""
+    for condition in manifest.boundary.conditions:
+        if condition.then is not Then.ASK and condition.at is At.CALL and holds_always(condition, tool, manifest.boundary):
+            said = f"condition {condition.name}" + (f": {condition.message}" if condition.message else "")
+            return f"{said} ({condition.then}s every call of it)"
     return ""
+
+
+def _forbidden(tool: ToolDefinition, manifest: Manifest) -> str:
+    """Which cap of 0 forbids every call of a tool, where no person can lift it. One above 0 is foreseen elsewhere."""
+    caps = manifest.caps
+    is_lifting = caps[Dimension.HUMAN_REVIEWS] > 0 or manifest.boundary.mode is BoundaryMode.AUDIT
+    for dimension, _ in tool_charges(tool):
+        if caps[dimension] == 0 and not (dimension == Dimension.SIDE_EFFECTS and is_lifting):
+            return f"{FIELDS[dimension]}_max=0 forbids it"
+    return ""
+
+
+def _unapproved(tool: ToolDefinition, manifest: Manifest) -> str:
+    """Why every call of a tool needs a person where none may be asked; empty where one may, or none is needed."""
+    if manifest.caps[Dimension.HUMAN_REVIEWS] > 0:
+        return ""
+    why = "it asks a person" if tool.asks_under is not None else ""
+    if not why and manifest.boundary.mode is not BoundaryMode.AUDIT:
+        why = needs_a_person(tool, manifest.boundary)
+    return f"{why}, and human_reviews_max=0 lets nobody be asked" if why else ""
 
 
 def given_up(tally: Tally, goal: Goal) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from remit.core.boundary import Boundary
 from remit.core.commands import CallTool
-from remit.core.flags import TESTS_FAILED, flag_named, is_test_run
+from remit.core.flags import OUTCOME_FIELDS, TESTS_FAILED, flag_named, is_test_run
 from remit.core.rulings import Rung
 from remit.core.tools import ToolCategory, ToolDefinition
 from remit.kernel.tally import Tally
@@ -18,6 +18,8 @@ from remit.kernel.tally import Tally
 # Flags that an outcome raises, and those that it lowers.
 Flags: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 NO_FLAGS: Flags = ((), ())
+# Types of results that have no fields.
+_BARE = ("string", "integer", "number", "array", "null")
 _WHO = "who:"
 # How arguments call what names somebody: by itself, or with one of these behind it.
 _ENDS = ("", "id", "uid", "key", "no", "number", "ref")
@@ -33,6 +35,16 @@ def declares_tests(tool: ToolDefinition) -> bool:
 def infers_tests(tool: ToolDefinition) -> bool:
     """Whether a tool of the sandbox is called as one that runs tests and does not declare how they tell."""
     return not tool.flags and is_test_run(tool.name, is_sandboxed=tool.category is ToolCategory.SANDBOX)
+
+
+def is_unreadable(tool: ToolDefinition) -> bool:
+    """Whether a tool that is taken for a test run promises no result by which its outcome could be told."""
+    if not infers_tests(tool):
+        return False
+    fields, kind = tool.result.get("properties"), tool.result.get("type")
+    if fields:
+        return OUTCOME_FIELDS.isdisjoint(fields)
+    return not tool.result or kind in _BARE
 
 
 def settled_flags(tally: Tally, tool: ToolDefinition, raised: tuple[str, ...]) -> Flags:

@@ -7,31 +7,19 @@ Rule 2: a condition is read as alternatives of demands. One of which every alter
 
 import re
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
-from typing import Any
 
-from remit.core.arrivals import ProposedCall
 from remit.core.boundary import Boundary, Condition
 from remit.core.boundary_reports import IdleCondition
 from remit.core.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, flag_named
 from remit.core.purchases import tells_amount
 from remit.core.tools import Effect, ToolDefinition
-from remit.kernel.conditions import CONDITION_NAMES, parse_condition
-from remit.kernel.expressions import holds
+from remit.kernel.conditions import CONDITION_NAMES, SETTLED_NAMES, says_always
 from remit.kernel.flags import declares_tests, names_people
 
-# Names of a condition that the tool and the boundary alone decide.
-_SETTLED = frozenset(
-    {
-        *("tool", "category", "effect", "changes", "destructive", "network", "leaves_the_machine", "idempotent"),
-        *("cost_microusd", "reads", "has_blast_radius", "has_rollback", "untrusted_output", "concerns"),
-    }
-)
 _NAME = re.compile(r"(?<![\w\"'.])[a-z_][a-z0-9_]*(?![\w(])")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _FLAG = re.compile(r"[\"'](\w+)[\"'] in flags")
 _CONCERN = re.compile(r"[\"'](\w+)[\"'] in concerns")
-_NO_CALL = ProposedCall("", "", "", b"")
 
 
 def idle_conditions(boundary: Boundary, tools: Sequence[ToolDefinition]) -> tuple[IdleCondition, ...]:
@@ -64,11 +52,9 @@ def _meets(demand: str, tool: ToolDefinition, boundary: Boundary, tools: Sequenc
     if demand == SECRET_READ:
         return any(one.effect is not Effect.NONE for one in tools)
     known = names & CONDITION_NAMES.keys()
-    if not known or not known <= _SETTLED:
+    if not known or not known <= SETTLED_NAMES:
         return True
-    program = parse_condition(demand)
-    stand: Any = SimpleNamespace(manifest=SimpleNamespace(boundary=boundary))
-    return holds(program, {name: CONDITION_NAMES[name][2](_NO_CALL, tool, stand) for name in program.names}) is True
+    return says_always(demand, tool, boundary) is True
 
 
 def _may_raise(flag: str, boundary: Boundary, tools: Sequence[ToolDefinition]) -> bool:

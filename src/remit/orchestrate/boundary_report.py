@@ -9,7 +9,7 @@ Rule 3: what a tool leaves at its worst is said whether it passes or not.
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from remit.core.boundary import At, Boundary, Condition, Demanding, Then, Unverified, boundary_version
+from remit.core.boundary import At, Boundary, BoundaryMode, Condition, Demanding, Then, Unverified, boundary_version
 from remit.core.boundary_reports import (
     BoundaryChecked,
     BoundaryLine,
@@ -31,6 +31,8 @@ from remit.core.tool_policy import POLICY, gaps_of, risk_of
 from remit.core.tools import Effect, ToolDefinition, may_leave_reading
 from remit.core.verification import is_unverified, verifier_of
 from remit.kernel.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
+from remit.kernel.conditions import holds_always
+from remit.kernel.flags import is_unreadable
 from remit.kernel.policy import needs_a_person, rates_of
 from remit.kernel.tier import check_tier, tier_of
 from remit.kernel.verdicts import ALLOWED
@@ -54,6 +56,10 @@ _DEMANDS = {
     Demanding.SHOW: "show: what a tool's category demands and it lacks is shown to those who check and approve",
     Demanding.ENFORCE: "enforce: no run begins with a tool that lacks what its category demands",
 }
+_UNREADABLE = (
+    "it is taken for a test run whose outcome cannot be read, so that it counts as failed: declare `flags`, or a result "
+    "with exit_code, failed or passed"
+)
 _DOES = {Then.ASK: "asks a person", Then.REFUSE: "refuses the call", Then.STOP: "stops the run"}
 
 
@@ -101,6 +107,8 @@ def _tier(manifest: Manifest) -> TierReport:
 
 def _reported(tool: ToolDefinition, manifest: Manifest) -> ToolReport:
     stance, why = _stance(tool, manifest)
+    if is_unreadable(tool):
+        why = f"{why}; {_UNREADABLE}"
     return ToolReport(
         tool.name,
         stance,
@@ -115,17 +123,38 @@ def _reported(tool: ToolDefinition, manifest: Manifest) -> ToolReport:
 
 
 def _stance(tool: ToolDefinition, manifest: Manifest) -> tuple[Stance, str]:
-    for check in (is_within_boundary, has_permission, is_within_depth):
+    boundary = manifest.boundary
+    if (verdict := STANDING[is_within_depth](tool, manifest)) is not ALLOWED:
+        return Stance.REFUSES, verdict.reason
+    stance, why = _objection(tool, manifest)
+    if stance is not Stance.PASSES and boundary.mode is BoundaryMode.AUDIT:
+        return Stance.PASSES, f"mode audit records this and lets the call pass: {why}"
+    rates = rates_of(tool, boundary)
+    if stance is Stance.PASSES and rates:
+        return stance, f"{why}; {', '.join(said_rate_line(rate) for rate in rates)}"
+    return stance, why
+
+
+def _objection(tool: ToolDefinition, manifest: Manifest) -> tuple[Stance, str]:
+    """What a boundary that enforces does to every call of a tool."""
+    boundary = manifest.boundary
+    for check in (is_within_boundary, has_permission):
         if (verdict := STANDING[check](tool, manifest)) is not ALLOWED:
             return Stance.REFUSES, verdict.reason
-    boundary, rates = manifest.boundary, rates_of(tool, manifest.boundary)
+    if firm := _conditions_always(tool, boundary, (Then.REFUSE, Then.STOP)):
+        return Stance.REFUSES, "; ".join(firm)
     asks = [
         why for why in (needs_a_person(tool, boundary), _doubled(tool, boundary), _untouched(tool, manifest)) if why
     ]
-    if asks:
-        return Stance.ASKS, "; ".join(asks)
-    why = _free(tool, boundary)
-    return Stance.PASSES, f"{why}; {', '.join(said_rate_line(rate) for rate in rates)}" if rates else why
+    asks += _conditions_always(tool, boundary, (Then.ASK,))
+    return (Stance.ASKS, "; ".join(asks)) if asks else (Stance.PASSES, _free(tool, boundary))
+
+
+def _conditions_always(tool: ToolDefinition, boundary: Boundary, doing: tuple[Then, ...]) -> list[str]:
+    """The conditions that do one of these things to every call of a tool."""
+    calls = [one for one in boundary.conditions if one.at is At.CALL and one.then in doing]
+    found = [one for one in calls if holds_always(one, tool, boundary)]
+    return [f"condition {one.name} {_DOES[one.then]}" + (f": {one.message}" if one.message else "") for one in found]
 
 
 def _doubled(tool: ToolDefinition, boundary: Boundary) -> str:

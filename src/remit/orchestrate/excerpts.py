@@ -16,6 +16,8 @@ from remit.core.goal import Goal
 from remit.core.manifest import Manifest
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
 from remit.core.tools import ToolDefinition
+from remit.core.trust import Reads
+from remit.kernel.conditions import looks_for_claims
 from remit.kernel.flags import infers_tests
 from remit.kernel.state import RunState, pinned
 from remit.orchestrate.texts import note
@@ -72,7 +74,7 @@ def abridged(arguments: JsonObject, conditions: Iterable[Condition] = (), contro
 
 
 def flags_in(manifest: Manifest, tool: ToolDefinition, content: str) -> tuple[str, ...]:
-    """The flags that a result raises: what its tool declares, somebody else's record, and what looks like a secret."""
+    """The flags that a result raises: what its tool declares, somebody else's record, and what is or looks like a secret."""
     boundary, user = manifest.boundary, manifest.request.user_id
     whose = [path for path, kind in tool.trust.fields if kind in boundary.identities] if user else []
     found: tuple[str, ...] = ()
@@ -86,7 +88,8 @@ def flags_in(manifest: Manifest, tool: ToolDefinition, content: str) -> tuple[st
         named = [value for path in whose for value in values_at(result, path) or ()]
         if any(str(value) != user for value in named if value is not None):
             found += (OTHER_USER,)
-    return (*found, *secret_flag(boundary, content))
+    is_secret = tool.trust.reads is Reads.SECRET and _asks_for(boundary, SECRET_READ)
+    return (*found, *((SECRET_READ,) if is_secret else secret_flag(boundary, content)))
 
 
 def secret_flag(boundary: Boundary, text: str) -> tuple[str, ...]:
@@ -111,7 +114,7 @@ def claims_in(text: str) -> tuple[str, ...]:
 
 def ungrounded_in(state: RunState, said: str, tracer: Tracer | None) -> tuple[str, ...]:
     """What an answer presents as verified: links that nobody has shown, and claims where nothing was observed."""
-    if not _asks_for(pinned(state).boundary, "ungrounded"):
+    if not looks_for_claims(pinned(state).boundary):
         return ()
     links = () if tracer is None else tracer.unseen_links(said)
     has_looked = bool(state.committed) or state.relevance_ppm >= 0

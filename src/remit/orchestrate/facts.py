@@ -27,6 +27,7 @@ from remit.core.usage import TokenUsage
 from remit.kernel.flags import people_in
 from remit.kernel.grounding import LEFT_MAX
 from remit.kernel.hold import UNTOLD
+from remit.kernel.paths import is_path
 from remit.kernel.state import RunState, pinned
 from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
 from remit.orchestrate import reports
@@ -238,6 +239,7 @@ class Facts:
                 boundary = pinned(state).boundary
                 control = [control for control, _ in tool.control_args]
                 control += [one for one, value in arguments.items() if people_in({one: value}, tool, boundary)]
+                control += [one for one in arguments if is_path(one, tool)]
                 short = abridged(arguments, boundary.conditions, control)
             proposed = ProposedCall(call_id, tool_name, text, digest, violations, abridged=short)
         if tool is not None and carries_secret(pinned(state).boundary, canonical.decode()):

@@ -20,6 +20,7 @@ from remit.core.failure import InvariantBroken, RemitError
 from remit.core.record import Record, Text, digest_of, replace
 from remit.core.storage import BlobMissing
 from remit.kernel.apply import apply
+from remit.kernel.conditions import looks_for_claims
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import references
@@ -224,7 +225,7 @@ class _Auditor:
             return self._started_again(arrival, kept)
         if self._state.manifest is None:
             raise _Different("arrival", type(arrival).__name__, "RunStarted")
-        if self._tracer is not None and self._tracer.is_lost and _is_traced(arrival):
+        if self._tracer is not None and self._tracer.is_lost and self._rests_on_reading(arrival):
             raise _Gone
         try:
             report = report_behind(arrival, self._read)
@@ -248,6 +249,14 @@ class _Auditor:
         except _NONSENSE as error:
             raise _Different("arrival", "RunStarted", error) from error
 
+    def _rests_on_reading(self, arrival: Arrival) -> bool:
+        """Whether facts of an arrival rest on everything that was read: by it calls are judged, and links of answers."""
+        if isinstance(arrival, ApprovalGiven):
+            return arrival.modified is not None
+        if isinstance(arrival, ModelAnswered) and looks_for_claims(pinned(self._state).boundary):
+            return True
+        return isinstance(arrival, ModelAnswered | CodeReturned) and bool(arrival.calls)
+
     def _read_if_kept(self, text: Text) -> str | None:
         """A text in full, or None when it is gone."""
         try:
@@ -265,13 +274,6 @@ class _Auditor:
         if digest_of(data) != text.digest:
             raise _Different("text", text.digest.hex(), digest_of(data).hex())
         return data.decode()
-
-
-def _is_traced(arrival: Arrival) -> bool:
-    """Whether facts of an arrival rest on everything that the run has read: what its calls are judged by."""
-    if isinstance(arrival, ApprovalGiven):
-        return arrival.modified is not None
-    return isinstance(arrival, ModelAnswered | CodeReturned) and bool(arrival.calls)
 
 
 def _is_copied_start(arrival: Arrival) -> bool:

@@ -73,6 +73,8 @@ class Tracer:
         words = [] if is_beneath else [text for text in said if text is not None]
         self.is_lost = not is_beneath and len(words) < len(said)
         messages: list[JsonObject] = [{"role": "user", "content": text} for text in words]
+        # What else stood before the model at the beginning: instructions, earlier exchanges, the prompt of a child.
+        self._told = [read(message.content) or "" for message in manifest.request.messages]
         boundary, tools = manifest.boundary, [declared(tool) for tool in manifest.tools]
         self._judges_changes = boundary.authority is not None
         self._gate = gate or start(
@@ -114,8 +116,8 @@ class Tracer:
         return resolve(arguments, self._gate.evidence.index)[0]
 
     def unseen_links(self, text: str) -> tuple[str, ...]:
-        """The links in a text that neither the user nor any result has shown."""
-        return self._gate.evidence.unseen_links(text)
+        """The links in a text that neither a message nor any result has shown."""
+        return self._gate.evidence.unseen_links(text, self._told)
 
     def judged(self, call: ProposedCall, read: Read, *, seq: int, place: int) -> ProposedCall:
         """A call with what the gate finds about it: the call at this place of the answer that turn `seq` brings."""

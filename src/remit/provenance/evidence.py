@@ -8,6 +8,7 @@ Rule 4: only this exchange asks: the last message of the user, and what they say
 Rule 5: what was read in earlier exchanges counts as read unasked: nobody asks for it now.
 """
 
+from collections.abc import Iterable
 from itertools import islice
 
 from remit.core.authority import Authority, Stakes
@@ -21,7 +22,7 @@ from remit.provenance.earlier import forgotten, supplying
 from remit.provenance.kinds import NUMBERS, base_of, day_of, supplies
 from remit.provenance.labels import Group, Index, Observation, Origin
 from remit.provenance.planning import Plan, plan_with
-from remit.provenance.references import references_in
+from remit.provenance.references import bare_link, is_link, references_in, spellings_of
 from remit.provenance.selection import Order, Pick, fits_argument, is_covered, is_related, orders_in, picks_of
 from remit.provenance.tool_words import ToolWords
 from remit.provenance.vocabulary import FUNCTION_WORDS, stem
@@ -114,17 +115,24 @@ class Evidence:
             self.sole.update(value for kind, value in observation.references if kinds.count(kind) == 1)
         return number
 
-    def unseen_links(self, text: str) -> tuple[str, ...]:
-        """The links in a text that stand neither in the user's words nor in anything that was read."""
-        links = dict.fromkeys(found.compact for found in references_in(text) if found.kind == "url")
-        known, index = self.words, self.index
+    def unseen_links(self, text: str, told: Iterable[str] = ()) -> tuple[str, ...]:
+        """The links in a text that stand neither in the user's words, nor in what was told, nor in anything that was read."""
+        found = [reference for reference in references_in(text) if is_link(reference)]
+        if not found:
+            return ()
+        known = {bare_link(reference.compact) for words in told for reference in references_in(words)}
         return tuple(
-            link
-            for link in links
-            if link not in known.references
-            and link not in known.strings
-            and index.seen_in(link) is None
-            and not index.origins_of(link)
+            dict.fromkeys(
+                one.compact for one in found if bare_link(one.compact) not in known and not self._has_link(one.compact)
+            )
+        )
+
+    def _has_link(self, link: str) -> bool:
+        """Whether a link stands in the user's words or was read, however its scheme and its last slash are spelt."""
+        words, index = self.words, self.index
+        return any(
+            one in words.references or one in words.strings or index.seen_in(one) is not None or index.origins_of(one)
+            for one in (link, *spellings_of(link))
         )
 
     def says_nothing(self, text: str) -> bool:

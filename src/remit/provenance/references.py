@@ -100,6 +100,11 @@ _LOOSE_SIGNS = frozenset("./")
 _FILE_NAME = re.compile(
     r"[^/?#:]+\.(?:pdf|txt|docx?|xlsx?|csv|pptx?|png|jpe?g|gif|json|xml|ya?ml|log|html?|rtf|odt|tsv)", re.IGNORECASE
 )
+# A page that is named without its scheme. Names of files and of modules end otherwise than these hosts.
+_PAGE = re.compile(
+    r"www\.|[\w.-]+\.(?:com|org|net|edu|gov|int|info|io|ai|dev|app|co|uk|de|fr|eu|ch|nl|jp|us|ca|au)(?::\d+)?/.", re.IGNORECASE
+)
+_LEFT_OUT = re.compile(r"^(?:https?://)?(?:www\.)?", re.IGNORECASE)
 
 
 class Reference(Record):
@@ -110,6 +115,25 @@ class Reference(Record):
     compact: str
     start: int
     end: int
+
+
+def is_link(reference: Reference) -> bool:
+    """Whether a reference leads to a page: it names its scheme, or is written as pages are (`www.`, `doi.org/10.1000/1`)."""
+    return reference.kind == "url" or (reference.kind == "host" and _PAGE.match(reference.compact) is not None)
+
+
+def bare_link(link: str) -> str:
+    """A link without what may be left out when it is written down: its scheme, `www.` and the last slash."""
+    return _LEFT_OUT.sub("", link).rstrip("/")
+
+
+def spellings_of(link: str) -> Iterator[str]:
+    """The same link, with and without what may be left out."""
+    bare = bare_link(link)
+    for scheme in ("https://", "http://", ""):
+        for begin in ("", "www."):
+            yield f"{scheme}{begin}{bare}"
+            yield f"{scheme}{begin}{bare}/"
 
 
 def is_prose(text: str) -> bool:

@@ -56,7 +56,7 @@ def test_a_boundary_that_is_fine_is_said_to_be_with_what_it_does_to_tools(desk: 
     assert said.code == 0
     lines = said.out.splitlines()
     assert lines[0].startswith("boundary mine is fine: mode enforce, version ")
-    assert "9 conditions look at every call besides" in lines[1]
+    assert "10 conditions look at every call besides" in lines[1]
     assert lines[2] == "it names tool writ, which is not among these"
     assert lines[3] == "graph chat has tier 5 (supervised agentic loop), tier_max=6"
     assert lines[4].split(maxsplit=2)[:2] == ["passes", "look"]
@@ -101,7 +101,7 @@ def test_programs_get_all_of_it(desk: Desk, mine: Path) -> None:
     assert {key: values[key] for key in ("name", "mode", "conditions", "missing")} == {
         "name": "mine",
         "mode": "enforce",
-        "conditions": 9,
+        "conditions": 10,
         "missing": ["writ"],
     }
     assert [(tool["tool"], tool["stance"]) for tool in values["tools"]] == [("look", "passes"), ("write", "refuses")]

@@ -95,9 +95,15 @@ def test_any_other_does_not(name: str) -> None:
         ({"passed": False}, True),
         ({"ok": "no"}, True),
         ({"exit_code": 0, "passed": 12, "errors": []}, False),
-        ({"log": "1 failed"}, False),
-        ("1 failed", False),
-        ([], False),
+        ({"log": "1 failed"}, True),
+        ("1 failed", True),
+        ("all is well", True),
+        ([], True),
+        (0, True),
+        (None, True),
+        (False, True),
+        (True, False),
+        ("passed", False),
     ],
 )
 def test_what_an_undeclared_test_run_came_to_is_read_by_the_usual_fields(result: Any, has_failed: bool) -> None:

@@ -67,6 +67,7 @@ STOPS = {
     "incident_sre": {
         "unauthorized_access",
         "security_incident",
+        "security_incident_in_result",
         "destructive_action",
         "uncertain_blast_radius",
         "missing_operator_approval",
