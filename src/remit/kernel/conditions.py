@@ -194,7 +194,17 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
 # What the tool and the boundary alone decide, whatever the call.
 SETTLED_NAMES = frozenset(
     {
-        *("tool", "category", "effect", "changes", "destructive", "network", "local", "leaves_the_machine", "idempotent"),
+        *(
+            "tool",
+            "category",
+            "effect",
+            "changes",
+            "destructive",
+            "network",
+            "local",
+            "leaves_the_machine",
+            "idempotent",
+        ),
         *("cost_microusd", "reads", "has_blast_radius", "has_rollback", "untrusted_output", "concerns"),
     }
 )

@@ -61,7 +61,11 @@ def _refused_always(tool: ToolDefinition, manifest: Manifest) -> str:
     if manifest.boundary.mode is BoundaryMode.AUDIT:
         return ""
     for condition in manifest.boundary.conditions:
-        if condition.then is not Then.ASK and condition.at is At.CALL and holds_always(condition, tool, manifest.boundary):
+        if (
+            condition.then is not Then.ASK
+            and condition.at is At.CALL
+            and holds_always(condition, tool, manifest.boundary)
+        ):
             said = f"condition {condition.name}" + (f": {condition.message}" if condition.message else "")
             return f"{said} ({condition.then}s every call of it)"
     return ""

@@ -102,7 +102,8 @@ _FILE_NAME = re.compile(
 )
 # A page that is named without its scheme. Names of files and of modules end otherwise than these hosts.
 _PAGE = re.compile(
-    r"www\.|[\w.-]+\.(?:com|org|net|edu|gov|int|info|io|ai|dev|app|co|uk|de|fr|eu|ch|nl|jp|us|ca|au)(?::\d+)?/.", re.IGNORECASE
+    r"www\.|[\w.-]+\.(?:com|org|net|edu|gov|int|info|io|ai|dev|app|co|uk|de|fr|eu|ch|nl|jp|us|ca|au)(?::\d+)?/.",
+    re.IGNORECASE,
 )
 _LEFT_OUT = re.compile(r"^(?:https?://)?(?:www\.)?", re.IGNORECASE)
 

@@ -30,7 +30,14 @@ def run(
 
 
 def change(done: list[str]) -> Tool:
-    @tool(effect="write", network=False, control_args={"path": "path"}, asks=("write",), repeat="free", category="file_system")
+    @tool(
+        effect="write",
+        network=False,
+        control_args={"path": "path"},
+        asks=("write",),
+        repeat="free",
+        category="file_system",
+    )
     def write(path: str) -> dict[str, bool]:
         """Write a file."""
         done.append(path)

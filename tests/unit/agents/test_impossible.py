@@ -22,10 +22,13 @@ def look() -> str:
     return "seen 7"
 
 
-@tool(effect="write", network=False, asks=("mark",))
+@tool(effect="write", network=False, asks=("mark",), verify=lambda arguments, result: True)
 def mark() -> dict[str, bool]:
     """Mark it."""
     return {"marked": True}
+
+
+CHANGING = Budget(side_effects=2, human_reviews=0)
 
 
 def refusing(when: str, then: Then = Then.REFUSE) -> Boundary:
@@ -40,7 +43,11 @@ NEVER: dict[str, tuple[str, dict[str, Any], str]] = {
     "no calls": ("look", {"budget": Budget(tool_calls=0)}, "tool_calls_max=0 forbids it"),
     "no calls outside": ("look", {"budget": Budget(external_api_calls=0)}, "external_api_calls_max=0 forbids it"),
     "no changes": ("mark", {"boundary": alone(side_effects=0, human_reviews=0)}, "side_effects_max=0 forbids it"),
-    "no approval": ("mark", {"budget": Budget(human_reviews=0)}, "human_reviews_max=0 lets nobody be asked"),
+    "no approval": (
+        "mark",
+        {"boundary": Boundary(name="b", budget=CHANGING)},
+        "human_reviews_max=0 lets nobody be asked",
+    ),
     "no question": ("ask_user", {"budget": Budget(human_reviews=0)}, "it asks a person, and human_reviews_max=0"),
     "refused": ("mark", {"boundary": refusing('tool == "mark"')}, "condition never (refuses every call of it)"),
     "stopped": ("mark", {"boundary": refusing("changes && !network", Then.STOP)}, "(stops every call of it)"),

@@ -211,26 +211,29 @@ def test_a_call_that_names_a_person_asks_where_nobody_says_who_asks(user: str) -
     assert (called, response.terminal_code) == expected, response
 
 
-def put(name: str, argument: str, **declared: Any) -> Tool:
-    namespace: dict[str, Any] = {}
-    exec(f"def {name}({argument}: str) -> dict[str, bool]:\n    '''Put a file.'''\n    return {{'written': True}}\n", namespace)  # noqa: S102
-    return tool(effect="write", repeat="free", category="file_system", **declared)(namespace[name])  # type: ignore[no-any-return]
+def put(**declared: Any) -> Tool:
+    @tool(name="put", effect="write", repeat="free", category="file_system", **declared)
+    def made(path: str = "", filePath: str = "", dest: str = "", whither: str = "") -> dict[str, bool]:  # noqa: N803
+        """Put a file."""
+        return {"written": True}
+
+    return made
 
 
 @pytest.mark.req("4.5")
 @pytest.mark.parametrize(
     ("made", "argument", "value", "asks"),
     [
-        (put("put", "path", network=False), "path", "notes/a.txt", False),
-        (put("put", "path", network=True), "path", "notes/a.txt", True),
-        (put("put", "path"), "path", "notes/a.txt", True),
-        (put("put", "path", network=False), "path", "/etc/cron.d/job", True),
-        (put("put", "path", network=False), "path", "../other/a.txt", True),
-        (put("put", "path", network=False), "path", "notes/../../a.txt", True),
-        (put("put", "filePath", network=False), "filePath", "~/.ssh/config", True),
-        (put("put", "dest", network=False), "dest", "C:\\Windows\\a.txt", True),
-        (put("put", "whither", network=False), "whither", "/etc/cron.d/job", True),
-        (put("put", "whither", network=False), "whither", "notes/a.txt", False),
+        (put(network=False), "path", "notes/a.txt", False),
+        (put(network=True), "path", "notes/a.txt", True),
+        (put(), "path", "notes/a.txt", True),
+        (put(network=False), "path", "/etc/cron.d/job", True),
+        (put(network=False), "path", "../other/a.txt", True),
+        (put(network=False), "path", "notes/../../a.txt", True),
+        (put(network=False), "filePath", "~/.ssh/config", True),
+        (put(network=False), "dest", "C:\\Windows\\a.txt", True),
+        (put(network=False), "whither", "/etc/cron.d/job", True),
+        (put(network=False), "whither", "notes/a.txt", False),
     ],
 )
 def test_a_coder_changes_the_workspace_alone_without_a_person(
