@@ -12,7 +12,7 @@ from remit.core.arrivals import ProposedCall
 from remit.core.budget import Charges
 from remit.core.escalation import Escalation
 from remit.core.failure import Ending
-from remit.core.record import Record, Text
+from remit.core.record import Record, Text, digest_of
 from remit.core.versions import content_version
 
 
@@ -151,6 +151,17 @@ class AskHuman(Record, tag=True):
     call_id: str = ""
     tool: str = ""
     arguments_hash: bytes = b""
+    # The answer that a reviewer is asked to let stand.
+    answer: Text = ""
+
+
+def question_version(question: AskHuman) -> str:
+    """The content hash that a yes or a no may name: of the packet, or of the answer that is reviewed; empty without either."""
+    if question.packet is not None:
+        return packet_version(question.packet)
+    if isinstance(question.answer, str):
+        return digest_of(question.answer.encode()).hex() if question.answer else ""
+    return question.answer.digest.hex()
 
 
 class SetTimer(Record, tag=True):

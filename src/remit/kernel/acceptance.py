@@ -106,7 +106,7 @@ def _reviewed(tally: Tally) -> str | None:
     shown = "; ".join(why for why in (doubt, stakes) if why)
     if lacking(tally, REVIEW) is not None:
         return head_for(tally, ending, message=f"{shown}, and nobody may be asked any more")
-    ask(tally, AskPurpose.REVIEW, ending, question=f"{shown}. Let the answer stand?")
+    ask(tally, AskPurpose.REVIEW, ending, question=f"{shown}. Let the answer stand?", answer=tally.answer)
     return None
 
 

@@ -11,7 +11,7 @@ from remit.core.budget import Charges, Dimension, charges_of
 from remit.core.commands import AskHuman, AskPurpose, Packet, SetTimer, TimerPurpose
 from remit.core.escalation import TRIGGER_OF, Trigger, escalation_of
 from remit.core.failure import Ending
-from remit.core.record import replace
+from remit.core.record import Text, replace
 from remit.core.rulings import Answer, QuestionSettled
 from remit.kernel.spend import lacking
 from remit.kernel.state import questions
@@ -32,6 +32,7 @@ def ask(
     options: tuple[str, ...] = (),
     releases: Charges = (),
     call: ProposedCall | None = None,
+    answer: Text = "",
 ) -> str:
     """Ask a person, and set the timer that takes silence for a no. Returns the question's id.
 
@@ -55,6 +56,7 @@ def ask(
         releases,
         0,
         *asked_by,
+        answer,
     )
     _put(tally, asked)
     return command_id

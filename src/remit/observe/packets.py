@@ -76,6 +76,8 @@ class Approval(Record):
     # Who alone answers its queue, and who alone may release what it releases; empty where everybody may.
     answered_by: tuple[str, ...] = ()
     released_by: tuple[str, ...] = ()
+    # The answer that a reviewer is asked to let stand, in full.
+    answer: str = ""
 
 
 class Change(Record):

@@ -13,7 +13,7 @@ Rule 5: a queue that is full holds the gravest and, among equals, the oldest pac
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from remit.core.commands import AskHuman, AskPurpose
+from remit.core.commands import AskHuman, AskPurpose, question_version
 from remit.core.escalation import QUEUES, SEVERITY_RANK, TRIGGER_OF, Escalation, Severity, Trigger, escalation_of
 from remit.core.events import Turn
 from remit.core.failure import EscalationRoute
@@ -65,6 +65,8 @@ class QueueItem(Record):
     is_outside: bool = False
     # Who alone answers its queue; empty where everybody may.
     answered_by: tuple[str, ...] = ()
+    # The content hash of what is asked about, which an answer may name; empty for an ending and a plain question.
+    packet: str = ""
 
 
 class QueueShown(Record):
@@ -138,10 +140,13 @@ def _item(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> QueueIt
         expires_at_ms=question.expires_at_ms,
         group=packet_id(state.run_id, question.group) if question.group else "",
         silences=question.silences,
+        packet=question_version(question),
     )
 
 
 def _summary(question: AskHuman) -> str:
+    if question.answer:
+        return f"let stand: {_shown(question.answer)} ({question.question})"
     if question.packet is None:
         return question.question or ("release more budget" if question.purpose is AskPurpose.RELEASE else "a question")
     call = question.packet.call

@@ -319,6 +319,9 @@ class Archive:
             arguments = "" if question.packet is None else question.packet.call.arguments
             if isinstance(arguments, BlobRef):
                 approval = replace(approval, arguments=kept_value(await self._shelf.blobs.get(arguments.digest)))
+            if isinstance(question.answer, BlobRef):
+                text = await self._shelf.blobs.get(question.answer.digest)
+                approval = replace(approval, answer=text.decode())
             shown.append(approval)
         return shown
 

@@ -1,6 +1,7 @@
 """`--goal FILE`: what a run or a conversation must have done to succeed, from the command line."""
 
 import io
+from hashlib import sha256
 
 import pytest
 
@@ -35,6 +36,28 @@ def test_an_answer_of_high_stakes_waits_with_exit_code_three(desk: Desk) -> None
     said = desk.say("run", "Go?", "--tools", desk.tools(), "--goal", goal, "--engine", script)
     assert said.code == 3
     assert "waits for a person: REVIEW_REQUIRED" in said.err
+
+
+@pytest.mark.req("4.34", "4.35")
+@pytest.mark.parametrize("answer", ["I would\x1b[2J not.", "I would not. " * 1000])
+def test_a_reviewer_is_shown_the_answer_and_says_yes_to_its_bytes(desk: Desk, answer: str) -> None:
+    goal = desk.file("goal.yaml", "task_class: high_stakes\n")
+    terms = ("run", "Go?", "--tools", desk.tools(), "--goal", goal, "--engine", desk.script(LOOKS, {"text": answer}))
+    run = desk.say(*terms, "--json").values["run_id"]
+    (asked,) = desk.say("approvals", "--json").rows
+    said = str(asked["answer"])
+    assert said.startswith("I would")
+    assert asked["packet"] == sha256(said.encode()).hexdigest()
+    (item,) = desk.say("queues", "review", "--json").rows
+    assert item["packet"] == asked["packet"]
+    for shown in (desk.say("approvals").out, desk.say("approvals", run).out):
+        assert "I would" in shown
+        assert "\x1b" not in shown
+        assert str(asked["packet"])[:16] in shown
+    assert "let stand: " in desk.say("queues", "review").out
+    other = desk.say("approve", run, "--packet", "0" * 64, "--by", "eve", "--json")
+    assert (other.code == 0, other.error) == (False, "PACKET_CHANGED")
+    assert desk.say("approve", run, "--packet", asked["packet"], "--by", "eve").code == 0
 
 
 @pytest.mark.req("4.8")

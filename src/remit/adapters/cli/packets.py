@@ -90,6 +90,7 @@ def place_lines(asked: Approval, open_now: Sequence[Approval]) -> Iterator[Line]
 def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]:
     """What a person is shown before they answer; values up to so many characters, 0 for all of them."""
     yield from _head(asked, value_chars_max)
+    yield from _answer(asked, value_chars_max)
     yield from _arguments(asked, value_chars_max)
     if asked.effect:
         yield _fact("effect", f"{asked.effect}, it {EFFECTS[Effect(asked.effect)]}")
@@ -134,6 +135,15 @@ def _cut(text: str, asked: Approval, chars_max: int) -> tuple[str, Line]:
     if not 0 < chars_max < len(text):
         return text, ()
     return text[:chars_max], ((f" … {len(text)} characters; all of them: remit approvals {asked.id}", Ink.FAINT),)
+
+
+def _answer(asked: Approval, value_chars_max: int) -> Iterator[Line]:
+    """The answer that is to stand, and the version that a yes is bound to."""
+    if asked.answer:
+        text, rest = _cut(json_line(asked.answer), asked, value_chars_max)
+        first, *more = _folded(text)
+        yield ((f"{_INDENT}answer = ", Ink.FAINT), (first, Ink.PLAIN), *rest)
+        yield from (((_WITHIN, Ink.FAINT), (line, Ink.PLAIN)) for line in more)
 
 
 def _arguments(asked: Approval, value_chars_max: int) -> Iterator[Line]:

@@ -19,7 +19,7 @@ from remit.core.arrivals import (
     QuestionAnswered,
 )
 from remit.core.budget import FIELDS, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version
+from remit.core.commands import AskHuman, AskPurpose, CallTool, Packet, packet_version, question_version
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
 from remit.core.graph import Node, NodeKind, NodeOutcome
 from remit.core.manifest import askers_of, may_approve_own
@@ -162,8 +162,9 @@ def _admit_approval(tally: Tally, question: AskHuman, arrival: ApprovalGiven) ->
     _admit_person(tally, question, arrival.by)
     if question.packet is not None:
         _admit_packet(tally, question, question.packet, arrival)
-    elif arrival.packet:
-        message = f"question {question.id} holds no packet, so {arrival.packet[:12]} is another's; look again"
+    elif arrival.packet and arrival.packet != (version := question_version(question)):
+        held = f"answer {version[:12]}" if version else "no packet"
+        message = f"question {question.id} holds {held}, so {arrival.packet[:12]} is another's; look again"
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message)
     if tally.paused:
         message = f"the run is paused, so question {question.id} cannot be approved now; resume the run first"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from remit.core.arrivals import Happened, OutcomeJudged
 from remit.core.budget import FIELDS, Charges
 from remit.core.codec import arguments_in
-from remit.core.commands import AskHuman, AskPurpose, packet_version
+from remit.core.commands import AskHuman, AskPurpose, question_version
 from remit.core.events import Turn
 from remit.core.failure import ArrivalFault, IllegalArrival
 from remit.core.record import replace
@@ -49,6 +49,8 @@ def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> App
         silences=question.silences,
         options=question.options,
         released_by=pinned(state).boundary.release_by if released_by(question) else (),
+        answer=question.answer if isinstance(question.answer, str) else "",
+        packet=question_version(question),
     )
     return asked if question.packet is None else _with_packet(asked, state, question)
 
@@ -67,7 +69,6 @@ def _with_packet(asked: Approval, state: RunState, question: AskHuman) -> Approv
         tool_version=packet.tool_version,
         boundary_version=packet.boundary_version,
         about=packet.about,
-        packet=packet_version(packet),
         call_id=call.call_id,
         objection=call.objection,
         origins=call.origins,
@@ -103,7 +104,7 @@ def answer_to(state: RunState, signal: UserSignal) -> Report:
 
 def _expect_version(question: AskHuman, named: str) -> None:
     """Refuse an answer, also a no, to another packet than the one that waits."""
-    version = "" if question.packet is None else packet_version(question.packet)
+    version = question_version(question)
     if named and named != version:
         message = f"question {question.id} holds packet {version or '(none)'} and the answer is to {named[:80]}; look at it anew"
         raise IllegalArrival(ArrivalFault.PACKET_CHANGED, message, {"packet": version})
