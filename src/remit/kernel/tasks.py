@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from remit.core.goal import GROUNDS, NEEDS_OBSERVATION, Task, TaskClass, TaskSource, can_ground
 from remit.core.graph import EndingClass, Node
 from remit.core.manifest import Manifest
-from remit.core.rulings import GroundingViolated
+from remit.core.rulings import GroundingViolated, Rung
 from remit.core.tools import ToolCategory
+from remit.kernel.evidence import tells
 from remit.kernel.tally import Tally
 
 NEEDS_REVIEW = "a task of class high_stakes needs a person to look at its answer"
@@ -60,8 +61,12 @@ def warn_of_task(tally: Tally, node: Node) -> None:
 
 def _is_grounded(tally: Tally, task: Task) -> bool:
     """Whether an observation was committed that can tell what the task asks for; evidence that was found is one, too."""
-    state = tally.state
-    names = {*tally.committed, *state.committed, *state.observed_below, *tally.observed_below}
+    state, request = tally.state, tally.manifest.request
+    done = [trace for trace in state.calls.values() if trace.rung is Rung.COMMITTED]
+    if any(tells(trace, state.tools[trace.tool], task, request) for trace in done):
+        return True
+    # What this turn settled, and what runs beneath have seen, is known by its tool alone.
+    names = {*tally.committed, *state.observed_below, *tally.observed_below}
     if any(can_ground(state.tools[name], task) for name in names if name in state.tools):
         return True
     grounds = task.grounds or GROUNDS[task.task_class]

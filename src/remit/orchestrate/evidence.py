@@ -15,6 +15,7 @@ from remit.core.messages import Message, Role
 from remit.core.record import BlobRef, Text
 from remit.core.rulings import Rung
 from remit.core.tools import ToolCategory
+from remit.kernel.evidence import tells_error
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tasks import task_of
 from remit.kernel.words import is_correction
@@ -65,7 +66,7 @@ def _observed(state: RunState, task: Task) -> Iterator[Text]:
     for trace in state.calls.values():
         if trace.rung is Rung.COMMITTED and trace.content:
             tool = state.tools[trace.tool]
-            if can_ground(tool, task):
+            if can_ground(tool, task) and not tells_error(trace.content):
                 grounded = True
                 yield trace.content
     if state.ephemeral and ToolCategory.RETRIEVAL in (task.grounds or GROUNDS[task.task_class]):

@@ -91,8 +91,10 @@ PATTERNS: tuple[tuple[TaskClass, re.Pattern[str]], ...] = (
         _pattern(
             r"\b(?:calculate|compute|work out|how much exactly|exactly how (?:much|many))\b[^.?!]{0,80}\d"
             r"|\d[\d,.]* ?% of [$\u20ac\u00a3]?\d"
-            r"|(?<![\w/-])\d[\d,.]{2,} ?[*\u00d7\u00f7^+] ?\d[\d,.]*(?![\w/-])"
-            r"|(?<![\w/-])\d[\d,.]* ?[*\u00d7\u00f7^+] ?\d[\d,.]{2,}(?![\w/-])"
+            r"|(?<![\w/.-])\d[\d,.]*(?: ?[*\u00d7\u00f7^+] ?| [-/] | (?:plus|minus|times|multiplied by|divided by) )\d[\d,.]*(?![\w/-])"
+            r"|(?:\A|\b(?:what is|what's|whats|how much is) )\d[\d,.]* ?[x/-] ?\d[\d,.]*(?: ?=)?\s*(?:\?|\Z)"
+            r"|\b(?:sum|product|total|average|mean|difference|quotient) (?:of|between) \d[\d,.]*(?:,| and) ?[^.?!]{0,40}\d"
+            r"|\bsquare root of \d|\b\d[\d,.]* (?:squared|cubed)\b|\b\d+ (?:percent|per cent) of \d"
         ),
     ),
     (

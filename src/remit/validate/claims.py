@@ -3,7 +3,7 @@
 Rule 1: a value is a number, an amount, a date, an identifier, or a word for a state (`active`, `overdue`). Prose without
         any such value states nothing that could be judged here, and passes.
 Rule 2: what is only written otherwise is supported: separators, currencies, cents, percent, rounding, scales (`1.2 million`),
-        names of months, hours of twelve, the number of entries in a list.
+        names of months, hours of twelve, the number of entries in a list, and numbers up to twelve in words.
 Rule 3: numbers and identifiers may come from the user's own words, too. Words for a state may not: a question names one.
 Rule 4: in doubt a value counts as supported. What is found here is worth sending an answer back.
 """
@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from remit.core.codec import read_json
+from remit.validate.polarity import contradicted
 from remit.validate.states import stated_in, unsupported_states
 
 # Enough to correct an answer by, little enough to stand in a turn.
@@ -101,6 +102,9 @@ _SPELLED: Mapping[str, int] = MappingProxyType(
         **{word: 10 * tens for tens, word in enumerate(_TENS, 2)},
     }
 )
+# What is counted in words, up to twelve, and the word or two behind it; `one` is mostly no number.
+_COUNT = re.compile(rf"\b({'|'.join(_SMALL[2:13])})((?: [a-z]+){{1,2}})", re.IGNORECASE)
+_LONGER_WORD = re.compile(r"[a-z]{4,}")
 _HUNDRED, _HALF = Decimal(100), Decimal("0.5")
 _YEARS = range(1900, 2101)
 _NOON, _DAYS_MAX = 12, 31
@@ -182,11 +186,16 @@ class Evidence:
         self._folded = "\n".join(_FOLDED.sub("", text.lower()) for text in (*observed, *said))
         self._counts_cents = any("cent" in text.lower() or "minor" in text.lower() for text in observed)
         self._states = stated_in(observed, enums)
+        self._observed, self._said = observed, said
+        self._counted = {
+            _one(word) for text in (*observed, *said) for word in _LONGER_WORD.findall(text.lower().replace("_", " "))
+        }
 
     def unsupported(self, answer: str) -> tuple[str, ...]:
         """The values of an answer that nothing supports, as it spells them, each once."""
         text = _IN_PASSING.sub(" ", _LIST_MARK.sub(" ", _ADDRESS.sub(" ", _FENCED.sub(" ", _readable(answer)))))
         found = [*self._unknown_values(text), *unsupported_states(text, self._states)]
+        found += contradicted(text, self._observed, self._said)
         return tuple(dict.fromkeys(value[:VALUE_CHARS_MAX] for value in found))[:UNSUPPORTED_MAX]
 
     def _unknown_values(self, text: str) -> Iterator[str]:
@@ -202,6 +211,11 @@ class Evidence:
         for number in dict.fromkeys(islice(numbers_in(text), NUMBERS_JUDGED_MAX)):
             if not self._has(number):
                 yield number.said
+        for match in _COUNT.finditer(text):
+            # Of things that were spoken of; `two ways to see it` counts nothing that was observed.
+            counts = any(_one(word) in self._counted for word in match[2].lower().split())
+            if counts and not self._has_value(Decimal(_SPELLED[match[1].lower()]), Decimal(1)):
+                yield match[1]
 
     def _has_month(self, month: Month) -> bool:
         """Whether a day was observed, or where the text names none, its month."""
@@ -237,6 +251,11 @@ class Evidence:
         self._days.update(_days_in(text))
         numbers.update(Decimal(int(match[1]) % _NOON or _NOON) for match in _CLOCK.finditer(text))
         numbers.update(Decimal(count) for count in _lengths(_value_in(text)))
+
+
+def _one(word: str) -> str:
+    """A word for one thing, of a word for several."""
+    return word.removesuffix("s")
 
 
 def _readable(text: str) -> str:

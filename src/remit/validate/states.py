@@ -8,7 +8,7 @@ Rule 3: a field that is true states its own name, and one that is false denies i
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from remit.core.codec import read_json
@@ -30,12 +30,20 @@ _GROUPS = tuple(
 )
 # Spellings of one word.
 _ALIKE = {"canceled": "cancelled", "passing": "passed", "passes": "passed", "failing": "failed", "fails": "failed"}
-_NEGATIONS = frozenset(
-    ("not", "no", "never", "without", "nor", "neither", "cannot", "if", "once", "until", "unless", "when")
-)
+# Of an answer alone: in an observation they are verbs like any other.
+_SAID_ALIKE = {
+    **_ALIKE,
+    **dict.fromkeys(("pass", "passes"), "passed"),
+    **dict.fromkeys(("fail", "fails"), "failed"),
+    **dict.fromkeys(("succeed", "succeeds", "successful", "successfully"), "succeeded"),
+}
+_DENIALS = frozenset(("not", "no", "never", "without", "nor", "neither", "cannot", "none", "0"))
+_NEGATIONS = _DENIALS | {"if", "once", "until", "unless", "when"}
+# Fields by which a program tells that it failed.
+_EXIT_CODES = frozenset(("exit_code", "exitcode", "exit_status", "returncode", "return_code", "failed", "failures"))
 # How far before a word its negation may stand: `is not yet fully active`.
 _NEGATION_WORDS_MAX = 4
-_WORD = re.compile(r"[a-z]+(?:['\u2019][a-z]+)?")
+_WORD = re.compile(r"[a-z]+(?:['\u2019][a-z]+)?|\b0\b")
 _CLAUSE = re.compile(r"[.,;:!?()\n]")
 _SPLIT = re.compile(r"[^a-z]+")
 # As many words as anybody gives a state.
@@ -49,6 +57,8 @@ class States(NamedTuple):
     groups: tuple[frozenset[str], ...]
     stated: frozenset[str]
     denied: frozenset[str]
+    # Of those stated, the ones that are the whole value of a field.
+    told: frozenset[str] = frozenset()
 
 
 def stated_in(observed: Sequence[str], enums: Iterable[Sequence[str]] = ()) -> States:
@@ -57,13 +67,15 @@ def stated_in(observed: Sequence[str], enums: Iterable[Sequence[str]] = ()) -> S
     groups = (*_GROUPS, *(words for words in listed if 1 < len(words) <= ENUM_WORDS_MAX))
     stated: set[str] = set()
     denied: set[str] = set()
+    told: set[str] = set()
     for text in observed:
         value = _value_in(text)
         if value is None:
             stated.update(_words_stated(text))
         else:
             _take(value, "", stated, denied)
-    return States(groups, frozenset(stated), frozenset(denied))
+            told.update(_told(value))
+    return States(groups, frozenset(stated), frozenset(denied), frozenset(told))
 
 
 def enums_in(schema: Any, depth: int = 0) -> Iterator[tuple[str, ...]]:
@@ -85,8 +97,11 @@ def enums_in(schema: Any, depth: int = 0) -> Iterator[tuple[str, ...]]:
 
 def unsupported_states(answer: str, states: States) -> Iterator[str]:
     """The words for a state that an answer uses and that contradict what was observed."""
-    said = tuple(dict.fromkeys(_words_stated(answer, states.groups)))
+    said = tuple(dict.fromkeys(_words_stated(answer, states.groups, _SAID_ALIKE)))
+    negated = frozenset(_words_stated(answer, states.groups, _SAID_ALIKE, is_denied=True)).difference(said)
     for group in states.groups:
+        if len(only := group & states.stated) == 1 and only <= states.told and only <= negated:
+            yield f"not {next(iter(only))}"
         used = [word for word in said if word in group]
         if (
             used
@@ -96,21 +111,37 @@ def unsupported_states(answer: str, states: States) -> Iterator[str]:
             yield from used
 
 
-def _words_stated(text: str, groups: Sequence[frozenset[str]] = _GROUPS) -> Iterator[str]:
-    """The words for a state that a text uses without negating them."""
+def _words_stated(
+    text: str,
+    groups: Sequence[frozenset[str]] = _GROUPS,
+    alike: Mapping[str, str] = _ALIKE,
+    *,
+    is_denied: bool = False,
+) -> Iterator[str]:
+    """The words for a state that a text uses without negating them, or those that it denies."""
     known = frozenset().union(*groups)
-    phrases = [word for word in known if " " in word]
+    phrases = [] if is_denied else [word for word in known if " " in word]
     for clause in _CLAUSE.split(text.lower()):
-        words = [_ALIKE.get(word, word) for word in _WORD.findall(clause.replace("_", " "))]
+        words = [alike.get(word, word) for word in _WORD.findall(clause.replace("_", " "))]
         for place, word in enumerate(words):
-            if word in known and not _is_negated(words[max(place - _NEGATION_WORDS_MAX, 0) : place]):
+            before = words[max(place - _NEGATION_WORDS_MAX, 0) : place]
+            if word in known and _has_one(before, _DENIALS if is_denied else _NEGATIONS) is is_denied:
                 yield word
         joined = " ".join(words)
         yield from (phrase for phrase in phrases if f" {phrase} " in f" {joined} ")
 
 
-def _is_negated(before: Sequence[str]) -> bool:
-    return any(word in _NEGATIONS or word.endswith(("n't", "n\u2019t")) for word in before)
+def _has_one(before: Sequence[str], negations: frozenset[str]) -> bool:
+    return any(word in negations or word.endswith(("n't", "n\u2019t")) for word in before)
+
+
+def _told(value: Any) -> Iterator[str]:
+    """The words that are the whole value of a field."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _told(each)
+    elif isinstance(value, str):
+        yield _folded(value)
 
 
 def _folded(text: str) -> str:
@@ -121,6 +152,8 @@ def _folded(text: str) -> str:
 def _take(value: Any, name: str, stated: set[str], denied: set[str]) -> None:
     """What a value states: its texts, and the names of what is true; the names of what is false it denies."""
     if isinstance(value, dict):
+        if any(type(value.get(key)) is int and value[key] != 0 for key in _EXIT_CODES.intersection(value)):
+            stated.add("failed")
         for key, each in value.items():
             _take(each, key, stated, denied)
     elif isinstance(value, list):

@@ -13,7 +13,7 @@ LOOKS = {"tool_calls": [{"name": "look", "arguments": {"place": "home"}}]}
 @pytest.mark.req("4.8", "4.9")
 def test_a_goal_of_a_file_decides_how_a_run_ends(desk: Desk) -> None:
     goal = desk.file("goal.yaml", "task_class: account_status\nrequired_actions: [look]\n")
-    words = ("run", "How is it?", "--tools", desk.tools(), "--goal", goal, "--json")
+    words = ("run", "How is the account of home?", "--tools", desk.tools(), "--goal", goal, "--json")
     missed = desk.say(*words, "--engine", desk.script(*({"text": "Fine."},) * 3))
     assert (missed.code, missed.values["terminal_code"]) == (1, "VALIDATION_FAIL")
     met = desk.say(*words, "--engine", desk.script(LOOKS, {"text": "Fine."}))

@@ -85,6 +85,14 @@ def test_a_value_that_nothing_supports_is_named(observed: str, said: str, answer
         ("The invoice is overdue", "Your invoice is paid.", ("paid",)),
         ('"canceled"', "It was cancelled.", ()),
         ("2 failed", "Everything is passing.", ("passed",)),
+        ('{"exit_code": 1, "failed": 3}', "All tests pass.", ("passed",)),
+        ('{"returncode": 2}', "The job was successful.", ("succeeded",)),
+        ('{"exit_code": 1, "failed": 3}', "No test passed but 3 failed.", ()),
+        ('{"exit_code": 0, "failed": 0}', "All tests pass.", ()),
+        ('{"status": "closed"}', "The account is not closed.", ("not closed",)),
+        ('{"status": "closed"}', "It isn't closed.", ("not closed",)),
+        ('[{"status": "closed"}, {"status": "active"}]', "The second is not closed.", ()),
+        ('{"note": "it was closed by mistake"}', "It is not closed.", ()),
         ('{"status": "open"}', "Your account is active.", ()),
     ],
 )
@@ -124,3 +132,38 @@ def test_a_number_of_several_readings_keeps_them_and_one_of_none_has_parts() -> 
     assert [str(reading) for reading in grouped.readings] == ["1234", "1.234"]
     (dotted,) = numbers_in("04.03.2026")
     assert (dotted.readings, [int(part) for part in dotted.parts]) == ((), [4, 3, 2026])
+
+
+@pytest.mark.req("4.35")
+@pytest.mark.parametrize(
+    ("observed", "said", "answer", "unsupported"),
+    [
+        ('{"in_stock": false}', "Is it in stock?", "Yes, it is in stock.", ("in stock", "Yes")),
+        ('{"in_stock": false}', "Is it there?", "It is in stock.", ("in stock",)),
+        ('{"in_stock": false}', "Is it in stock?", "No, it is not in stock.", ()),
+        ('{"in_stock": false}', "Is it sold out?", "Yes, it is sold out.", ()),
+        ('{"is_in_stock": true}', "Is it there?", "It isn't in stock.", ("not in stock",)),
+        ('{"approved": false}', "Is my loan approved?", "Yes.", ("Yes",)),
+        ('{"approved": "no", "id": 7}', "Is my loan approved?", "**Yes**, certainly.", ("Yes",)),
+        ('{"approved": false}', "Well?", "Yes.", ("Yes",)),
+        ('{"approved": false, "id": 7}', "Well?", "Yes.", ()),
+        ('{"approved": true}', "Is my loan approved?", "No.", ("No",)),
+        ('{"approved": true}', "Is my loan not approved?", "No.", ()),
+        ('[{"approved": true}, {"approved": false}]', "Is it approved?", "Yes.", ()),
+        ('{"default": false, "on": false}', "", "By default it is on.", ()),
+        ("no field at all", "Is it approved?", "Yes.", ()),
+        ('{"lamps": 3}', "How many lamps?", "There are five lamps.", ("five",)),
+        ('{"lamps": 3}', "How many lamps?", "There are five old lamps.", ("five",)),
+        ('{"lamps": 3}', "How many lamps?", "There are three lamps.", ()),
+        ('{"lamps": 3}', "How many lamps?", "There are two ways to see it.", ()),
+    ],
+)
+def test_yes_and_no_and_numbers_in_words_are_held_against_what_was_observed(
+    observed: str, said: str, answer: str, unsupported: tuple[str, ...]
+) -> None:
+    assert Evidence([observed], [said]).unsupported(answer) == unsupported
+
+
+def test_fields_that_nest_too_deep_say_nothing() -> None:
+    deep = '{"approved": ' + "[" * 40 + "false" + "]" * 40 + "}"
+    assert Evidence([deep], ["Is it approved?"]).unsupported("Yes.") == ()
