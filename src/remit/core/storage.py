@@ -71,6 +71,8 @@ class Losses(Record):
     missing: tuple[str, ...] = ()
     # Whether heads were signed and the log has none of them.
     is_log_lost: bool = False
+    # Whether lines of the log cannot be read that no crash cut.
+    is_log_damaged: bool = False
 
 
 class Snapshot(Record):

@@ -13,6 +13,8 @@ class RunInDoubt(Record):
     ending: str = ""
     # What it was about to do, or was doing, when its last turn here was written.
     may_have_done: tuple[str, ...] = ()
+    # Why nobody can tell whether turns are missing; empty where it is known that they are.
+    why: str = ""
 
 
 class StoreInDoubt(Record):
@@ -22,3 +24,4 @@ class StoreInDoubt(Record):
     # Runs of which nothing is left, and that nobody deleted.
     missing: tuple[RunInDoubt, ...] = ()
     is_log_lost: bool = False
+    is_log_damaged: bool = False

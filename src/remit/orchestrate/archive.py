@@ -171,11 +171,19 @@ class Archive:
     async def approvals(self, run_id: str = "") -> list[Approval]:
         """What people are asked, newest run first: by one run and those beneath it, or by all.
 
-        What a run asks whose parent has ended is left out: no answer to it is taken.
+        What a run asks whose parent has ended, or of which turns are missing, is left out: no answer to it is taken.
         """
         asking = await self._asking(run_id)
         heard = [entry for entry in asking if await orphan_above(self._shelf.catalogue, entry) is None]
-        return [approval for entry in heard for approval in await self._approvals_of(entry.run_id)]
+        whole = [entry for entry in heard if not await self.in_doubt(entry)]
+        return [approval for entry in whole for approval in await self._approvals_of(entry.run_id)]
+
+    async def in_doubt(self, entry: RunEntry) -> str:
+        """Why a run is not gone on with: turns of it are missing, or may be; empty where it is whole."""
+        custody, last = Custody(self._shelf.journal, self._shelf.catalogue), entry.turns - 1
+        if (head := await custody.beyond(entry.run_id, last)) is not None:
+            return f"turn {head.seq} of it was signed and is missing"
+        return await custody.log_doubt(entry.run_id, last)
 
     async def approval(self, name: str) -> Approval:
         """The question of this name: RUN/COMMAND, or just RUN where it asks only one."""
@@ -277,6 +285,11 @@ class Archive:
             yield _nothing_of(run_id, Finding(Fault.RUN_GONE, message))
         if lost.is_log_lost:
             message = "heads of this store were signed, and its log of heads is gone or empty"
+            yield _nothing_of("", Finding(Fault.LOG_GONE, message))
+        if lost.is_log_damaged:
+            message = (
+                "lines of the log of heads cannot be read, and no crash cut them: what they vouched for is not known"
+            )
             yield _nothing_of("", Finding(Fault.LOG_GONE, message))
 
     async def doubts(self, run_id: str = "") -> StoreInDoubt:

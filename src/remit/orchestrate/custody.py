@@ -1,11 +1,12 @@
 """Custody: whether a run that was written down earlier is whole, and whether its code may be loaded.
 
 Rule 1: a run is not driven, and nothing is added to it, while the log of heads knows turns that its journal lacks: what
-        was done in those turns would be done again. Most often a backup of the database was put back.
+        was done in those turns would be done again. Most often a backup of the database was put back. So it is while the log
+        is damaged where it could have said that.
 Rule 2: what a run names (tools, engines, plans, rules, voters) is loaded only where a signer that this user accepts has
         vouched for the turns that name it. Whoever can write to a database and lacks the key names nothing. So nothing is
         added to any other run, copied from it or said after it either: our own signature would vouch for all of it.
-Rule 3: whether a run is whole costs one line of the log and one turn of the journal, however long both are.
+Rule 3: whether a run is whole costs two lines of the log and one turn of the journal, however long both are.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from remit.kernel.state import RunState
 from remit.orchestrate.ports import Catalogue, Journal
 
 STORE_BEHIND_ITS_LOG = "STORE_BEHIND_ITS_LOG"
+STORE_LOG_DAMAGED = "STORE_LOG_DAMAGED"
 RUN_NOT_VOUCHED = "RUN_NOT_VOUCHED"
 
 # The names of the keys whose signatures count here.
@@ -40,9 +42,15 @@ class Custody:
         await self.expect_whole(state, run_id)
 
     async def expect_whole(self, state: RunState, run_id: str) -> None:
-        """Raise STORE_BEHIND_ITS_LOG for a run of which turns were signed that its journal does not have."""
+        """Raise where turns of a run were signed that its journal does not have, or the log cannot tell that none were."""
         if (head := await self.beyond(run_id, state.seq)) is not None:
             _refuse_behind(run_id, min(state.seq, head.seq - 1), head)
+        if why := await self.log_doubt(run_id, state.seq):
+            _refuse_unread(run_id, state.seq, why)
+
+    async def log_doubt(self, run_id: str, last: int) -> str:
+        """Why nobody can tell whether a journal that ends with turn `last` is whole; empty where the log tells."""
+        return await self._catalogue.log_doubt(run_id, last)
 
     async def beyond(self, run_id: str, last: int) -> SignedHead | None:
         """The signed head that a journal which ends with turn `last` does not lead to; None where it has all of them."""
@@ -82,6 +90,14 @@ def _refuse_behind(run_id: str, seq: int, logged: SignedHead) -> NoReturn:
     )
     details = {"run_id": run_id, "last": seq, "signed": logged.seq}
     raise RequestRejected(STORE_BEHIND_ITS_LOG, message, details)
+
+
+def _refuse_unread(run_id: str, seq: int, why: str) -> NoReturn:
+    message = (
+        f"run {run_id} stands at turn {seq}, and nobody can tell whether later turns of it were signed: {why}. What they "
+        f"did would be done again, so the run is not gone on with. Put back a copy of heads.log, or see `remit restore {run_id}`"
+    )
+    raise RequestRejected(STORE_LOG_DAMAGED, message, {"run_id": run_id, "last": seq})
 
 
 def _refuse_unvouched(run_id: str, why: str) -> NoReturn:

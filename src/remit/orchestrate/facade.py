@@ -287,7 +287,9 @@ class System:
         await self._expect(run_id)
         state = (await self._runner.load(run_id)).state
         await self._custody.expect_vouched(run_id)
-        lost = lost_turns(run_id, state.seq, await self._custody.beyond(run_id, state.seq), why)
+        custody, last = self._custody, state.seq
+        beyond, doubt = await custody.beyond(run_id, last), await custody.log_doubt(run_id, last)
+        lost = lost_turns(run_id, last, beyond, why, doubt)
         return await self._forked(origin_at(state, None, check_person(by), why, self._runner.clock.now_ms()), kit, lost)
 
     async def _forked(self, origin: Origin, kit: Kit | None, *lost: EarlierEffect) -> Heard:

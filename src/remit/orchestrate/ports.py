@@ -114,6 +114,9 @@ class Catalogue(Protocol):
     async def last_logged(self, run_id: str) -> SignedHead | None:
         """The signed head of the highest turn of a run in the append-only log beside the store."""
 
+    async def log_doubt(self, run_id: str, last: int) -> str:
+        """Why the log may have known of a later turn of a run than `last`, in words; empty where it can be relied on."""
+
     async def losses(self) -> Losses:
         """How the log and the journals differ: what was signed and is not here, or whether the log is lost."""
 

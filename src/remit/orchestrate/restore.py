@@ -28,15 +28,20 @@ async def doubts(journal: Journal, catalogue: Catalogue, run_id: str = "") -> St
     behind = [found for name in named if (found := await _doubt(journal, custody, name)) is not None]
     gone = [] if run_id else [await catalogue.last_logged(name) for name in lost.missing]
     missing = tuple(RunInDoubt(head.run_id, -1, head.seq, head.ending) for head in gone if head is not None)
-    return StoreInDoubt(tuple(behind), missing, lost.is_log_lost)
+    return StoreInDoubt(tuple(behind), missing, lost.is_log_lost, lost.is_log_damaged)
 
 
 async def _doubt(journal: Journal, custody: Custody, run_id: str) -> RunInDoubt | None:
     data = await journal.read(run_id)
     head = await custody.beyond(run_id, len(data) - 1)
-    if head is None:
+    why = await custody.log_doubt(run_id, len(data) - 1) if head is None else ""
+    if head is None and not why:
         return None
     state = fold(read_history(run_id, data))
+    if head is None:
+        # Of a run that has ended nothing is left to be done.
+        pending = tuple(_pending(state))
+        return None if state.ending is not None else RunInDoubt(run_id, state.seq, state.seq, "", pending, why)
     last = min(len(data) - 1, head.seq - 1)
     return RunInDoubt(run_id, last, head.seq, head.ending, tuple(_pending(state)))
 
@@ -52,14 +57,20 @@ def _pending(state: RunState) -> list[str]:
     return found
 
 
-def lost_turns(run_id: str, last: int, head: SignedHead | None, why: str) -> EarlierEffect:
-    """What the fork of a run with missing turns is told; refuses where nothing is missing, or nobody says why."""
-    if head is None:
+def lost_turns(run_id: str, last: int, head: SignedHead | None, why: str, doubt: str = "") -> EarlierEffect:
+    """What the fork of a run with missing turns is told; refuses where nothing is missing, or nobody says why.
+
+    `doubt` says why turns may be missing where that is not known.
+    """
+    if head is None and not doubt:
         message = f"run {run_id} has every turn that was signed; there is nothing to restore, so resume it"
         raise RequestRejected(RUN_WHOLE, message, {"run_id": run_id})
     if not why.strip():
         message = f"to accept that turns of run {run_id} are missing takes a reason; say why with --why"
         raise RequestRejected(REASON_MISSING, message, {"run_id": run_id})
+    if head is None:
+        how = f"turns of it from {last + 1} on may be missing, and what they did is unknown: {doubt}"
+        return EarlierEffect(run_id, seq=last + 1, how=how)
     first = min(last + 1, head.seq)
     return EarlierEffect(
         run_id, seq=first, how=f"turns {first} to {head.seq} of it are missing, and what they did is unknown"

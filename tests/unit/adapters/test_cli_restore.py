@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -71,7 +72,10 @@ def test_a_person_who_accepts_the_loss_lets_a_fork_go_on_that_asks_first(desk: D
     assert desk.say("signal", fork, "resume").code != 3
     assert desk.notes == ["hello"]
     assert desk.say("verify", fork).code == 0
-    # The run itself stays in doubt.
+    # The run itself stays in doubt, and nobody is asked for it.
+    assert f"run {restored} is not gone on with: turn 4 of it was signed" in desk.say("show", restored).err
+    listed = desk.say("approvals")
+    assert (f"{restored}/" in listed.out, f"run {restored} hears no answer" in listed.err) == (False, True)
     assert desk.say("resume", restored, "--json").error == "STORE_BEHIND_ITS_LOG"
 
 
@@ -183,3 +187,70 @@ def test_a_database_of_no_bytes_without_heads_is_an_empty_store(desk: Desk) -> N
     assert "nothing was signed yet" in desk.say("doctor").out
     assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0
     assert len(desk.say("runs", "--json").rows) == 1
+
+
+def cut_short(log: bytes) -> bytes:
+    return b"".join(log.splitlines(True)[:2])
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "gone": lambda log: None,
+    "unread": lambda log: cut_short(log) + b"\x00\x01 nonsense\n" * 3,
+    "overwritten": lambda log: cut_short(log) + b"#" * 200 + b"}\n",
+    "forged": lambda log: log.replace(b'"signature":"', b'"signature":"00'),
+    "forged_last": lambda log: cut_short(log) + log.splitlines(True)[-1].replace(b'"seq":4', b'"seq":1'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_log_that_may_have_said_more_keeps_a_run_from_going_on(desk: Desk, restored: str, damage: str) -> None:
+    log = desk.home / "heads.log"
+    left = DAMAGES[damage](log.read_bytes())
+    log.unlink()
+    if left is not None:
+        log.touch(0o600)
+        log.write_bytes(left)
+    # A run that begins now is not held up, and hides nothing.
+    assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0
+    for words in (["resume", restored], ["approve", restored], ["fork", restored], ["signal", restored, "cancel"]):
+        said = desk.say(*words, "--json")
+        assert (said.code, said.error) == (1, "STORE_LOG_DAMAGED"), words
+    assert desk.notes == ["hello"]
+    told = desk.say("restore", restored)
+    assert (told.code, "later turns may be missing" in told.out) == (3, True)
+    assert "it may have been done: write was held for a person" in told.out
+    said = desk.say("restore", restored, "--accept", "--why", "the log was lost", "--json")
+    fork = said.values["run_id"]
+    assert (said.code, desk.notes) == (3, ["hello"])
+    asked = desk.say("approvals", "--json").rows
+    assert [one["run_id"] for one in asked] == [fork], "what the run in doubt asks is asked of nobody"
+    assert "may be missing" in asked[0]["reasons"][0]
+    assert desk.say("approve", fork).code == 0
+    assert desk.notes == ["hello", "hello"]
+
+
+@pytest.mark.parametrize("damage", ["gone", "unread", "overwritten"])
+def test_a_check_up_and_a_verification_tell_of_a_damaged_log(desk: Desk, restored: str, damage: str) -> None:
+    log = desk.home / "heads.log"
+    left = DAMAGES[damage](log.read_bytes())
+    log.write_bytes(left or b"")
+    if left is None:
+        log.unlink()
+    assert desk.say("doctor").code == 1
+    assert desk.say("verify", "--all").code == 1
+    assert desk.say("restore", "--all").code == 3
+
+
+@pytest.mark.parametrize("cut", [1, 5, 30, 120])
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_line_that_a_crash_cut_keeps_nothing_from_going_on(desk: Desk, cut: int, is_followed: bool) -> None:
+    run_id = desk.waiting()
+    log = desk.home / "heads.log"
+    *_, last = log.read_bytes().splitlines(True)
+    log.write_bytes(log.read_bytes().removesuffix(last) + last[:cut])
+    if is_followed:
+        desk.ended()
+    assert desk.say("approve", run_id).code == 0
+    assert desk.notes == ["hello"]
+    assert desk.say("doctor").code == 0
+    assert desk.say("restore", "--all").code == 0

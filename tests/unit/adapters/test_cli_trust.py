@@ -1,6 +1,7 @@
 """`remit trust`: what a person sees of a store, and what their yes does."""
 
 import asyncio
+import os
 import sqlite3
 import sys
 from contextlib import closing
@@ -74,10 +75,10 @@ def test_runs_that_nobody_signed_are_signed_for_when_a_person_has_seen_what_they
 def put_beside_our_key(desk: Desk) -> None:
     """Put the database of a stranger beside a key of ours, as a sync of folders does."""
     assert desk.say("trust", "--yes").code == 0
-    theirs, desk.home = (desk.home / "remit.db").read_bytes(), desk.folder / "ours"
+    theirs, desk.home = desk.home, desk.folder / "ours"
     assert desk.say("run", "Hi", "--engine", desk.script("Hi")).code == 0
-    (desk.home / "remit.db").write_bytes(theirs)
-    (desk.home / "heads.log").unlink()
+    for name in ("remit.db", "heads.log"):
+        (desk.home / name).write_bytes((theirs / name).read_bytes())
 
 
 # Every door through which a run is gone on with, added to, copied or followed.
@@ -277,3 +278,23 @@ def test_a_store_that_was_opened_by_a_program_signs_what_nobody_has_signed(tmp_p
         await store.close()
 
     asyncio.run(scene())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("name", ["remit.db", "heads.log", "key", "locks"])
+def test_a_file_of_another_user_makes_a_store_theirs(desk: Desk, name: str) -> None:
+    run_id = desk.waiting()
+    os.chown(desk.home / name, 65534, -1)
+    said = desk.say("doctor")
+    assert f"STORE_NOT_TRUSTED: {name} belongs to user 65534" in " ".join(said.out.split())
+    assert desk.say("approve", run_id, "--json").error == "STORE_NOT_TRUSTED"
+    os.chown(desk.home / name, 0, -1)
+    assert desk.say("approve", run_id).code == 0
+
+
+def test_a_second_name_of_a_file_of_the_store_is_told_of(desk: Desk) -> None:
+    run_id = desk.waiting()
+    (desk.folder / "other.db").hardlink_to(desk.home / "remit.db")
+    said = desk.say("doctor")
+    assert (said.code, "STORE_LINKED" in said.out) == (1, True)
+    assert desk.say("approve", run_id, "--json").error == "STORE_LINKED"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from remit.backend.embedded.keys import load_signer
 from remit.backend.embedded.permissions import FILES, refuse_exposed, weaknesses
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.storage import StoreUnusable
@@ -74,3 +75,23 @@ def test_a_folder_of_ones_own_may_be_a_link(tmp_path: Path) -> None:
 def test_a_path_that_cannot_be_says_so(tmp_path: Path) -> None:
     with pytest.raises(StoreUnusable, match="STORE_NOT_FOUND"):
         list(weaknesses(tmp_path / ("x" * 5000)))
+
+
+@pytest.mark.parametrize("name", ["remit.db", "heads.log", "key", "locks"])
+def test_a_file_that_has_a_second_name_is_not_written_to(tmp_path: Path, name: str) -> None:
+    home = made(tmp_path / "store")
+    load_signer(home)
+    (tmp_path / "other").hardlink_to(home / name)
+    with pytest.raises(StoreUnusable) as raised:
+        EmbeddedStore.open(home)
+    assert (raised.value.code, "has 2 names" in raised.value.message) == ("STORE_LINKED", True)
+    EmbeddedStore.open_to_read(home).let_go()
+    (tmp_path / "other").unlink()
+    play(EmbeddedStore.open(home).close())
+
+
+def test_a_key_that_is_being_made_has_two_names_for_a_moment(tmp_path: Path) -> None:
+    home = made(tmp_path / "store")
+    load_signer(home)
+    (home / "key.0123456789abcdef").hardlink_to(home / "key")
+    assert list(weaknesses(home)) == []

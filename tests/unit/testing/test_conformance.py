@@ -183,6 +183,9 @@ class BadCatalogue:
     async def last_logged(self, run_id: str) -> SignedHead | None:
         return SignedHead(run_id, 0, b"", "", "", b"") if self._flaw == "invents a last head" else None
 
+    async def log_doubt(self, run_id: str, last: int) -> str:
+        return ""
+
     async def losses(self) -> Losses:
         return Losses(missing=("run",) if self._flaw == "misses runs" else ())
 

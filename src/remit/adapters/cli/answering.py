@@ -66,6 +66,9 @@ def approvals(
 
         async with opened_to_read(common.settings()) as system:
             asked = await (system.archive.packet(packet) if packet else system.archive.approvals())
+            for entry in await system.archive.runs(waiting_only=True, with_children=True):
+                if doubt := await system.archive.in_doubt(entry):
+                    terminal.remark(f"run {entry.run_id} hears no answer: {doubt}; see `remit restore {entry.run_id}`")
             items = await system.queues.items() if system.queues.limits else []
             outside = {item.id for item in items if item.is_outside}
             people = {one.name: one.answered_by for one in system.queues.limits}

@@ -76,11 +76,15 @@ def show(
         from remit.assemble import opened_to_read
 
         async with opened_to_read(common.settings()) as system:
-            run_id = (await system.archive.find(run)).run_id
+            entry = await system.archive.find(run)
+            run_id = entry.run_id
             if turn is not None:
                 await _show_turn(terminal, system, (await system.archive.history(run_id)).turns, turn)
                 return
             seen = await glance_at(system, run_id)
+            doubt = "" if entry.ending else await system.archive.in_doubt(entry)
+        if doubt:
+            terminal.remark(f"run {run_id} is not gone on with: {doubt}; see `remit restore {run_id}`")
         if terminal.is_json:
             terminal.values(glance_values(seen))
             return

@@ -55,7 +55,7 @@ def restore(
     else:
         for line in _lines(found):
             terminal.line(line)
-    return EXIT_WAITING if found.runs or found.missing or found.is_log_lost else EXIT_OK
+    return EXIT_WAITING if _is_in_doubt(found) else EXIT_OK
 
 
 def _accepted(run: str, by: str, why: str, common: Common, terminal: Terminal) -> int:
@@ -78,8 +78,12 @@ def _accepted(run: str, by: str, why: str, common: Common, terminal: Terminal) -
 
 def _lines(found: StoreInDoubt) -> Iterator[str]:
     for run in found.runs:
-        yield f"run {run.run_id} stands at turn {run.last}; turns {run.last + 1} to {run.signed} were signed and are missing"
-        yield f"    what they did is unknown{_ended(run)}"
+        if run.why:
+            yield f"run {run.run_id} stands at turn {run.last}; later turns may be missing: {run.why}"
+        else:
+            missing = f"turns {run.last + 1} to {run.signed} were signed and are missing"
+            yield f"run {run.run_id} stands at turn {run.last}; {missing}"
+            yield f"    what they did is unknown{_ended(run)}"
         for what in run.may_have_done:
             yield f"    it may have been done: {what}"
         yield f"    go on as a fork that asks before any change: remit restore {run.run_id} --accept --why TEXT"
@@ -87,8 +91,14 @@ def _lines(found: StoreInDoubt) -> Iterator[str]:
         yield f"run {run.run_id} is gone, and nobody deleted it; {run.signed + 1} turns of it were signed{_ended(run)}"
     if found.is_log_lost:
         yield "heads.log is gone or empty, although heads were signed; nobody can tell what else is missing"
-    if not (found.runs or found.missing or found.is_log_lost):
+    if found.is_log_damaged:
+        yield "lines of heads.log cannot be read; put back a copy of it"
+    if not _is_in_doubt(found):
         yield "nothing is in doubt: every turn that was signed is here"
+
+
+def _is_in_doubt(found: StoreInDoubt) -> bool:
+    return bool(found.runs or found.missing or found.is_log_lost or found.is_log_damaged)
 
 
 def _ended(run: RunInDoubt) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from remit.backend.embedded.database import Reader
@@ -19,6 +20,7 @@ _HEADS = (
     "SELECT seq, head, ending, signer, signature FROM heads"
     " WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) ORDER BY seq"
 )
+_TOLD = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
 _LAST_HEAD = _HEADS.replace("ORDER BY seq", "ORDER BY seq DESC LIMIT 1")
 
 
@@ -68,6 +70,11 @@ class SQLiteCatalogue:
     async def last_logged(self, run_id: str) -> SignedHead | None:
         """The signed head of the highest turn of a run in heads.log."""
         return await asyncio.to_thread(self._log.last, run_id)
+
+    async def log_doubt(self, run_id: str, last: int) -> str:
+        """Why heads.log may have known of a later turn of a run; empty where it can be relied on."""
+        is_told = bool(self._reader.rows(_TOLD, (run_id,)))
+        return await asyncio.to_thread(partial(self._log.doubt, run_id, last, is_told=is_told))
 
     async def losses(self) -> Losses:
         """How heads.log and the database differ."""

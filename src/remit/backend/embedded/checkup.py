@@ -87,6 +87,9 @@ def _log(home: Path) -> Check:
     if lost.is_log_lost:
         seen = f"{HEADS_LOG} is gone or empty, although heads of this store were signed"
         return Check("store.log", CheckState.PROBLEM, seen, "put back a copy of it; `remit verify --all` says more")
+    if lost.is_log_damaged:
+        seen = f"lines of {HEADS_LOG} cannot be read, so runs that are older than them are not gone on with"
+        return Check("store.log", CheckState.PROBLEM, seen, "put back a copy of it; or see `remit restore --all`")
     if lost.behind or lost.missing:
         seen = f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone that nobody deleted"
         return Check(

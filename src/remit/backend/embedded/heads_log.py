@@ -21,9 +21,15 @@ from remit.core.signing import SignedDeletion, is_deletion_signed, is_head_signe
 from remit.core.storage import SignedHead
 
 HEADS_LOG = "heads.log"
+# The line that takes the place of heads which were lost with their log. It names no run, so it counts as one that is unread.
+_LOST = b'{"lost":"every head before this line"}\n'
 
 # How every line begins that was written here. Others may write JSON in other orders, which takes longer to read.
 _BEGINS = re.compile(rb'\{"run_id":"([^"\\]+)","seq":([0-9]+),"head":"[0-9a-f]*","(ending|at_ms)"')
+
+
+# How every line begins, however soon it was cut, and how it ends where it was not.
+_FIRST, _END = b'{"run_id":"', b"}\n"
 
 
 class HeadsLog:
@@ -51,6 +57,32 @@ class HeadsLog:
             self._is_torn = False
         except OSError as error:
             raise unusable(error, self.path) from error
+
+    def begin_again(self) -> None:
+        """Write down that the heads before this moment are lost."""
+        self._descriptor = self._open()
+        os.write(self._descriptor, _LOST)
+
+    def doubt(self, run_id: str, last: int, *, is_told: bool) -> str:
+        """Why a later turn of a run than `last` may have been signed that nobody can read; empty where none can.
+
+        `is_told` says whether a head of it was signed that must be in the log. A line that was cut by a crash speaks of a
+        turn that is on the disk; one that nobody signed, or that cannot be read, may have spoken of any.
+        """
+        unread, places = self._index.unread(), self._index.suspects(run_id)
+        if is_told and unread > max(places, default=-1):
+            return f"a line of {HEADS_LOG} behind its last one cannot be read"
+        for line in self._index.lines(run_id, *places) if places else ():
+            fields, (_, seq, is_deletion) = _fields(line), _named(line)
+            is_cut = not line.endswith(_END) and seq <= last
+            if not is_deletion and not is_cut and ((head := _head(fields)) is None or not is_head_signed(head)):
+                return f"the line of {HEADS_LOG} about turn {seq} of it is not as it was signed"
+        return ""
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether there are lines that cannot be read and were not cut by a crash."""
+        return self._index.unread() >= 0
 
     def sync(self) -> None:
         """Make what was appended outlive the power."""
@@ -167,6 +199,21 @@ class _Index:
         # The highest turn of each run and the place of its line.
         self._last: dict[str, tuple[int, int]] = {}
         self._deleted: set[str] = set()
+        # Where the last line stands that cannot be read, and was not cut by a crash.
+        self._unread = -1
+
+    def unread(self) -> int:
+        """The place of the last line that speaks of no run, but for those that a crash cut; -1 for none."""
+        with self._mutex:
+            self._catch_up()
+            return self._unread
+
+    def suspects(self, run_id: str) -> tuple[int, ...]:
+        """The places of the lines of a run that say how far it got: of its highest turn, and the last."""
+        with self._mutex:
+            self._catch_up()
+            highest = self._last.get(run_id)
+            return tuple(sorted({*self._places.get(run_id, ())[-1:], *(() if highest is None else highest[1:])}))
 
     def lines(self, run_id: str, *places: int) -> list[bytes]:
         """The lines that name a run, in the order of the log; or those at these places."""
@@ -219,10 +266,13 @@ class _Index:
         self._places.clear()
         self._last.clear()
         self._deleted.clear()
+        self._unread = -1
 
     def _take(self, line: bytes, place: int) -> None:
         run_id, seq, is_deletion = _named(line)
         if not run_id:
+            if not _is_cut(line):
+                self._unread = place
             return
         self._places.setdefault(run_id, []).append(place)
         if is_deletion:
@@ -239,6 +289,11 @@ def _named(line: bytes) -> tuple[str, int, bool]:
     fields = _fields(line)
     run_id, seq = fields.get("run_id"), fields.get("seq")
     return (run_id, seq, "at_ms" in fields) if isinstance(run_id, str) and type(seq) is int else ("", -1, False)
+
+
+def _is_cut(line: bytes) -> bool:
+    """Whether a line looks like the beginning of one that was written here: the disk was full, or the power went."""
+    return not line.endswith(_END) and line.rstrip(b"\n")[: len(_FIRST)] == _FIRST[: len(line) - 1]
 
 
 def _line(entry: SignedHead | SignedDeletion) -> bytes:

@@ -27,7 +27,24 @@ def losses_in(reader: Reader, log: HeadsLog) -> Losses:
     ahead = [run_id for run_id, seq in log.last_turns().items() if run_id in stands and seq > stands[run_id]]
     # Anybody may add lines to a log; only those that were signed say anything.
     behind = [run_id for run_id in ahead if (head := log.last(run_id)) is not None and head.seq > stands[run_id]]
-    return Losses(tuple(behind), tuple(log.missing(stands)))
+    return Losses(tuple(behind), tuple(log.missing(stands)), is_log_damaged=log.is_damaged)
+
+
+def is_log_lost(home: Path, connection: sqlite3.Connection) -> bool:
+    """Whether the log is gone, or has nothing in it, although heads were signed that were told of.
+
+    The log is made with the store. The head of one turn may have been on its way to it when its process died.
+    """
+    log = HeadsLog(home)
+    if not log.is_empty:
+        return False
+    try:
+        if not version_of(connection, home / DATABASE):
+            return False
+        told = connection.execute("SELECT count(*) FROM (SELECT 1 FROM heads WHERE seq > 0 LIMIT 2)").fetchone()[0]
+    except DATABASE_ERRORS:
+        return False  # Whoever reads what is damaged is told so.
+    return bool(told) and (told > 1 or not log.path.exists())
 
 
 def expect_there(home: Path, *files: str) -> None:

@@ -4,6 +4,7 @@ Rule 1: a file of a store that is a link, a pipe or a device is refused: whoever
 Rule 2: what anybody on this machine may write to is not written to here: anybody could have put there what is acted on.
         A folder in which only owners may rename (sticky, as /tmp is) is no such place.
 Rule 3: what a group may write to, or others may read, is told and used: that may be meant so.
+Rule 4: a file that has a second name is refused like a link: whoever knows that name writes here without being seen.
 """
 
 import logging
@@ -19,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 # Every file that a store makes in its folder.
 _READ = ("remit.db", "heads.log", "key")
-FILES = ("remit.db", "remit.db-wal", "remit.db-shm", "heads.log", "key", "locks")
+FILES = ("remit.db", "remit.db-wal", "remit.db-shm", "heads.log", "key", "locks", "halts.news")
 
 
 class Weakness(Record):
@@ -48,7 +49,7 @@ def weaknesses(home: Path) -> Iterator[Weakness]:
 def refuse_links(home: Path) -> None:
     """Raise STORE_LINKED where the database, the log or the key of a store that is only read is no file."""
     for found in weaknesses(home):
-        if found.code == LINKED and Path(found.path).name in _READ:
+        if found.code == LINKED and Path(found.path).name in _READ and not found.what.endswith(_NAMES):
             raise failure(LINKED, Path(found.path), found.what)
 
 
@@ -64,7 +65,24 @@ def refuse_exposed(home: Path) -> None:
             _log.warning("%s %s; %s", found.path, found.what, found.way_out)
 
 
+def owners_of(home: Path) -> dict[int, Path]:
+    """The users to whom the folder of a store and its files belong, each with the first path that is theirs."""
+    found: dict[int, Path] = {}
+    # SQLite gives the files beside a database to the database's owner, whoever makes them.
+    for path in (home, *(home / name for name in FILES if not name.startswith("remit.db-"))):
+        try:
+            found.setdefault(path.stat().st_uid, path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise unusable(error, path) from error
+    return found
+
+
 _KEY = "key"
+# While a key is made, it has a second name for a moment.
+_DRAFTS = "key.????????????????"
+_NAMES = "names in the file system"
 _GROUP = "may be written by its group"
 
 
@@ -73,9 +91,19 @@ def _of_file(path: Path, seen: os.stat_result, *, is_folder: bool) -> Iterator[W
     if not is_folder and not stat.S_ISREG(mode):
         what = f"is a link to {str(path.readlink())!r:.200}" if stat.S_ISLNK(mode) else "is no regular file"
         yield Weakness(str(path), what, "put the file itself there", LINKED)
+    elif not is_folder and (names := _names(path, seen)) > 1:
+        yield Weakness(str(path), f"has {names} {_NAMES}", "copy it, and put the copy in its place", LINKED)
     elif mode & stat.S_IWOTH and not (is_folder and mode & stat.S_ISVTX):
         yield Weakness(str(path), f"may be written by anybody {shown}", f"chmod -R go-w {path}", EXPOSED)
     elif mode & stat.S_IWGRP:
         yield Weakness(str(path), f"{_GROUP} {shown}", f"chmod -R go-w {path}")
     elif mode & (stat.S_IRWXG | stat.S_IRWXO):
         yield Weakness(str(path), f"may be read by others {shown}", f"chmod -R go= {path}")
+
+
+def _names(path: Path, seen: os.stat_result) -> int:
+    """How many names a file has, but for those under which a key is being made."""
+    if seen.st_nlink == 1 or path.name != _KEY:
+        return seen.st_nlink
+    drafts = len(list(path.parent.glob(_DRAFTS)))
+    return path.lstat().st_nlink - drafts

@@ -31,7 +31,7 @@ from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.locks import FileLocks
-from remit.backend.embedded.losses import refuse_cleared, refuse_emptied
+from remit.backend.embedded.losses import is_log_lost, refuse_cleared, refuse_emptied
 from remit.backend.embedded.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.receipts import SQLiteReceipts
@@ -101,6 +101,7 @@ class EmbeddedStore:
         refuse_emptied(home)
         make_folder(home)
         path = home / DATABASE
+        is_new = not path.exists()
         with ExitStack() as undo:
             locks = undo.enter_context(closing(FileLocks(home)))
             connection = undo.enter_context(closing(open_database(home, locks.is_alone)))
@@ -110,6 +111,10 @@ class EmbeddedStore:
             locks.enter()
             log = HeadsLog(home)
             try:
+                if is_log_lost(home, connection):
+                    log.begin_again()
+                elif is_new:
+                    log.path.touch(0o600)
                 # On the event loop nobody waits for another process; the writer tries again later instead.
                 connection.execute("PRAGMA busy_timeout = 0")
                 reader = undo.enter_context(closing(connect(path)))

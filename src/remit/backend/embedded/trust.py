@@ -1,7 +1,7 @@
 """Whose store it is: a list of keys, kept by this user outside any store.
 
-Rule 1: a store is ours when its folder and its database belong to this user, and the fingerprint of its key stands in
-        this user's own list. The key file in the folder proves nothing: a stranger's folder brings its own.
+Rule 1: a store is ours when its folder and every file that it made there belong to this user, and the fingerprint of its key
+        stands in this user's own list. The key file in the folder proves nothing: a stranger's folder brings its own.
 Rule 2: a store that is made here is entered when it is made; any other when a person has seen what it names and said so.
 Rule 3: the list is a file of this user's alone, a line for each store; lines are only ever added, each in one write.
 Rule 4: a store that is not ours may be read. Nothing is written to it, and nothing that it names is loaded or asked.
@@ -21,7 +21,7 @@ from remit.backend.embedded.database import DATABASE, connect_to_read
 from remit.backend.embedded.failures import DATABASE_ERRORS, NOT_TRUSTED, failure, unusable
 from remit.backend.embedded.heads_log import HEADS_LOG
 from remit.backend.embedded.keys import KEY, fingerprint_in, load_signer, refuse_lost_key
-from remit.backend.embedded.permissions import refuse_exposed
+from remit.backend.embedded.permissions import owners_of, refuse_exposed
 from remit.backend.embedded.schema import version_of
 from remit.core.codec import read_json
 from remit.core.failure import RequestRejected
@@ -144,7 +144,7 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
             )
         return Ownership(is_ours=False, why_not="it has no key, so nobody knows who made it")
     fingerprint = fingerprint_in(home)
-    owners = {path.stat().st_uid for path in (home, home / DATABASE) if path.exists()}
+    owners = owners_of(home)
     if fingerprint in trusted.named or trusted.entries(fingerprint):
         load_signer(home)  # A key of ours that others may read is refused with its own code.
     if fingerprint in trusted.named:
@@ -154,8 +154,10 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
         why_not = f"the fingerprint of its key, {fingerprint}, is not in {trusted.path}"
         return Ownership(is_ours=False, fingerprint=fingerprint, why_not=why_not)
     allowed = {os.geteuid(), *(entry.owner for entry in entries)}
-    if strangers := owners - allowed:
-        why_not = f"it belongs to user {min(strangers)}, and not to you ({os.geteuid()})"
+    if strangers := owners.keys() - allowed:
+        whose = owners[min(strangers)]
+        what = "it" if whose == home else whose.name
+        why_not = f"{what} belongs to user {min(strangers)}, and not to you ({os.geteuid()})"
         return Ownership(is_ours=False, fingerprint=fingerprint, why_not=why_not)
     signers = frozenset({fingerprint, *(signer for entry in entries for signer in entry.signers)})
     return Ownership(is_ours=True, fingerprint=fingerprint, signers=signers)

@@ -85,6 +85,10 @@ class MemoryJournal:
         """None either."""
         return None
 
+    async def log_doubt(self, run_id: str, last: int) -> str:
+        """None: there is no log."""
+        return ""
+
     async def losses(self) -> Losses:
         """None: there is no log."""
         return Losses()

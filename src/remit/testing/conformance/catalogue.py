@@ -32,6 +32,7 @@ async def an_unknown_run_has_no_entry(open_catalogue: OpenCatalogue) -> None:
         assert list(await catalogue.logged_heads("nobody")) == [], "a run that nobody started has heads in the log"
         assert await catalogue.last_head("nobody") is None, "a run that nobody started has a last head"
         assert await catalogue.last_logged("nobody") is None, "a run that nobody started has a last head in the log"
+        assert not await catalogue.log_doubt("nobody", -1), "the log is in doubt where nobody started any run"
         assert await catalogue.losses() == Losses(), "something is missing where nobody started any run"
         assert await catalogue.logged_deletion("nobody") is None, "a run that nobody started was deleted"
 
