@@ -141,7 +141,8 @@ class PlanExecutor:
     def _kit_for(self, system: System) -> Kit:
         parts = self._parts
         told = None if self._observer is None else partial(_tell, self._observer, Telling())
-        return Kit(parts.engines, parts.tools, parts.code, on_turn=told, handlers=parts.handlers, planner=self.planner)
+        kit = Kit(parts.engines, parts.tools, parts.code, on_turn=told, handlers=parts.handlers, planner=self.planner)
+        return replace_parts(kit, step_filters=parts.filters)
 
 
 def _tell(observer: EventLog, telling: Telling, state: RunState, turn: Turn) -> None:

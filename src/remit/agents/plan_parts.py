@@ -2,7 +2,8 @@
 
 Rule 1: a loop that is given for a type of step becomes a child run of its pattern; nothing is remembered between steps.
 Rule 2: one kit serves the whole plan, so names of models and tools must be told apart in all of it.
-Rule 3: the plan's own boundary, budget and rules hold for all of its steps; a loop with terms of its own is refused.
+Rule 3: the plan's own boundary, budget and rules hold for all of its steps; a loop with terms of its own is refused. Its role
+        and its filters hold for its steps, in addition to those of the plan.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from remit.core.budget import Budget
 from remit.core.contract import Mode
 from remit.core.failure import RequestRejected
 from remit.core.graph import Ask, schema_text
+from remit.core.inference import Routing
 from remit.core.profiles import STANDARD
 from remit.inference.engine import Engine
 from remit.inference.specs import engine_spec
@@ -31,7 +33,7 @@ from remit.orchestrate.handlers import (
     ValidateHandler,
     unusable,
 )
-from remit.orchestrate.kit import ContextProvider, Terms
+from remit.orchestrate.kit import ToolCallFilter
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.patterns.plan import STEP_MARK
 from remit.orchestrate.patterns.structured import structured_graph
@@ -43,7 +45,11 @@ PLAN_MODEL_TAKEN = "PLAN_MODEL_TAKEN"
 _HANDLERS = (InferHandler, ToolHandler, PatternHandler, RetrieveHandler, RerankHandler, ValidateHandler)
 
 # Whatever may do the work of a type of step: a handler, a function of a Step, or a whole loop.
-StepWork: TypeAlias = Handler | AgentLoop | SpecializedLoop | RedundantLoop
+Loop: TypeAlias = AgentLoop | SpecializedLoop | RedundantLoop
+StepWork: TypeAlias = Handler | Loop
+
+# What a loop tells its own caller, who is nobody in a plan.
+_LISTENERS = ("stream", "on_tool_result", "observer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class Parts:
     engines: Mapping[str, Engine]
     tools: Registry
     code: Mapping[str, Any]
+    filters: Mapping[str, ToolCallFilter]
 
 
 def parts_of(given: Mapping[str, StepWork]) -> Parts:
@@ -66,6 +73,7 @@ def parts_of(given: Mapping[str, StepWork]) -> Parts:
     engines: dict[str, Engine] = {}
     tools: dict[str, Tool] = {}
     code: dict[str, Any] = {}
+    filters: dict[str, ToolCallFilter] = {}
     for type_of_step, handler in handlers.items():
         if isinstance(handler, InferHandler | PatternHandler) and handler.engine is not None:
             _take_engine(engines, handler.engine)
@@ -74,24 +82,20 @@ def parts_of(given: Mapping[str, StepWork]) -> Parts:
                 _take_tool(tools, tool)
         if isinstance(handler, PatternHandler):
             code |= dict(handler.code or {})
+            filters |= dict(handler.filters or {})
         else:
             # A handler that lacks its engine or its tools is code that says so.
             code[f"{STEP_MARK}{type_of_step}"] = unusable(handler) or handler
-    return Parts(handlers, engines, Registry(tools.values()), code)
+    return Parts(handlers, engines, Registry(tools.values()), code, filters)
 
 
 def _handler(type_of_step: str, given: object) -> Handler:
     if isinstance(given, AgentLoop | SpecializedLoop | RedundantLoop):
-        provider = given.context_provider if isinstance(given, RedundantLoop) else given.config.context_provider
-        _refuse_own_terms(type_of_step, given.terms, provider)
+        _refuse_own_terms(type_of_step, given)
     if isinstance(given, AgentLoop):
-        config = given.config
-        tools = tuple(tool.name for tool in config.tools)
-        ask = Ask(config.system_prompt, tools, max_tokens=config.max_tokens)
-        graph = chat_graph(tool_rounds_max=config.max_tool_iterations)
-        return PatternHandler(graph, config.engine, Mode.CHAT, ask, config.tools)
+        return _chatting(type_of_step, given)
     if isinstance(given, SpecializedLoop):
-        return _specialized(given)
+        return _specialized(type_of_step, given)
     if isinstance(given, RedundantLoop):
         return given.as_step(f"custom:{type_of_step}")
     if isinstance(given, InferHandler):
@@ -103,27 +107,59 @@ def _handler(type_of_step: str, given: object) -> Handler:
     raise RequestRejected(PLAN_HANDLER_INVALID, message, {"type": type_of_step[:80]})
 
 
-def _refuse_own_terms(type_of_step: str, terms: Terms, provider: ContextProvider | None) -> None:
+def _refuse_own_terms(type_of_step: str, loop: Loop) -> None:
     """A loop is a step on the plan's terms; its own would hold nowhere, so they are refused and not dropped."""
+    terms, settings = loop.terms, loop.config
+    provider = loop.context_provider if isinstance(loop, RedundantLoop) else loop.config.context_provider
+    listeners = [name for name in _LISTENERS if getattr(settings, name, None) is not None]
     if provider is not None:
         problem = "has a context provider; put a retrieve step before it"
     elif terms.boundary != STANDARD or terms.budget != Budget():
         problem = "has a boundary or a budget of its own; give them to the executor, where they hold for every step"
     elif terms.goal is not None:
         problem = "has a goal or rules of its own; put a validate step behind it"
+    elif listeners:
+        problem = f"has {listeners[0]}, which no step has; give the executor an observer"
+    elif getattr(settings, "downgrade", None) is not None:
+        problem = "has an engine to downgrade to, which no step has; leave it out"
+    elif terms.router is not (Routing.NONE if isinstance(loop, RedundantLoop) else Routing.AUTO):
+        problem = "has a router of its own; a step's tools are shortlisted as the plan's are"
+    elif loop.user_id:
+        problem = "names a user; name them to the executor, who asks for the whole plan"
     else:
         return
     message = f"the loop for steps of type {type_of_step[:80]!r} {problem}"
     raise RequestRejected(PLAN_HANDLER_INVALID, message, {"type": type_of_step[:80]})
 
 
-def _specialized(loop: SpecializedLoop) -> PatternHandler:
+def _named(type_of_step: str, filters: Mapping[str, ToolCallFilter]) -> dict[str, ToolCallFilter]:
+    """Filters of a loop under names that no other loop's have."""
+    return {f"{type_of_step}.{name}": look for name, look in filters.items()}
+
+
+def _chatting(type_of_step: str, loop: AgentLoop) -> PatternHandler:
     config = loop.config
+    tools, filters = tuple(tool.name for tool in config.tools), _named(type_of_step, config.filters)
+    ask = Ask(config.system_prompt, tools, max_tokens=config.max_tokens, filters=tuple(filters), role=loop.terms.role)
+    graph = chat_graph(tool_rounds_max=config.max_tool_iterations)
+    return PatternHandler(graph, config.engine, Mode.CHAT, ask, config.tools, filters=filters)
+
+
+def _specialized(type_of_step: str, loop: SpecializedLoop) -> PatternHandler:
+    config, filters = loop.config, _named(type_of_step, loop.filters)
     schema, tools = schema_text(config.schema), tuple(tool.name for tool in config.tools)
-    ask = Ask(config.system_prompt, tools, schema=schema, grammar=config.grammar, max_tokens=config.max_tokens)
+    ask = Ask(
+        config.system_prompt,
+        tools,
+        schema=schema,
+        grammar=config.grammar,
+        max_tokens=config.max_tokens,
+        filters=tuple(filters),
+        role=loop.terms.role,
+    )
     rounds = loop.tool_rounds_max if tools else 0
     graph = structured_graph(schema, config.grammar, tool_rounds_max=rounds, is_prepared=True)
-    return PatternHandler(graph, config.engine, Mode.STRUCTURED, ask, config.tools)
+    return PatternHandler(graph, config.engine, Mode.STRUCTURED, ask, config.tools, filters=filters)
 
 
 def _take_engine(engines: dict[str, Engine], engine: Engine) -> None:

@@ -117,7 +117,7 @@ class RedundantLoop:
         self.terms = replace_parts(
             terms_of(boundary, budget, Routing.NONE, role=role, goal=goal), redundancy=self._redundancy
         )
-        self._user_id = user_id
+        self.user_id = user_id
         self._settings = LoopConfig(
             opened,
             system_prompt=system_prompt,
@@ -134,7 +134,7 @@ class RedundantLoop:
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
         """Ask N times, and count. Whoever stops waiting for it cancels the run and every replica."""
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        request = request_of(self._settings, prompt, user_id=self._user_id)
+        request = request_of(self._settings, prompt, user_id=self.user_id)
         asked = replace(request, mode=Mode.REDUNDANT, output=output)
         found: list[RedundantResult] = []
         await self._runs.call(asked, self._kit_for, self.terms, then=partial(_read, found))
@@ -160,7 +160,7 @@ class RedundantLoop:
         In a plan with several loops, the name tells their voting strategies apart.
         """
         asked = replace(
-            request_of(self._settings, "a question", user_id=self._user_id),
+            request_of(self._settings, "a question", user_id=self.user_id),
             mode=Mode.REDUNDANT,
             output=output_of(self.config.schema, grammar=self.config.grammar, repair=True, strict=False),
         )
@@ -170,6 +170,7 @@ class RedundantLoop:
             schema=schema_text(self.config.schema),
             grammar=self.config.grammar,
             max_tokens=self.config.max_tokens,
+            role=self.terms.role,
         )
         code = self._code(name)
         graph = redundant_for(asked, replace(self._redundancy, voting=name) if code else self._redundancy)

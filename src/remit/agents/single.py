@@ -5,7 +5,7 @@ Rule 2: whoever listens (stream, observer) may break, and the run goes on.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace as replace_parts
 from pathlib import Path
 
@@ -72,7 +72,7 @@ class SpecializedLoop:
             observer,
             context_provider,
         )
-        self._user_id = user_id
+        self.user_id = user_id
         judging = judging_by(rules, judge, self.config.engine)
         self._terms = judging.applied(terms_of(boundary, budget, router, role=role, goal=goal))
         self._settings = replace_parts(
@@ -87,6 +87,11 @@ class SpecializedLoop:
         return self._terms
 
     @property
+    def filters(self) -> Mapping[str, ToolCallFilter]:
+        """What looks at proposed calls, by name and in this order."""
+        return self._settings.filters
+
+    @property
     def tool_rounds_max(self) -> int:
         """How many rounds of tools the first phase of a call may have."""
         return self._settings.max_tool_iterations
@@ -97,7 +102,7 @@ class SpecializedLoop:
         Whoever stops waiting for it cancels the run.
         """
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        request = request_of(self._settings, prompt, user_id=self._user_id)
+        request = request_of(self._settings, prompt, user_id=self.user_id)
         asked = replace(request, mode=Mode.STRUCTURED, output=output)
         return await self._runs.call(asked, listening(self._settings), self._terms)
 

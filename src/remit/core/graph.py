@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from remit.core.canonical import INTEGER_MAX, canonical_json
-from remit.core.lifecycle import LifecycleState, LoopState, default_loop_state
+from remit.core.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
 from remit.core.record import JsonObject, Record
 
 # A name is shown in pictures, messages and every NodeEntered ruling; a hundred characters say enough.
@@ -211,7 +211,8 @@ class Ask(Record, frozen=True):
     The instruction is shown last. `tools` are those offered here, None for all of the run's; with `must_call` one of
     them has to be called. The answer keeps to a JSON Schema (its text), to a grammar, or to both: then the grammar
     holds the decoder and the schema judges; `words` asks for words alone, whatever shape the request wants of its output.
-    0 for max_tokens is the request's own limit.
+    0 for max_tokens is the request's own limit. `filters` and `role` hold for the run of a child, in addition to those of
+    its parent.
     """
 
     instruction: Prompt = ""
@@ -222,6 +223,8 @@ class Ask(Record, frozen=True):
     max_tokens: Count = 0
     sees: Sees = Sees.EVERYTHING
     words: bool = False
+    filters: tuple[Name, ...] = ()
+    role: AgentRole = AgentRole.GENERAL
 
 
 class Feed(Record, frozen=True):

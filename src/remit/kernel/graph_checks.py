@@ -28,7 +28,7 @@ from remit.core.graph import (
     ToolRules,
 )
 from remit.core.json_text import kept_value
-from remit.core.lifecycle import LifecycleState
+from remit.core.lifecycle import AgentRole, LifecycleState
 from remit.core.record import Record
 from remit.core.schema import compile_schema
 from remit.core.values import ValueKind
@@ -161,6 +161,9 @@ def _unfit_ask(node: Node, ask: Ask, position: int, layout: Layout) -> Problems:
     path = layout.path_to(position)
     if node.kind not in _ASKING:
         message = f"node {node.name!r} is a {node.kind} that asks a model something; move ask to a model node"
+        yield GraphProblem(0, GraphFault.ASK_MISPLACED, message, path)
+    if node.kind is not NodeKind.CHILD and (ask.filters or ask.role is not AgentRole.GENERAL):
+        message = f"node {node.name!r} is a {node.kind} with filters or a role of its own; only a child has them"
         yield GraphProblem(0, GraphFault.ASK_MISPLACED, message, path)
     if ask.must_call and (ask.schema or ask.grammar or ask.tools == ()):
         message = f"node {node.name!r} demands a call, and also a shaped answer or no tools; ask for one of them"

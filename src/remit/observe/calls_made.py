@@ -103,15 +103,13 @@ def _place(command_id: str, trace: CallTrace, order: Mapping[_Key, int]) -> tupl
 
 
 def _proposed(state: RunState) -> dict[tuple[str, bytes], Text]:
-    """The arguments of proposals, by the tool and their hash."""
-    proposed = {
-        (call.tool, call.arguments_hash): call.arguments
-        for entry in state.context
-        if isinstance(entry, ModelAnswered)
-        for call in entry.calls
-    }
+    """The arguments of proposals, by the tool and their hash, and by the tool and the id of the call."""
+    said = [call for entry in state.context if isinstance(entry, ModelAnswered) for call in entry.calls]
+    proposed = {(call.tool, call.call_id.encode()): call.arguments for call in said}
+    proposed |= {(call.tool, call.arguments_hash): call.arguments for call in said}
     # A step of a plan proposes its call itself.
-    return proposed | {(call.tool, call.arguments_hash): call.arguments for call in state.proposed}
+    own = [call for call in state.proposed if (call.tool, call.call_id.encode()) not in proposed]
+    return proposed | {(call.tool, call.arguments_hash): call.arguments for call in own}
 
 
 def _in_full(text: Text, texts: Mapping[bytes, str]) -> Text:
@@ -121,7 +119,9 @@ def _in_full(text: Text, texts: Mapping[bytes, str]) -> Text:
 def _call_refused(
     trace: CallTrace, proposed: Mapping[tuple[str, bytes], Text], texts: Mapping[bytes, str]
 ) -> ToolCallMade:
-    arguments = arguments_in(_in_full(proposed.get((trace.tool, trace.arguments_hash), ""), texts))
+    # Of a call that a filter had changed, what the model proposed is told.
+    said = proposed.get((trace.tool, trace.arguments_hash)) or proposed.get((trace.tool, trace.call_id.encode()), "")
+    arguments = arguments_in(_in_full(said, texts))
     status = STATUS_OF[trace.rung]
     return ToolCallMade(trace.tool, arguments, trace.code, 0, trace.call_id, status, trace.code, trace.reason)
 

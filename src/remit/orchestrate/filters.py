@@ -82,6 +82,7 @@ async def turned_away(
             return f"filter {name} failed: {type(error).__name__}: {error}"
         if isinstance(said, str) and said:
             return f"filter {name}: {said}"
-        if said is not None and (not isinstance(said, ToolCall) or said.arguments != arguments):
+        as_is = (command.call_id, command.tool, arguments)
+        if said is not None and (not isinstance(said, ToolCall) or (said.id, said.name, said.arguments) != as_is):
             return f"filter {name} wants it changed, and {why}: propose it with the arguments that the filter wants"
     return ""

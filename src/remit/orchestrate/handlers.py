@@ -19,7 +19,7 @@ from remit.core.plan import ContextFor, RerankInput, Step
 from remit.core.record import replace
 from remit.core.values import ValueKind
 from remit.inference.engine import Engine
-from remit.orchestrate.kit import Code, ContextProvider
+from remit.orchestrate.kit import Code, ContextProvider, ToolCallFilter
 from remit.orchestrate.user_code import called
 from remit.tool.declare import Function, Tool
 from remit.tool.registry import Registry
@@ -102,6 +102,7 @@ class PatternHandler:
     ask: Ask
     tools: Registry | None = None
     code: Mapping[str, Code] | None = None
+    filters: Mapping[str, ToolCallFilter] | None = None
 
 
 class RetrieveHandler:

@@ -96,10 +96,17 @@ class Kit:
     planner: Planner | None = None
     # By name, in the order in which they look at proposed calls.
     filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
+    # Those that look at the calls of one step alone; the graph names them there.
+    step_filters: Mapping[str, ToolCallFilter] = field(default_factory=dict)
     # How many engines after the first are cheaper ones, to be asked in its place when money runs short.
     cheaper: int = 0
     # The files of its code and handlers, which the manifest names so that another process makes the same kit again.
     sources: tuple[Source, ...] = ()
+
+    @property
+    def every_filter(self) -> Mapping[str, ToolCallFilter]:
+        """The filters of the run and of its steps."""
+        return {**self.filters, **self.step_filters}
 
 
 def kit_of(engine: Engine, tools: Registry | None = None) -> Kit:

@@ -43,7 +43,7 @@ def missing_parts(manifest: Manifest, kit: Kit) -> tuple[str, ...]:
 def _missing_in(manifest: Manifest, kit: Kit) -> Iterator[str]:
     first = manifest.models[0].name if manifest.models else ""
     yield from _missing_below(manifest.graph, first, kit)
-    yield from (f"filter {name!r}" for name in manifest.filters if name not in kit.filters)
+    yield from (f"filter {name!r}" for name in manifest.filters if name not in kit.every_filter)
     if any(_offers_all(node) for node in manifest.graph.nodes):
         yield from (f"tool {tool!r}" for tool in _offered(manifest) if tool not in kit.tools)
 
@@ -53,6 +53,8 @@ def _missing_below(graph: Graph, model: str, kit: Kit) -> Iterator[str]:
     for node in graph.nodes:
         if _is_code_missing(node.code, kit):
             yield f"code {node.code!r}"
+        wanted = () if node.ask is None else node.ask.filters
+        yield from (f"filter {name!r}" for name in wanted if name not in kit.every_filter)
         asked = node.model or model
         if (node.kind is NodeKind.MODEL or _is_chat(node)) and asked and asked not in kit.engines:
             yield f"model {asked!r}"

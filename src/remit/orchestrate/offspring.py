@@ -1,6 +1,7 @@
 """Manifests of runs that come from other runs: children beneath a parent, forks beside the original.
 
-Rule 1: a child holds its parent's boundary narrowed, its lease as its whole budget, and its deadline.
+Rule 1: a child holds its parent's boundary narrowed, its lease as its whole budget, and its deadline. A step with a role or
+        filters of its own has them in addition.
 Rule 2: a fork is the original up to a turn, under a new id, and names where it was copied from.
 Rule 3: copying can be cut off between any two turns and goes on from there; the manifest says how far it must get.
 Rule 4: a fork begins paused where its origin was left, and goes on when whoever asked for it resumes it.
@@ -17,9 +18,11 @@ from remit.core.failure import InvariantBroken
 from remit.core.graph import Ask, Graph, Node, graph_version
 from remit.core.inference import ModelInfo
 from remit.core.json_text import kept_value
+from remit.core.lifecycle import AgentRole
 from remit.core.manifest import EarlierEffect, Manifest, Origin
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import JsonObject, replace
+from remit.core.roles import instructed, narrowed_to
 from remit.core.storage import AppendConflict
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.apply import apply
@@ -50,8 +53,10 @@ def child_manifest(
     lease = dict(command.lease)
     # Gauges and the clock are limits of the moment and are inherited; counters are what the lease holds, else nothing.
     caps = tuple(lease.get(index, 0) if index in COUNTERS else cap for index, cap in enumerate(parent.caps))
-    boundary = narrow(parent.boundary, tools=parent.request.tools or None, budget=budget_of(caps))
     node = next((node for node in parent.graph.nodes if node.name == command.node), None)
+    ask = Ask() if node is None or node.ask is None else node.ask
+    boundary = narrow(parent.boundary, tools=parent.request.tools or None, budget=budget_of(caps))
+    boundary = narrowed_to(ask.role, boundary)
     models, engines = _models_of(parent, model or (node.model if node is not None else ""))
     return replace(
         parent,
@@ -77,6 +82,9 @@ def child_manifest(
         foresight=None,
         is_delegated=True,
         read=read,
+        # A step has its own beside what its plan has.
+        filters=(*parent.filters, *ask.filters),
+        role=parent.role if ask.role is AgentRole.GENERAL else ask.role,
     )
 
 
@@ -121,7 +129,7 @@ def step_request(parent: SystemRequest, node: Node, messages: tuple[Message, ...
     schema = kept_value(ask.schema) if ask.schema else None
     output = replace(parent.output, schema=schema, grammar=ask.grammar or None)
     graph_name = "" if node.inner is None else node.inner.name
-    asked = beneath(parent, (*said, *told, *messages))
+    asked = beneath(parent, instructed(ask.role, (*said, *told, *messages)))
     return replace(
         asked,
         mode=Mode(graph_name) if graph_name in set(Mode) else Mode.CHAT,

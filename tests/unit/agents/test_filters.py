@@ -29,6 +29,11 @@ def masks(call: ToolCall) -> ToolCall | None:
     return ToolCall(call.id, call.name, {"at": "***"}) if call.name == "look" else None
 
 
+def invalid(call: ToolCall) -> ToolCall:
+    """Nothing that any schema takes."""
+    return ToolCall(call.id, call.name, {"at": 7})
+
+
 async def refuses_stars(call: ToolCall) -> str | None:
     """No stars."""
     return "no stars, please" if call.arguments.get("at") == "***" else None
@@ -52,6 +57,13 @@ def test_an_agent_shows_its_calls_to_its_filters_one_after_the_other() -> None:
     assert [made.result for made in masked.tool_calls_made] == ["seen ***"]
     refused = play(agent(calls("look", at="moon"), SAID, filters=[masks, refuses_stars]).chat("look"))
     assert [made.status for made in refused.tool_calls_made] == [CallStatus.REFUSED]
+
+
+def test_a_call_that_was_changed_and_then_refused_shows_what_was_proposed() -> None:
+    response = play(agent(calls("look", at="moon"), SAID, filters=[masks, refuses_stars]).chat("look"))
+    assert [made.arguments for made in response.tool_calls_made] == [{"at": "moon"}]
+    later = play(agent(calls("look", at="moon"), calls("look", at="sun"), SAID, filters=[invalid]).chat("look"))
+    assert [made.arguments for made in later.tool_calls_made] == [{"at": "moon"}, {"at": "sun"}]
 
 
 @pytest.mark.req("3.21")

@@ -19,13 +19,18 @@ from remit import (
 )
 from remit.agents.plan_parts import PLAN_MODEL_TAKEN
 from remit.assemble import system_in_memory
+from remit.core.contract import CallStatus
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import Message
 from remit.core.record import JsonObject
+from remit.core.tools import ToolCall
 from remit.inference.engine import StreamHandler
 from remit.inference.scripted import ScriptedEngine
+from remit.kernel.state import pinned
+from remit.observe.event_log import InMemoryEventLog
 from remit.orchestrate.handlers import PLAN_HANDLER_INVALID
+from remit.orchestrate.needs import missing_parts
 from remit.tool.registry import TOOL_NAME_TAKEN
 from remit.validate.rules import NotEmpty, Rule, RuleSet
 from tests.unit.orchestrate.house import calls, keep
@@ -202,6 +207,50 @@ def test_what_an_agent_asks_within_a_step_is_answered_through_the_plan() -> None
     play(story())
 
 
+def no_search(call: ToolCall) -> str | None:
+    """Nothing is searched."""
+    return "not here" if call.name == "search" else None
+
+
+def looping(kind: str, **terms: Any) -> Any:
+    """A loop that searches, or keeps something, and answers."""
+    model = Named("worker", calls("search", words="Q4"), calls("keep", text="tea"), {"text": UP}, {"text": UP})
+    if kind == "agent":
+        return AgentLoop(model, tools=[search, keep], **terms)
+    return SpecializedLoop(model, schema=Trend, tools=[search, keep], **terms)
+
+
+@pytest.mark.req("2.29")
+@pytest.mark.parametrize("kind", ["agent", "specialized"])
+def test_a_loop_keeps_its_role_and_its_filters_as_a_step(kind: str) -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        loop = looping(kind, filters=[no_search], role="reviewer")
+        # Another step has neither of them.
+        free = PlanExecutor({"work": loop, "free": InferHandler(Named("free", {"text": "x"}))}, system=system)
+        done = await free.execute([Step("work", "work", "Look."), Step("free", "free", "Say x.")])
+        statuses = {made.name: (made.status, made.code) for made in done.response.tool_calls_made}
+        assert statuses["search"] == (CallStatus.REFUSED, "FILTERED")
+        assert statuses["keep"] == (CallStatus.REFUSED, "PERMISSION_DENIED")
+        assert [entry for entry in loop.config.engine.asked[0].messages if "You are the reviewer" in str(entry.content)]
+
+    play(story())
+
+
+def test_a_plan_whose_filters_are_not_at_hand_is_not_gone_on_with() -> None:
+    async def story() -> None:
+        system = system_in_memory()
+        first = PlanExecutor({"work": looping("agent", filters=[no_search])}, system=system)
+        asked = await first.execute([Step("work", "work", "Look.")])
+        assert asked.response.waiting_for is not None
+        bare = PlanExecutor({"work": looping("agent")}, system=system)
+        manifest = pinned(await system.state_of(asked.response.run_id))
+        assert "filter 'work.no_search'" in missing_parts(manifest, bare._kit_for(system))
+        assert missing_parts(manifest, first._kit_for(system)) == ()
+
+    play(story())
+
+
 class Shelf:
     async def build(self, query: str) -> list[Message]:
         return []
@@ -219,6 +268,15 @@ MODEL = ScriptedEngine([{"text": UP}])
         (AgentLoop(MODEL, boundary="customer_support"), "give them to the executor"),
         (RedundantLoop(MODEL, schema=Trend, budget=Budget(steps=30)), "give them to the executor"),
         (AgentLoop(MODEL, rules=RuleSet("all", (Rule("said", NotEmpty()),))), "put a validate step behind it"),
+        (AgentLoop(MODEL, stream=print), "has stream, which no step has"),
+        (AgentLoop(MODEL, on_tool_result=print), "has on_tool_result"),
+        (AgentLoop(MODEL, observer=InMemoryEventLog()), "has observer"),
+        (SpecializedLoop(MODEL, schema=Trend, stream=print), "has stream"),
+        (RedundantLoop(MODEL, schema=Trend, observer=InMemoryEventLog()), "has observer"),
+        (AgentLoop(MODEL, downgrade=Named("cheap", {"text": UP})), "an engine to downgrade to"),
+        (AgentLoop(MODEL, router="none"), "has a router of its own"),
+        (SpecializedLoop(MODEL, schema=Trend, user_id="ann"), "names a user"),
+        (RedundantLoop(MODEL, schema=Trend, user_id="ann"), "names a user"),
     ],
 )
 def test_a_loop_with_terms_of_its_own_is_refused_since_the_plan_has_its_own(loop: Any, reason: str) -> None:

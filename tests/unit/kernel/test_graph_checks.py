@@ -21,7 +21,7 @@ from remit.core.graph import (
     ToolRules,
     terminal,
 )
-from remit.core.lifecycle import LifecycleState
+from remit.core.lifecycle import AgentRole, LifecycleState
 from remit.core.record import replace
 from remit.kernel.graph import INNER_DEPTH_MAX, GraphRefused, compile_graph
 from remit.kernel.graph_checks import CHECKS, PROBLEMS_PER_CHECK_MAX, GraphFault, GraphProblem
@@ -101,6 +101,18 @@ BROKEN: dict[str, tuple[Graph, int, GraphFault, tuple[str, ...]]] = {
         0,
         GraphFault.ASK_MISPLACED,
         ("think", "act"),
+    ),
+    "a model node with filters of its own": (
+        graph(changed(THINK, ask=Ask(filters=("look",)))),
+        0,
+        GraphFault.ASK_MISPLACED,
+        ("think",),
+    ),
+    "a model node with a role of its own": (
+        graph(changed(THINK, ask=Ask(role=AgentRole.REVIEWER))),
+        0,
+        GraphFault.ASK_MISPLACED,
+        ("think",),
     ),
     "a feed of a kind that nobody knows": (
         graph(changed(CHECK, feed=Feed("riddle", kind="text"))),

@@ -177,7 +177,9 @@ def test_a_filter_can_neither_rename_a_call_nor_add_one() -> None:
     def swaps(call: ToolCall) -> ToolCall:
         return ToolCall("another", call.name, call.arguments)
 
-    assert talk(calls("look", at="moon"), filters={"renames": renames}).results() == ["seen moon"]
+    renamed = talk(calls("look", at="moon"), filters={"renames": renames})
+    assert renamed.all(CallTool) == []
+    assert "a call of format_the_disk of it, and a filter can rename no call" in renamed.all(ToolCallRefused)[0].reason
     outcome = talk(calls("look", at="moon"), filters={"swaps": swaps})
     assert (outcome.all(CallTool), outcome.all(ToolCallRefused)[0].reason) == ([], "a filter left it out")
 

@@ -82,7 +82,7 @@ class CodeExecutor:
             strategy = self._kit_of(live.run_id).code.get(command.name) or _builtin(command.name)
             return None if strategy is None else self._vote(live, command, ballot, strategy)
         if command.name.startswith(FILTER_MARK):
-            look = self._kit_of(live.run_id).filters.get(command.name.removeprefix(FILTER_MARK))
+            look = self._kit_of(live.run_id).every_filter.get(command.name.removeprefix(FILTER_MARK))
             return None if look is None else self._sift(live, command, look)
         if command.name.startswith(CALL_MARK) and command.kind:
             return self._propose(command)
@@ -158,8 +158,12 @@ def _sifted(call: ToolCall, shown: JsonObject, said: object) -> SiftedCall:
     """What a filter made of a call. What it left as it was shown stays in the model's own words."""
     if isinstance(said, str) and said:
         return SiftedCall(call, said)
-    if said is None or (isinstance(said, ToolCall) and (said.id, said.arguments) == (call.id, shown)):
+    if said is None or (
+        isinstance(said, ToolCall) and (said.id, said.name, said.arguments) == (call.id, call.name, shown)
+    ):
         return SiftedCall(call)
+    if isinstance(said, ToolCall) and said.name != call.name:
+        return SiftedCall(call, f"a filter made a call of {said.name[:80]} of it, and a filter can rename no call")
     if isinstance(said, ToolCall):
         return SiftedCall(said)
     raise HandlerUnusable(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")

@@ -23,7 +23,7 @@ from remit.core.json_text import kept_value
 from remit.core.record import JsonObject, Record, Text
 from remit.core.tools import ToolResult
 from remit.kernel.backoff import BACKOFF_MS_MAX
-from remit.kernel.state import RunState
+from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.filters import turned_away
@@ -118,7 +118,8 @@ class ToolExecutor:
         """What the tool is called with, its handles filled in; or why it is not called."""
         text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
         arguments: JsonObject = kept_value(text)
-        filters = self._kit_of(live.run_id).filters
+        known, pinned_names = self._kit_of(live.run_id).every_filter, pinned(live.state).filters
+        filters = {name: known[name] for name in pinned_names if name in known}
         if filters and (why := await turned_away(filters, live.state, command, arguments)):
             message = f"tool {command.tool!r} was not called: {why}"
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
