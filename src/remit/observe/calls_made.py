@@ -1,8 +1,8 @@
 """The log of tool calls that a caller is given: what was proposed, in its order, and what became of it.
 
 Rule 1: a call says how far it got and no further; one whose outcome nobody knows says that.
-Rule 2: calls stand in the order in which they were ordered or refused; those of one turn as the model proposed them. What
-        a child called stands where the child was started.
+Rule 2: calls stand in the order in which they were ordered or refused, those of children among them; those of one turn as the
+        model proposed them. Where two began in the same millisecond, what a child called stands where the child was started.
 Rule 3: a long text is given in full by whoever has it at hand, else by its digest.
 """
 
@@ -27,17 +27,25 @@ STATUS_OF: dict[Rung, CallStatus] = {
     Rung.COMMITTED: CallStatus.COMMITTED,
 }
 _NO_TEXTS: Mapping[bytes, str] = MappingProxyType({})
+_NO_TIMES: Mapping[int, int] = MappingProxyType({})
 
 # The turn, the place among the calls of that turn or the commands of it, and a call before what its child did.
 _Place = tuple[int, int, int]
 _CALL, _OF_CHILD = 0, 1
 
 
+class Begun(NamedTuple):
+    """A call, and when it was ordered or refused; 0 where nobody looked that up."""
+
+    at_ms: int
+    call: ToolCallMade
+
+
 class CallsOfChild(NamedTuple):
     """What a child that this command started has called, and how long it took, where it has ended."""
 
     command_id: str
-    calls: tuple[ToolCallMade, ...]
+    calls: tuple[Begun, ...]
     duration_ms: int = 0
 
 
@@ -63,25 +71,35 @@ def children_of(state: RunState) -> tuple[str, ...]:
     return tuple(sorted(started, key=place_of))
 
 
-def calls_made(
-    state: RunState, texts: Mapping[bytes, str] = _NO_TEXTS, children: Sequence[CallsOfChild] = ()
-) -> tuple[ToolCallMade, ...]:
-    """Every call that was proposed. `texts` are the long ones by their digest."""
+def calls_made(state: RunState) -> tuple[ToolCallMade, ...]:
+    """Every call that was proposed in a run, without those of its children."""
+    return tuple(begun.call for begun in calls_begun(state))
+
+
+def calls_begun(
+    state: RunState,
+    texts: Mapping[bytes, str] = _NO_TEXTS,
+    children: Sequence[CallsOfChild] = (),
+    times: Mapping[int, int] = _NO_TIMES,
+) -> tuple[Begun, ...]:
+    """Every call that was proposed. `texts` are the long ones by their digest, `times` those of turns by their number."""
     order, took = _order(state), {child.command_id: child.duration_ms for child in children}
     places = {key: (*_place(key, trace, order), _CALL) for key, trace in state.calls.items()}
-    made: list[tuple[_Place, tuple[ToolCallMade, ...]]] = [
-        (places[key], (_call_made(state, key, trace, texts, took.get(key, 0)),)) for key, trace in state.calls.items()
-    ]
+    made: list[tuple[_Place, tuple[Begun, ...]]] = []
+    for key, trace in state.calls.items():
+        call = _call_made(state, key, trace, texts, took.get(key, 0))
+        made.append((places[key], (Begun(times.get(places[key][0], 0), call),)))
     if state.refused:
         proposed = _proposed(state)
         for trace in state.refused:
             at = (trace.seq, order.get(_key(trace), 0), _CALL)
-            made.append((at, (_call_refused(trace, proposed, texts),)))
+            made.append((at, (Begun(times.get(trace.seq, 0), _call_refused(trace, proposed, texts)),)))
     for child in children:
         turn, place, _ = places.get(child.command_id, (*place_of(child.command_id), _CALL))
         made.append(((turn, place, _OF_CHILD), child.calls))
     made.sort(key=lambda entry: entry[0])
-    return tuple(call for _, calls in made for call in calls)
+    # What has no time of its own is not moved.
+    return tuple(sorted((begun for _, calls in made for begun in calls), key=lambda begun: begun.at_ms))
 
 
 _Key = tuple[str, str, bytes]

@@ -2,13 +2,13 @@
 
 from contextlib import suppress
 
-from remit.core.codec import plain
-from remit.core.contract import SystemResponse, ToolCallMade
+from remit.core.codec import decode_turn, plain
+from remit.core.contract import SystemResponse
 from remit.core.record import replace
 from remit.core.storage import BlobMissing
 from remit.core.values import Output
 from remit.kernel.state import RunState
-from remit.observe.calls_made import CallsOfChild, calls_made, children_of, long_texts
+from remit.observe.calls_made import Begun, CallsOfChild, calls_begun, children_of, long_texts
 from remit.observe.execution import raw_answer, response_of
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.step_values import read
@@ -23,7 +23,8 @@ class Responses:
     async def of(self, state: RunState) -> SystemResponse:
         """How a run ended, or what it waits for."""
         outputs = {step: await self._output(output) for step, output in state.outputs.items()}
-        response = response_of(state, await self._runner.text(state.answer), outputs, await self._calls(state))
+        calls = tuple(begun.call for begun in await self._calls(state))
+        response = response_of(state, await self._runner.text(state.answer), outputs, calls)
         if (raw := raw_answer(state)) and response.content:
             response = replace(response, raw_content=await self._runner.text(raw))
         if response.waiting_for is None or not state.held:
@@ -45,7 +46,7 @@ class Responses:
     async def _output(self, output: Output) -> object:
         return plain(read(output.kind, await self._runner.text(output.text)))
 
-    async def _calls(self, state: RunState) -> tuple[ToolCallMade, ...]:
+    async def _calls(self, state: RunState, *, is_child: bool = False) -> tuple[Begun, ...]:
         """Every tool call that was made in a caller's name, by the run and by its children, with all texts in full."""
         texts: dict[bytes, str] = {}
         for reference in long_texts(state):
@@ -54,11 +55,19 @@ class Responses:
                 texts[reference.digest] = await self._runner.text(reference)
         # Without tools no child can have called one, and then nobody needs to read its journal.
         started = children_of(state) if state.tools else ()
-        return calls_made(state, texts, [await self._calls_of(state, command_id) for command_id in started])
+        children = [await self._calls_of(state, command_id) for command_id in started]
+        # Only where several runs called tools must anybody know when.
+        is_among = is_child or any(child.calls for child in children)
+        return calls_begun(state, texts, children, await self._times(state.run_id) if is_among else {})
+
+    async def _times(self, run_id: str) -> dict[int, int]:
+        """When each turn of a run was taken."""
+        turns = map(decode_turn, await self._runner.journal.read(run_id))
+        return {turn.seq: turn.at_ms for turn in turns}
 
     async def _calls_of(self, parent: RunState, command_id: str) -> CallsOfChild:
         child = (await self._runner.load(f"{parent.run_id}.{command_id}")).state
         if child.seq < 0:
             return CallsOfChild(command_id, ())
         duration_ms = 0 if child.ending is None else child.at_ms - child.started_at_ms
-        return CallsOfChild(command_id, await self._calls(child), duration_ms)
+        return CallsOfChild(command_id, await self._calls(child, is_child=True), duration_ms)

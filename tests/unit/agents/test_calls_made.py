@@ -1,5 +1,6 @@
 """The log of tool calls that a caller is given: every call, in its order, with all that was said."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -132,3 +133,36 @@ def test_a_text_that_was_deleted_is_named_by_its_digest() -> None:
         assert (await system.result(said.run_id)).tool_calls_made == (named,)
 
     play(story())
+
+
+@pytest.mark.req("0.5")
+def test_calls_of_children_beside_each_other_stand_in_the_order_in_which_they_began() -> None:
+    has_begun, has_passed = asyncio.Event(), asyncio.Event()
+
+    @tool(effect="read")
+    async def mark(at: str) -> str:
+        """Mark a place; the first child is slow."""
+        if at == "b1":
+            has_begun.set()
+        if at == "a1":
+            await has_begun.wait()
+            # Another millisecond begins.
+            asyncio.get_running_loop().call_later(0.005, has_passed.set)
+            await has_passed.wait()
+        return f"marked {at}"
+
+    replies: list[JsonObject] = [
+        {"when": "do A", **calls("mark", at="a1")},
+        {"when": "do B", **calls("mark", at="b1")},
+        {"when": "marked a1", **calls("mark", at="a2")},
+        {"when": "marked b1", "text": "B"},
+        {"when": "marked a2", "text": "A"},
+        {"tool_calls": [{"name": "helper", "arguments": {"task": f"do {name}"}} for name in "AB"]},
+        {"text": "done"},
+    ]
+    agent = AgentLoop(ScriptedEngine(replies), tools=[mark, helper], system=system_in_memory())
+    said = play(agent.chat("please"))
+    assert [made.arguments.get("at", "") for made in said.tool_calls_made] in (
+        ["", "", "a1", "b1", "a2"],
+        ["", "", "b1", "a1", "a2"],
+    )

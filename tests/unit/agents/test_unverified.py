@@ -88,7 +88,7 @@ def test_an_effect_that_nothing_could_refuse_is_observed_and_the_run_a_partial_s
         (Literal["booked", "declined"], "booked", {}),
         (Annotated[str, Field(pattern="^r-[0-9]+$")], "r-1", {}),
         (str, "ok", {"verify": lambda arguments, result: result == "ok"}),
-        (None, None, {"verify": lambda arguments, result: None}),
+        (None, None, {"verify": lambda arguments, result: ""}),
     ],
 )
 def test_an_effect_that_something_could_have_refused_is_committed(kind: Any, said: Any, verifier: JsonObject) -> None:

@@ -118,6 +118,12 @@ def test_a_check_of_a_change_that_breaks_leaves_open_what_happened() -> None:
     assert fault.value.error == "it returned, and its check told raised ValueError: no"
 
 
+def test_a_check_of_a_change_that_forgot_to_return_leaves_open_what_happened() -> None:
+    with pytest.raises(ToolFault, match="told returned None, which confirms nothing") as fault:
+        asyncio.run(verdict(telling(None), {}, 1, "write"))
+    assert fault.value.is_unknown
+
+
 def test_the_check_sees_the_arguments_and_what_was_returned() -> None:
     seen: list[Any] = []
     asyncio.run(verdict(lambda *given: seen.append(given), {"a": 1}, [2]))

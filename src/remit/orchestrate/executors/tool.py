@@ -118,8 +118,8 @@ class ToolExecutor:
         """What the tool is called with, its handles filled in; or why it is not called."""
         text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
         arguments: JsonObject = kept_value(text)
-        known, pinned_names = self._kit_of(live.run_id).every_filter, pinned(live.state).filters
-        filters = {name: known[name] for name in pinned_names if name in known}
+        known = self._kit_of(live.run_id).every_filter
+        filters = {name: known[name] for name in pinned(live.state).filters if name in known} if known else {}
         if filters and (why := await turned_away(filters, live.state, command, arguments)):
             message = f"tool {command.tool!r} was not called: {why}"
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
