@@ -158,7 +158,13 @@ CODING_ASSISTANT = Boundary(
             At.OBSERVATION,
         ),
     ),
-    exhaustion=(("output_tokens", Exhaustion.WRAP_UP), ("context_tokens", Exhaustion.COMPRESS), *_RELEASED),
+    exhaustion=(
+        ("output_tokens", Exhaustion.WRAP_UP),
+        ("context_tokens", Exhaustion.COMPRESS),
+        # Two changes are what the doctrine gives a run; nobody is asked for a third.
+        ("side_effects", Exhaustion.STOP),
+        *_RELEASED,
+    ),
 )
 
 CUSTOMER_SUPPORT = Boundary(
