@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from remit.core.contract import SystemRequest
+from remit.core.failure import EXIT_OK, EXIT_WAITING
 from remit.core.messages import system_message, user_message
 from remit.core.signals import Signal
 from remit.observe.logs import TextFormatter
 from remit.tool.declare import tool
 from tests.e2e.command import remit_in
-from tests.e2e.house import calls, house, scripted, tell
+from tests.e2e.house import calls, house, says, scripted, tell
 from tests.planted import ENCODINGS, Planted
 
 CANARY = "a canary that is no secret"
@@ -116,3 +117,46 @@ async def plant_and_look(tmp_path: Path, encoding: str) -> None:
         assert leaks(store, words, encode, seed) == [], place
     # The tool itself got every value as the model gave it.
     assert got == [secrets["arguments"]]
+
+
+@pytest.mark.parametrize("option", ["--session", "--tenant", "--user"])
+def test_a_name_that_is_a_secret_is_refused_and_written_nowhere(tmp_path: Path, option: str) -> None:
+    token = planted(5)["github"][1]
+    with remit_in(tmp_path) as remit:
+        remit.write("", [says("Done.")])
+        refused = remit.run_here(option, token)
+        assert refused.exit_code != EXIT_OK
+        assert "REQUEST_ID_SECRET" in refused.out + refused.err
+        assert token not in refused.out + refused.err
+        assert not any(token.encode() in path.read_bytes() for path in remit.home.rglob("*") if path.is_file())
+
+
+TAKES = """
+from pathlib import Path
+from remit import tool
+
+@tool(effect="external")
+def send(token: str) -> str:
+    \"\"\"Send a token.\"\"\"
+    Path(__file__).with_name("sent.txt").write_text(token)
+    return "sent"
+"""
+
+
+def test_a_run_without_its_sealed_values_waits_and_goes_on_when_they_are_back(tmp_path: Path) -> None:
+    token = planted(5)["github"][1]
+    with remit_in(tmp_path) as remit:
+        remit.write(TAKES, [calls("send", {"token": token}), says("Done.")])
+        asked = remit.run_here()
+        assert asked.exit_code == EXIT_WAITING, asked
+        (packet,) = asked.values["waiting_for"]["packet_ids"]
+        (remit.home / "sealed").rename(tmp_path / "aside")
+        stands = remit.here("approve", packet, "--json")
+        assert stands.exit_code == EXIT_WAITING, stands
+        assert "SECRET_GONE" in stands.out
+        assert "sealed" in stands.out
+        assert remit.here("resume", asked.values["run_id"], "--json").exit_code == EXIT_WAITING
+        assert not (remit.folder / "sent.txt").exists()
+        (tmp_path / "aside").rename(remit.home / "sealed")
+        remit.here("resume", asked.values["run_id"], "--json")
+        assert (remit.folder / "sent.txt").read_text() == token

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remit.core.failure import EXIT_OK, EXIT_WAITING
+from remit.core.failure import EXIT_OK, EXIT_STOPPED, EXIT_WAITING
 from remit.tool.vault_file import SECRETS_NOT_PRIVATE
 from tests.e2e.command import Remit, remit_in
 from tests.e2e.house import calls, says
@@ -163,6 +163,18 @@ def test_what_a_model_exposes_is_neither_journaled_nor_sent(remit: Remit) -> Non
     assert not (remit.folder / "searched.txt").exists()
 
 
+def test_a_secret_in_an_answer_ends_the_run_as_one_in_a_call_does(remit: Remit) -> None:
+    remit.write(TOOLS, [says(f"The key is {TOKEN}.")])
+    done = remit.start_run().answer()
+    assert done.exit_code == EXIT_STOPPED, done
+    assert done.values["terminal_code"] == "UNSAFE_DETECTION"
+    assert "SECRET_EXPOSED: model" in done.out
+    assert "said the secret 'TOKEN'" in done.out
+    assert holders(remit, TOKEN.encode()) == []
+    assert done.values["run_id"] in remit("queues", "security", "--json").out
+    assert "revoked" in remit("doctor").out
+
+
 @pytest.mark.slow
 def test_a_packet_for_approval_holds_no_secret_and_its_call_is_not_made(remit: Remit) -> None:
     remit.write(TOOLS, [calls("send", {"body": f"the token is {TOKEN}"}), says("Done.")])
@@ -202,7 +214,7 @@ def test_a_secret_that_a_model_knew_stays_revoked_in_the_store_until_it_has_anot
     remit: Remit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remit.write(USES, [says(f"It is {TOKEN}.")])
-    assert remit.run_here().exit_code == EXIT_OK
+    assert remit.run_here().exit_code == EXIT_STOPPED
     remit.write(replies=[calls("use"), says("Done.")])
     refused = remit.run_here()
     assert (refused.exit_code, refused.error_code) == (1, "SECRET_REVOKED"), refused

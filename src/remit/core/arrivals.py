@@ -108,6 +108,8 @@ class ModelAnswered(Record, tag=True):
     unsupported: tuple[str, ...] = ()
     # What the answer presents as verified and nobody has seen; said only where the boundary looks for that.
     ungrounded: tuple[str, ...] = ()
+    # The secret of the house that stood in its text or its reasoning, which no model is shown.
+    exposed: str = ""
 
 
 class ModelFailed(Record, tag=True):
@@ -375,7 +377,8 @@ class SourcesAccepted(Record, tag=True):
 class RunHalted(Record, tag=True):
     """Dispatch is halted: these open commands were not begun, or were called off, and wait until the halt is lifted.
 
-    `number` is the entry of the journal of halts, `what` says in words what that entry halts.
+    `number` is the entry of the journal of halts, `what` says in words what that entry halts. It is 0 where nobody halted
+    anything: what a command needs is missing here, and `why` says what.
     """
 
     by: str

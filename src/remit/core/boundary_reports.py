@@ -34,6 +34,8 @@ class ToolReport(Record):
     is_unverified: bool = False
     # What the row of its category wants to be checked, in words.
     checks: str = ""
+    # Whether it changes something, takes no `idempotency_key`, and has no other way to settle a call in doubt.
+    is_unrepeatable: bool = False
 
 
 class TierReport(Record):

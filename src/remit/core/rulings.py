@@ -267,7 +267,8 @@ class OutcomeParked(Record, tag=True):
 class RunPaused(Record, tag=True):
     """No new commands from here on; what returns is recorded.
 
-    A pause that a halt of dispatch made names the entry of the journal of halts, what that halts, and its reason.
+    A pause that a halt of dispatch made names the entry of the journal of halts, what that halts, and its reason. One that
+    waits for something that is missing here names no entry.
     """
 
     by: str

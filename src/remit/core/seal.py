@@ -14,6 +14,9 @@ from remit.core.record import Record
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+# The first word of why a call was not made, or an answer not taken, in which a secret of the vault stood.
+SECRET_EXPOSED = "SECRET_EXPOSED"  # noqa: S105  # a code, and no password
+
 # Forty-eight bits tell the secrets of a store apart; where two should meet, the second gets more.
 DIGITS_MIN = 12
 DIGITS_MAX = 32

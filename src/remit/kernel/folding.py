@@ -190,7 +190,7 @@ def _park(state: RunState, ruling: rulings.OutcomeParked, arrival: Arrival) -> N
 
 def _pause(state: RunState, ruling: rulings.RunPaused, arrival: Arrival) -> None:
     state.paused = True
-    if ruling.halt:
+    if ruling.what:
         state.halted = ruling
 
 

@@ -6,7 +6,7 @@ Rule 2: a tool that passes may still be stopped by what only a call shows: condi
 Rule 3: what a tool leaves at its worst is said whether it passes or not.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from remit.core.boundary import At, Boundary, BoundaryMode, Condition, Demanding, Then, Unverified, boundary_version
@@ -63,8 +63,16 @@ _UNREADABLE = (
 _DOES = {Then.ASK: "asks a person", Then.REFUSE: "refuses the call", Then.STOP: "stops the run"}
 
 
-def checked(boundary: Boundary, tools: Sequence[ToolDefinition] = (), graph: Graph | None = None) -> BoundaryChecked:
-    """What a boundary does to these tools, in a run of this graph, or of a conversation without one."""
+def checked(
+    boundary: Boundary,
+    tools: Sequence[ToolDefinition] = (),
+    graph: Graph | None = None,
+    keyless: Collection[str] = (),
+) -> BoundaryChecked:
+    """What a boundary does to these tools, in a run of this graph, or of a conversation without one.
+
+    `keyless` are the names of those that take no `idempotency_key`.
+    """
     manifest = make_manifest(
         run_id="check",
         request=_ANYTHING,
@@ -80,7 +88,7 @@ def checked(boundary: Boundary, tools: Sequence[ToolDefinition] = (), graph: Gra
         boundary_version(boundary),
         boundary.mode,
         len(boundary.conditions),
-        tuple(_reported(tool, manifest) for tool in tools),
+        tuple(_reported(tool, manifest, takes_key=tool.name not in keyless) for tool in tools),
         tuple(dict.fromkeys(name for name in named if name not in names)) if tools else (),
         _tier(manifest) if tools or graph is not None else None,
         tuple(f"{FIELDS[one]}={manifest.caps[one]}" for one in uncharged_caps(by_name(boundary.budget))),
@@ -105,7 +113,7 @@ def _tier(manifest: Manifest) -> TierReport:
     return found
 
 
-def _reported(tool: ToolDefinition, manifest: Manifest) -> ToolReport:
+def _reported(tool: ToolDefinition, manifest: Manifest, *, takes_key: bool) -> ToolReport:
     stance, why = _stance(tool, manifest)
     if is_unreadable(tool):
         why = f"{why}; {_UNREADABLE}"
@@ -119,6 +127,7 @@ def _reported(tool: ToolDefinition, manifest: Manifest) -> ToolReport:
         verifier_of(tool),
         is_unverified(tool),
         "" if tool.category is None else POLICY[tool.category].checks,
+        tool.effect.is_mutating and not (takes_key or tool.idempotent or tool.reconcilable),
     )
 
 

@@ -70,7 +70,7 @@ def _is_halted_after(state: RunState, turn: Turn) -> bool:
     is_halted = state.halted is not None
     for decision in turn.decisions:
         if isinstance(decision, RunPaused | RunResumed):
-            is_halted = isinstance(decision, RunPaused) and decision.halt > 0
+            is_halted = isinstance(decision, RunPaused) and decision.what != ""
     return is_halted
 
 

@@ -475,12 +475,15 @@ def goal_at(said: object) -> Goal | None:
 
 
 def check_boundary(
-    boundary: Boundary, tools: tuple[ToolDefinition, ...] = (), graph: Graph | None = None
+    boundary: Boundary,
+    tools: tuple[ToolDefinition, ...] = (),
+    graph: Graph | None = None,
+    keyless: tuple[str, ...] = (),
 ) -> BoundaryChecked:
     """What a boundary does to these tools, and the tier of a graph against the highest it allows."""
     from remit.orchestrate.boundary_report import checked
 
-    return checked(boundary, tools, graph)
+    return checked(boundary, tools, graph, keyless)
 
 
 def show_boundary(boundary: Boundary) -> BoundaryShown:

@@ -22,6 +22,7 @@ from remit.core.goal import JUDGE_MARK
 from remit.core.manifest import Manifest
 from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, JsonObject, Text, replace, size_bytes
 from remit.core.schema import Violation
+from remit.core.seal import SECRET_EXPOSED
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.kernel.flags import people_in
@@ -57,7 +58,6 @@ from remit.orchestrate.texts import (
     stored_bytes,
 )
 from remit.orchestrate.tracing import Tracer, reader_of
-from remit.tool.vault import SECRET_EXPOSED
 from remit.validate.rules import SemanticCheck
 from remit.validate.semantic import verdict_of
 
@@ -194,6 +194,7 @@ class Facts:
             "" if not model or model == state.manifest.models[0].name else name(model),  # type: ignore[union-attr]
             self._unsupported(state, report, text),
             () if calls or not text else ungrounded_in(state, clean(result.content or ""), self._tracer),
+            report.exposed,
         )
 
     def _unsupported(self, state: RunState, report: reports.ModelSaid, text: Text) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.codec import to_json
-from remit.core.envelope import ID_CHARS_MAX
+from remit.core.envelope import ID_CHARS_MAX, check_no_secret
 from remit.core.failure import RequestRejected
 from remit.core.lifecycle import AgentRole
 from remit.core.person import check_person
@@ -72,7 +72,10 @@ def id_in(operation: JsonObject, key: str) -> str | None:
     value = operation.get(key)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _NUMBER_MAX:
         return str(value)
-    if value is None or (isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value)):
+    if value is None:
+        return None
+    if isinstance(value, str) and 0 < len(value) <= ID_CHARS_MAX and _is_unicode(value):
+        check_no_secret(key, value)
         return value
     raise unfit(key, value, f"a text of 1 to {ID_CHARS_MAX} characters, or a number")
 

@@ -1,7 +1,8 @@
 """Redacting reports: no secret of the vault stands in what becomes an arrival.
 
 Rule 1: a tool's report is redacted by its executor, which may tell it late; every other report where it is received.
-Rule 2: what a model said is marked apart: it should never have had a secret, so a call with such an argument is not made.
+Rule 2: what a model said is marked apart: it should never have had a secret, so a call with such an argument is not made,
+        and an answer with one is none.
 """
 
 from collections.abc import Callable
@@ -29,8 +30,9 @@ def redacted(report: Report, vault: Vault) -> Report:
             vault.revoke(name)
         return redactor.exposed(text)
 
-    said: Report = _changed(report, exposed)
-    return said
+    known = redactor.value_in(report.result.content) or redactor.value_in(report.result.reasoning)
+    said: ModelSaid = _changed(report, exposed)
+    return replace(said, exposed=known) if known else said
 
 
 def received(report: Report, vault: Vault) -> Report:

@@ -25,12 +25,14 @@ class ModelSaid(Record):
     """A model call returned. `offered` are the tools that a router had shortlisted for it.
 
     `violations` are what its reader found wrong with a text that no schema speaks of, such as a grammar it breaks.
+    `exposed` names the secret of the vault whose value stood in its words.
     """
 
     command_id: str
     result: ModelResult
     offered: tuple[str, ...] = ()
     violations: tuple[Violation, ...] = ()
+    exposed: str = ""
 
 
 class ToolSaid(Record):

@@ -61,7 +61,7 @@ def _answer(arrival: arrivals.ModelAnswered, read: Read) -> Report:
     calls = tuple(ToolCall(call.call_id, call.tool, _arguments(call, read)) for call in arrival.calls)
     text, reasoning = read(arrival.raw or arrival.text), read(arrival.reasoning)
     result = ModelResult(text, reasoning, calls, arrival.usage, model=arrival.model)
-    return reports.ModelSaid(arrival.command_id, result, arrival.offered)
+    return reports.ModelSaid(arrival.command_id, result, arrival.offered, exposed=arrival.exposed)
 
 
 def _result(arrival: arrivals.ToolReturned, read: Read) -> Report:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from remit.core.arrivals import RunStarted
+from remit.core.arrivals import RunHalted, RunStarted
 from remit.core.graph import graph_version
 from remit.core.manifest import Manifest
 from remit.core.messages import Message
@@ -53,12 +53,15 @@ class SecretGone(Exception):
 class _Scope:
     """What is known in one run and those beneath it."""
 
-    __slots__ = ("forms", "name")
+    __slots__ = ("forged", "forms", "is_begun_here", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         # Every way of writing a known value, with the value's kind.
         self.forms: dict[str, str] = {}
+        # Whether its run was begun by this process; and handles that were used there without ever having been given out.
+        self.is_begun_here = False
+        self.forged: set[str] = set()
 
     def learn(self, kind: str, value: str) -> None:
         """Look for a value from now on."""
@@ -86,6 +89,7 @@ class Sealer:
             # What was said in a session may be meant in its next run.
             self._seals.adopt(_family(manifest.run_id), _family(manifest.session.previous_run_id))
         look = _Look(self._scope(manifest.run_id))
+        look.scope.is_begun_here |= manifest.run_id == look.scope.name
         request = manifest.request
         changed = self._changed(look, request.messages), self._changed(look, request.metadata)
         if changed != (request.messages, request.metadata):
@@ -124,6 +128,10 @@ class Sealer:
             return type(value)([self.filled(live, part) for part in value])
         return value
 
+    def is_lost(self, live: Live, handle: str) -> bool:
+        """Whether a handle without a value was given out once: its value was kept, and may be brought back."""
+        return handle not in self._scope(live.run_id).forged
+
     def _scope(self, run_id: str) -> _Scope:
         """What is known in a run, those beneath it and those that were forked from it."""
         name = _family(run_id)
@@ -142,6 +150,9 @@ class Sealer:
         return handle
 
     def _replaced(self, scope: _Scope, text: str) -> str:
+        if scope.is_begun_here and HANDLE_MARK in text:
+            known = self._seals.values(scope.name)
+            scope.forged |= {found[0] for found in HANDLE.finditer(text) if found[0] not in known}
         if scope.forms:
             # The longest first: a value may be the beginning of another one.
             found = sorted([form for form in scope.forms if form in text], key=len, reverse=True)
@@ -221,6 +232,14 @@ class Sealer:
             changed.append(word)
             begin = end + 1
         return changed
+
+
+def waits_for(handle: str, what: str, command_id: str) -> RunHalted:
+    """What a run hears that cannot go on without a value which was kept for it: it stands still until that is back."""
+    why = (
+        f"{SECRET_GONE}: the value of {handle} is not in the store's folder `sealed`; put that back, or cancel the run"
+    )
+    return RunHalted("remit", 0, what, why, (command_id,))
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -4,12 +4,16 @@ Rule 1: the converter reads the canonical form of the arguments, the very bytes 
 Rule 2: conversion is strict, so that what the schema refuses is refused here too.
 Rule 3: an argument that was not given is not passed; the function's own default holds.
 Rule 4: a text stays as it is; everything else becomes JSON.
-Rule 5: what goes wrong before the function is entered has changed nothing; what goes wrong afterwards leaves that open.
+Rule 5: what was returned is kept: members that the declared type does not name are written, too, and the error of a result
+        that cannot be used says what it was.
+Rule 6: what goes wrong before the function is entered has changed nothing; what goes wrong afterwards leaves that open.
 """
 
 import asyncio
 import inspect
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +23,7 @@ from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool
-from remit.tool.outcomes import RESULT_BYTES_MAX, Performed, Stop, ToolFault, described, fault_of
+from remit.tool.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, Stop, ToolFault, described, fault_of
 from remit.tool.secret import Secret
 from remit.tool.signature import KEY_PARAMETER
 
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
 
 # Enough of the problems for a model to correct itself.
 PROBLEMS_MAX = 10
+
+# Values whose declared type may name less than they hold.
+_HOLDERS = (dict, list, tuple)
 
 # What a function that asks for no secrets is called with.
 NO_SECRETS_LENT: Mapping[str, Secret] = MappingProxyType({})
@@ -94,14 +101,18 @@ def rendered(tool: Tool, value: Any) -> Performed:
         return Performed(_bounded(value))
     if isinstance(value, Stop):
         if not isinstance(value.content, str):
-            raise _failed(f"returned Stop with a {type(value.content).__name__}; its content must be a text")
+            raise _failed(
+                f"returned Stop with a {type(value.content).__name__}; its content must be a text; it was: {_told(value.content)}"
+            )
         return Performed(_bounded(value.content), stop_loop=True)
     if inspect.iscoroutine(value):
         value.close()
         raise _failed("returned a coroutine; declare the function with 'async def'")
+    returned = value
     if tool.signature.returns is not None:
         value = _checked(tool, tool.signature.returns, value)
-    return Performed(_bounded(value if type(value) is str else _written(tool, value)))
+    text = value if type(value) is str else _written(tool, value)
+    return Performed(_bounded(_whole(text, value, returned) if isinstance(returned, _HOLDERS) else text))
 
 
 def _checked(tool: Tool, adapter: "TypeAdapter[Any]", value: Any) -> Any:
@@ -117,8 +128,10 @@ def _undeclared(tool: Tool, value: Any, error: Exception) -> str:
 
     kind = type(value).__name__
     if isinstance(error, ValidationError):
-        return f"returned a {kind} that is not the declared {tool.signature.returns_name}: {_problems(error)}"
-    return f"its result of type {kind} could not be checked: {described(error)}"
+        why = f"returned a {kind} that is not the declared {tool.signature.returns_name}: {_problems(error)}"
+    else:
+        why = f"its result of type {kind} could not be checked: {described(error)}"
+    return f"{why}; it was: {_told(value)}"
 
 
 def _written(tool: Tool, value: Any) -> str:
@@ -126,9 +139,48 @@ def _written(tool: Tool, value: Any) -> str:
         text = (tool.signature.returns or _anything()).dump_json(value, by_alias=True, warnings=False).decode()
     except Exception as error:
         # Values of the user's own types may raise anything while they are written.
-        raise _failed(f"returned a {type(value).__name__}, which is no JSON: {described(error)}") from error
+        why = f"returned a {type(value).__name__}, which is no JSON: {described(error)}"
+        raise _failed(f"{why}; it was: {_told(value)}") from error
     # A text in an enum or a subclass of str is a text, and stays one.
     return str.__str__(value) if isinstance(value, str) else text
+
+
+def _whole(text: str, value: Any, returned: Any) -> str:
+    """The written result with the members that its declared type does not name, and so has dropped."""
+    try:
+        if value == returned:
+            return text
+        written = json.loads(text)
+        whole = _completed(written, json.loads(_as_json(returned)))
+    except Exception:  # noqa: BLE001  # values of the user's own types may raise anything; what fits is written then
+        return text
+    return text if whole == written else json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+
+
+def _completed(written: Any, returned: Any) -> Any:
+    if isinstance(written, dict) and isinstance(returned, dict):
+        fitting = {
+            name: _completed(part, returned[name]) if name in returned else part for name, part in written.items()
+        }
+        return fitting | {name: part for name, part in returned.items() if name not in written}
+    if isinstance(written, list) and isinstance(returned, list) and len(written) == len(returned):
+        return [_completed(*parts) for parts in zip(written, returned, strict=True)]
+    return written
+
+
+def _told(value: Any) -> str:
+    """What was returned, as far as it can be told."""
+    if type(value) is str:
+        return value
+    for told in (_as_json, repr):
+        with suppress(Exception):
+            # Values of the user's own types may raise anything.
+            return told(value)
+    return f"a {type(value).__name__} that cannot be told"
+
+
+def _as_json(value: Any) -> str:
+    return _anything().dump_json(value, by_alias=True, warnings=False).decode()
 
 
 @cache
@@ -142,7 +194,8 @@ def _anything() -> "TypeAdapter[Any]":
 def _bounded(text: str) -> str:
     size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
     if size > RESULT_BYTES_MAX:
-        raise _failed(f"result_bytes={size} exceeds result_bytes_max={RESULT_BYTES_MAX}; return less, or a reference")
+        why = f"result_bytes={size} exceeds result_bytes_max={RESULT_BYTES_MAX}; return less, or a reference"
+        raise _failed(f"{why}; it began: {text[:ERROR_CHARS_MAX]}")
     return text
 
 

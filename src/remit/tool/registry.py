@@ -36,6 +36,12 @@ class Registry:
         return tuple(one.source for one in self if not one.definition.delegates)
 
     @property
+    def keyless(self) -> tuple[str, ...]:
+        """The names of those whose function takes no `idempotency_key`; who delegates or asks a person has none to take."""
+        functions = (one for one in self if not one.definition.delegates and one.definition.asks_under is None)
+        return tuple(one.name for one in functions if not one.signature.takes_key)
+
+    @property
     def version(self) -> str:
         """The hash over the versions of all tools, as the manifest names it."""
         return canonical_hash([one.definition.version for one in self]).hex()

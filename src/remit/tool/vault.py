@@ -24,9 +24,6 @@ from remit.tool.revocations import SECRET_REVOKED, Revocations
 from remit.tool.secret import SECRET_INVALID, Credential, Given, Secret, credential_of, written_moment
 from remit.tool.threads import in_thread
 
-# The first word of what is reported of a call whose arguments hold a secret.
-SECRET_EXPOSED = "SECRET_EXPOSED"  # noqa: S105  # a code, and no password
-
 # Every text is searched for every one of them, in each of its forms: with so many, a short text takes a millisecond.
 SECRETS_MAX = 64
 

@@ -76,6 +76,20 @@ def test_what_a_tool_and_its_category_leave_open_is_told_and_nothing_of_one_that
     )
 
 
+def test_a_tool_whose_call_in_doubt_cannot_be_repeated_is_named_before_any_run(desk: Desk) -> None:
+    def told(head: str, parameters: str) -> str:
+        body = f'from remit import tool\n\n@tool({head})\ndef pay({parameters}) -> str:\n    """Pay."""\n'
+        return desk.say("boundary", "check", "standard", "--tools", desk.file("tools.py", body)).out
+
+    named = "no idempotency_key: a call in doubt cannot be repeated"
+    assert named in told("", "cents: int")
+    assert named in told("effect='write'", "cents: int")
+    assert named not in told("", "cents: int, idempotency_key: str")
+    assert named not in told("idempotent=True", "cents: int")
+    assert named not in told("reconcile=lambda key: None", "cents: int")
+    assert named not in told("effect='read'", "cents: int")
+
+
 def test_a_tool_that_nothing_verifies_is_named_before_any_run(desk: Desk) -> None:
     tools = desk.file("tools.py", 'from remit import tool\n\n@tool\ndef pay(cents: int) -> str:\n    """Pay."""\n')
     assert (
@@ -115,6 +129,7 @@ def test_programs_get_all_of_it(desk: Desk, mine: Path) -> None:
         "verified_by",
         "is_unverified",
         "checks",
+        "is_unrepeatable",
     }
     idle = {one["condition"]: one["why"] for one in values["idle"]}
     assert idle["regulated_category"].startswith("neither a tool nor the boundary declares the concern regulated")

@@ -10,6 +10,7 @@ from remit.core.envelope import (
     REQUEST_BYTES_MAX,
     REQUEST_HINT_INVALID,
     REQUEST_ID_INVALID,
+    REQUEST_ID_SECRET,
     REQUEST_MALFORMED,
     REQUEST_MESSAGES_INVALID,
     REQUEST_MODE_INVALID,
@@ -25,6 +26,7 @@ from remit.core.messages import MESSAGE_INVALID, Message, Role, assistant_messag
 from remit.core.person import PERSON_INVALID
 from remit.core.record import BlobRef
 from remit.core.tools import TOOL_CHOICE_INVALID, ToolChoice, ToolChoiceMode
+from tests.planted import Planted
 
 REACHES = [Mode]
 
@@ -118,6 +120,17 @@ def test_a_request_beyond_the_size_limit_is_refused_with_both_numbers() -> None:
     assert refusal.code == REQUEST_TOO_LARGE
     assert refusal.details["limit"] == REQUEST_BYTES_MAX
     assert refusal.details["size_bytes"] > REQUEST_BYTES_MAX
+
+
+@pytest.mark.parametrize("field", ["request_id", "session_id", "trace_id", "tenant_id", "user_id"])
+def test_an_id_that_is_a_secret_is_refused_without_being_told(field: str) -> None:
+    planted = Planted().all()
+    refusal = refusal_of(changed(**{field: planted["github"][0]}))
+    assert refusal.code == REQUEST_ID_SECRET
+    assert planted["github"][0] not in str(refusal)
+    assert (refusal.details["field"], refusal.details["kind"]) == (field, "github_token")
+    # Many programs make identifiers of letters by chance.
+    check_request(changed(**{field: planted["chance"][0]}))
 
 
 @pytest.mark.parametrize("field", ["request_id", "session_id", "trace_id", "tenant_id", "user_id"])

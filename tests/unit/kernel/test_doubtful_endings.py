@@ -8,7 +8,7 @@ from remit.core import arrivals, rulings
 from remit.core.arrivals import Provenance
 from remit.core.boundary import Boundary, BoundaryMode, Condition, Rate, Then
 from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, AskPurpose, CallCode, CallTool, Retrieve, TimerPurpose
+from remit.core.commands import AskHuman, AskPurpose, CallCode, CallModel, CallTool, Retrieve, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, Refusal
 from remit.core.goal import Criterion, Goal
 from remit.core.graph import Node, NodeKind
@@ -228,6 +228,18 @@ def test_a_secret_in_the_arguments_ends_the_run_as_unsafe() -> None:
     assert (run.state.ending, run.state.error) == (Ending.UNSAFE_DETECTION, ErrorCode.TOOL_EXECUTION_FAILED)
     assert run.state.message == "it broke"
     lawful(run)
+
+
+def test_a_secret_in_an_answer_ends_the_run_as_unsafe_and_no_call_of_it_is_made() -> None:
+    for calls in ((), (wants("look"),)):
+        run = Run()
+        answer = run.all(CallModel)[-1]
+        run.take(arrivals.ModelAnswered(answer.id, "It is [exposed secret KEY].", calls=calls, exposed="KEY"))
+        assert run.state.ending is Ending.UNSAFE_DETECTION
+        assert run.state.message.startswith("SECRET_EXPOSED: model ")
+        assert "the secret 'KEY'" in run.state.message
+        assert run.all(CallTool) == []
+        lawful(run)
 
 
 def test_a_pause_only_puts_off_the_end_of_an_unsafe_run() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from remit.core.authority import AUTHORITY_INVALID
+from remit.core.envelope import REQUEST_ID_SECRET
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.profiles import BOUNDARY_UNKNOWN, GUARDED
 from remit.core.record import JsonObject
@@ -385,6 +386,14 @@ def test_a_boundary_that_says_what_nobody_knows_is_refused(boundary: Any, code: 
 @pytest.mark.parametrize("boundary", [GUARDED.name, {}, {"name": "mine"}, "coding_assistant"])
 def test_a_boundary_may_be_a_name_or_an_object_that_says_what_differs(boundary: Any) -> None:
     assert Talk(boundary=boundary).started == {"ok": True}
+
+
+@pytest.mark.parametrize("key", ["run", "user", "tenant"])
+def test_a_name_that_is_a_secret_is_answered_with_a_code(key: str) -> None:
+    operation = {"op": "start", "run": "s", "prompt": "", "tools": [], key: "ghp" + "_" + "Ab1" * 12}
+    answer = Talk().guard.answer(operation) or {}
+    assert (answer["ok"], answer["code"]) == (False, REQUEST_ID_SECRET)
+    assert "Ab1Ab1" not in str(answer["message"])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from remit.core.arrivals import Happened, ModelFailed
 from remit.core.failure import ErrorCode
 from remit.core.inference import ModelResult
+from remit.core.record import replace
 from remit.core.tools import ToolCall, ToolResult
 from remit.orchestrate.redacting import OF_TOOLS, received, redacted
 from remit.orchestrate.reports import CodeProposed, ContextSaid, ModelSaid, Report, ToolAccounted, ToolBroke, ToolSaid
@@ -53,7 +54,10 @@ def test_a_report_of_a_tool_was_redacted_by_its_executor(report: Report, clean: 
 
 def test_what_a_model_said_is_marked_as_exposed() -> None:
     mark = "[exposed secret TOKEN]"
-    assert received(said(f"it is {VALUE}", to=[VALUE]), VAULT) == said(f"it is {mark}", to=[mark])
+    marked = said(f"it is {mark}", to=[mark])
+    assert received(said(f"it is {VALUE}", to=[VALUE]), VAULT) == replace(marked, exposed="TOKEN")
+    # One that stands only in the arguments of a call is told of that call.
+    assert received(said("here", to=[VALUE]), VAULT) == said("here", to=[mark])
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.messages import user_message
 from remit.core.profiles import KNOWN
 from remit.core.secret_search import HANDLE
+from remit.core.signals import Signal
 from remit.core.tools import ToolCall
 from remit.inference.engine import StreamHandler
 from remit.inference.scripted import ScriptedEngine
@@ -23,7 +24,7 @@ from remit.orchestrate.reports import ModelSaid
 from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone
 from remit.tool.declare import Tool, tool
 from remit.tool.registry import Registry
-from tests.e2e.house import asking, calls, house, says, scripted
+from tests.e2e.house import answer, asking, calls, house, says, scripted
 from tests.planted import Planted, as_base64
 
 TOKEN = Planted(3).all()["github"][0]
@@ -97,9 +98,6 @@ def test_another_process_fills_in_what_was_sealed_before(tmp_path: Path) -> None
             return (await system.run(asking(f"Use {TOKEN} please."), kit)).run_id
 
     async def go_on(run_id: str) -> SystemResponse:
-        from remit.core.signals import Signal
-        from tests.e2e.house import answer
-
         async with house(tmp_path / "store", kit) as system:
             return await answer(system, Signal.APPROVE, await system.result(run_id))
 
@@ -334,3 +332,44 @@ def test_a_value_beside_its_name_is_sealed_in_a_structure_and_given_back(argumen
 def test_what_only_looks_alike_stays_in_a_structure(arguments: dict[str, object]) -> None:
     said = ModelSaid("c1", ModelResult(tool_calls=(ToolCall("1", "call", arguments),)))
     assert Sealer(MemorySeals()).report(Live("r1", RunState(run_id="r1")), said) is said
+
+
+def test_a_run_waits_for_a_value_that_was_kept_and_is_not_there(tmp_path: Path) -> None:
+    store, aside = tmp_path / "store", tmp_path / "aside"
+    got: list[str] = []
+
+    @tool(effect="external")
+    def call(token: str) -> str:
+        """Call with a token."""
+        got.append(token)
+        return "done"
+
+    kit = scripted([calls("call", {"token": TOKEN}), says("Done.")], call)
+
+    async def ask() -> SystemResponse:
+        async with house(store, kit) as system:
+            return await system.run(asking("Do it."), kit)
+
+    async def approved() -> SystemResponse:
+        async with house(store, kit) as system:
+            return await answer(system, Signal.APPROVE, await system.result(asked.run_id))
+
+    async def go_on() -> SystemResponse:
+        async with house(store, kit) as system:
+            return await system.resume(asked.run_id, kit=kit)
+
+    asked = asyncio.run(ask())
+    assert asked.waiting_for is not None
+    (store / "sealed").rename(aside)
+    stands = asyncio.run(approved())
+    assert got == []
+    assert stands.terminal_code is None
+    assert stands.halted is not None
+    assert stands.halted.what == "tool 'call'"
+    assert stands.halted.why.startswith(f"{SECRET_GONE}: the value of secret:")
+    again = asyncio.run(go_on())
+    assert (again.terminal_code, again.halted) == (None, stands.halted)
+    aside.rename(store / "sealed")
+    done = asyncio.run(go_on())
+    assert got == [TOKEN]
+    assert done.terminal_code is Ending.SUCCESS or done.terminal_code is Ending.PARTIAL_SUCCESS

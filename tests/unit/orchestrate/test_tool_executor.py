@@ -15,6 +15,7 @@ from remit.core.codec import read_json
 from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import ErrorCode
 from remit.core.record import Text
+from remit.core.seal import SECRET_EXPOSED
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
@@ -27,7 +28,7 @@ from remit.tool.declare import Tool, tool
 from remit.tool.outcomes import Stop
 from remit.tool.registry import Registry
 from remit.tool.threads import THREADS_MAX, Threads
-from remit.tool.vault import NO_SECRETS, SECRET_EXPOSED, Vault
+from remit.tool.vault import NO_SECRETS, Vault
 from tests.unit.orchestrate.stage import play
 from tests.unit.tool.watching import sample, until
 

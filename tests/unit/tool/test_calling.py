@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import AfterValidator, BaseModel, Field
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, override
 
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
 from remit.tool.calling import PROBLEMS_MAX, called, prepared, rendered
 from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool, tool
-from remit.tool.outcomes import RESULT_BYTES_MAX, Performed, Stop, ToolFault
+from remit.tool.outcomes import ERROR_CHARS_MAX, RESULT_BYTES_MAX, Performed, Stop, ToolFault
 
 
 class Colour(Enum):
@@ -220,6 +220,44 @@ def test_a_result_of_its_declared_type_is_written(annotation: Any, value: Any, e
 )
 def test_a_result_of_another_type_is_a_fault_that_names_it(annotation: Any, value: Any, named: str) -> None:
     assert named in fault(text, value, annotation)
+
+
+class Price(TypedDict):
+    cents: int
+
+
+class Basket(TypedDict):
+    prices: list[Price]
+
+
+class Mute:
+    @override
+    def __repr__(self) -> str:
+        raise KeyError("mute")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "expected"),
+    [
+        (Price, {"cents": 5, "note": "zebra"}, '{"cents":5,"note":"zebra"}'),
+        (Price, {"cents": 5}, '{"cents":5}'),
+        (list[Price], [{"cents": 5, "note": "é"}], '[{"cents":5,"note":"é"}]'),
+        (Basket, {"prices": [{"cents": 5, "at": 1}], "of": "ann"}, '{"prices":[{"cents":5,"at":1}],"of":"ann"}'),
+        (tuple[Price, int], ({"cents": 5, "note": "x"}, 1), '[{"cents":5,"note":"x"},1]'),
+        (Price, {"cents": 5, "note": Mute()}, '{"cents":5}'),
+    ],
+)
+def test_members_that_the_declared_type_does_not_name_are_kept(annotation: Any, value: Any, expected: str) -> None:
+    assert text(value, annotation) == expected
+
+
+def test_the_fault_of_a_result_says_what_was_returned() -> None:
+    assert "it was: zebrapayload" in fault(text, "zebrapayload", int)
+    assert 'it was: {"cents":"zebra"}' in fault(text, {"cents": "zebra"}, Price)
+    assert "it was: <object object" in fault(text, object())
+    assert "it was: a Mute that cannot be told" in fault(text, Mute())
+    assert "it began: zebra" in fault(text, "zebra" * RESULT_BYTES_MAX, str)
+    assert len(fault(text, "zebra" * 10_000, int)) <= ERROR_CHARS_MAX
 
 
 def test_a_value_that_is_no_json_is_a_fault_that_names_its_type() -> None:

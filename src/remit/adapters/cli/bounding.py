@@ -52,9 +52,9 @@ def check(
 
     boundary = boundary_at(file)
     with as_usage():
-        definitions = tools_at(tools or ()).definitions
+        registry = tools_at(tools or ())
         drawn = None if graph is None else graph_in(graph)
-    found = check_boundary(boundary, definitions, drawn)
+    found = check_boundary(boundary, registry.definitions, drawn, registry.keyless)
     too_high = _too_high(found.tier) if drawn is not None else None
     if terminal.is_json:
         error = {} if too_high is None else {"error": {"code": too_high.code, "message": too_high.message}}
@@ -176,6 +176,8 @@ def _undeclared(tool: ToolReport) -> str:
         said.append(
             "nothing verifies what it did: declare `verify`, or a result type that an error message does not fit"
         )
+    if tool.is_unrepeatable:
+        said.append("no idempotency_key: a call in doubt cannot be repeated")
     return f"{'; '.join(said)} (risk {tool.risk})" if said else ""
 
 

@@ -2,7 +2,8 @@
 
 Rule 1: a call is ordered only when its worst case fits every dimension; the output is cut to what is left.
 Rule 2: an answer proposes; nothing in it is a fact.
-Rule 3: a failure worth trying again is tried again after a pause, as often in a row as the budget allows. Whoever asked
+Rule 3: an answer with a secret of the house ends the run: the model knows what nobody may have told it.
+Rule 4: a failure worth trying again is tried again after a pause, as often in a row as the budget allows. Whoever asked
         to be left alone is left alone for as long; where that goes beyond the run's deadline, nothing is tried again.
 """
 
@@ -16,6 +17,7 @@ from remit.core.failure import ERRORS, Ending, ErrorCode, Retryable
 from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import MODEL_TIMEOUT_MS, OUTPUT_TOKENS_DEFAULT
 from remit.core.rulings import RetryPlanned
+from remit.core.seal import SECRET_EXPOSED
 from remit.kernel.backoff import backoff_ms
 from remit.kernel.clock import deadline_at_ms
 from remit.kernel.endings import head_for
@@ -115,6 +117,8 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
         tally.context_tokens += arrival.tokens_bound
     if (outcome := settle(tally, command, charged)) is not None:
         return outcome
+    if arrival.exposed:
+        return head_for(tally, Ending.UNSAFE_DETECTION, message=_exposed(command, arrival.exposed))
     if state.is_wrapping:
         return head_for(
             tally, Ending.BUDGET_EXHAUSTED, message="the budget was spent; the answer is the run's last words"
@@ -124,6 +128,11 @@ def on_answered(tally: Tally, arrival: ModelAnswered) -> str | None:
     if text:
         return _ANSWERED
     return _try_again(tally, command, ErrorCode.INFERENCE_MALFORMED_RESPONSE, "the model said nothing")
+
+
+def _exposed(command: CallModel, secret: str) -> str:
+    why = f"model {command.model} said the secret {secret!r}, which no model is shown"
+    return f"{SECRET_EXPOSED}: {why}; renew that secret, and find out who told it"
 
 
 def on_model_failed(tally: Tally, arrival: ModelFailed) -> str | None:

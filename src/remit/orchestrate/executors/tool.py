@@ -15,12 +15,13 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from remit.core.arrivals import Happened
+from remit.core.arrivals import Happened, RunHalted
 from remit.core.codec import to_json
 from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import ErrorCode
 from remit.core.json_text import kept_value
 from remit.core.record import JsonObject, Record, Text
+from remit.core.seal import SECRET_EXPOSED
 from remit.core.tools import ToolResult
 from remit.kernel.backoff import BACKOFF_MS_MAX
 from remit.kernel.state import RunState, pinned
@@ -32,12 +33,12 @@ from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.redacting import redacted
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.orchestrate.seals import HANDLE_MARK, SECRET_GONE, Sealer, SecretGone
+from remit.orchestrate.seals import HANDLE_MARK, SECRET_GONE, Sealer, SecretGone, waits_for
 from remit.tool.asking import reconcile
 from remit.tool.outcomes import Performed, ToolFault
 from remit.tool.performing import Attempt, Late, perform
 from remit.tool.threads import THREADS_MAX
-from remit.tool.vault import NO_SECRETS, SECRET_EXPOSED, Vault
+from remit.tool.vault import NO_SECRETS, Vault
 
 _NS_PER_MS = 1_000_000
 
@@ -96,7 +97,7 @@ class ToolExecutor:
         if tool is None:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
         arguments = await self._given(live, command)
-        if isinstance(arguments, ToolBroke):
+        if isinstance(arguments, ToolBroke | RunHalted):
             return arguments
         gate = None if self._halts is None else partial(_pass, self._halts, live.state, command)
         attempt = Attempt(tool, arguments, command.key, self.vault, gate)
@@ -114,7 +115,7 @@ class ToolExecutor:
             raise
         return _said(command, performed, _since(began_ns))
 
-    async def _given(self, live: Live, command: CallTool) -> JsonObject | ToolBroke:
+    async def _given(self, live: Live, command: CallTool) -> JsonObject | ToolBroke | RunHalted:
         """What the tool is called with, its handles filled in; or why it is not called."""
         text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
         arguments: JsonObject = kept_value(text)
@@ -127,6 +128,8 @@ class ToolExecutor:
             try:
                 arguments = self._sealer.filled(live, arguments)
             except SecretGone as gone:
+                if self._sealer.is_lost(live, gone.handle):
+                    return waits_for(gone.handle, f"tool {command.tool!r}", command.id)
                 return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, _gone(command, gone.handle))
             text = to_json(arguments)
         if self.vault.redactor.names and (name := self.vault.redactor.found_in(text)):
