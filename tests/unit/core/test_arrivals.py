@@ -64,5 +64,6 @@ def test_an_answer_carries_words_thoughts_calls_and_its_cost() -> None:
         "model",
         "unsupported",
         "ungrounded",
+        "exposed",
     )
     assert ModelAnswered.__struct_fields__ == fields
