@@ -14,8 +14,8 @@ from remit.core.secret_values import is_chancy, is_given, is_key, is_mixed, is_p
 
 # Words that mean a password wherever a name ends with them, also in other languages.
 PASSWORDS = (
-    "passwor[dt]|passwd|passphrase|passcode|pwd|kennwort|wachtwoord|senha"
-    "|contrase(?:ñ|n\u0303?)a|mot[ _-]?de[ _-]?passe"
+    "p[a@]ssw[o0]r[dt]|passwd|pass[ _-]?phrase|passcode|pwd|psk|kennwort|wachtwoord|senha|heslo|has[łl]o|l[öo]senord"
+    "|contrase(?:ñ|n\u0303?)a|mot[ _-]?de[ _-]?passe|пароль|密[码碼]|パスワード"
 )
 # What may follow in the name: `passwordConfirm`, `token_value`, `password2`.
 BEHIND = (
@@ -27,14 +27,28 @@ KEY_OF = (
     "api|access|secret|private|account|encryption|signing|master|auth|service"
     "|licen[cs]e|shared|hmac|jwt|deploy|app|client"
 )
-SESSIONS = r"session[_-]?id|sess(?:ion)?id"
+SESSIONS = r"session[_-]?id|sess(?:ion)?id|(?<![A-Za-z])sid"
 
 # Names beside whose value stands another name: `{"name": "password", "value": V}`.
 NAME_MEMBERS = frozenset(
     ["name", "key", "field", "id", "param", "parameter", "header", "variable", "env", "k", "label"]
 )
 VALUE_MEMBERS = frozenset(
-    ["value", "val", "v", "data", "content", "text", "plain", "plaintext", "current", "new", "old"]
+    [
+        "value",
+        "val",
+        "v",
+        "data",
+        "content",
+        "text",
+        "plain",
+        "plaintext",
+        "current",
+        "new",
+        "old",
+        "new_value",
+        "old_value",
+    ]
 )
 # Names of structures whose every member is a cookie.
 COOKIE_JARS = frozenset(["cookie", "cookies"])
@@ -49,10 +63,11 @@ _SHORT_NAME = re.compile(rf"(pass|pw|pin|otp|auth){BEHIND}$", re.IGNORECASE)
 _SESSION_NAME = re.compile(rf"(?:{SESSIONS})$", re.IGNORECASE)
 _HEADER_NAME = re.compile(r"(authorization|cookies?)$", re.IGNORECASE)
 _COMPOUND = re.compile(
-    r"(?:^|[^a-z])(?:user|db|smtp|imap|ftp|ssh|sql|mail|root|admin|my|wifi|http|proxy|login|key|store|trust|ldap)$",
+    r"(?:^|[^a-z])(?:user|db|smtp|imap|ftp|ssh|sql|mail|root|admin|my|wifi|http|proxy|login|key|store|trust|ldap|bind|require)"
+    r"[_-]?$",
     re.IGNORECASE,
 )
-_CREDENTIAL = re.compile(r"(?:[A-Za-z]{3,12} {1,3})?([^\s,]{8,4000})$")
+_CREDENTIAL = re.compile(r"(?:[A-Za-z]{3,12} {1,3}|[^\s:]{1,64}:(?!/))?([^\s,]{8,4000})$")
 _COOKIE = re.compile(r"[^\s\"'=;]{1,100}=[^\n\"']{6,4000}$|[A-Za-z0-9+/_.%=-]{12,4000}$")
 _PIN = re.compile(r"[0-9]{4,10}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -78,14 +93,16 @@ def is_session(value: str) -> bool:
     return len(value) >= 12 and is_chancy(value) and _UUID.fullmatch(value) is None and is_given(value)
 
 
-def is_short(word: str, value: str) -> bool:
-    """Whether the value beside a short word is a secret."""
+def is_short(before: str, word: str, value: str) -> bool:
+    """Whether the value beside a short word, behind what stands before it in the name, is a secret."""
     folded = word.casefold()
     if folded in ("pin", "otp"):
         return _PIN.fullmatch(value) is not None or is_key(value)
     if folded == "auth":
         return is_key(value) and is_chancy(value)
-    return is_password(value) and is_mixed(value) and (len(value) < 8 or is_key(value))
+    if not is_password(value) or _COMPOUND.search(before) is not None:
+        return is_password(value)
+    return is_mixed(value) and (len(value) < 8 or is_key(value))
 
 
 def means_a_secret(name: str) -> bool:
@@ -115,11 +132,11 @@ def secret_of_named(name: str, value: str) -> Named | None:
     if _KEY_NAME.search(name) is not None:
         return _after_scheme("key", value) if " " in value else Named("key", 0, len(value)) if is_key(value) else None
     short = _SHORT_NAME.search(name)
-    word = short[1] if short is not None else ""
-    if word.casefold() == "auth" and " " in value:
+    before, word = (name[: short.start()], short[1].casefold()) if short is not None else ("", "")
+    if word == "auth" and (" " in value or ":" in value):
         return _after_scheme("authorization", value)
-    kind = "authorization" if word.casefold() == "auth" else "password"
-    return Named(kind, 0, len(value)) if is_short(word, value) else None
+    kind = "authorization" if word == "auth" else "password"
+    return Named(kind, 0, len(value)) if is_short(before, word, value) else None
 
 
 def _of_header(header: str, value: str) -> Named | None:

@@ -58,6 +58,7 @@ _NAMES = (
         "credential",
     ),
     *("bearer", "ssws", "auth", "cookie", "sess", "wifi:", "identified", " -"),
+    *("p@ss", "psk", "heslo", "hasło", "haslo", "senord", "sid", "парол", "密", "パスワ"),
 )
 
 # `secret:KIND#DIGITS`, a handle; `[secret NAME]` and `[exposed secret NAME]`, marks of the vault.

@@ -75,7 +75,7 @@ def _is_password(found: re.Match[str], before: str) -> bool:
 
 
 # What stands before `password VALUE` in a statement, and in a file of logins.
-_STATEMENT = re.compile(r"\b(?:with|set|encrypted) {1,3}$", re.IGNORECASE)
+_STATEMENT = re.compile(r"\b(?:with|set|encrypted|login) {1,3}$", re.IGNORECASE)
 _LOGIN = re.compile(r"\b(?:login|user|account)\s{1,3}\S{1,40}\s{1,3}$", re.IGNORECASE)
 
 
@@ -101,7 +101,7 @@ _SAID_CHARS_MIN = 20
 
 def _is_short(found: re.Match[str], before: str) -> bool:
     word, value = found["w"], _value(found)
-    if not is_word_of_its_own(before, word) or not is_short(word, value):
+    if not is_word_of_its_own(before, word) or not is_short(before, word, value):
         return False
     is_compound = before[-1:].isalnum() or before[-1:] == "_"
     return is_compound or "=" in found[1] or word.casefold() in ("pin", "otp") or is_chancy(value)
@@ -118,6 +118,10 @@ def _is_flagged(found: re.Match[str], _: str) -> bool:
 
 def _is_login(found: re.Match[str], _: str) -> bool:
     return is_password(_value(found)) or (is_odd(_value(found)) and not is_reference(_value(found)))
+
+
+def _is_odd_one(found: re.Match[str], _: str) -> bool:
+    return is_odd(_value(found))
 
 
 def _is_cookie(found: re.Match[str], _: str) -> bool:
@@ -150,8 +154,8 @@ def _assigned(kind: str, name: str, literals: tuple[str, ...], is_one: Callable[
     """
     quotes = r"(?:\\{0,3}[\"'`\]]){0,2}"
     member = r"[\s,:{\"'\\]{1,40}(?:value|val)(?:\\{0,3}[\"'])?\s{0,3}[:=]\s{0,3}"
-    said = r"\s{1,2}(?:is|was|ist|lautet)[:\s]\s{0,2}"
-    sign = rf"({quotes}\s{{0,3}}(?:=>|:=|={{1,3}}|:)\s{{0,3}}(?:\[\s{{0,3}})?|{member}|{said}|[ \t]{{1,3}})"
+    said = r"\s{1,2}(?:is|was|ist|lautet)[:\s]\s{0,2}|\s{1,3}(?:->|→)\s{1,3}|\s{1,3}for\s{1,3}\S{1,80}\s{0,3}=\s{0,3}"
+    sign = rf"({quotes}\s{{0,3}}(?:=>|:=|={{1,3}}|:\*{{0,2}})\s{{0,3}}(?:\[\s{{0,3}})?|{member}|{said}|[ \t]{{1,3}})"
     pattern = rf"(?:{name}){BEHIND}{sign}{_VALUE}"
     return Shape(kind, literals, re.compile(pattern, re.IGNORECASE), is_folded=True, is_one=is_one)
 
@@ -189,7 +193,8 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,20}"
 _DATABASE = r"(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|clickhouse|cockroachdb)(?:\+[a-z0-9]{1,20})?"
 _PASSWORDS = (
     *("password", "passwort", "passwd", "passphrase", "passcode", "pwd", "kennwort", "wachtwoord", "senha", "contrase"),
-    *("mot de passe", "mot_de_passe", "mot-de-passe", "motdepasse"),
+    *("mot de passe", "mot_de_passe", "mot-de-passe", "motdepasse", "pass phrase", "pass_phrase", "pass-phrase", "psk"),
+    *("passw0r", "p@ssw", "heslo", "hasło", "haslo", "lösenord", "losenord", "пароль", "密码", "密碼", "パスワード"),
 )
 _ENDS = ("=", ":", " ", '"', "'", "\\", "_")
 _LOGINS = ("docker", "podman", "az", "oc", "helm", "buildah", "skopeo", "npm", "registry", "nerdctl")
@@ -318,7 +323,7 @@ SHAPES: tuple[Shape, ...] = (
         r"authorization(?:\\{0,3}[\"'])?\s{0,3}[:=]\s{0,3}(?:\\{0,3}[\"'])?(?:[a-z]{3,12}\s{1,3})?(?P<v>[A-Za-z0-9+/_.~=-]{12,4000})",
         "authorization",
         "authorization",
-    ),
+    )._replace(is_one=_is_odd_one),
     Shape(
         "authorization",
         ("auth",),
@@ -361,6 +366,7 @@ SHAPES: tuple[Shape, ...] = (
     _optioned("ldap[a-z]{3,10}", r"-w\s{1,2}[\"']?", "ldap"),
     _optioned("sqlcmd|bcp|unzip|zip", r"-P\s{0,2}[\"']?", "sqlcmd", "bcp ", "unzip", "zip "),
     _optioned(r"[a-z]{2,10} login", r"-p\s{1,2}[\"']?", *[f"{name} login" for name in _LOGINS]),
+    _optioned("smbclient|rpcclient", r"-U\s{0,2}[\"']?[^\s%]{1,64}%", "smbclient", "rpcclient"),
     _optioned("htpasswd", r"-[A-Za-z]{0,4}b[A-Za-z]{0,4}\s{1,2}\S{1,200}\s{1,2}\S{1,64}\s{1,2}[\"']?", "htpasswd"),
     _optioned("keytool|jarsigner", r"-(?:store|key|src|dest)pass\s{1,2}[\"']?", "keytool", "jarsigner"),
     _mark(r"WIFI:(?:[^;\n]{0,100};){0,5}?P:(?P<v>(?:[^;\\\n]|\\.){1,100});", "password", "WIFI:"),
@@ -386,5 +392,5 @@ SHAPES: tuple[Shape, ...] = (
         _is_key,
     ),
     _assigned("password", "(?P<w>pass|pw|pin|otp)", ("pass", *[f"pw{end}" for end in _ENDS], "pin", "otp"), _is_short),
-    _assigned("cookie", SESSIONS, ("sessionid", "session_id", "session-id", "sessid"), _is_session),
+    _assigned("cookie", SESSIONS, ("sessionid", "session_id", "session-id", "sessid", "sid"), _is_session),
 )

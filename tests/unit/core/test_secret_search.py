@@ -152,6 +152,8 @@ BENIGN = [
     "auth: oauth2-proxy, auth=kerberos5",
     "session_id: chat-42, sessionid=3f2b8c1e-9a4d-4e7f-8b6a-0c5d1e2f3a4b",
     "cookie=accepted; cookie: none",
+    "expected_authorization=self._expected_authorization, authorization: required-for-everybody",
+    "inside=Ab3dEf6hIj9kLm, $this->password->hashOf2()",
     "password policy2024 with password strength 100, password md5-hashed",
     '<p class="password-field2 token-list3">',
     "<token>IDENT</token><pass>3</pass>",
@@ -237,6 +239,14 @@ BESIDE = [
     f"contraseña: {V}",
     f"mot de passe : {V}",
     f"sessionid={V}",
+    f"?sid={V}&x=1",
+    f"密码: {V}",
+    f"**Password:** {V}",
+    f"the new password -> {V}",
+    f"SET PASSWORD FOR joe = '{WORD}'",
+    f"smbclient -U joe%{V} //host/share",
+    f"passw0rd={V}",
+    f"pass-phrase={V}",
     f"- name: password\n  value: {V}",
     f'{{"key":"DB_PASSWORD","val":"{V}"}}',
     f'{{"password":{{"value":"{V}"}}}}',
@@ -254,7 +264,7 @@ def test_a_value_beside_a_name_that_means_a_secret_is_found_however_it_stands_th
 
 def test_every_shape_but_a_few_has_literals_that_are_told_from_others() -> None:
     short = {shape.kind for shape in SHAPES if any(len(literal) < 3 for literal in shape.literals)}
-    assert short == {"discord_token", "telegram_token", "azure_secret", "twilio_key", "key"}
+    assert short == {"discord_token", "telegram_token", "azure_secret", "twilio_key", "key", "password"}
 
 
 def test_lines_of_base64_are_read_one_by_one_and_as_one() -> None:
