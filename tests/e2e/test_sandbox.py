@@ -52,6 +52,7 @@ def performed(name: str, values: JsonObject) -> str:
         return f"{fault.error_code}: {fault.error}"
 
 
+@pytest.mark.req("4.3")
 def test_files_of_the_home_the_store_and_the_project_are_not_there(tmp_path: Path) -> None:
     kept = [tmp_path / "remit.db", Path.home() / f".remit-test-{os.getpid()}"]
     try:
@@ -66,6 +67,7 @@ def test_files_of_the_home_the_store_and_the_project_are_not_there(tmp_path: Pat
         kept[1].unlink()
 
 
+@pytest.mark.req("4.3")
 def test_nothing_can_be_written_but_a_private_folder() -> None:
     for place in ("/usr/mine", "/mine", str(FILE), "/etc/passwd", "/dev/mine"):
         assert got("boxed", "write", place) in ("OSError", "PermissionError", "FileNotFoundError"), place
@@ -73,6 +75,7 @@ def test_nothing_can_be_written_but_a_private_folder() -> None:
     assert not Path("/tmp/mine").exists()
 
 
+@pytest.mark.req("4.3")
 def test_there_is_no_network_unless_the_tool_declares_it(listening: str) -> None:
     assert got("boxed", "connect", listening) in ("ConnectionRefusedError", "OSError")
     assert got("boxed_with_network", "connect", listening) == "connected"
