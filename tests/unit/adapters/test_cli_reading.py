@@ -1,6 +1,8 @@
 """Looking at runs from the command line."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -188,3 +190,14 @@ def test_at_a_terminal_a_sentence_is_broken_between_words(desk: Desk, monkeypatc
     lines = desk.say("explain", "last").out.splitlines()
     assert max(map(len, lines)) <= 40
     assert " ".join(lines) + "\n" == whole
+
+
+def test_a_run_that_cannot_be_read_is_listed_and_named(desk: Desk) -> None:
+    run_id = desk.waiting()
+    desk.say("run", "Hi", "--engine", desk.script("Hi"))
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
+        query = "UPDATE turns SET data = x'00' WHERE seq = 0 AND run_no = (SELECT run_no FROM runs WHERE run_id = ?)"
+        connection.execute(query, (run_id,))
+    said = desk.say("runs")
+    assert (said.code, len(said.out.splitlines())) == (1, 2)
+    assert f"run {run_id} cannot be read; `remit verify {run_id}` says what is wrong" in said.err

@@ -16,7 +16,7 @@ from remit.adapters.cli.terminal import Terminal
 from remit.core.codec import plain as as_plain
 from remit.core.contract import Mode
 from remit.core.events import Turn
-from remit.core.failure import EXIT_OK
+from remit.core.failure import EXIT_FAILED, EXIT_OK
 from remit.core.lifecycle import AgentRole
 from remit.core.storage import RunEntry
 from remit.observe.plain import plain
@@ -45,7 +45,7 @@ def runs(
     if limit < 0:
         raise wrong_usage(f"--limit {limit} is less than 0; 0 lists all")
 
-    async def look() -> None:
+    async def look() -> list[str]:
         from remit.assemble import opened_to_read
 
         async with opened_to_read(common.settings()) as system:
@@ -57,9 +57,12 @@ def runs(
         else:
             lines = (_entry_line(entry, *told) for entry, told in zip(found, loops, strict=True))
             print_lines(terminal, wrapped(terminal, ([(line, Ink.PLAIN)] for line in lines), _SET_IN))
+        return [entry.run_id for entry, (_, loop) in zip(found, loops, strict=True) if not loop]
 
-    in_loop(look())
-    return EXIT_OK
+    unread = in_loop(look())
+    for run_id in unread:
+        terminal.remark(f"run {run_id} cannot be read; `remit verify {run_id}` says what is wrong")
+    return EXIT_FAILED if unread else EXIT_OK
 
 
 def show(
