@@ -1,5 +1,6 @@
 """What cannot be decided objects: invented links, secrets in results, bare test results, unnamed users, paths outside."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -141,6 +142,13 @@ def written(**declared: Any) -> Tool:
     return write
 
 
+@dataclass
+class Log:
+    """What a program wrote."""
+
+    text: str
+
+
 def suite(result: Any) -> Tool:
     @tool(effect="none", category="sandbox")
     def run_tests() -> Any:
@@ -188,7 +196,14 @@ def test_a_check_of_the_boundary_names_a_test_run_whose_outcome_cannot_be_read()
         """Lint."""
         return {"exit_code": 0}
 
-    told, untold = checked(CODING_ASSISTANT, [lint.definition, run_tests.definition]).tools
+    @tool(effect="none", category="sandbox")
+    def build() -> Log:
+        """Build."""
+        return Log("ok")
+
+    tools = [lint.definition, run_tests.definition, build.definition]
+    told, untold, logged = checked(CODING_ASSISTANT, tools).tools
+    assert "outcome cannot be read" in logged.why
     assert "outcome cannot be read" in untold.why
     assert "outcome cannot be read" not in told.why
 

@@ -50,6 +50,8 @@ def test_paths_that_are_absolute_or_climb_point_outside(arguments: dict[str, Any
         {"x": None},
         {"path": 3},
         {"text": "/etc/passwd"},
+        {"files": ["a", "b/c"]},
+        {"where": {"path": "a", "line": 3}},
         {"whither": "a/b.txt"},
         {"whither": "/* a comment */ x = 1"},
         {"whither": "go to /etc/passwd and back"},
