@@ -76,9 +76,7 @@ def made_good(state: RunState, command: CallTool) -> list[CallKey]:
     was meant beside this call, and not in its place; no other answer comes before all of its calls are settled.
     """
     tool, arguments_hash = command.tool, command.arguments_hash
-    beside: set[CallKey] = set()
-    if any(call.call_id == command.call_id for call in state.proposed):
-        beside = {(call.tool, call.arguments_hash) for call in state.proposed}
+    beside = {(call.tool, call.arguments_hash) for call in state.proposed}
     return [
         key
         for key, code in state.uncommitted.items()
