@@ -85,7 +85,7 @@ def test_a_schema_that_an_error_message_or_nothing_at_all_would_pass_checks_noth
         {"const": True},
         {"type": "boolean", "const": True},
         {"type": "string", "pattern": "^r-[0-9]+$"},
-        {"type": "string", "pattern": "\\\\p{L}+"},
+        {"type": "string", "pattern": "\\p{L}+"},
         {"type": "object", "properties": {"ok": {"const": True}}, "required": ["ok"]},
         {"type": "object", "properties": {"status": {"enum": ["sent", "bounced"]}}, "required": ["status"]},
         {"type": "object", "properties": {"code": {"type": "string", "pattern": "^r-"}}, "required": ["code"]},
