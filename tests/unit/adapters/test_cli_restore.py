@@ -195,7 +195,7 @@ def cut_short(log: bytes) -> bytes:
 
 DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "gone": lambda log: None,
-    "unread": lambda log: cut_short(log) + b"\x00\x01 nonsense\n" * 3,
+    "unread": lambda log: cut_short(log) + b"\x01 nonsense\n" * 3,
     "overwritten": lambda log: cut_short(log) + b"#" * 200 + b"}\n",
     "forged": lambda log: log.replace(b'"signature":"', b'"signature":"00'),
     "forged_last": lambda log: cut_short(log) + log.splitlines(True)[-1].replace(b'"seq":4', b'"seq":1'),
@@ -254,3 +254,19 @@ def test_a_line_that_a_crash_cut_keeps_nothing_from_going_on(desk: Desk, cut: in
     assert desk.notes == ["hello"]
     assert desk.say("doctor").code == 0
     assert desk.say("restore", "--all").code == 0
+
+
+def test_lines_that_the_power_took_keep_nothing_from_going_on(desk: Desk) -> None:
+    run_id = desk.waiting()
+    log = desk.home / "heads.log"
+    first, *rest = log.read_bytes().splitlines(True)
+    log.write_bytes(first + b"".join(bytes(len(line) - 1) + b"\n" for line in rest))
+    assert desk.say("approve", run_id).code == 0
+    assert desk.notes == ["hello"]
+
+
+def test_an_empty_log_is_what_a_crash_leaves(desk: Desk) -> None:
+    run_id = desk.waiting()
+    (desk.home / "heads.log").write_bytes(b"")
+    assert desk.say("approve", run_id).code == 0
+    assert desk.notes == ["hello"]

@@ -29,7 +29,7 @@ _BEGINS = re.compile(rb'\{"run_id":"([^"\\]+)","seq":([0-9]+),"head":"[0-9a-f]*"
 
 
 # How every line begins, however soon it was cut, and how it ends where it was not.
-_FIRST, _END = b'{"run_id":"', b"}\n"
+_FIRST, _END, _HOLE = b'{"run_id":"', b"}\n", b"\0"
 
 
 class HeadsLog:
@@ -58,9 +58,14 @@ class HeadsLog:
         except OSError as error:
             raise unusable(error, self.path) from error
 
+    def create(self) -> None:
+        """Make the file, so that one that is not there was taken away."""
+        self._descriptor = self._open()
+
     def begin_again(self) -> None:
         """Write down that the heads before this moment are lost."""
-        self._descriptor = self._open()
+        self.create()
+        assert self._descriptor is not None, "it was just opened"
         os.write(self._descriptor, _LOST)
 
     def doubt(self, run_id: str, last: int, *, is_told: bool) -> str:
@@ -74,7 +79,7 @@ class HeadsLog:
             return f"a line of {HEADS_LOG} behind its last one cannot be read"
         for line in self._index.lines(run_id, *places) if places else ():
             fields, (_, seq, is_deletion) = _fields(line), _named(line)
-            is_cut = not line.endswith(_END) and seq <= last
+            is_cut = (_HOLE in line or not line.endswith(_END)) and seq <= last
             if not is_deletion and not is_cut and ((head := _head(fields)) is None or not is_head_signed(head)):
                 return f"the line of {HEADS_LOG} about turn {seq} of it is not as it was signed"
         return ""
@@ -292,7 +297,12 @@ def _named(line: bytes) -> tuple[str, int, bool]:
 
 
 def _is_cut(line: bytes) -> bool:
-    """Whether a line looks like the beginning of one that was written here: the disk was full, or the power went."""
+    """Whether a line looks like a part of one that was written here: the disk was full, or the power went.
+
+    What the power took out of the middle of a file reads as zeros.
+    """
+    if _HOLE in line:
+        return True
     return not line.endswith(_END) and line.rstrip(b"\n")[: len(_FIRST)] == _FIRST[: len(line) - 1]
 
 

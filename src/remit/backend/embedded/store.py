@@ -114,7 +114,7 @@ class EmbeddedStore:
                 if is_log_lost(home, connection):
                     log.begin_again()
                 elif is_new:
-                    log.path.touch(0o600)
+                    log.create()
                 # On the event loop nobody waits for another process; the writer tries again later instead.
                 connection.execute("PRAGMA busy_timeout = 0")
                 reader = undo.enter_context(closing(connect(path)))
