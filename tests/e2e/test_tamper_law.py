@@ -217,7 +217,8 @@ def test_a_run_whose_turns_are_gone_is_missed_by_whoever_looks_at_it(vault: Vaul
     vault.copy_to(tmp_path / "store")
     put_turns(tmp_path / "store", vault.waiting, ())
     remit = Remit(tmp_path)
-    assert remit.here("runs").exit_code == 0
+    listed = remit.here("runs")
+    assert (listed.exit_code, "cannot be read" in listed.err) == (1, True)
     for command in ("show", "trace", "explain", "approve", "resume"):
         answer = remit.here(command, vault.waiting)
         assert (answer.exit_code, answer.error_code) == (1, "RUN_MISSING"), answer

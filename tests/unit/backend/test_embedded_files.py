@@ -339,6 +339,7 @@ def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch
 def test_a_log_that_cannot_be_written_fails_the_barrier_alone(tmp_path: Path) -> None:
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
+        (tmp_path / "heads.log").unlink()
         (tmp_path / "heads.log").mkdir()
         with pytest.raises(StoreUnusable, match=r"STORE_DAMAGED.*heads\.log"):
             await store.journal.append("run", b"turn", after=-1, barrier=Barrier())

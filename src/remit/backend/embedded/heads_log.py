@@ -60,12 +60,11 @@ class HeadsLog:
 
     def create(self) -> None:
         """Make the file, so that one that is not there was taken away."""
-        self._descriptor = self._open()
+        os.close(self._open())
 
     def begin_again(self) -> None:
         """Write down that the heads before this moment are lost."""
-        self.create()
-        assert self._descriptor is not None, "it was just opened"
+        self._descriptor = self._open()
         os.write(self._descriptor, _LOST)
 
     def doubt(self, run_id: str, last: int, *, is_told: bool) -> str:

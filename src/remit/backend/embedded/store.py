@@ -101,7 +101,6 @@ class EmbeddedStore:
         refuse_emptied(home)
         make_folder(home)
         path = home / DATABASE
-        is_new = not path.exists()
         with ExitStack() as undo:
             locks = undo.enter_context(closing(FileLocks(home)))
             connection = undo.enter_context(closing(open_database(home, locks.is_alone)))
@@ -113,7 +112,7 @@ class EmbeddedStore:
             try:
                 if is_log_lost(home, connection):
                     log.begin_again()
-                elif is_new:
+                elif not log.path.exists():
                     log.create()
                 # On the event loop nobody waits for another process; the writer tries again later instead.
                 connection.execute("PRAGMA busy_timeout = 0")
