@@ -14,10 +14,11 @@ from typing import NoReturn
 
 from remit.core.arrivals import SourcesAccepted
 from remit.core.codec import decode_turn, hash_turn, redacted_in
-from remit.core.failure import RequestRejected
+from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.signing import is_head_signed
 from remit.core.storage import SignedHead
 from remit.kernel.state import RunState
+from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.orchestrate.ports import Catalogue, Journal
 
 STORE_BEHIND_ITS_LOG = "STORE_BEHIND_ITS_LOG"
@@ -58,8 +59,13 @@ class Custody:
         if logged is None:
             return None
         if logged.seq <= last:
-            (stored, *_) = await self._journal.read(run_id, after=logged.seq - 1)
-            if hash_turn(stored) == logged.head:
+            stored = await self._journal.read(run_id, after=logged.seq - 1)
+            if not stored:
+                message = (
+                    f"run {run_id} is listed with turn {logged.seq}, and its journal has none; the database is damaged"
+                )
+                raise InvariantBroken(JOURNAL_CHAIN_BROKEN, message)
+            if hash_turn(stored[0]) == logged.head:
                 return None
         return logged
 

@@ -100,16 +100,16 @@ def test_a_key_that_was_lost_is_not_replaced_where_heads_were_signed(tmp_path: P
 def test_a_key_is_refused_where_nobody_can_tell_whether_heads_were_signed(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "remit.db")) as connection, connection:
         connection.execute("CREATE TABLE other (x)")
-    with pytest.raises(StoreUnusable, match=r"STORE_DAMAGED.*heads"):
+    with pytest.raises(StoreUnusable, match=r"STORE_DAMAGED.*another program"):
         load_signer(tmp_path)
 
 
 def test_a_key_that_another_process_makes_meanwhile_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def just_signed(home: Path) -> bool:
+    def just_signed(home: Path, _: str) -> bool:
         keys._make(home / "key")
         return True
 
-    monkeypatch.setattr(keys, "_has_heads", just_signed)
+    monkeypatch.setattr(keys, "holds_any", just_signed)
     assert load_signer(tmp_path).did == load_signer(tmp_path).did
 
 

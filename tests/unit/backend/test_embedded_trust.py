@@ -105,6 +105,24 @@ def test_an_empty_store_is_new_unless_somebody_wrote_addresses_beside_it(tmp_pat
     assert standing_of(tmp_path, trusted).is_new
 
 
+def test_a_store_that_another_process_is_making_at_this_moment_is_new(tmp_path: Path, trusted: TrustList) -> None:
+    with closing(sqlite3.connect(tmp_path / "remit.db")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert (tmp_path / "remit.db").stat().st_size
+    assert standing_of(tmp_path, trusted).is_new
+
+
+def test_a_store_whose_key_another_process_makes_meanwhile_is_looked_at_again(
+    tmp_path: Path, trusted: TrustList, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def just_begun(home: Path, _: str) -> bool:
+        enter_new(home, trusted)
+        return True
+
+    monkeypatch.setattr("remit.backend.embedded.trust.holds_any", just_begun)
+    assert standing_of(tmp_path, trusted).is_ours
+
+
 def test_a_database_that_cannot_be_read_says_so(tmp_path: Path, trusted: TrustList) -> None:
     (tmp_path / "remit.db").write_bytes(b"no database" * 100)
     for look in (lambda: standing_of(tmp_path, trusted), lambda: signers_in(tmp_path)):

@@ -13,7 +13,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.arrivals import SourcesAccepted
 from remit.core.codec import decode_turn, encode_redacted, encode_turn, hash_turn
 from remit.core.events import RedactedTurn
-from remit.core.failure import RemitError
+from remit.core.failure import InvariantBroken, RemitError
 from remit.core.record import replace
 from remit.core.signals import Signal
 from remit.core.signing import Signer, sign_redaction
@@ -174,5 +174,20 @@ def test_whoever_only_looks_loads_nothing_whoever_signed(tmp_path: Path) -> None
         with pytest.raises(RemitError, match=RUN_NOT_VOUCHED):
             await looking.archive.changed_sources(run_id)
         await looking.close()
+
+    play(story())
+
+
+def test_turns_that_are_listed_and_gone_are_told_as_damage(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with systems(EmbeddedStore.open(tmp_path)) as (system,):
+            run_id = (await system.run(request(), scripted(*KIT, tools=[pay]))).run_id
+        store = EmbeddedStore.open_to_read(tmp_path)
+        last = len(await store.journal.read(run_id)) - 1
+        changed(tmp_path, "DELETE FROM turns")
+        with pytest.raises(InvariantBroken, match=f"run {run_id} is listed with turn") as refused:
+            await Custody(store.journal, store.catalogue).beyond(run_id, last)
+        assert refused.value.code == "JOURNAL_CHAIN_BROKEN"
+        await store.close()
 
     play(story())

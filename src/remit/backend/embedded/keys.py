@@ -14,6 +14,7 @@ from pathlib import Path
 from remit.backend.embedded.database import DATABASE, connect_to_read, sync_folder
 from remit.backend.embedded.failures import DATABASE_ERRORS, KEY_MISSING, KEY_UNUSABLE, failure, unusable
 from remit.backend.embedded.heads_log import HEADS_LOG
+from remit.backend.embedded.schema import version_of
 from remit.core.signing import Signer
 from remit.core.storage import StoreUnusable
 
@@ -49,12 +50,15 @@ def refuse_lost_key(home: Path) -> None:
     """Raise when a store has been signed for and its key is gone."""
     path = home / KEY
     # Looked at again behind the heads: another process may just have made the key and signed the first of them.
-    if not path.exists() and _has_heads(home) and not path.exists():
+    if not path.exists() and holds_any(home, "heads") and not path.exists():
         raise failure(KEY_MISSING, path, "is not there, although heads of this store were signed with it")
 
 
-def _has_heads(home: Path) -> bool:
-    """Whether anything was ever signed here. The log may be behind the database, and either may have been lost."""
+def holds_any(home: Path, table: str) -> bool:
+    """Whether a store has a row of this kind, or a line in its log: the log may be behind the database, and either lost.
+
+    A database that another process is making at this moment has no rows yet.
+    """
     log, database = home / HEADS_LOG, home / DATABASE
     if log.is_file() and log.stat().st_size:
         return True
@@ -62,7 +66,9 @@ def _has_heads(home: Path) -> bool:
         return False
     try:
         with closing(connect_to_read(database)) as connection:
-            return connection.execute("SELECT 1 FROM heads LIMIT 1").fetchone() is not None
+            if not version_of(connection, database):
+                return False
+            return connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None  # noqa: S608  # our own names of tables
     except DATABASE_ERRORS as error:
         raise unusable(error, database) from error
 

@@ -20,7 +20,7 @@ from typing import Any
 from remit.backend.embedded.database import DATABASE, connect_to_read
 from remit.backend.embedded.failures import DATABASE_ERRORS, NOT_TRUSTED, failure, unusable
 from remit.backend.embedded.heads_log import HEADS_LOG
-from remit.backend.embedded.keys import KEY, fingerprint_in, load_signer, refuse_lost_key
+from remit.backend.embedded.keys import KEY, fingerprint_in, holds_any, load_signer, refuse_lost_key
 from remit.backend.embedded.permissions import owners_of, refuse_exposed
 from remit.backend.embedded.schema import version_of
 from remit.core.codec import read_json
@@ -136,13 +136,15 @@ def standing_of(home: Path, trusted: TrustList, webhooks: Sequence[str] = ()) ->
     """
     if not (home / KEY).exists():
         refuse_lost_key(home)
-        if not _holds_anything(home):
+        if not holds_any(home, "runs"):
             if not any(webhooks):
                 return Ownership(is_ours=True, is_new=True)
             return Ownership(
                 is_ours=False, why_not="it is empty but for addresses of webhooks that somebody wrote there"
             )
-        return Ownership(is_ours=False, why_not="it has no key, so nobody knows who made it")
+        # Looked at again behind the runs: another process may just have made the key and begun the first of them.
+        if not (home / KEY).exists():
+            return Ownership(is_ours=False, why_not="it has no key, so nobody knows who made it")
     fingerprint = fingerprint_in(home)
     owners = owners_of(home)
     if fingerprint in trusted.named or trusted.entries(fingerprint):
@@ -216,22 +218,6 @@ def signers_in(home: Path) -> frozenset[str]:
             return frozenset(str(signer) for (signer,) in connection.execute("SELECT DISTINCT signer FROM heads"))
     except DATABASE_ERRORS as error:
         raise unusable(error, path) from error
-
-
-def _holds_anything(home: Path) -> bool:
-    """Whether somebody wrote into a store that has no key: a run, or a head in its log."""
-    log, database = home / HEADS_LOG, home / DATABASE
-    if log.exists() and log.stat().st_size:
-        return True
-    if not database.exists() or not database.stat().st_size:
-        return False
-    try:
-        with closing(connect_to_read(database)) as connection:
-            if not version_of(connection, database):
-                return False
-            return connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone() is not None
-    except DATABASE_ERRORS as error:
-        raise unusable(error, database) from error
 
 
 def _entry(line: str) -> Trusted | None:
