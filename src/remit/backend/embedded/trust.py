@@ -19,7 +19,6 @@ from typing import Any
 
 from remit.backend.embedded.database import DATABASE, connect_to_read
 from remit.backend.embedded.failures import DATABASE_ERRORS, NOT_TRUSTED, failure, unusable
-from remit.backend.embedded.heads_log import HEADS_LOG
 from remit.backend.embedded.keys import KEY, fingerprint_in, holds_any, load_signer, refuse_lost_key
 from remit.backend.embedded.permissions import owners_of, refuse_exposed
 from remit.backend.embedded.schema import version_of
