@@ -6,7 +6,6 @@ Rule 2: every match is a repair. Where two words fit, nothing is changed, and va
 Rule 3: what the walk does not understand, it does not touch.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 from remit.constraint.reading import BareWord
 from remit.constraint.repairs import Ledger, RepairCode
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.schema import JsonSchema
 from remit.core.schema_work import pointer
 
@@ -27,7 +27,7 @@ _Rule: TypeAlias = tuple[Any, Any]
 _Path: TypeAlias = tuple[str | int, ...]
 
 # What joins two parts of a word, one of which ends or begins with a letter: 1-2 is not 12.
-_joints = re.compile(r"(?<=[^\W\d_])[\s_-]+(?=[^\W_])|(?<=[^\W_])[\s_-]+(?=[^\W\d_])")
+_joints = regex(r"(?<=[^\W\d_])[\s_-]+(?=[^\W_])|(?<=[^\W_])[\s_-]+(?=[^\W\d_])")
 # A constant alone is no choice, so a text that differs from it is wrong; among alternatives it is one word of several.
 _LISTED, _EITHER = ("enum",), ("enum", "const")
 _AROUND = " \t\r\n\"'\u201c\u201d\u2018\u2019."

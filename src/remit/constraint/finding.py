@@ -17,6 +17,7 @@ from remit.constraint.literals import is_literal
 from remit.constraint.reading import Reader, same_json
 from remit.constraint.repairs import Ledger, Reason, RepairCode, Unreadable
 from remit.core.json_text import parse_json
+from remit.core.regex import regex
 
 # Reading takes up to two seconds a megabyte. Longer texts are parsed as they are.
 REPAIR_CHARS_MAX = 1_048_576
@@ -24,22 +25,22 @@ REPAIR_CHARS_MAX = 1_048_576
 VALUES_MAX = 1_000
 
 BOM = "\ufeff"
-_reasoning = re.compile(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL).match
-_open_reasoning = re.compile(r"\s*+<(?:think|thinking|reasoning)>").match
+_reasoning = regex(r"\s*+<(think|thinking|reasoning)>.*?</\1>", re.DOTALL).match
+_open_reasoning = regex(r"\s*+<(?:think|thinking|reasoning)>").match
 # What looks ahead is never tried otherwise, so the body is read once. A group that repeats possessively would do the same,
 # and before 3.11.5 Python matches such a group wrongly.
-_fenced = re.compile(
+_fenced = regex(
     r"\s*+(```|~~~)[\w+-]*+[ \t]*+\r?\n(?=(?P<body>(?:(?!\1).)*))(?P=body)(?P<close>\1)?\s*+\Z", re.DOTALL
 ).match
-_number_last = re.compile(r"[+-]?\.?[0-9][\w.+-]*+\Z").match
-_fence_marks = re.compile(r"(?:```|~~~)[\w+-]*")
-_member_first = re.compile(r'"[^"\n]{1,200}"\s*:').match
-_bracket = re.compile(r"[{\[]").search
-_prose_bracket = re.compile(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}').match
-_suspect = re.compile(r"[\"':{}\[\]]").search
-_only_closers = re.compile(r"[\s\]}]+").fullmatch
+_number_last = regex(r"[+-]?\.?[0-9][\w.+-]*+\Z").match
+_fence_marks = regex(r"(?:```|~~~)[\w+-]*")
+_member_first = regex(r'"[^"\n]{1,200}"\s*:').match
+_bracket = regex(r"[{\[]").search
+_prose_bracket = regex(r'\[[^\[\]{}"\n]*+\]|\{[^\[\]{}":\n]*+\}|\{\{[^\[\]{}":\n]*+\}\}').match
+_suspect = regex(r"[\"':{}\[\]]").search
+_only_closers = regex(r"[\s\]}]+").fullmatch
 
-_footnote = re.compile(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]").match
+_footnote = regex(r"\[\s*[0-9]+(?:\s*[,;-]\s*[0-9]+)*\s*\]").match
 _VALUE_FIRST = "\"'{[0123456789-"
 
 _KINDS: dict[type, str] = {dict: "object", list: "array"}

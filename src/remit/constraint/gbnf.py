@@ -12,6 +12,7 @@ from typing import NamedTuple, NoReturn
 
 from remit.constraint.rules import ROOT, Chars, Repeat, Repeats, Rules, Sequence, Symbol, recursive_from_the_left
 from remit.core.failure import RequestRejected
+from remit.core.regex import regex
 
 GRAMMAR_INVALID = "GRAMMAR_INVALID"
 
@@ -29,7 +30,7 @@ NESTING_MAX = 100
 _ANY = Chars((), is_negated=True)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "[": "[", "]": "]", "-": "-"}
 _CHAR = r"\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\U00(?:10|0[0-9A-Fa-f])[0-9A-Fa-f]{4}|\\[nrt\\\"\[\]-]"
-_TOKEN = re.compile(
+_TOKEN = regex(
     rf"""(?P<space>[ \t]+|\#[^\r\n]*)|(?P<line>\r\n|\r|\n)|(?P<is>::=)|(?P<name>[A-Za-z0-9-]+)
     |(?P<literal>"(?:{_CHAR}|[^"\\])*")|(?P<chars>\[\^?(?:{_CHAR}|[^\]\\])*\])
     |(?P<mark>[|().*+?])|(?P<times>\{{\s*[0-9]+\s*(?:,\s*[0-9]*\s*)?\}})""",
@@ -37,10 +38,8 @@ _TOKEN = re.compile(
 )
 # An end for whoever reads texts as C does, and halves of characters, which no text holds. Behind a backslash that stands
 # for itself, a u begins nothing.
-_no_character = re.compile(
-    r"(?P<raw>[\0\ud800-\udfff])|(?<!\\)(?:\\\\)*(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-).search
-_char = re.compile(rf"{_CHAR}|.", re.DOTALL).findall
+_no_character = regex(r"(?P<raw>[\0\ud800-\udfff])|(?<!\\)(?:\\\\)*(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})").search
+_char = regex(rf"{_CHAR}|.", re.DOTALL).findall
 _REPEATS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 

@@ -6,7 +6,6 @@ Rule 2: look-around, back references, boundaries, properties of letters and flag
 Rule 3: a letter stands for itself in the text; only what JSON must escape is escaped.
 """
 
-import re
 from typing import NamedTuple, TypeAlias
 
 from remit.constraint.gbnf_json import CHARACTER, RAW, minus
@@ -23,6 +22,7 @@ from remit.constraint.gbnf_parts import (
     repeated,
     sequence,
 )
+from remit.core.regex import regex
 
 # As often as the notation lets an element be repeated with room for others.
 TIMES_MAX = 1000
@@ -39,8 +39,8 @@ _ALL: Ranges = ((0, CODE_MAX),)
 _ANYTHING = repeated(Named(CHARACTER), 0, None)
 _LETTERS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11}
 _SHORT = {8: "b", 9: "t", 10: "n", 12: "f", 13: "r"}
-_COUNTED = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}")
-_HEXED = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}")
+_COUNTED = regex(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}")
+_HEXED = regex(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|u\{([0-9A-Fa-f]{1,6})\}")
 
 
 class Piece(NamedTuple):

@@ -7,9 +7,10 @@ Rule 3: what cannot be read here is no hazard: llguidance refuses it, too.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
+
+from remit.core.regex import regex
 
 # Half of what a stack of eight megabytes was seen to bear.
 LEVELS_MAX = 800
@@ -17,10 +18,10 @@ LEVELS_MAX = 800
 ENTRIES_MAX = 100_000
 
 _COUNTS = ("minItems", "maxItems")
-_json_at = re.compile(r"%json\s*").finditer
+_json_at = regex(r"%json\s*").finditer
 # Texts and regular expressions; what opens in them is no group.
-_terminals = re.compile(r""""(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/""").sub
-_openings = re.compile(r"[(\[]").findall
+_terminals = regex(r""""(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/""").sub
+_openings = regex(r"[(\[]").findall
 _decode = json.JSONDecoder().raw_decode
 
 

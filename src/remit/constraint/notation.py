@@ -11,6 +11,7 @@ from types import ModuleType
 from remit.constraint.gbnf import GRAMMAR_CHARS_MAX, GRAMMAR_INVALID, read_gbnf
 from remit.constraint.hazards import hazard_in
 from remit.core.failure import RequestRejected
+from remit.core.regex import regex
 
 GRAMMAR_UNCHECKABLE = "GRAMMAR_UNCHECKABLE"
 
@@ -18,7 +19,7 @@ MARK = "%llguidance"
 # What a library says about a grammar may be as long as the grammar.
 _PROBLEM_CHARS_MAX = 300
 # llguidance begins its errors with line and column: `2(14): lexer error`, or `at 1(8): unknown name`.
-_place = re.compile(r"(?:at )?(\d+)\((\d+)\): (.*)", re.DOTALL).match
+_place = regex(r"(?:at )?(\d+)\((\d+)\): (.*)", re.DOTALL).match
 
 
 def is_gbnf(grammar: str) -> bool:

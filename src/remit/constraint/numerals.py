@@ -9,16 +9,17 @@ import re
 from math import isfinite
 
 from remit.constraint.repairs import Ledger, Reason, RepairCode, Unreadable
+from remit.core.regex import regex
 
 # More digits than any quantity has; reading very many takes long, and Python refuses to.
 DIGITS_MAX = 1000
 
-_is_json = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
-_is_hex = re.compile(r"-?0[xX][0-9a-fA-F]+").fullmatch
-_is_grouped = re.compile(r"-?[1-9][0-9]{0,2}(?:_[0-9]{3})+").fullmatch
-_has_zeros = re.compile(r"-?0[0-9]").match
-_is_open = re.compile(r"-|-?[0-9]+(?:\.|(?:\.[0-9]+)?[eE][+-]?)").fullmatch
-_no_number = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE).fullmatch
+_is_json = regex(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
+_is_hex = regex(r"-?0[xX][0-9a-fA-F]+").fullmatch
+_is_grouped = regex(r"-?[1-9][0-9]{0,2}(?:_[0-9]{3})+").fullmatch
+_has_zeros = regex(r"-?0[0-9]").match
+_is_open = regex(r"-|-?[0-9]+(?:\.|(?:\.[0-9]+)?[eE][+-]?)").fullmatch
+_no_number = regex(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE).fullmatch
 
 
 def is_unfinished(token: str) -> bool:

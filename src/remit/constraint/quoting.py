@@ -8,11 +8,11 @@ Rule 2: a text that never ends was cut off. What it would have said is not guess
 Rule 3: a text is read once from left to right; looking ahead is bounded by KEY_CHARS_MAX.
 """
 
-import re
 from enum import Enum
 from typing import NamedTuple
 
 from remit.constraint.repairs import Ledger, Reason, RepairCode, Unreadable
+from remit.core.regex import regex
 
 # A key that is looked for behind a comma. Longer ones are read as well, but no comma is missing before them.
 KEY_CHARS_MAX = 200
@@ -52,18 +52,18 @@ class Place(Enum):
 
 _FOLLOWS = {
     # A key has no quotes inside: its first quote ends it, whatever follows.
-    Place.KEY: re.compile(""),
-    Place.MEMBER: re.compile(
+    Place.KEY: regex(""),
+    Place.MEMBER: regex(
         rf"\s*+(?:\Z|[}}\];]|```|{_COMMENT}|,\s*+(?:\Z|[}},]|{_COMMENT}|{_QUOTED_KEY}|{_WORD_KEY}|{_CUT_KEY})|{_QUOTED_KEY})"
     ),
-    Place.ITEM: re.compile(rf"\s*+(?:\Z|[\]}}]|```|{_COMMENT}|,\s*+(?:\Z|\]|{_VALUE}))|[^\S\n]*+\n\s*+[\"'{{\[]"),
-    Place.ROOT: re.compile(r"\s*+\Z"),
+    Place.ITEM: regex(rf"\s*+(?:\Z|[\]}}]|```|{_COMMENT}|,\s*+(?:\Z|\]|{_VALUE}))|[^\S\n]*+\n\s*+[\"'{{\[]"),
+    Place.ROOT: regex(r"\s*+\Z"),
 }
-_plain = re.compile(r'"([^"\\\x00-\x1f]*+)"').match
-_colon_follows = re.compile(r"\s*+:").match
-_four_digits = re.compile(r"[0-9a-fA-F]{4}").match
-_two_digits = re.compile(r"[0-9a-fA-F]{2}").match
-_upto = {closers: re.compile(rf"[^{closers}\\\x00-\x1f]++").match for closers in set(CLOSERS.values())}
+_plain = regex(r'"([^"\\\x00-\x1f]*+)"').match
+_colon_follows = regex(r"\s*+:").match
+_four_digits = regex(r"[0-9a-fA-F]{4}").match
+_two_digits = regex(r"[0-9a-fA-F]{2}").match
+_upto = {closers: regex(rf"[^{closers}\\\x00-\x1f]++").match for closers in set(CLOSERS.values())}
 
 
 class Quoted(NamedTuple):

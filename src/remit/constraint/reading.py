@@ -10,7 +10,6 @@ Rule 4: a key that stands twice with one value is dropped once; with two values 
 Rule 5: a word without quotes is kept as a BareWord; only the schema can tell whether it is one of its words (enums.py).
 """
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -21,16 +20,17 @@ from remit.constraint.quoting import CLOSERS, KEY_CHARS_MAX, Place, read_quoted
 from remit.constraint.repairs import NO_VALUE, Ledger, Reason, RepairCode, Unreadable
 from remit.constraint.skipping import elided, skip
 from remit.core.canonical import DEPTH_MAX
+from remit.core.regex import regex
 
-_numeral = re.compile(r"[+-]?[0-9A-Za-z_.]++(?:(?<=[eE])[+-][0-9]*+)?").match
-_word = re.compile(r"[^\W\d][\w$]*+").match
-_phrase = re.compile(r"[^\W\d][\w$ \t.-]*+").match
-_name = re.compile(rf"[^\W\d][\w$-]{{0,{KEY_CHARS_MAX}}}|\$[\w$-]{{1,{KEY_CHARS_MAX}}}|[0-9]{{1,20}}").match
-_colon = re.compile(r"\s*+[:=]").match
-_member_ahead = re.compile(
+_numeral = regex(r"[+-]?[0-9A-Za-z_.]++(?:(?<=[eE])[+-][0-9]*+)?").match
+_word = regex(r"[^\W\d][\w$]*+").match
+_phrase = regex(r"[^\W\d][\w$ \t.-]*+").match
+_name = regex(rf"[^\W\d][\w$-]{{0,{KEY_CHARS_MAX}}}|\$[\w$-]{{1,{KEY_CHARS_MAX}}}|[0-9]{{1,20}}").match
+_colon = regex(r"\s*+[:=]").match
+_member_ahead = regex(
     rf"""(?:"[^"\n]{{0,{KEY_CHARS_MAX}}}"|'[^'\n]{{0,{KEY_CHARS_MAX}}}'|[^\W\d][\w$-]{{0,{KEY_CHARS_MAX}}})\s*+[:=]"""
 ).match
-_only_closers_ahead = re.compile(r"[\s\]}]*+(?:\Z|```)").match
+_only_closers_ahead = regex(r"[\s\]}]*+(?:\Z|```)").match
 _CLOSES = {"}": dict, "]": list}
 
 

@@ -7,15 +7,16 @@ Rule 2: in a text of one line nobody can tell where a comment ends and the value
 import re
 
 from remit.constraint.repairs import Ledger, Reason, RepairCode, Unreadable
+from remit.core.regex import regex
 
 # Characters that are no space to Python, and none that anybody sees.
 _UNSEEN = "\u200b\u2060\ufeff"
 _ELLIPSIS = "\u2026"
 
-_space = re.compile(r"[ \t\n\r]*+").match
-_line_comment = re.compile(r"(?://|\#)[^\n]*+").match
-_block_comment = re.compile(r"/\*.*?\*/", re.DOTALL).match
-_structural = re.compile(r"[\"{}\[\]]").search
+_space = regex(r"[ \t\n\r]*+").match
+_line_comment = regex(r"(?://|\#)[^\n]*+").match
+_block_comment = regex(r"/\*.*?\*/", re.DOTALL).match
+_structural = regex(r"[\"{}\[\]]").search
 
 
 def skip(text: str, at: int, ledger: Ledger) -> int:

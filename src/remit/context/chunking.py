@@ -5,11 +5,11 @@ Rule 2: neighbours overlap, so that a sentence at a cut is whole in one of them.
 Rule 3: every character but white space at the ends of pieces is in some piece, and every piece says where it begins.
 """
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from remit.core.failure import RequestRejected
+from remit.core.regex import regex
 
 CHUNKING_INVALID = "CHUNKING_INVALID"
 
@@ -21,7 +21,7 @@ OVERLAP_CHARS = 150
 CHUNK_CHARS_LEAST, CHUNK_CHARS_MOST = 40, 20_000
 
 # The ends by preference; a cut before the middle of a piece would make too many of them.
-_ENDS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"[.!?…。]\s"), re.compile(r"\s"))
+_ENDS = (regex(r"\n\s*\n"), regex(r"\n"), regex(r"[.!?…。]\s"), regex(r"\s"))
 
 
 class Chunk(NamedTuple):

@@ -9,7 +9,6 @@ the order of UTF-16 code units unless a character beyond U+FFFF is about. It wri
 fraction like ECMAScript between FRACTION_MIN and FRACTION_MAX; other floats differ (1.0, 1e21) or are lost (NaN).
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from hashlib import sha256
@@ -18,6 +17,8 @@ from math import isfinite
 from typing import Any
 
 import msgspec
+
+from remit.core.regex import regex
 
 # The largest integer that a double holds without gaps; RFC 8785 builds on I-JSON, which stops here.
 INTEGER_MAX = 2**53 - 1
@@ -31,7 +32,7 @@ DEPTH_MAX = 128
 FRACTION_MIN, FRACTION_MAX = 1e-4, 1e15
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_search_astral = re.compile(rb"[\xf0-\xf4]").search
+_search_astral = regex(rb"[\xf0-\xf4]").search
 
 
 class CanonicalFault(StrEnum):

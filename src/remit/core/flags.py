@@ -12,10 +12,11 @@ Rule 1: a field that is not there, and a result that has no fields, raise the fl
 Rule 2: a flag is never lowered, but for TESTS_FAILED, of which the latest test run decides.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
+
+from remit.core.regex import regex
 
 # The last declared test run after a change failed.
 TESTS_FAILED = "tests_failed"
@@ -24,11 +25,11 @@ SECRET_READ, OTHER_USER = "secret_read", "other_user"
 # Names that only remit itself raises.
 OWN_FLAGS = (SECRET_READ, OTHER_USER)
 
-_SPEC = re.compile(r"(?P<not>!)?(?P<name>[a-z][a-z0-9_]{0,39})(?:=(?P<words>[^=<>]{1,200})|>=(?P<least>-?\d{1,15}))?")
-_STEP = re.compile(r"\[\]|[^.\[\]]+")
-_PATH = re.compile(r"(?:[^.\[\]]+|\[\])(?:\.[^.\[\]]+|\[\])*")
+_SPEC = regex(r"(?P<not>!)?(?P<name>[a-z][a-z0-9_]{0,39})(?:=(?P<words>[^=<>]{1,200})|>=(?P<least>-?\d{1,15}))?")
+_STEP = regex(r"\[\]|[^.\[\]]+")
+_PATH = regex(r"(?:[^.\[\]]+|\[\])(?:\.[^.\[\]]+|\[\])*")
 # How tools that run tests are called, and the fields by which such a tool tells what came of them.
-_WORD = re.compile(r"[a-z]+")
+_WORD = regex(r"[a-z]+")
 _TESTING = frozenset({"test", "tests", "pytest", "unittest", "check", "checks", "lint", "build", "ci"})
 _FAILURES = ("exit_code", "exitcode", "exit_status", "returncode", "return_code", "failed", "failures", "errors")
 _PASSES = ("passed", "success", "ok")

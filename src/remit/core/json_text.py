@@ -16,20 +16,21 @@ import msgspec
 from jiter import from_json
 
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 
 # Of a key that stands twice, an error shows as much.
 _KEY_CHARS_MAX = 80
 # The library says in these words that a key stands twice, and that a text nests deeper than its 200 levels.
-_REPEATED = re.compile(r'Detected duplicate key "(.*)"', re.DOTALL).fullmatch
+_REPEATED = regex(r'Detected duplicate key "(.*)"', re.DOTALL).fullmatch
 _TOO_DEEP = "recursion limit exceeded"
-_place = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL).fullmatch
+_place = regex(r"(.*) at line (\d+) column (\d+)", re.DOTALL).fullmatch
 _AT_END = "EOF "
 # The bytes that go on with a character, so all others are one each.
 _CONTINUING = bytes(range(0x80, 0xC0))
 # No group repeats possessively here: before 3.11.5 Python matches such a group wrongly.
-_numbers = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(?P<number>-?[0-9][0-9.eE+-]*+)', re.DOTALL).finditer
+_numbers = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(?P<number>-?[0-9][0-9.eE+-]*+)', re.DOTALL).finditer
 # A number has to be long, or to have an exponent of three digits, to be beyond a double.
-_may_be_infinite = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}").search
+_may_be_infinite = regex(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}").search
 
 _decode_kept = msgspec.json.Decoder().decode
 

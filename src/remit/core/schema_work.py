@@ -9,13 +9,13 @@ Rule 2: counts are upper bounds. What is not understood counts as met.
 Rule 3: counting itself is bounded: a schema is met once per value, however many ways lead there.
 """
 
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 
 CONTAINERS = (dict, list, tuple)
 
@@ -243,9 +243,7 @@ def _listed(keyword: str, subschema: Any) -> Iterable[Any]:
 
 
 # The library brings these along.
-_META_SCHEMA = re.compile(
-    r"https?://json-schema\.org/(draft/(2019-09|2020-12)/(schema|meta/[a-z-]+)|draft-0[467]/schema)"
-)
+_META_SCHEMA = regex(r"https?://json-schema\.org/(draft/(2019-09|2020-12)/(schema|meta/[a-z-]+)|draft-0[467]/schema)")
 _REFERRING = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")
 # True and false are schemas too, and false objects to every part it meets.
 _SUBSCHEMAS = (dict, list, bool)

@@ -10,6 +10,7 @@ Rule 3: of a header only the credential is the secret: what stands behind the sc
 import re
 from typing import NamedTuple
 
+from remit.core.regex import regex
 from remit.core.secret_values import is_chancy, is_given, is_key, is_mixed, is_password, is_place
 
 # Words that mean a password wherever a name ends with them, also in other languages.
@@ -55,22 +56,20 @@ COOKIE_JARS = frozenset(["cookie", "cookies"])
 
 # Longer names are no names of fields.
 _NAME_CHARS_MAX = 100
-_PASSWORD_NAME = re.compile(rf"(?:{PASSWORDS}){BEHIND}$", re.IGNORECASE)
-_KEY_NAME = re.compile(
-    rf"(?:(?:{KEY_OF})[_-]?key(?:[_-]?(?:base|id))?|secret|token|credentials?){BEHIND}$", re.IGNORECASE
-)
-_SHORT_NAME = re.compile(rf"(pass|pw|pin|otp|auth){BEHIND}$", re.IGNORECASE)
-_SESSION_NAME = re.compile(rf"(?:{SESSIONS})$", re.IGNORECASE)
-_HEADER_NAME = re.compile(r"(authorization|cookies?)$", re.IGNORECASE)
-_COMPOUND = re.compile(
+_PASSWORD_NAME = regex(rf"(?:{PASSWORDS}){BEHIND}$", re.IGNORECASE)
+_KEY_NAME = regex(rf"(?:(?:{KEY_OF})[_-]?key(?:[_-]?(?:base|id))?|secret|token|credentials?){BEHIND}$", re.IGNORECASE)
+_SHORT_NAME = regex(rf"(pass|pw|pin|otp|auth){BEHIND}$", re.IGNORECASE)
+_SESSION_NAME = regex(rf"(?:{SESSIONS})$", re.IGNORECASE)
+_HEADER_NAME = regex(r"(authorization|cookies?)$", re.IGNORECASE)
+_COMPOUND = regex(
     r"(?:^|[^a-z])(?:user|db|smtp|imap|ftp|ssh|sql|mail|root|admin|my|wifi|http|proxy|login|key|store|trust|ldap|bind|require)"
     r"[_-]?$",
     re.IGNORECASE,
 )
-_CREDENTIAL = re.compile(r"(?:[A-Za-z]{3,12} {1,3}|[^\s:]{1,64}:(?!/))?([^\s,]{8,4000})$")
-_COOKIE = re.compile(r"[^\s\"'=;]{1,100}=[^\n\"']{6,4000}$|[A-Za-z0-9+/_.%=-]{12,4000}$")
-_PIN = re.compile(r"[0-9]{4,10}")
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_CREDENTIAL = regex(r"(?:[A-Za-z]{3,12} {1,3}|[^\s:]{1,64}:(?!/))?([^\s,]{8,4000})$")
+_COOKIE = regex(r"[^\s\"'=;]{1,100}=[^\n\"']{6,4000}$|[A-Za-z0-9+/_.%=-]{12,4000}$")
+_PIN = regex(r"[0-9]{4,10}")
+_UUID = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class Named(NamedTuple):

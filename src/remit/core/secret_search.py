@@ -17,6 +17,7 @@ from itertools import pairwise
 from math import log2
 from typing import NamedTuple
 
+from remit.core.regex import regex
 from remit.core.secret_shapes import BEFORE_CHARS_MAX, SHAPES, Shape, value_span
 
 # The kind of what is told by chance alone.
@@ -62,25 +63,25 @@ _NAMES = (
 )
 
 # `secret:KIND#DIGITS`, a handle; `[secret NAME]` and `[exposed secret NAME]`, marks of the vault.
-HANDLE = re.compile(r"secret:([a-z0-9_]{1,40})#([0-9a-f]{12,32})")
-_STANDING = re.compile(r"secret:[a-z0-9_]{1,40}#[0-9a-f]{12,32}|\[(?:exposed )?secret [^\]\n]{1,200}\]")
+HANDLE = regex(r"secret:([a-z0-9_]{1,40})#([0-9a-f]{12,32})")
+_STANDING = regex(r"secret:[a-z0-9_]{1,40}#[0-9a-f]{12,32}|\[(?:exposed )?secret [^\]\n]{1,200}\]")
 
 # An escape of JSON belongs to the text around a run.
-_BASE64 = re.compile(r"(?<!\\)[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\n)[A-Za-z0-9+/_-]{16,})*={0,2}")
-_HEX = re.compile(r"[0-9A-Fa-f]{24,}")
-_HEX_ESCAPED = re.compile(r"(?:\\x[0-9A-Fa-f]{2}){12,}")
-_UNBROKEN = re.compile(r"[^\s\"'<>]{8,}")
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
-_BREAKS = re.compile(r"\r?\n|\\n")
-_LINE = re.compile(r"(?<!\\)[A-Za-z0-9+/_-]{16,}={0,2}")
+_BASE64 = regex(r"(?<!\\)[A-Za-z0-9+/_-]{16,}(?:(?:\r?\n|\\n)[A-Za-z0-9+/_-]{16,})*={0,2}")
+_HEX = regex(r"[0-9A-Fa-f]{24,}")
+_HEX_ESCAPED = regex(r"(?:\\x[0-9A-Fa-f]{2}){12,}")
+_UNBROKEN = regex(r"[^\s\"'<>]{8,}")
+_ESCAPE = regex(r"%([0-9A-Fa-f]{2})")
+_BREAKS = regex(r"\r?\n|\\n")
+_LINE = regex(r"(?<!\\)[A-Za-z0-9+/_-]{16,}={0,2}")
 _STANDARD = str.maketrans("-_", "+/")
 # A text among other bytes, of the length of the shortest secret.
-_PIECE = re.compile(rb"[\t\r\n -~]{10,}")
+_PIECE = regex(rb"[\t\r\n -~]{10,}")
 _PRINTED = bytes(range(32, 127)) + b"\t\r\n"
-_TOKEN = re.compile(r"(?<!\\)[A-Za-z0-9+/_-]{32,}={0,2}")
-_LABEL = re.compile(r"[a-z]{2,16}[-_]")
+_TOKEN = regex(r"(?<!\\)[A-Za-z0-9+/_-]{32,}={0,2}")
+_LABEL = regex(r"[a-z]{2,16}[-_]")
 # Where letters by chance are public: an address, a certificate or a public key, a decentralised identifier, a checksum.
-_PUBLIC = re.compile(
+_PUBLIC = regex(
     r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s\"'<>]*"
     r"|-----BEGIN (?!(?:[A-Z0-9]{1,20} ){0,3}PRIVATE)[A-Z0-9 ]{1,60}-----[^-]*"
     r"|did:[a-z0-9]{1,20}:[A-Za-z0-9._:%-]*"
@@ -109,12 +110,12 @@ _DATA = (
     "bafy",
 )
 # The address of an account in a public ledger.
-_LEDGER = re.compile(r"[13][1-9A-HJ-NP-Za-km-z]{31,34}")
+_LEDGER = regex(r"[13][1-9A-HJ-NP-Za-km-z]{31,34}")
 # Lines of data have 60, 64 or 76 letters.
 _LINE_CHARS_MIN = 60
 _LINES_CHARS = 160
-_LINE_BEFORE = re.compile(r"(?:^|\n|\\n)[A-Za-z0-9+/]{60,}(?:\r?\n|\\n)$")
-_LINE_BEHIND = re.compile(r"(?:\r?\n|\\n)[A-Za-z0-9+/]{2,}={0,2}(?:\s|\\n|\"|$)")
+_LINE_BEFORE = regex(r"(?:^|\n|\\n)[A-Za-z0-9+/]{60,}(?:\r?\n|\\n)$")
+_LINE_BEHIND = regex(r"(?:\r?\n|\\n)[A-Za-z0-9+/]{2,}={0,2}(?:\s|\\n|\"|$)")
 
 
 # Every literal with its shape; and for each how it begins, or that it is too short to have a triple.

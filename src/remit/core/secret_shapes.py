@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from remit.core.regex import regex
 from remit.core.secret_names import BEHIND, KEY_OF, PASSWORDS, SESSIONS, is_session, is_short, is_word_of_its_own
 from remit.core.secret_values import is_chancy, is_key, is_mixed, is_odd, is_password, is_place, is_reference
 
@@ -75,8 +76,8 @@ def _is_password(found: re.Match[str], before: str) -> bool:
 
 
 # What stands before `password VALUE` in a statement, and in a file of logins.
-_STATEMENT = re.compile(r"\b(?:with|set|encrypted|login) {1,3}$", re.IGNORECASE)
-_LOGIN = re.compile(r"\b(?:login|user|account)\s{1,3}\S{1,40}\s{1,3}$", re.IGNORECASE)
+_STATEMENT = regex(r"\b(?:with|set|encrypted|login) {1,3}$", re.IGNORECASE)
+_LOGIN = regex(r"\b(?:login|user|account)\s{1,3}\S{1,40}\s{1,3}$", re.IGNORECASE)
 
 
 def _is_many_kinds(value: str) -> bool:
@@ -93,7 +94,7 @@ def _is_key(found: re.Match[str], before: str) -> bool:
     return is_key(value) and not is_place(before)
 
 
-_KEY_OF = re.compile(rf"(?:{KEY_OF})[_-]?$|(?:api|access|secret) $", re.IGNORECASE)
+_KEY_OF = regex(rf"(?:{KEY_OF})[_-]?$|(?:api|access|secret) $", re.IGNORECASE)
 # A password that only follows its name, outside of a file of logins, is as long; and so is a key.
 _MANY_CHARS_MIN = 8
 _SAID_CHARS_MIN = 20
@@ -129,21 +130,21 @@ def _is_cookie(found: re.Match[str], _: str) -> bool:
 
 
 def _mark(pattern: str, kind: str, *literals: str) -> Shape:
-    return Shape(kind, literals, re.compile(_FRESH + pattern))
+    return Shape(kind, literals, regex(_FRESH + pattern))
 
 
 def _loose(pattern: str, kind: str, *literals: str) -> Shape:
     """A mark that words may have as well."""
-    return Shape(kind, literals, re.compile(_FRESH + pattern), is_one=_is_chance)
+    return Shape(kind, literals, regex(_FRESH + pattern), is_one=_is_chance)
 
 
 def _amid(before: str, pattern: str, kind: str, *literals: str) -> Shape:
     """A mark in the middle of what it marks."""
-    return Shape(kind, literals, re.compile(pattern), re.compile(rf"(?:{before})$"))
+    return Shape(kind, literals, regex(pattern), regex(rf"(?:{before})$"))
 
 
 def _folded(pattern: str, kind: str, *literals: str) -> Shape:
-    return Shape(kind, literals, re.compile(pattern, re.IGNORECASE), is_folded=True)
+    return Shape(kind, literals, regex(pattern, re.IGNORECASE), is_folded=True)
 
 
 def _assigned(kind: str, name: str, literals: tuple[str, ...], is_one: Callable[[re.Match[str], str], bool]) -> Shape:
@@ -157,20 +158,20 @@ def _assigned(kind: str, name: str, literals: tuple[str, ...], is_one: Callable[
     said = r"\s{1,2}(?:is|was|ist|lautet)[:\s]\s{0,2}|\s{1,3}(?:->|→)\s{1,3}|\s{1,3}for\s{1,3}\S{1,80}\s{0,3}=\s{0,3}"
     sign = rf"({quotes}\s{{0,3}}(?:=>|:=|={{1,3}}|:\*{{0,2}})\s{{0,3}}(?:\[\s{{0,3}})?|{member}|{said}|[ \t]{{1,3}})"
     pattern = rf"(?:{name}){BEHIND}{sign}{_VALUE}"
-    return Shape(kind, literals, re.compile(pattern, re.IGNORECASE), is_folded=True, is_one=is_one)
+    return Shape(kind, literals, regex(pattern, re.IGNORECASE), is_folded=True, is_one=is_one)
 
 
 def _element(kind: str, name: str, literals: tuple[str, ...]) -> Shape:
     """The name of an element, and what the element holds."""
     inside = r"\s{0,3}(?:<!\[CDATA\[)?(?P<v>[^<>&\s]{1,200}?)(?:\]\]>)?\s{0,3}(?:<|&lt;)\\?/"
     pattern = rf"(?:{name}){BEHIND}(?:\s[^<>\n]{{0,100}})?(?:>|&gt;){inside}"
-    return Shape(kind, literals, re.compile(pattern, re.IGNORECASE), is_folded=True, is_one=_is_flagged)
+    return Shape(kind, literals, regex(pattern, re.IGNORECASE), is_folded=True, is_one=_is_flagged)
 
 
 def _optioned(programs: str, options: str, *literals: str) -> Shape:
     """A program that takes a password behind a letter."""
     pattern = rf"(?:{programs})(?:\.exe)?\s(?:[^\n|;]{{0,300}}?\s)?(?:{options})(?P<v>[^\s\"'|;]{{3,200}})"
-    return Shape("password", literals, re.compile(pattern), is_one=_is_login)
+    return Shape("password", literals, regex(pattern), is_one=_is_login)
 
 
 _VALUE = (
@@ -301,21 +302,21 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "password",
         ("://",),
-        re.compile(r"://[^\s/@:\"']{0,64}:(?P<v>[^\s@\"'<>]{1,200})@"),
-        re.compile(_DATABASE + "$"),
+        regex(r"://[^\s/@:\"']{0,64}:(?P<v>[^\s@\"'<>]{1,200})@"),
+        regex(_DATABASE + "$"),
         is_one=_is_hidden,
     ),
     Shape(
         "password",
         ("://",),
-        re.compile(r"://[^\s/@:\"'?#]{0,64}:(?P<v>[^\s/@\"'<>?#]{1,200})@"),
-        re.compile(_SCHEME + "$"),
+        regex(r"://[^\s/@:\"'?#]{0,64}:(?P<v>[^\s/@\"'<>?#]{1,200})@"),
+        regex(_SCHEME + "$"),
         is_one=_is_hidden,
     ),
     Shape(
         "authorization",
         ("bearer", "ssws"),
-        re.compile(rf"{_FRESH}(?:bearer|ssws)\s{{1,3}}(?P<v>[A-Za-z0-9+/_.~=-]{{8,4000}})", re.IGNORECASE),
+        regex(rf"{_FRESH}(?:bearer|ssws)\s{{1,3}}(?P<v>[A-Za-z0-9+/_.~=-]{{8,4000}})", re.IGNORECASE),
         is_folded=True,
         is_one=_is_chance,
     ),
@@ -327,7 +328,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "authorization",
         ("auth",),
-        re.compile(
+        regex(
             r"(?P<w>auth)(?:\\{0,3}[\"'])?\s{0,3}[:=]\s{0,3}(?:\\{0,3}[\"'])?(?:(?:basic|bearer|digest|token)\s{1,3})?"
             r"(?P<v>[A-Za-z0-9+/_.~=-]{12,400})",
             re.IGNORECASE,
@@ -338,7 +339,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "cookie",
         ("cookie",),
-        re.compile(
+        regex(
             r"cookie(?:\\{0,3}[\"'])?\s{0,3}[:=]\s{0,3}(?:\\{0,3}[\"'])?"
             # Without a number near its beginning it is no cookie; looking no further keeps the work small.
             r"(?=[^\n\"'\\]{0,200}[0-9])(?P<v>[^\s\"'=;]{1,100}=[^\n\"'\\]{6,4000})",
@@ -350,7 +351,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "key",
         ("--",),
-        re.compile(
+        regex(
             rf"--(?:[a-z0-9]{{1,20}}[-_]){{0,3}}(?:{PASSWORDS}|pass|pw|pin|otp|token|secret|credentials?|api-?key|[a-z]{{3,10}}-key)"
             rf"{BEHIND}\s{{1,2}}{_VALUE}",
             re.IGNORECASE,
@@ -373,14 +374,14 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "password",
         ("identified",),
-        re.compile(
+        regex(
             r"identified(?:\s{1,3}with\s{1,3}\S{1,60})?\s{1,3}(?:by|as)\s{1,3}(?:password\s{1,3})?" + _VALUE,
             re.IGNORECASE,
         ),
         is_folded=True,
         is_one=_is_flagged,
     ),
-    Shape("password_hash", _HASHES, re.compile(_HASH)),
+    Shape("password_hash", _HASHES, regex(_HASH)),
     _element("password", PASSWORDS, _PASSWORDS),
     _element("password", "pass", ("pass",)),
     _element("key", rf"(?:{KEY_OF})[_-]?key|secret|token", ("secret", "token", "api", "access", "private")),

@@ -7,6 +7,8 @@ Rule 3: a password may be any word; a token or a key is long and has letters amo
 
 import re
 
+from remit.core.regex import regex
+
 # Shorter values are counts, codes and names of types.
 PASSWORD_CHARS_MIN = 6
 KEY_CHARS_MIN = 8
@@ -73,18 +75,18 @@ _NAMING = ("passw", "secret", "token", "apikey", "api_key", "credential", "your"
 # A name before `token` that makes it the place of a page, or a count.
 _PLACES = ("page", "next", "sync", "continuation", "pagination", "cursor", "max", "min", "num", "watch", "csrf", "stop")
 # A word of a program with a number: `BRACKET_OPEN1`, `user-id-2`.
-_NUMBERED = re.compile(r"[A-Za-z]{2,40}[0-9]{0,2}(?:[_-][A-Za-z]{2,40}[0-9]{0,2}){1,8}")
-_PIECES = re.compile(r"[A-Za-z0-9]+")
-_WORD = re.compile(r"[A-Za-z]*[0-9]{0,4}|[0-9]+[A-Za-z]{0,2}")
-_ODD = re.compile(r"[a-z][A-Z]|[A-Za-z][!#$%^*+=~@][A-Za-z]")
+_NUMBERED = regex(r"[A-Za-z]{2,40}[0-9]{0,2}(?:[_-][A-Za-z]{2,40}[0-9]{0,2}){1,8}")
+_PIECES = regex(r"[A-Za-z0-9]+")
+_WORD = regex(r"[A-Za-z]*[0-9]{0,4}|[0-9]+[A-Za-z]{0,2}")
+_ODD = regex(r"[a-z][A-Z]|[A-Za-z][!#$%^*+=~@][A-Za-z]")
 # What is filled in by a template, a shell or a program.
-_REFERENCE = re.compile(
+_REFERENCE = regex(
     r"\$[A-Za-z_][A-Za-z0-9_]*$|\$[({]|\{\{|[<\[({].*[>\])}]$|\{[A-Za-z0-9_.]*\}|%[A-Za-z_][A-Za-z0-9_]*%$|%\(|%[a-z]$"
     r"|[*&][A-Za-z_][A-Za-z0-9_.]*$|\*\*|\.\.\.|xxx|XXX",
     re.DOTALL,
 )
 # A name in a program, with the names that it is found under.
-_PROGRAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.:]{1,2}[A-Za-z_][A-Za-z0-9_]*){1,8}")
+_PROGRAM = regex(r"[A-Za-z_][A-Za-z0-9_]*(?:[.:]{1,2}[A-Za-z_][A-Za-z0-9_]*){1,8}")
 
 
 def is_mixed(value: str) -> bool:

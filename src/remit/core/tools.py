@@ -7,7 +7,6 @@ Rule 3: a definition is named by the hash of its content; the registry writes it
 Rule 4: building a record checks nothing; the check functions stand at the door.
 """
 
-import re
 from collections.abc import Collection, Iterable
 from enum import StrEnum
 
@@ -17,13 +16,14 @@ from remit.core.budget import LEASABLE, UNCHARGED, uncharged_caps
 from remit.core.failure import ENDINGS, Ending, EndingKind, RequestRejected
 from remit.core.flags import flag_problem
 from remit.core.record import JsonObject, Record, Text
+from remit.core.regex import regex
 from remit.core.trust import UNTRUSTING, Trust
 from remit.core.versions import content_version
 
 # Names of MCP have up to 128 characters, and dots; catalogues of vendors have slashes, colons and words apart. Engines whose
 # vendors take less rename what they send. What ends a line, moves a cursor or looks like another letter stays out.
 TOOL_NAME_CHARS_MAX = 128
-TOOL_NAME_PATTERN = re.compile(
+TOOL_NAME_PATTERN = regex(
     rf"(?=.{{1,{TOOL_NAME_CHARS_MAX}}}\Z)[A-Za-z0-9_-](?:(?:[A-Za-z0-9_./:-]| (?! ))*[A-Za-z0-9_-])?"
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from remit.core.failure import ErrorCode
+from remit.core.regex import regex
 from remit.inference.anthropic_spec import KEY_VARIABLE
 from remit.inference.engine import EngineFault
 from remit.inference.openai_faults import Place, error_in, message_of, retry_after_s, too_long, waiting
@@ -21,7 +22,7 @@ _EXCEEDED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED
 _TOO_LARGE = 413
 _MAY_BE_TOO_LONG = frozenset({400, 422, 500})
 # How the vendor and servers that speak like it say that a conversation does not fit.
-_TOO_LONG_WORDS = re.compile(
+_TOO_LONG_WORDS = regex(
     r"(?:prompt|input|request|conversation) is too long|exceeds?[^.]{0,60}context[ _-](?:length|limit|size|window)"
     r"|context[ _-](?:length|limit|size|window)[^.]{0,40}exceed|maximum context length",
     re.IGNORECASE,

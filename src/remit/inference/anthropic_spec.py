@@ -6,10 +6,10 @@ Rule 2: what is written back opens the same again: it always names the url, and 
 Rule 3: the vendor's own models see more than is assumed of a model behind any other url.
 """
 
-import re
 from urllib.parse import parse_qsl
 
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.regex import regex
 from remit.inference.openai_spec import (
     CONTEXT_WINDOW_DEFAULT,
     GRAMMARS,
@@ -29,7 +29,7 @@ KEY_VARIABLE = "ANTHROPIC_API_KEY"
 # What every model sees that the vendor serves; some see more, and a spec says so.
 WINDOW_OF_VENDOR = 200_000
 
-_OPENAI_NAMED = re.compile(rf"""^engine (['"]){OPENAI}:""")
+_OPENAI_NAMED = regex(rf"""^engine (['"]){OPENAI}:""")
 
 
 def read_place(rest: str, *, url_default: str) -> Endpoint:

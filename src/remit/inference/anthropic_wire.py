@@ -11,7 +11,6 @@ Rule 5: where a schema is to be kept, no thinking is asked for, whatever the opt
 Rule 6: what a model thought is not sent back: without the signature of its server nobody believes it.
 """
 
-import re
 from collections.abc import Callable, Iterable
 
 from remit.core.failure import ErrorCode
@@ -19,6 +18,7 @@ from remit.core.inference import ModelRequest
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message, Role
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.tools import ToolChoice, ToolChoiceMode, ToolDefinition
 from remit.inference.engine import EngineFault
 
@@ -34,7 +34,7 @@ _WITHHELD = _COSTLY | _SAMPLING
 # What stands for a result that the conversation does not hold.
 NO_RESULT = "no result"
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_ID = regex(r"[A-Za-z0-9_-]{1,128}")
 
 _MODES = {ToolChoiceMode.REQUIRED: "any", ToolChoiceMode.NONE: "none"}
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from remit.core.codec import read_json
 from remit.core.failure import ErrorCode
+from remit.core.regex import regex
 from remit.inference.engine import EngineFault
 
 # What a server may say in a message of ours; more is a page.
@@ -39,7 +40,7 @@ _EXCEEDED = ErrorCode.INFERENCE_CONTEXT_EXCEEDED
 _TOO_LONG_CODES = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "model_max_prompt_tokens_exceeded"}
 )
-_TOO_LONG_WORDS = re.compile(
+_TOO_LONG_WORDS = regex(
     r"maximum context length|context[ _-](?:length|size|window)[^.]{0,40}exceed|exceed[^.]{0,60}context[ _-](?:length|size|window)"
     r"|(?:prompt|input|conversation) is too long|reduce the length of the (?:messages|prompt|input)"
     r"|inputs? tokens \+ max_new_tokens",

@@ -7,10 +7,10 @@ Rule 2: of a strict schema the vendor is told what it can hold a model to. What 
 Rule 3: what cannot be told in that way is asked for without strict mode.
 """
 
-import re
 from typing import Any
 
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 
 # A schema has to be called something; nobody reads it.
 SCHEMA_NAME = "answer"
@@ -27,7 +27,7 @@ _FORMATS = frozenset(
 # What decides; left out, a schema would allow what it was made to forbid, and not only a little more.
 _DECISIVE = frozenset({"allOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas", "prefixItems"})
 # Looking ahead, behind, or back at what was matched.
-_LOOKS_AROUND = re.compile(r"\\[1-9]|\(\?(?:[=!]|<[=!])")
+_LOOKS_AROUND = regex(r"\\[1-9]|\(\?(?:[=!]|<[=!])")
 
 
 def open_format(schema: JsonObject) -> JsonObject:

@@ -6,7 +6,6 @@ Rule 3: without encryption only one's own machine is asked, unless the spec says
 Rule 4: one's own machine is free unless a price is named; elsewhere a price that nobody names is unknown, not 0.
 """
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from ipaddress import ip_address
@@ -15,6 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import Price
+from remit.core.regex import regex
 from remit.inference.dialects import Grammars, Schemas, Thinking
 
 OPENAI = "openai"
@@ -49,9 +49,9 @@ THINKING = "thinking"
 _OPTIONS = ("url", "price", "window", PLAIN_HTTP, SCHEMAS, GRAMMARS, THINKING)
 
 # Digits as people write a price: an exponent could hide one that is rounded to nothing.
-_DOLLARS = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
+_DOLLARS = regex(r"[0-9]{1,7}(?:\.[0-9]{1,6})?|\.[0-9]{1,6}")
 # A machine as every program reads it: a name, or an address. Letters outside ASCII have more than one reading.
-_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+_HOST = regex(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
 
 
 T = TypeVar("T")

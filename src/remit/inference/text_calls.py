@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 from remit.core.codec import read_json
 from remit.core.inference import ModelRequest
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.tools import ToolChoiceMode
 from remit.inference.openai_calls import CALLS_MAX
 
@@ -35,17 +36,17 @@ SPACES_MAX = 256
 
 MARKS = ("<tool_call>", "[TOOL_CALLS]", "<|python_tag|>")
 
-_MARK = re.compile(rf"^[ \t]{{0,{INDENT_MAX}}}(?:{'|'.join(map(re.escape, MARKS))})", re.MULTILINE)
-_INDENT = re.compile(rf"[ \t]{{0,{INDENT_MAX}}}")
-_SPACES = re.compile(r"\s*")
+_MARK = regex(rf"^[ \t]{{0,{INDENT_MAX}}}(?:{'|'.join(map(re.escape, MARKS))})", re.MULTILINE)
+_INDENT = regex(rf"[ \t]{{0,{INDENT_MAX}}}")
+_SPACES = regex(r"\s*")
 # What may stand around calls behind a mark, and around those without one.
-_AROUND_MARKED = re.compile(
+_AROUND_MARKED = regex(
     rf"(?:\s|[;,]|{'|'.join(map(re.escape, (*MARKS, '</tool_call>', '<|eom_id|>', '<|eot_id|>', '<|im_end|>', '</s>')))})*"
 )
-_AROUND_BARE = re.compile(r"[\s;]*")
-_NAMED = re.compile(r"([A-Za-z0-9_./: -]{1,256})(?:\[CALL_ID\][A-Za-z0-9_-]{1,256})?\[ARGS\]")
-_FENCED = re.compile(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
-_MAY_BE_BARE = re.compile(
+_AROUND_BARE = regex(r"[\s;]*")
+_NAMED = regex(r"([A-Za-z0-9_./: -]{1,256})(?:\[CALL_ID\][A-Za-z0-9_-]{1,256})?\[ARGS\]")
+_FENCED = regex(r"```(?:json|tool_call|tool_code)?[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
+_MAY_BE_BARE = regex(
     r'(?:```[a-z_]{0,16}\s*)?\[?\s*\{\s*"(?:name|tool|function|type|id|arguments|parameters)"', re.ASCII
 )
 

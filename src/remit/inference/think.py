@@ -7,8 +7,9 @@ Rule 4: the spaces around a thought belong to nobody.
 Rule 5: the pieces, joined, are what the whole text comes to, however it was cut.
 """
 
-import re
 from typing import NamedTuple
+
+from remit.core.regex import regex
 
 OPENS = "<think>"
 CLOSES = "</think>"
@@ -16,8 +17,8 @@ CLOSES = "</think>"
 # As many spaces before a tag as are waited out; a text that begins with more is only a text.
 SPACES_MAX = 256
 
-_TAG = re.compile(rf"{OPENS}|{CLOSES}")
-_SPACES = re.compile(r"\s*")
+_TAG = regex(rf"{OPENS}|{CLOSES}")
+_SPACES = regex(r"\s*")
 
 
 class Heard(NamedTuple):

@@ -6,7 +6,6 @@ Rule 2: two tools never share a name on the wire, nor does a renamed one take th
 Rule 3: the same tools have the same names on the wire whatever their order, so that what a model has read stays true.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -14,13 +13,14 @@ from hashlib import sha256
 from remit.core.inference import ModelRequest, ModelResult
 from remit.core.messages import Message
 from remit.core.record import replace
+from remit.core.regex import regex
 from remit.core.tools import ToolCall
 
 # What OpenAI and Anthropic both take; the servers that speak like them take it as well.
 WIRE_NAME_CHARS_MAX = 64
 
-_is_safe = re.compile(rf"[A-Za-z0-9_-]{{1,{WIRE_NAME_CHARS_MAX}}}").fullmatch
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_is_safe = regex(rf"[A-Za-z0-9_-]{{1,{WIRE_NAME_CHARS_MAX}}}").fullmatch
+_UNSAFE = regex(r"[^A-Za-z0-9_-]")
 _MARK_CHARS = 8
 
 

@@ -15,13 +15,14 @@ from remit.core.codec import read_json
 from remit.core.contract import SystemRequest
 from remit.core.goal import Task, TaskClass, can_ground
 from remit.core.record import Text
+from remit.core.regex import regex
 from remit.core.tools import ToolCategory, ToolDefinition
 from remit.kernel.state import CallTrace
 
 _ERRORS = ("error", "errors")
 # Look-ups of anything: the time of day is one, too.
 _TELLS_ANYTHING = (None, ToolCategory.READ_ONLY_LOOKUP, ToolCategory.LIVE_API)
-_IDENTIFIER = re.compile(r"(?=[^\s,;]*\d)[\w@.+-]{3,}")
+_IDENTIFIER = regex(r"(?=[^\s,;]*\d)[\w@.+-]{3,}")
 _NAME_CHARS_MIN = 2
 _TRAILING = ".-"
 

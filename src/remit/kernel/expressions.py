@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from remit.core.failure import RequestRejected
+from remit.core.regex import regex
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -44,10 +45,10 @@ GUARD_FUNCTIONS: tuple[str, ...] = (
     *("startsWith", "endsWith", "contains", "matches", "size"),
 )
 
-_POSITION = re.compile(r"<input>:(\d+):(\d+): ")
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_IDENTIFIER_LAST = re.compile(r"[A-Za-z_]\w*\s*$", re.ASCII)
-_MACRO_CALL = re.compile(r"\.\s*(all|exists|exists_one|map|filter)\s*\(")
+_POSITION = regex(r"<input>:(\d+):(\d+): ")
+_IDENTIFIER = regex(r"[A-Za-z_]\w*", re.ASCII)
+_IDENTIFIER_LAST = regex(r"[A-Za-z_]\w*\s*$", re.ASCII)
+_MACRO_CALL = regex(r"\.\s*(all|exists|exists_one|map|filter)\s*\(")
 
 
 class GuardFault(StrEnum):

@@ -4,13 +4,13 @@ Rule 1: nothing here rests on what a model says of a call; it rests on declarati
 Rule 2: what a test run came to counts once the run has changed something; the latest one decides.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from remit.core.boundary import Boundary
 from remit.core.commands import CallTool
 from remit.core.flags import OUTCOME_FIELDS, TESTS_FAILED, flag_named, is_test_run
+from remit.core.regex import regex
 from remit.core.rulings import Rung
 from remit.core.tools import ToolCategory, ToolDefinition
 from remit.kernel.tally import Tally
@@ -23,7 +23,7 @@ _BARE = ("string", "integer", "number", "array", "null")
 _WHO = "who:"
 # How arguments call what names somebody: by itself, or with one of these behind it.
 _ENDS = ("", "id", "uid", "key", "no", "number", "ref")
-_SIGNS = re.compile(r"[^a-z0-9]")
+_SIGNS = regex(r"[^a-z0-9]")
 _DEPTH_MAX = 16
 
 

@@ -5,22 +5,22 @@ Rule 1: an argument is a path by the kind `path` that its tool declares, or by h
 Rule 2: a path leaves the folder when it is absolute, begins in a home or a variable, names a scheme, or climbs with `..`.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.tools import ToolDefinition
 
 _KIND = "path"
-_CALLED = re.compile(
+_CALLED = regex(
     r"(?:^|_)(?:path|file|filename|filepath|dir|dirname|directory|folder|cwd|root|dest|destination|src|source|target)s?$"
 )
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|-")
-_ABSOLUTE = re.compile(r"\s*(?:[/~\\$%]|[A-Za-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*:/)")
-_CLIMBS = re.compile(r"(?:^|[\\/])\s*\.\.\s*(?:[\\/]|$)")
+_HUMP = regex(r"(?<=[a-z0-9])(?=[A-Z])|-")
+_ABSOLUTE = regex(r"\s*(?:[/~\\$%]|[A-Za-z]:[\\/]|[A-Za-z][A-Za-z0-9+.-]*:/)")
+_CLIMBS = regex(r"(?:^|[\\/])\s*\.\.\s*(?:[\\/]|$)")
 # A word that can be nothing but a path out of here: prose, code and links are no such word.
-_WORD = re.compile(r"(?:[/~]|\\\\|[A-Za-z]:\\)[\w.~-]+(?:[\\/][\w.~-]*)*|(?:[\w.~-]*[\\/])*\.\.(?:[\\/][\w.~-]*)*")
+_WORD = regex(r"(?:[/~]|\\\\|[A-Za-z]:\\)[\w.~-]+(?:[\\/][\w.~-]*)*|(?:[\w.~-]*[\\/])*\.\.(?:[\\/][\w.~-]*)*")
 
 
 def is_path(name: str, tool: ToolDefinition) -> bool:

@@ -5,12 +5,12 @@ Rule 1: nothing that a terminal obeys, and nothing that hides or turns text arou
 Rule 2: a backslash becomes two, so that an escape is never mistaken for the text itself.
 """
 
-import re
+from remit.core.regex import regex
 
 _CUT = "…"
 # What Unicode calls printable and nobody sees: fillers, joiners, and selectors that can carry a hidden text. The two
 # selectors between a plain and a colourful sign (U+FE0E, U+FE0F) belong to everyday text and stay.
-_UNSEEN = re.compile(
+_UNSEEN = regex(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0d\uffa0\U00016fe4\U000e0100-\U000e01ef]"
 )
 

@@ -5,21 +5,21 @@ Rule 2: a condition is read as alternatives of demands. One of which every alter
         is idle; the demand says why.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
 from remit.core.boundary import Boundary, Condition
 from remit.core.boundary_reports import IdleCondition
 from remit.core.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, flag_named
 from remit.core.purchases import tells_amount
+from remit.core.regex import regex
 from remit.core.tools import Effect, ToolDefinition
 from remit.kernel.conditions import CONDITION_NAMES, SETTLED_NAMES, says_always
 from remit.kernel.flags import declares_tests, names_people
 
-_NAME = re.compile(r"(?<![\w\"'.])[a-z_][a-z0-9_]*(?![\w(])")
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
-_FLAG = re.compile(r"[\"'](\w+)[\"'] in flags")
-_CONCERN = re.compile(r"[\"'](\w+)[\"'] in concerns")
+_NAME = regex(r"(?<![\w\"'.])[a-z_][a-z0-9_]*(?![\w(])")
+_QUOTED = regex(r"\"[^\"]*\"|'[^']*'")
+_FLAG = regex(r"[\"'](\w+)[\"'] in flags")
+_CONCERN = regex(r"[\"'](\w+)[\"'] in concerns")
 
 
 def idle_conditions(boundary: Boundary, tools: Sequence[ToolDefinition]) -> tuple[IdleCondition, ...]:

@@ -5,7 +5,6 @@ Rule 2: time is said as people say it (`30s`, `5m`, `4h`, `1d`) or in millisecon
 Rule 3: what may be everything or a list says `all` for everything; nothing is left empty to mean a lot.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
@@ -17,6 +16,7 @@ from remit.core.budget import FIELDS, Dimension
 from remit.core.canonical import INTEGER_MAX
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.core.strict_yaml import Place, shown, spelled
 from remit.core.tools import RATE_MAX
 
@@ -32,10 +32,10 @@ _RATE_KEYS = ("tool", "times", "per")
 _MICRO = 1_000_000
 # Longest first, so that what is written is as short as it can be.
 _UNITS_MS: Mapping[str, int] = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_DURATION = re.compile(r"([0-9]{1,16}) ?(ms|s|m|h|d)")
-_HOST = re.compile(r"(?:\*\.)?(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+")
+_DURATION = regex(r"([0-9]{1,16}) ?(ms|s|m|h|d)")
+_HOST = regex(r"(?:\*\.)?(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+")
 # Sixteen digits before the point and six behind it: all that whole millionths can say.
-_DOLLARS = re.compile(r"[0-9]{1,16}(\.[0-9]{1,6})?")
+_DOLLARS = regex(r"[0-9]{1,16}(\.[0-9]{1,6})?")
 
 _CLOCK, _MONEY = FIELDS[Dimension.WALL_CLOCK_MS], FIELDS[Dimension.INFERENCE_COST_MICROUSD]
 # What each of the other dimensions counts: one, and several.

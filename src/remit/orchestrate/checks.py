@@ -15,6 +15,7 @@ from remit.core.codec import read_json, to_json
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.json_text import KeyRepeated
 from remit.core.record import JsonObject, replace
+from remit.core.regex import regex
 from remit.core.schema import MESSAGE_CHARS_MAX, Checker, Violation, compile_schema
 from remit.core.verification import could_refuse
 
@@ -27,7 +28,7 @@ NO_JSON = "json"
 _TOO_DEEP = Violation("", "value", f"value is not JSON: it nests deeper than depth_max={DEPTH_MAX}")
 # Strings are skipped whole, the last one even without its end, so a text is read once from left to right.
 # No group repeats possessively here: before 3.11.5 Python matches such a group wrongly.
-_tokens = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|[\[\]{}]', re.DOTALL).finditer
+_tokens = regex(r'"[^"\\]*+(?:\\.[^"\\]*+)*"?|[\[\]{}]', re.DOTALL).finditer
 
 
 class Mended(NamedTuple):

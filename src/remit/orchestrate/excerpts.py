@@ -15,6 +15,7 @@ from remit.core.flags import OTHER_USER, SECRET_READ, TESTS_FAILED, raised_by, s
 from remit.core.goal import Goal
 from remit.core.manifest import Manifest
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
+from remit.core.regex import regex
 from remit.core.tools import ToolDefinition
 from remit.core.trust import Reads
 from remit.kernel.conditions import looks_for_claims
@@ -32,14 +33,14 @@ CRITICAL_DEPTH_MAX = 16
 CRITICAL_FACTS_MAX = 64
 
 # Names and short texts in a condition, of which some are names of arguments.
-_NAME = re.compile(r"[\w-]+")
+_NAME = regex(r"[\w-]+")
 # A setting as files of the environment have it, whose name says that its value is secret. A reference is no value.
-_SETTING = re.compile(
+_SETTING = regex(
     r"(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?)[A-Z0-9_]{0,40}\\{0,3}[\"']?"
     r"[ \t]{0,4}=[ \t]{0,4}\\{0,3}[\"']?[^\s\"'\\$<{(]{6,}"
 )
 # How an answer says that it was checked.
-_CLAIM = re.compile(
+_CLAIM = regex(
     r"(?<!not )(?<!n't )(?<!\w)(?:verified|confirmed|fact-checked|double-checked|according to|as reported (?:by|in)"
     r"|sources? ?:|i (?:have )?(?:checked|looked (?:it )?up|searched|found in))(?!\w)",
     re.IGNORECASE,

@@ -5,7 +5,6 @@ Rule 2: reading judges the spelling alone. Whether the graph may run is for comp
 Rule 3: a key nobody knows is refused with the nearest one that is known, never skipped.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +29,7 @@ from remit.core.graph import (
 )
 from remit.core.json_text import NotJson, parse_json
 from remit.core.lifecycle import LifecycleState, LoopState
+from remit.core.regex import regex
 from remit.core.strict_yaml import Document, Place, YamlFault, block_in, parse_yaml, read_yaml, shown, spelled
 from remit.kernel.graph import compile_graph
 
@@ -58,8 +58,8 @@ _CHOICES: Mapping[str, Collection[str]] = MappingProxyType(
 )
 
 # msgspec ends its messages with the place, as in "Expected `int`, got `str` - at `$.lease[0][1]`".
-_PLACE_IN_ERROR = re.compile(r" - at `\$(?P<steps>[^`]*)`$")
-_KEY_IN_STEPS = re.compile(r"^\.(\w+)")
+_PLACE_IN_ERROR = regex(r" - at `\$(?P<steps>[^`]*)`$")
+_KEY_IN_STEPS = regex(r"^\.(\w+)")
 
 _Typed = TypeVar("_Typed")
 

@@ -8,13 +8,13 @@ Rule 4: of a line that cannot be read at all, its beginning tells whose result i
 """
 
 import json
-import re
 from typing import Any
 
 from remit.core.codec import read_json
 from remit.core.failure import RequestRejected
 from remit.core.json_text import parse_with_oddities
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 
 GUARD_LINE_INVALID = "GUARD_LINE_INVALID"
 GUARD_LINE_TOO_LONG = "GUARD_LINE_TOO_LONG"
@@ -24,8 +24,8 @@ LINE_BYTES_MAX = 16 * 1024 * 1024
 RESULT = "result"
 # Where programs put the keys of an operation, before its arguments or its content.
 _BEGINNING_BYTES = 2_048
-_OP = re.compile(rb'"op"\s*:\s*"([a-z]{1,16})"')
-_RUN = re.compile(rb'"run"\s*:\s*("(?:[^"\\]|\\.){0,1024}"|\d{1,16})')
+_OP = regex(rb'"op"\s*:\s*"([a-z]{1,16})"')
+_RUN = regex(rb'"run"\s*:\s*("(?:[^"\\]|\\.){0,1024}"|\d{1,16})')
 _MESSAGE_CHARS_MAX = 200
 
 

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from remit.core.goal import TaskClass
+from remit.core.regex import regex
 
 # A question is short; what is longer is mostly material.
 PROMPT_CHARS_MAX = 1_000
@@ -30,7 +31,7 @@ class Intent(NamedTuple):
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.IGNORECASE)
+    return regex(text, re.IGNORECASE)
 
 
 # The first that is found decides. What is asked for in so many words comes before what a topic suggests.

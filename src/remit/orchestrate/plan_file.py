@@ -7,7 +7,6 @@ Rule 3: a key nobody knows is refused with the nearest one that is known, never 
 Rule 4: paths start at the plan file. What they name must be there; it is loaded by whoever runs the plan.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,6 +17,7 @@ from remit.core.codec import from_json, to_json
 from remit.core.failure import RequestRejected
 from remit.core.plan import ExecutionPlan, PlanPolicy, PlanTrace, Step
 from remit.core.record import replace
+from remit.core.regex import regex
 from remit.core.schema import compile_schema
 from remit.core.strict_yaml import (
     YAML_BYTES_MAX,
@@ -49,7 +49,7 @@ _STEP_KEYS = tuple(field for field in Step.__struct_fields__ if field != "output
 _POLICY_KEYS = PlanPolicy.__struct_fields__
 
 # msgspec ends its messages with the place, as in "Expected `int`, got `str` - at `$.retries`".
-_PLACE_IN_ERROR = re.compile(r" - at `\$(?:\.(?P<key>\w+))?[^`]*`$")
+_PLACE_IN_ERROR = regex(r" - at `\$(?:\.(?P<key>\w+))?[^`]*`$")
 
 _Typed = TypeVar("_Typed")
 

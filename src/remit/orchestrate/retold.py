@@ -7,7 +7,6 @@ Rule 2: two things are not kept, and are taken from the record: why arguments ha
 """
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +16,7 @@ from remit.core.arrivals import Arrival, ProposedCall
 from remit.core.canonical import INTEGER_MAX
 from remit.core.inference import ModelResult
 from remit.core.record import JsonObject, Text, replace
+from remit.core.regex import regex
 from remit.core.schema import MESSAGE_CHARS_MAX, Violation
 from remit.core.tools import ToolCall, ToolResult
 from remit.orchestrate import reports
@@ -32,7 +32,7 @@ Read = Callable[[Text], str]
 _NOT_CANONICAL = "canonical"
 _UNWRITABLE = float("nan")
 # A float without a fraction, as a message quotes it.
-_WHOLE_FLOAT = re.compile(r"(?<![\d.])(-?\d+)\.0(?!\d)")
+_WHOLE_FLOAT = regex(r"(?<![\d.])(-?\d+)\.0(?!\d)")
 
 
 def report_behind(arrival: Arrival, read: Read) -> Report:

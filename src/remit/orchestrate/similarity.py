@@ -7,13 +7,13 @@ Rule 3: numbers are as alike as the smaller is large beside the larger, texts as
 Rule 4: the work is linear in the size of the two values, and a text is looked at up to a limit.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import fsum
 from typing import Any, TypeAlias
 
+from remit.core.regex import regex
 from remit.orchestrate.counting import Answer
 
 # Some five thousand tokens, more than twice what a replica may say unless somebody allows it more. A longer text is
@@ -22,7 +22,7 @@ TEXT_CHARS_MAX = 20_000
 
 # Thai, Lao, Chinese and Japanese are written without spaces, so each character is a word.
 _UNSPACED = "\u0e00-\u0eff\u2e80-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
-_words = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+").findall
+_words = regex(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+").findall
 # What surrounds a word and does not change it. A sign or a dot inside a number is part of the number.
 _MARKS = ".,;:!?\"'()[]{}*_`\u2026\u201c\u201d\u2018\u2019\xab\xbb"
 

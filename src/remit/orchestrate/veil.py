@@ -7,6 +7,7 @@ Rule 2: what stands behind a telling name, and a private key that has begun, is 
 import re
 from collections.abc import Callable
 
+from remit.core.regex import regex
 from remit.inference.engine import StreamChunk, StreamHandler
 
 # Of a longer word no letter is passed on until it is whole: less than this tells nothing of a key.
@@ -14,12 +15,12 @@ WORD_PASSED_CHARS_MAX = 7
 # What is held longer than this is no word, and no key.
 HELD_CHARS_MAX = 20_000
 
-_TELLING = re.compile(
+_TELLING = regex(
     r"(?:passw\w{0,8}|pwd|passphrase|key|secret|token|credential\w?|bearer|basic|ssws|authorization|cookie)[^\s\w]{0,4}\s{1,3}"
     r"(?:(?:is|was|ist|lautet|=|:|=>|:=|bearer|basic|token)\s{1,3})?$",
     re.IGNORECASE,
 )
-_BEGUN = re.compile(r"-----BEGIN (?!.{0,20000}-----END)", re.DOTALL)
+_BEGUN = regex(r"-----BEGIN (?!.{0,20000}-----END)", re.DOTALL)
 # So much before the last word is looked at for a telling name.
 _BEFORE_CHARS = 64
 

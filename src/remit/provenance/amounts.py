@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from remit.core.record import Record
+from remit.core.regex import regex
 from remit.provenance.atoms import NumberSaid, Token
 from remit.provenance.kinds import number_key
 from remit.provenance.vocabulary import COUNTS, FUNCTION_WORDS
@@ -52,20 +53,18 @@ CURRENCIES = _CODES | frozenset(_CURRENCY_WORDS.split())
 _CENTS = frozenset({"cent", "cents", "ct", "cts", "pence", "penny", "p"})
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 # What is worked out is not what goes in: "10 percent of 250", "the sum of 12 and 8".
-_SHARE = re.compile(r"(?:%|\b(?:percent|half|third|quarter))\s+of\s+(?:the\s+)?[$€£¥]?\s?$", re.IGNORECASE)
+_SHARE = regex(r"(?:%|\b(?:percent|half|third|quarter))\s+of\s+(?:the\s+)?[$€£¥]?\s?$", re.IGNORECASE)
 _SHARE_CHARS_MAX = 24
-_OPERANDS = re.compile(
-    r"\b(?:sum|total|difference|product|average)\s+(?:of|between)\b(?:[^.!?\n]|\.(?=\d))*", re.IGNORECASE
-)
+_OPERANDS = regex(r"\b(?:sum|total|difference|product|average)\s+(?:of|between)\b(?:[^.!?\n]|\.(?=\d))*", re.IGNORECASE)
 # Plurals that no ending shows.
 _COUNTED = frozenset({"people", "persons", "children", "men", "women", "pieces", "percent", "x"})
 _PLURAL_CHARS_MIN = 4
-_TOUCHING = re.compile(r"[\s(#№]*\.?[\s(#№]*")
-_LABELLED = re.compile(r"[\s(#№.:=]*")
+_TOUCHING = regex(r"[\s(#№]*\.?[\s(#№]*")
+_LABELLED = regex(r"[\s(#№.:=]*")
 # Groups of digits side by side are a telephone number, a card or a code.
-_GROUP_BEFORE = re.compile(r"\d[ /-]$")
-_GROUP_BEHIND = re.compile(r"[ /-]\d")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_GROUP_BEFORE = regex(r"\d[ /-]$")
+_GROUP_BEHIND = regex(r"[ /-]\d")
+_YEAR = regex(r"(?:19|20)\d\d")
 _WHEN = frozenset({"in", "since", "until", "till", "during"})
 _HUNDRED = Decimal(100)
 

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from decimal import Decimal
 
 from remit.core.record import Record
+from remit.core.regex import regex
 from remit.provenance.blocks import QUOTE_CHARS_MAX
 from remit.provenance.kinds import number_key
 from remit.provenance.moments import Moments
@@ -21,22 +22,22 @@ NAME_WORDS_MAX = 8
 # How many words before a number may call it an identifier: "the event with the id 13".
 _MENTION_WORDS_MAX = 3
 
-_QUOTE = re.compile(
+_QUOTE = regex(
     r"\"([^\"\n]{1,2000})\"|“([^”\n]{1,2000})”|«([^»\n]{1,2000})»|\u2018([^\u2019\n]{1,2000})\u2019|`([^`\n]{1,2000})`"
     r"|(?<![\w'])'([^'\n]{1,2000}(?:'\w[^'\n]*)*)'(?!\w)"
 )
-_TOKEN = re.compile(r"[^\s,;()\[\]{}<>\"“”«»`]+")
+_TOKEN = regex(r"[^\s,;()\[\]{}<>\"“”«»`]+")
 _LEADING, _TRAILING = "'\u2018*_¿¡", ".,;:!?'\u2019*…"
 _OPENING = "'\u2018*_([<{,;:"
-_POSSESSIVE = re.compile(r"(?:'|\u2019)s$")
-_NUMBER = re.compile(
+_POSSESSIVE = regex(r"(?:'|\u2019)s$")
+_NUMBER = regex(
     r"(?<![\w.,/:-])(?P<cur>[$€£¥])?\s?(?P<num>\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d+(?:\.\d+)?|\d+,\d{1,2})"
     r"(?:\s?(?P<pct>%|percent\b))?(?:\s?(?P<unit>[$€£¥]|[A-Za-z]+))?(?![\w/@]|[.,:-]\w)"
 )
 _CURRENCIES = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY"}
 _CONNECTORS = frozenset({"of", "de", "la", "le", "du", "von", "van", "&", "the", "del", "di", "da"})
-_SENTENCE_END = re.compile(r"[.!?:\n]")
-_IDENTIFIER = re.compile(r".*[\d_@/\\#+=].*|.*\w[.:-]\w.*|[a-z]+[A-Z].*", re.DOTALL)
+_SENTENCE_END = regex(r"[.!?:\n]")
+_IDENTIFIER = regex(r".*[\d_@/\\#+=].*|.*\w[.:-]\w.*|[a-z]+[A-Z].*", re.DOTALL)
 
 
 class Token(Record):

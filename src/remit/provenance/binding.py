@@ -9,11 +9,11 @@ Rule 5: words of earlier exchanges are tried after those of this one, and a verd
 Rule 6: where money moves, a number of the words binds only as an amount, or under the argument's own name.
 """
 
-import re
 from decimal import Decimal
 
 from remit.core.authority import Stakes, reaches
 from remit.core.record import replace
+from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
 from remit.provenance.kinds import (
@@ -47,7 +47,7 @@ _NUMERIC = frozenset("-0123456789")
 # What an argument is called that takes a share, and one that takes an amount though it is written as a text.
 _RATES = frozenset({"percent", "percentag", "rat"})
 _SUMS = frozenset({"amount", "sum", "total", "price", "value", "limit", "fee", "cost", "budget", "payment", "cents"})
-_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+_TIME = regex(r"\d{1,2}:\d{2}(:\d{2})?")
 
 
 def bind(leaf: Leaf, evidence: Evidence, declaration: Declaration, handle: Origin | None = None) -> Argument:

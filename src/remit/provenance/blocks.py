@@ -12,30 +12,32 @@ Rule 5: each message is looked at alone: what was pasted into one says nothing a
 import re
 from collections.abc import Iterator
 
+from remit.core.regex import regex
+
 # A passage of this length after a colon is a text that somebody brought along, not a sentence they dictate.
 PASSAGE_CHARS_MIN = 400
 # Longer than any name or title: a quotation of this length is a text within the text.
 QUOTE_CHARS_MAX = 200
 
-_FENCE = re.compile(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
-_TRIPLE = re.compile(r"\"{3,}|'{3,}")
+_FENCE = regex(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
+_TRIPLE = regex(r"\"{3,}|'{3,}")
 # A line of nothing but one sign, as people draw it around what they paste.
-_RULE = re.compile(r"^[ \t]*([-*=_#+])\1{2,}[ \t]*$", re.MULTILINE)
-_QUOTED_LINES = re.compile(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
-_TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
-_TAG_END = re.compile(r"</([A-Za-z][\w-]{0,40})")
-_MAIL = re.compile(
+_RULE = regex(r"^[ \t]*([-*=_#+])\1{2,}[ \t]*$", re.MULTILINE)
+_QUOTED_LINES = regex(r"^[ \t]*(?:>|\|).*$", re.MULTILINE)
+_TAG = regex(r"<([A-Za-z][\w-]{0,40})(?:\s[^<>]{0,200})?>")
+_TAG_END = regex(r"</([A-Za-z][\w-]{0,40})")
+_MAIL = regex(
     r"^[ \t]*(?:-{2,}[ \t]*(?:original|forwarded)[ \w]*-{2,}|begin forwarded message:|on\b[^\n]{0,200}\bwrote:)",
     re.IGNORECASE | re.MULTILINE,
 )
 # Two or more lines of the form "Name: value", as letters and mails begin.
-_HEADERS = re.compile(r"(?:^[A-Z][\w-]{0,30}:[ \t]+\S.*(?:\n|\Z)){2,}", re.MULTILINE)
-_STRUCTURED = re.compile(r"^[ \t]*[\[{][^\n]*(?:\n|\Z)(?:.*\n)*?(?:[ \t]*[\]}][ \t,]*(?:\n|\Z)|\Z)", re.MULTILINE)
-_AFTER_COLON = re.compile(r":[ \t]*\n+(?=\S|[ \t])")
-_ITEM = re.compile(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]")
-_VISIBLE = re.compile(r"\S")
+_HEADERS = regex(r"(?:^[A-Z][\w-]{0,30}:[ \t]+\S.*(?:\n|\Z)){2,}", re.MULTILINE)
+_STRUCTURED = regex(r"^[ \t]*[\[{][^\n]*(?:\n|\Z)(?:.*\n)*?(?:[ \t]*[\]}][ \t,]*(?:\n|\Z)|\Z)", re.MULTILINE)
+_AFTER_COLON = regex(r":[ \t]*\n+(?=\S|[ \t])")
+_ITEM = regex(r"[ \t]*(?:[-*•]|\d{1,2}[.)])[ \t]")
+_VISIBLE = regex(r"\S")
 # A fence at the start of a line that says what follows, "```python", opens a block.
-_SAYS_WHAT = re.compile(r"[ \t]*\w")
+_SAYS_WHAT = regex(r"[ \t]*\w")
 
 
 def own_words(message: str) -> str:

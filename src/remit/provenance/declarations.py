@@ -7,13 +7,13 @@ Rule 3: a `result` that is a JSON Schema declares shapes and trusts nothing.
 Rule 4: what cannot be read is refused with the tool, the key and the value; keys the gate does not know are left alone.
 """
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from remit.core.authority import Stakes
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, Record
+from remit.core.regex import regex
 from remit.core.tools import Effect, ToolCategory
 from remit.core.trust import Reads, Repeat
 
@@ -28,8 +28,8 @@ _SHOWN_CHARS_MAX = 80
 
 EACH = "[]"
 ANY_KEY = "*"
-_SEGMENT = re.compile(r"\[\]|[^.\[\]]+")
-_PATH = re.compile(r"(?:\$\.?)?(?:(?:\[\]|[^.\[\]$][^.\[\]]*)(?:\.(?=[^.])|(?=\[)|$))*")
+_SEGMENT = regex(r"\[\]|[^.\[\]]+")
+_PATH = regex(r"(?:\$\.?)?(?:(?:\[\]|[^.\[\]$][^.\[\]]*)(?:\.(?=[^.])|(?=\[)|$))*")
 _SCHEMA_KEYS = frozenset({"type", "properties", "items", "$ref", "anyOf", "oneOf", "allOf", "$schema", "enum"})
 _SCHEMA_TYPES = frozenset({"object", "array", "string", "integer", "boolean", "null"})
 

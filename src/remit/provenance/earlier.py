@@ -7,9 +7,9 @@ Rule 2: a name is what is written as one, and a plain word to which an order tur
 Rule 3: what is too much to be kept is forgotten from the oldest message on, so that there is room for the last one.
 """
 
-import re
 from collections.abc import Iterator
 
+from remit.core.regex import regex
 from remit.provenance.amounts import CURRENCIES
 from remit.provenance.moments import MONTHS, WEEKDAYS
 from remit.provenance.planning import Plan
@@ -21,7 +21,7 @@ from remit.provenance.words import Words, words_of
 EARLIER_CHARS_MAX = 100_000
 # "20€" and "9:30" are written like names, and name nothing.
 _COMMON = CURRENCIES | MONTHS.keys() | frozenset(WEEKDAYS)
-_FIGURE = re.compile(r"\W*\d[\d.,:]*[^\w\s]*[A-Za-z]{0,3}\W*")
+_FIGURE = regex(r"\W*\d[\d.,:]*[^\w\s]*[A-Za-z]{0,3}\W*")
 
 
 def forgotten(earlier: list[str]) -> int:

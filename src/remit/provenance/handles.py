@@ -5,16 +5,16 @@ Rule 2: only a declared field that supplies values can be named; any other handl
 Rule 3: a handle proves where a value is from and not that its record was rightly chosen: selection is judged as ever.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from remit.core.record import JsonObject
+from remit.core.regex import regex
 from remit.provenance.kinds import supplies
 from remit.provenance.labels import Index, Origin
 from remit.provenance.leaves import step_of
 
-_HANDLE = re.compile(r"\$obs(\d{1,6})\.(?:([^\s.\[\]]+(?:\.[^\s.\[\]]+)*)\.)?records\[(\d{1,6})\](?:\.(\S{1,200}))?")
+_HANDLE = regex(r"\$obs(\d{1,6})\.(?:([^\s.\[\]]+(?:\.[^\s.\[\]]+)*)\.)?records\[(\d{1,6})\](?:\.(\S{1,200}))?")
 _MARK = "$obs"
 # What stands in the JSON of every call that has a handle.
 HANDLE_SIGN = b'"$obs'

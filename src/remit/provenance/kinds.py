@@ -13,6 +13,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from remit.core.regex import regex
 from remit.provenance.vocabulary import name_stems, stem
 
 ANY = ""
@@ -31,18 +32,18 @@ _MEASURES = frozenset({"bool", "boolean", "enum"}) | NUMBERS | MOMENTS
 # No identifier that systems hand out is longer; what is longer is text.
 VALUE_CHARS_MAX = 256
 
-EMAIL = re.compile(r"[^\s@,;:<>()\[\]\"']+@[^\s@,;:<>()\[\]\"']+\.[^\s@,;:<>()\[\]\"'.]+")
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+|[^\s/?#@:]+\.[^\s/?#@:]+(?::\d+)?(?:[/?#]\S*)?")
-IBAN = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{8,30}")
-DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
+EMAIL = regex(r"[^\s@,;:<>()\[\]\"']+@[^\s@,;:<>()\[\]\"']+\.[^\s@,;:<>()\[\]\"'.]+")
+URL = regex(r"[A-Za-z][A-Za-z0-9+.-]*://\S+|[^\s/?#@:]+\.[^\s/?#@:]+(?::\d+)?(?:[/?#]\S*)?")
+IBAN = regex(r"[A-Z]{2}\d{2}[A-Z0-9]{8,30}")
+DATE = regex(r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:Z|[+-]\d{2}:\d{2})?)?")
 # A name of more words is a sentence.
 NAME_WORDS_MAX = 6
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER = regex(r"[+-]?\d+(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 _NUMBER_SIGNS = frozenset("+-0123456789")
-_MEMBER = re.compile(r"\s*[,;]\s*")
-_TIME = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
-_PLAIN = re.compile(r"[^\x00-\x1f\x7f\u2028\u2029]+")
-_BLANK = re.compile(r"[\s\x00-\x1f\x7f\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff]")
+_MEMBER = regex(r"\s*[,;]\s*")
+_TIME = regex(r"\d{1,2}:\d{2}(:\d{2})?")
+_PLAIN = regex(r"[^\x00-\x1f\x7f\u2028\u2029]+")
+_BLANK = regex(r"[\s\x00-\x1f\x7f\u200b-\u200f\u2028-\u202f\u2060-\u2064\ufeff]")
 
 
 def base_of(kind: str) -> str:

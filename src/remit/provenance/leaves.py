@@ -6,10 +6,10 @@ Rule 3: an argument that the schema lacks is reported; a tool without any schema
 Rule 4: a path names one place: the signs of paths are escaped where a name or key has them.
 """
 
-import re
 from typing import Any
 
 from remit.core.record import JsonObject, Record
+from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import ANY
 
@@ -17,7 +17,7 @@ from remit.provenance.kinds import ANY
 LEAVES_MAX = 1_000
 DEPTH_MAX = 32
 # What parts the steps of a path, and what takes that meaning away.
-_SIGNS = re.compile(r"[.\[\]\\]")
+_SIGNS = regex(r"[.\[\]\\]")
 _FORMATS = {"email": "email", "uri": "url", "url": "url", "date": "date", "date-time": "datetime", "time": "time"}
 
 

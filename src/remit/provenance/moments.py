@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from datetime import date, timedelta
 
 from remit.core.record import Record
+from remit.core.regex import regex
 from remit.provenance.kinds import DATE, day_of
 from remit.provenance.vocabulary import COUNTS
 
@@ -34,20 +35,18 @@ _DAYS = {"day": 1, "night": 1, "week": 7}
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _COUNT = "|".join(COUNTS)
-_WRITTEN = re.compile(
+_WRITTEN = regex(
     rf"\b(?P<m1>{_MONTH})\.?\s+(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\s+(?P<y1>\d{{4}})\b)?"
     rf"|\b(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<m2>{_MONTH})\b\.?(?:,?\s+(?P<y2>\d{{4}})\b)?",
     re.IGNORECASE,
 )
-_DIGITS = re.compile(r"(?<![\w.])(?:(\d{4})[-/](\d{2})[-/](\d{2})|(\d{1,2})([./])(\d{1,2})\5(\d{4}))(?!\w)")
-_CLOCK = re.compile(r"(?<![\w:.-])(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*(am|pm|a\.m\.|p\.m\.)?(?![\w:-])", re.IGNORECASE)
+_DIGITS = regex(r"(?<![\w.])(?:(\d{4})[-/](\d{2})[-/](\d{2})|(\d{1,2})([./])(\d{1,2})\5(\d{4}))(?!\w)")
+_CLOCK = regex(r"(?<![\w:.-])(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s*(am|pm|a\.m\.|p\.m\.)?(?![\w:-])", re.IGNORECASE)
 _SPOKEN = {"noon": 720, "midnight": 0, "midday": 720}
-_LASTING = re.compile(
-    rf"\b(half an|an?|\d{{1,3}}|{_COUNT})[\s-]?(minute|min|hour|hr|h|day|night|week)s?\b", re.IGNORECASE
-)
-_ZONED = re.compile(r"(?:Z|[+-]\d{2}:\d{2})$")
-_YEAR = re.compile(r"(?<![\w.,/-])(19\d\d|20\d\d)(?![\w,/-])")
-_TIME_VALUE = re.compile(r"(\d{1,2}):(\d{2})(?::\d{2})?")
+_LASTING = regex(rf"\b(half an|an?|\d{{1,3}}|{_COUNT})[\s-]?(minute|min|hour|hr|h|day|night|week)s?\b", re.IGNORECASE)
+_ZONED = regex(r"(?:Z|[+-]\d{2}:\d{2})$")
+_YEAR = regex(r"(?<![\w.,/-])(19\d\d|20\d\d)(?![\w,/-])")
+_TIME_VALUE = regex(r"(\d{1,2}):(\d{2})(?::\d{2})?")
 
 
 class Moments(Record):

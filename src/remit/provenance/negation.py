@@ -7,10 +7,10 @@ Rule 3: "must not" and "should not" are said of what stands before them, too.
 Rule 4: in doubt a negation reaches further: the gate then asks.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from remit.core.regex import regex
 from remit.provenance.atoms import Token
 from remit.provenance.vocabulary import PREPOSITIONS
 
@@ -30,12 +30,12 @@ _MODAL_NEGATIONS = frozenset({"mustn't", "shouldn't"})
 _REVERSED = frozenset({"forget", "only", "just", "hesitate"})
 _TURNS = frozenset({"but", "instead", "then", "rather", "because"})
 _WITHIN = PREPOSITIONS - {"and", "or"} | {"that", "which", "who"}
-_BREAK = re.compile(r"[()\[\]{};]|\s[-\u2013\u2014]+\s|\u2014")
+_BREAK = regex(r"[()\[\]{};]|\s[-\u2013\u2014]+\s|\u2014")
 _WORDS = _OF_CLAUSES | _OF_THINGS | _PAIRED.keys()
 # A colon ends no clause here: what it leads to is what is negated.
-_SENTENCE_END = re.compile(r"[.!?](?=[\s\"')]|$)|(?<!:)\n")
+_SENTENCE_END = regex(r"[.!?](?=[\s\"')]|$)|(?<!:)\n")
 # Behind a comma a list goes on with a name, an address or a quotation, or with a plain word that ends there again.
-_GOES_ON = re.compile(
+_GOES_ON = regex(
     r",\s*(?:and\s+|or\s+|nor\s+)?(?:(?!I\b)[^\sa-z]|[a-z][\w'-]*(?:\s*(?:[,.;!?]|$)|\s+(?:and|or|nor)\b|[@./]\S))"
 )
 

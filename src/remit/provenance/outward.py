@@ -9,6 +9,7 @@ Rule 2: of a tool that does not say whether it leaves, only a link, an address, 
 import re
 from collections.abc import Iterable, Iterator
 
+from remit.core.regex import regex
 from remit.provenance.leaves import Leaf
 from remit.provenance.references import is_file_name, pointers_in, references_in, skimmed
 from remit.provenance.words import Words
@@ -18,12 +19,12 @@ CARRIED_CHARS_MAX = 40
 # How a host that stands for all below it begins.
 BELOW = "*."
 
-_LINK = re.compile(r"https?://((?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+)(?::\d{1,5})?(?:[/?#][\x21-\x7e]*)?")
+_LINK = regex(r"https?://((?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+)(?::\d{1,5})?(?:[/?#][\x21-\x7e]*)?")
 _PLACES = frozenset({"url", "email", "host"})
 # What names of people and purses begin with: they reach no machine.
 _SIGILS = ("@", "$")
 # Endings of source files that are top-level domains as well; a name with one of them and no other dot is a file.
-_SOURCE = re.compile(
+_SOURCE = regex(
     r"[^/?#:.]+\.(?:py|md|rs|sh|js|ts|tsx|jsx|go|c|h|cc|cpp|hpp|java|rb|pl|sql|css|toml|cfg|ini|lock|in|ps|zip|gz|so)",
     re.IGNORECASE,
 )

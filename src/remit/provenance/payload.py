@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from html import unescape
 
+from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
 from remit.provenance.evidence import Evidence
 from remit.provenance.kinds import INFERRED, satisfies
@@ -22,20 +23,20 @@ from remit.provenance.verdicts import Argument, Objection
 # A text of this length is a document; nobody can judge it at a glance, and its references could be anywhere.
 PAYLOAD_CHARS_MAX = 100_000
 # Zero-width, bidirectional and tag characters. The joiner U+200D is left out: it builds emoji.
-_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_INVISIBLE = regex("[\u00ad\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 # What vouches for payload that carries nothing but the user's own words.
 _HARMLESS = frozenset({"words", "typed"})
 # What stands before the name of somebody who is addressed, and before that of a purse.
 _SIGILS = frozenset("@$")
 # Browsers take these for the dot of a host.
-_DOTS = re.compile("[\u3002\uff0e\uff61]")
+_DOTS = regex("[\u3002\uff0e\uff61]")
 # An address that is spelled out, as it is read to somebody: "eve at evil dot example", "www dot evil dot example".
-_SPOKEN = re.compile(r"\b(?:(?:at|slash)\s+[\w-]+|www)\s+dot\s+\w", re.IGNORECASE)
-_SPOKEN_DOT = re.compile(r"\s+dot\s+", re.IGNORECASE)
-_SPOKEN_AT = re.compile(r"\s+at\s+(?=[\w-]+\.\w)", re.IGNORECASE)
+_SPOKEN = regex(r"\b(?:(?:at|slash)\s+[\w-]+|www)\s+dot\s+\w", re.IGNORECASE)
+_SPOKEN_DOT = regex(r"\s+dot\s+", re.IGNORECASE)
+_SPOKEN_AT = regex(r"\s+at\s+(?=[\w-]+\.\w)", re.IGNORECASE)
 # A host in two pieces, of which the second has a path: "evil .example/x".
-_PARTED = re.compile(r"(?<=\w) +(?=\.\w+[/:?])")
-_DISARMED = re.compile(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
+_PARTED = regex(r"(?<=\w) +(?=\.\w+[/:?])")
+_DISARMED = regex(r"[\[({]\s*(?:\.|dot)\s*[\])}]", re.IGNORECASE)
 
 
 def check_payload(leaf: Leaf, evidence: Evidence, declaration: Declaration) -> Argument:

@@ -10,11 +10,11 @@ Rule 4: once, unless all, each, every, both, twice or a number is said of that o
 Rule 5: the plan is a second signal. It makes the gate ask and never makes it allow.
 """
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 
 from remit.core.record import Record
+from remit.core.regex import regex
 from remit.provenance.atoms import Token
 from remit.provenance.declarations import Declaration
 from remit.provenance.tool_words import ToolWords
@@ -50,7 +50,7 @@ PLANNED_WORDS_MAX = 4_000
 _NEGATED_WORDS_MAX = 3
 # "remind" finds "reminder"; shorter roots begin too many words.
 _ROOT_CHARS_MIN = 5
-_WORD = re.compile(r"\w")
+_WORD = regex(r"\w")
 
 
 class Asked(Record):

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 
 from remit.core.record import Record
+from remit.core.regex import regex
 
 # Longer than words, names, dates and most identifiers; a key, a digest or an encoding of data is at least this long.
 OPAQUE_CHARS_MIN = 24
@@ -33,30 +34,30 @@ _PHONE = (
     r"|(?<![\w-])(?=\d(?:[ /-]?\d){8})0\d{2,4}[ /-]\d{2,}(?:[ /-]\d{2,}){0,4}\b"
 )
 _ACCOUNT = r"\b\d{4}(?:[ ./-]\d{4}){2,4}\b|\b\d{8,34}\b"
-_MASTER = re.compile(
+_MASTER = regex(
     rf"(?P<url>{_URL})|(?P<email>{_EMAIL})|(?P<host>{_HOST}|{_ADDRESS})|(?P<iban>{_IBAN})|(?P<phone>{_PHONE})|(?P<account>{_ACCOUNT})"
 )
 _TRAILING = ".,;:!?)]}'*_…"
-_CODE = re.compile(r"(?<![\w.@/-])(?=[\w-]*\d)(?:(?=[\w-]*[^\W\d_])[\w-]{5,}|\d{6,7})(?![\w@/])", re.ASCII)
-_DIGIT = re.compile(r"\d")
+_CODE = regex(r"(?<![\w.@/-])(?=[\w-]*\d)(?:(?=[\w-]*[^\W\d_])[\w-]{5,}|\d{6,7})(?![\w@/])", re.ASCII)
+_DIGIT = regex(r"\d")
 # A weekday with its hour, a version or a paragraph has fewer; a code that opens something has more.
 _CODE_DIGITS_MIN = 3
-_MIXED = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)|(?<=[a-z])(?=[A-Z])")
-_PAUSE = re.compile(r"[-/_.:=&?#]")
+_MIXED = regex(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)|(?<=[a-z])(?=[A-Z])")
+_PAUSE = regex(r"[-/_.:=&?#]")
 # A version, a code or a camel-case name changes once or twice.
 _CHANGES_MIN = 4
 _EDGES = _TRAILING + "#-=~+"
-_LONG = re.compile(rf"[^{_STOP},;()\[\]]{{{OPAQUE_CHARS_MIN},}}")
+_LONG = regex(rf"[^{_STOP},;()\[\]]{{{OPAQUE_CHARS_MIN},}}")
 # What every text with references has somewhere, and what one of its references has: most prose has neither and is not
 # looked at further. Each begins with a class of signs, so that all other places are passed over without a try.
-_HINT = re.compile(r"[@:.+\d](?:(?<=@)|(?<=:)(?=\S)|(?<=\.)(?=\w)|(?<=\+)(?=\d)|(?<=\d)(?:\d{3}|[-.]\d))")
-_MARK = re.compile(
+_HINT = regex(r"[@:.+\d](?:(?<=@)|(?<=:)(?=\S)|(?<=\.)(?=\w)|(?<=\+)(?=\d)|(?<=\d)(?:\d{3}|[-.]\d))")
+_MARK = regex(
     r"[@:.+\dA-Z](?:(?<=@)|(?<=:)(?=\S)|(?<=\.)(?=[^\W\d_])|(?<=\+)(?=\d)|(?<=\d)(?:\d{3}|[-.]\d{1,3}[-.]\d)"
     r"|(?<=[A-Z])[A-Z]\d\d)"
 )
 # Whole words as prose has them, each with one sign of a sentence at most and a space behind it. Capitals alone may be a
 # group of an account number, and a longer word may be opaque; both are left for those who look closer.
-_PLAIN_WORDS = re.compile(r"(?<!\S)(?:[A-Z]?[a-z]{1,20}[.,;:!?]?(?:[ \n]+|\Z)){1,500}")
+_PLAIN_WORDS = regex(r"(?<!\S)(?:[A-Z]?[a-z]{1,20}[.,;:!?]?(?:[ \n]+|\Z)){1,500}")
 # The bytes by which a text of western languages is told to be prose.
 _CODE_PAGE = "cp1252"
 _LETTER, _DIGIT_SORT, _GAP, _INK = b"a0 x"
@@ -79,12 +80,12 @@ def _sort(code: int) -> int:
 _SORTS = bytes(_sort(code) for code in range(256))
 _RUNS = bytes(_GAP if sort == _GAP else _INK for sort in _SORTS)
 _LONG_RUN = b"x" * OPAQUE_CHARS_MIN
-_DIGITS = re.compile(rb"0(?:[a0-]*0[a0-]*0|[-.]0{1,3}[-.]0)")
+_DIGITS = regex(rb"0(?:[a0-]*0[a0-]*0|[-.]0{1,3}[-.]0)")
 _ALIKE = bytes(_LETTER if sort in (_LETTER, _DIGIT_SORT) else _GAP for sort in _SORTS)
 _KEY_RUN = b"a" * 16
-_SEPARATORS = re.compile(r"[ ()./-]")
+_SEPARATORS = regex(r"[ ()./-]")
 # Machines and people that are reached without a dot: a user at a host, a port, a share, a handle of a person or a purse.
-_POINTER = re.compile(
+_POINTER = regex(
     r"(?<![\w.+-])[\w.+-]+@[^\W\d][\w-]*(?![\w@]|\.\w)"
     r"|(?<![\w.:/@-])[A-Za-z][A-Za-z0-9-]*:\d{2,5}(?![\w:]|\.\w)"
     r"|\\\\[\w.-]+(?:\\[^\s\\]+)*"
@@ -92,20 +93,20 @@ _POINTER = re.compile(
     r"|(?<![\w@$.])[@$][^\W\d][\w.-]*\w"
 )
 # A key is a run of letters and digits; words without a digit may be longer, and names with one are shorter.
-_KEY = re.compile(r"(?<![^\W_])(?=[^\W\d_]*\d)(?=\d*[^\W\d_])[^\W_]{16}")
-_KEY_TOKEN = re.compile(rf"[^{_STOP},;()\[\]]{{16,}}")
+_KEY = regex(r"(?<![^\W_])(?=[^\W\d_]*\d)(?=\d*[^\W\d_])[^\W_]{16}")
+_KEY_TOKEN = regex(rf"[^{_STOP},;()\[\]]{{16,}}")
 # With these between its groups, a number may be a date, a version or a part of a path.
 _LOOSE_SIGNS = frozenset("./")
 # Endings of files that are no top-level domain, so that a name with one of them is no link.
-_FILE_NAME = re.compile(
+_FILE_NAME = regex(
     r"[^/?#:]+\.(?:pdf|txt|docx?|xlsx?|csv|pptx?|png|jpe?g|gif|json|xml|ya?ml|log|html?|rtf|odt|tsv)", re.IGNORECASE
 )
 # A page that is named without its scheme. Names of files and of modules end otherwise than these hosts.
-_PAGE = re.compile(
+_PAGE = regex(
     r"www\.|[\w.-]+\.(?:com|org|net|edu|gov|int|info|io|ai|dev|app|co|uk|de|fr|eu|ch|nl|jp|us|ca|au)(?::\d+)?/.",
     re.IGNORECASE,
 )
-_LEFT_OUT = re.compile(r"^(?:https?://)?(?:www\.)?", re.IGNORECASE)
+_LEFT_OUT = regex(r"^(?:https?://)?(?:www\.)?", re.IGNORECASE)
 
 
 class Reference(Record):

@@ -8,11 +8,11 @@ Rule 4: one mention is one target, however it is spelled: values are the same wh
         words, or when they differ in nothing but signs that change no address. This is for counting, never for binding.
 """
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
 from remit.core.record import Record
+from remit.core.regex import regex
 from remit.core.trust import Repeat
 from remit.provenance.declarations import Declaration
 from remit.provenance.kinds import ANY, DATE, is_identity, is_target, members_of, number_key, number_of
@@ -28,9 +28,9 @@ _COMPACT_KEPT_MAX = 4_096
 _UNAIMED = frozenset({"default", "prose", "typed"})
 # Marks a key that tells where in the words its values stand; names of arguments come without blanks.
 _MENTIONED = "\t"
-_SEPARATORS = re.compile(r"[.\-/()]")
+_SEPARATORS = regex(r"[.\-/()]")
 # An account, card or telephone number, whose separators tell nothing.
-_NUMBER = re.compile(r"\+?(?:[A-Z]{2}\d{2}[A-Z0-9]{8,30}|\d{5,34})")
+_NUMBER = regex(r"\+?(?:[A-Z]{2}\d{2}[A-Z0-9]{8,30}|\d{5,34})")
 
 
 class Part(Record):

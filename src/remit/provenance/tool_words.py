@@ -5,17 +5,17 @@ Rule 2: a tool's own words are what it declares it is asked with, the verb its n
         description begins its sentences with. Its wide words are all words of its name and description.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from remit.core.regex import regex
 from remit.provenance.declarations import Declaration
 from remit.provenance.vocabulary import FUNCTION_WORDS, SUPERLATIVES, name_stems, name_words, stem, word_stems
 
 # A description that begins with "This tool" or "Use this to" names its verb within a few words.
 _VERB_WORDS_MAX = 3
-_SENTENCE = re.compile(r"[.!?\n]+\s*")
-_WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
+_SENTENCE = regex(r"[.!?\n]+\s*")
+_WORD = regex(r"[A-Za-z][A-Za-z'-]*")
 # What introduces a quotation as something to be said, whatever the tools call it.
 _SAYING = frozenset({"saying"})
 

@@ -6,8 +6,9 @@ Rule 3: stems join the forms of one word; they are used to find what is asked fo
 Rule 4: stems and words of names are remembered, within limits: the same few tools, fields and words come up again.
 """
 
-import re
 from functools import lru_cache
+
+from remit.core.regex import regex
 
 _PLAIN = """
     a about above across after again against all almost also although always am among an and another any anybody
@@ -112,8 +113,8 @@ STATING = frozenset({"is", "was", "are", "were", "has", "have", "had", "will", "
 PASSIVES = frozenset({"be", "been", "being", "get", "gets", "it", "them"})
 SELF = frozenset({"me", "my", "myself", "mine"})
 
-_DOUBLED = re.compile(r"([b-df-hj-np-rtv-xz])\1$")
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_DOUBLED = regex(r"([b-df-hj-np-rtv-xz])\1$")
+_PARTS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Long enough that what is left of a word still tells it from others.
 _ROOT_CHARS_MIN = 4
 

@@ -9,13 +9,13 @@ Rule 5: what the words mention only under a negation binds nothing, names nothin
 Rule 6: messages are read one by one, so that what was pasted into one swallows no other.
 """
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Set
 from decimal import Decimal
 from itertools import pairwise
 
 from remit.core.record import Record
+from remit.core.regex import regex
 from remit.provenance.amounts import Amount, amounts_in
 from remit.provenance.atoms import NumberSaid, Token, numbers_of, take_atoms, take_quotes, take_references, tokens_of
 from remit.provenance.blocks import own_words
@@ -40,13 +40,13 @@ from remit.provenance.vocabulary import (
 PROMPT_CHARS_MAX = 200_000
 # How far the noun after "all" or "the latest" may reach: "all of the other unread messages from".
 NOUN_WORDS_MAX = 6
-_COORDINATED = re.compile(r"[\s,;'\"\u201c\u201d]*(?:(?:and|or|&)\s+(?:the\s+)?['\"\u201c]?)?")
-_SENTENCE = re.compile(r"[.!?:;\n]")
-_SIGIL = re.compile(r"[#@][\w-]+")
+_COORDINATED = regex(r"[\s,;'\"\u201c\u201d]*(?:(?:and|or|&)\s+(?:the\s+)?['\"\u201c]?)?")
+_SENTENCE = regex(r"[.!?:;\n]")
+_SIGIL = regex(r"[#@][\w-]+")
 _CALLED = frozenset({"id", "number", "no", "#", "nr"})
 _ADDRESSING = PREPOSITIONS | PAIRS
-_SPACE = re.compile(r"\s+")
-_VISIBLE = re.compile(r"\S")
+_SPACE = regex(r"\s+")
+_VISIBLE = regex(r"\S")
 
 
 class Words(Record):

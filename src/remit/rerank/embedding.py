@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
+from remit.core.regex import regex
 from remit.core.tools import ToolDefinition
 from remit.rerank.router import Scored
 
@@ -36,9 +37,9 @@ DESCRIPTION_CHARS_MAX = 1000
 VECTORS_MAX = 4096
 
 # Sentences, lines, and what `and` or `then` joins.
-_joints = re.compile(r"(?<=[.?!;])\s+|[\n;]+|,?\s+(?:and|then)\s+(?:then\s+|also\s+)?", re.IGNORECASE).split
+_joints = regex(r"(?<=[.?!;])\s+|[\n;]+|,?\s+(?:and|then)\s+(?:then\s+|also\s+)?", re.IGNORECASE).split
 # Courtesies that many requests share with many descriptions ("Tell me", "Show me") and that say nothing of the tool.
-_courtesies = re.compile(
+_courtesies = regex(
     r"\b(?:please|(?:tell|show|give) me|let me know|(?:can|could|would|will) you|i (?:want|would like|need) (?:you )?to)\b",
     re.IGNORECASE,
 )

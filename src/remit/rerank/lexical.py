@@ -5,7 +5,6 @@ Rule 2: a score lies between 0 and 1 and is made here; what the candidate was sc
 Rule 3: reranking is pure: it changes no text, loses nothing unless a limit says so, and equal scores keep their order.
 """
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import isfinite, log
@@ -13,6 +12,7 @@ from math import isfinite, log
 from remit.core.candidate import Candidate, ScoreMaker, best_first
 from remit.core.failure import RequestRejected
 from remit.core.record import replace
+from remit.core.regex import regex
 
 RERANK_INVALID = "RERANK_INVALID"
 
@@ -27,7 +27,7 @@ SCORED_BEFORE = "scored_before"
 # How soon repetitions stop counting, and how far length counts: the usual figures of BM25.
 _SATURATION, _LENGTH_SHARE = 1.2, 0.75
 
-_words = re.compile(r"[^\W_]+").findall
+_words = regex(r"[^\W_]+").findall
 
 
 def rerank(

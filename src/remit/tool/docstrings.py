@@ -8,12 +8,14 @@ import re
 from collections.abc import Sequence
 from inspect import cleandoc
 
-_GOOGLE = re.compile(r"(?:Args|Arguments|Parameters):")
-_NUMPY = re.compile(r"(?:Other )?Parameters")
-_UNDERLINE = re.compile(r"-{3,}")
-_GOOGLE_ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
-_NUMPY_ITEM = re.compile(r"\*{0,2}(\w+(?:\s*,\s*\w+)*)\s*(?::.*)?")
-_SPHINX_ITEM = re.compile(r":param\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)")
+from remit.core.regex import regex
+
+_GOOGLE = regex(r"(?:Args|Arguments|Parameters):")
+_NUMPY = regex(r"(?:Other )?Parameters")
+_UNDERLINE = regex(r"-{3,}")
+_GOOGLE_ITEM = regex(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
+_NUMPY_ITEM = regex(r"\*{0,2}(\w+(?:\s*,\s*\w+)*)\s*(?::.*)?")
+_SPHINX_ITEM = regex(r":param\s+(?:[^:]*\s)?\*{0,2}(\w+)\s*:\s*(.*)")
 
 
 def summary_of(docstring: str) -> str:

@@ -5,19 +5,19 @@ Rule 2: a credential says when it expires in milliseconds since 1970, as every o
 Rule 3: what is wrong with an entry is told by its name, never by its value.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeAlias
 
 from remit.core.failure import RequestRejected
+from remit.core.regex import regex
 
 SECRET_INVALID = "SECRET_INVALID"  # noqa: S105  # a code, and no password
 
 # Such a name is also the end of a variable's name, and reads well within a sentence.
 NAME_CHARS_MAX = 64
-NAME_PATTERN = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_CHARS_MAX - 1}}}")
+NAME_PATTERN = regex(rf"[A-Za-z_][A-Za-z0-9_]{{0,{NAME_CHARS_MAX - 1}}}")
 
 # What is shorter stands in ordinary words, and can be guessed by asking which guess is hidden.
 VALUE_CHARS_MIN = 8

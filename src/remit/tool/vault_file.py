@@ -5,7 +5,6 @@ Rule 2: what is wrong with the file is told by its place, never by its words.
 """
 
 import os
-import re
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from typing import Any
 
 from remit.core.failure import RequestRejected
 from remit.core.json_text import KeyRepeated, NotJson, parse_json, place_in
+from remit.core.regex import regex
 from remit.tool.secret import credential_of
 from remit.tool.vault import FILES
 
@@ -24,7 +24,7 @@ SECRETS_UNREADABLE = "SECRETS_UNREADABLE"
 FILE_BYTES_MAX = 4 * 1024 * 1024
 
 _OTHERS = 0o077
-_PLACE = re.compile(r"line (\d+)")
+_PLACE = regex(r"line (\d+)")
 
 
 def read_secrets(folder: Path) -> Mapping[str, Any]:

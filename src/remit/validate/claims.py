@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from remit.core.codec import read_json
+from remit.core.regex import regex
 from remit.validate.polarity import contradicted
 from remit.validate.states import stated_in, unsupported_states
 
@@ -31,20 +32,20 @@ DIGITS_MAX = 24
 # So many digits beside letters make an identifier: `INV-2041` is one, `A4` and `COVID-19` are words.
 _ID_DIGITS_MIN, _ID_CHARS_MIN, _ID_CHARS_MAX = 3, 5, 64
 
-_FENCED = re.compile(r"```[^`]*(?:```)?")
-_ADDRESS = re.compile(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)
-_LIST_MARK = re.compile(r"^[ \t]*\d{1,3}[.)](?=[ \t])", re.MULTILINE)
+_FENCED = regex(r"```[^`]*(?:```)?")
+_ADDRESS = regex(r"\b(?:https?://|www\.)\S+", re.IGNORECASE)
+_LIST_MARK = regex(r"^[ \t]*\d{1,3}[.)](?=[ \t])", re.MULTILINE)
 # What numbers say in passing, whatever the question was.
-_IN_PASSING = re.compile(r"\b(?:24/7|(?:step|option|section|point|part|example) \d{1,3})\b", re.IGNORECASE)
-_WORD = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
+_IN_PASSING = regex(r"\b(?:24/7|(?:step|option|section|point|part|example) \d{1,3})\b", re.IGNORECASE)
+_WORD = regex(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 # A number and its unit, as in `250ms` or `3rd`.
-_WITH_UNIT = re.compile(r"\d+[A-Za-z]{1,3}")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,'\u2019\u00a0\u202f]\d+)*")
-_SEPARATOR = re.compile(r"[.,'\u2019\u00a0\u202f]")
-_SCALE = re.compile(r" ?(thousand|million|billion|trillion|bn|k|m)\b", re.IGNORECASE)
-_CLOCK = re.compile(r"\b(\d{1,2}):\d\d\b")
-_FOLDED = re.compile(r"[^a-z0-9]")
-_SPELLED_WORD = re.compile(r"[a-z]+")
+_WITH_UNIT = regex(r"\d+[A-Za-z]{1,3}")
+_NUMBER = regex(r"(?<![\w.])\d+(?:[.,'\u2019\u00a0\u202f]\d+)*")
+_SEPARATOR = regex(r"[.,'\u2019\u00a0\u202f]")
+_SCALE = regex(r" ?(thousand|million|billion|trillion|bn|k|m)\b", re.IGNORECASE)
+_CLOCK = regex(r"\b(\d{1,2}):\d\d\b")
+_FOLDED = regex(r"[^a-z0-9]")
+_SPELLED_WORD = regex(r"[a-z]+")
 _GROUP_DIGITS = 3
 
 _SCALES: Mapping[str, int] = MappingProxyType(
@@ -69,13 +70,13 @@ _MONTHS: Mapping[str, int] = MappingProxyType(
 )
 _ANY_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 # Only beside a number is it a month: `may` and `march` are verbs, too.
-_MONTH = re.compile(
+_MONTH = regex(
     rf"\b(?:(\d{{1,2}})(?:st|nd|rd|th)? (?:of )?({_ANY_MONTH})|({_ANY_MONTH})\.? (\d{{1,4}})(?:st|nd|rd|th)?)\b",
     re.IGNORECASE,
 )
-_DATE = re.compile(r"\b\d{4}[-/.](\d{1,2})[-/.](\d{1,2})\b|\b(\d{1,2})[-/.](\d{1,2})[-/.]\d{2,4}\b")
+_DATE = regex(r"\b\d{4}[-/.](\d{1,2})[-/.](\d{1,2})\b|\b(\d{1,2})[-/.](\d{1,2})[-/.]\d{2,4}\b")
 # Between the date and the time of one moment.
-_TIME_MARK = re.compile(r"(?<=\d)T(?=\d)")
+_TIME_MARK = regex(r"(?<=\d)T(?=\d)")
 _SMALL = [
     "zero",
     "one",
@@ -103,8 +104,8 @@ _SPELLED: Mapping[str, int] = MappingProxyType(
     }
 )
 # What is counted in words, up to twelve, and the word or two behind it; `one` is mostly no number.
-_COUNT = re.compile(rf"\b({'|'.join(_SMALL[2:13])})((?: [a-z]+){{1,2}})", re.IGNORECASE)
-_LONGER_WORD = re.compile(r"[a-z]{4,}")
+_COUNT = regex(rf"\b({'|'.join(_SMALL[2:13])})((?: [a-z]+){{1,2}})", re.IGNORECASE)
+_LONGER_WORD = regex(r"[a-z]{4,}")
 _HUNDRED, _HALF = Decimal(100), Decimal("0.5")
 _YEARS = range(1900, 2101)
 _NOON, _DAYS_MAX = 12, 31

@@ -7,11 +7,11 @@ Rule 2: what is left can still multiply: counted repetitions are written out by 
 Rule 3: where a pattern was found is told by a piece of the text that matches by itself.
 """
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from remit.core.failure import RequestRejected
+from remit.core.regex import regex
 from remit.core.schema import Checker, compile_schema
 
 PATTERN_REFUSED = "PATTERN_REFUSED"
@@ -25,11 +25,11 @@ PATTERN_WORK_MAX = 50_000_000
 _WINDOW_CHARS = 4096
 
 _ESCAPED_LETTERS = frozenset("dDwWsSbBnrtfvxupP0")
-_COUNTED = re.compile(r"\{(\d{1,6})(,(\d{0,6}))?\}")
-_GROUP = re.compile(r"\((?:\?(?:[ims]{1,3}(?:-[ims]{1,3})?[:)]|:|P?<[A-Za-z_]\w{0,31}>))?")
-_ESCAPE = re.compile(r"\\(?:[pPu]\{[^}]{0,40}\}|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|(?s:.))")
+_COUNTED = regex(r"\{(\d{1,6})(,(\d{0,6}))?\}")
+_GROUP = regex(r"\((?:\?(?:[ims]{1,3}(?:-[ims]{1,3})?[:)]|:|P?<[A-Za-z_]\w{0,31}>))?")
+_ESCAPE = regex(r"\\(?:[pPu]\{[^}]{0,40}\}|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|(?s:.))")
 # A class without classes inside it, and without a bracket right behind its beginning, which engines read differently.
-_CLASS = re.compile(r"\[(?:\^|(?!\^))(?:[^\]\[\\]|\\(?s:.))+\]")
+_CLASS = regex(r"\[(?:\^|(?!\^))(?:[^\]\[\\]|\\(?s:.))+\]")
 
 
 class Found(NamedTuple):

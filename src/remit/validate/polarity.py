@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from remit.core.codec import read_json
+from remit.core.regex import regex
 
 _SAYS = {"yes": True, "true": True, "no": False, "false": False}
 _NEGATIONS = frozenset(("not", "no", "never", "without", "nor", "neither", "cannot", "isn't", "none"))
@@ -36,11 +37,11 @@ _FORMS = frozenset(
         "i'm",
     ]
 )
-_PREFIX = re.compile(r"^(?:is|has|was|are) ")
-_SPLIT = re.compile(r"[^a-z]+")
-_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
-_CLAUSE = re.compile(r"[.,;:!?()\n]")
-_LEAD = re.compile(r"[\s*_\"]*(yes|no)\b(.*)", re.IGNORECASE | re.DOTALL)
+_PREFIX = regex(r"^(?:is|has|was|are) ")
+_SPLIT = regex(r"[^a-z]+")
+_WORD = regex(r"[a-z]+(?:'[a-z]+)?")
+_CLAUSE = regex(r"[.,;:!?()\n]")
+_LEAD = regex(r"[\s*_\"]*(yes|no)\b(.*)", re.IGNORECASE | re.DOTALL)
 _WORDS_BETWEEN_MAX = 4
 _NAME_CHARS_MIN = 3
 _DEPTH_MAX = 32

@@ -5,13 +5,13 @@ Rule 2: limits are looked at when a predicate is made, so a rule that nothing co
 Rule 3: a truth value is no number, and a number is no text.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from math import isfinite
 from typing import Any, NamedTuple
 
 from remit.core.failure import RequestRejected
+from remit.core.regex import regex
 from remit.validate.breaches import shown
 from remit.validate.leaks import leaks_in
 from remit.validate.patterns import Pattern, compile_pattern
@@ -35,7 +35,7 @@ LIMIT_REFUSED = "LIMIT_REFUSED"
 # Lists of words, fields and values are written by people.
 LIST_ENTRIES_MAX = 500
 # Citations stand in brackets, one or several: [1], [2, 3].
-_citations = re.compile(r"\[(\d{1,4}(?:\s?,\s?\d{1,4}){0,20})\]").finditer
+_citations = regex(r"\[(\d{1,4}(?:\s?,\s?\d{1,4}){0,20})\]").finditer
 
 
 class Said(NamedTuple):
@@ -157,7 +157,7 @@ def _folded(text: str) -> str:
     return f" {' '.join(_spoken(text.casefold()))} "
 
 
-_spoken = re.compile(r"\w+").findall
+_spoken = regex(r"\w+").findall
 
 
 def _required_fields(fields: tuple[str, ...]) -> Judge:

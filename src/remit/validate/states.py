@@ -7,11 +7,11 @@ Rule 2: an answer is judged in a group only where an observation states somethin
 Rule 3: a field that is true states its own name, and one that is false denies it.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from remit.core.codec import read_json
+from remit.core.regex import regex
 
 _GROUPS = tuple(
     frozenset(words.split())
@@ -43,9 +43,9 @@ _NEGATIONS = _DENIALS | {"if", "once", "until", "unless", "when"}
 _EXIT_CODES = frozenset(("exit_code", "exitcode", "exit_status", "returncode", "return_code", "failed", "failures"))
 # How far before a word its negation may stand: `is not yet fully active`.
 _NEGATION_WORDS_MAX = 4
-_WORD = re.compile(r"[a-z]+(?:['\u2019][a-z]+)?|\b0\b")
-_CLAUSE = re.compile(r"[.,;:!?()\n]")
-_SPLIT = re.compile(r"[^a-z]+")
+_WORD = regex(r"[a-z]+(?:['\u2019][a-z]+)?|\b0\b")
+_CLAUSE = regex(r"[.,;:!?()\n]")
+_SPLIT = regex(r"[^a-z]+")
 # As many words as anybody gives a state.
 ENUM_WORDS_MAX = 64
 _DEPTH_MAX = 32

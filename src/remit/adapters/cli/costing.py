@@ -4,7 +4,6 @@ Rule 1: runs are read one after the other and only sums are kept, so a store of 
 Rule 2: a run that cannot be read is named and left out, and the command fails: a sum that lacks something says so.
 """
 
-import re
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.painting import print_lines
 from remit.adapters.cli.terminal import Terminal
 from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
+from remit.core.regex import regex
 from remit.core.storage import RunEntry
 from remit.observe.cost_prices import NO_PRICES, Prices, parse_prices
 from remit.observe.cost_report import CostReport, Grouping, Ledger, trees_of
@@ -35,7 +35,7 @@ By: TypeAlias = Literal["tenant", "run", "each-run", "node", "tool", "model"]
 # A screenful; what is beyond it stands in one row.
 ROWS_SHOWN = 20
 _NAME_CHARS_MAX = 80
-_AGE = re.compile(r"(?P<count>[0-9]{1,6})(?P<unit>min|h|d|w)")
+_AGE = regex(r"(?P<count>[0-9]{1,6})(?P<unit>min|h|d|w)")
 _UNITS_MS = {"min": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
 
 

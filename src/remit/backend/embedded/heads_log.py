@@ -7,7 +7,6 @@ Rule 3: one write per group of lines, at the end of the file; several processes 
 
 import json
 import os
-import re
 import threading
 from collections.abc import Container, Iterator, Sequence
 from mmap import ACCESS_READ, mmap
@@ -17,6 +16,7 @@ from typing import Any
 
 from remit.backend.embedded.database import sync_folder
 from remit.backend.embedded.failures import unusable
+from remit.core.regex import regex
 from remit.core.signing import SignedDeletion, is_deletion_signed, is_head_signed
 from remit.core.storage import SignedHead
 
@@ -25,7 +25,7 @@ HEADS_LOG = "heads.log"
 _LOST = b'{"lost":"every head before this line"}\n'
 
 # How every line begins that was written here. Others may write JSON in other orders, which takes longer to read.
-_BEGINS = re.compile(rb'\{"run_id":"([^"\\]+)","seq":([0-9]+),"head":"[0-9a-f]*","(ending|at_ms)"')
+_BEGINS = regex(rb'\{"run_id":"([^"\\]+)","seq":([0-9]+),"head":"[0-9a-f]*","(ending|at_ms)"')
 
 
 # How every line begins, however soon it was cut, and how it ends where it was not.

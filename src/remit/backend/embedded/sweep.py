@@ -11,12 +11,14 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 
+from remit.core.regex import regex
+
 # Turns and texts per query or transaction: milliseconds each, so that nobody who writes waits longer.
 _TURNS_AT_ONCE = 1_000
 _TEXTS_AT_ONCE = 100
 
 # How MessagePack writes 32 bytes; the digest that follows is looked at without being passed over.
-_DIGEST = re.compile(rb"\xc4\x20(?=(.{32}))", re.DOTALL)
+_DIGEST = regex(rb"\xc4\x20(?=(.{32}))", re.DOTALL)
 
 _TURNS = "SELECT turn_no, run_no, data FROM turns WHERE turn_no > ? ORDER BY turn_no LIMIT ?"
 _TURNS_OF_RUN = "SELECT data FROM turns WHERE run_no = ?"

@@ -6,10 +6,10 @@ Rule 2: whatever is wrong with an expression is a ToolRefused; nothing else is e
 The precedence is Python's: `**` binds tighter than a sign to its left and groups to the right, `//` and `%` round down.
 """
 
-import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from remit.core.regex import regex
 from remit.tool.builtin.quantities import (
     CALCULATOR_TOO_LARGE,
     CONSTANTS,
@@ -31,7 +31,7 @@ DEPTH_MAX = 50
 LITERAL_DIGITS_MAX = 500
 LITERAL_EXPONENT_MAX = 1_000
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"[ \t\r\n]*(?:(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<name>[A-Za-z_][A-Za-z_0-9]*)|(?P<sign>\*\*|//|[-+*/%(),]))"
 )

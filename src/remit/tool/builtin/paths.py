@@ -5,9 +5,9 @@ Rule 2: a path means what it looks like: characters that nobody sees and names t
         Some of them pass over such characters, take wide letters for plain ones, or know a file by a short name as well.
 """
 
-import re
 import unicodedata
 
+from remit.core.regex import regex
 from remit.tool.builtin.refusing import ToolRefused, shown
 
 FILE_PATH_INVALID = "FILE_PATH_INVALID"
@@ -61,11 +61,9 @@ def problem_of(name: str) -> str:
 # Controls (NUL and newline among them), directions and joiners, lone surrogates, and the separators of lines.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # What Unicode lets a program pass over, as far as it is a letter or a mark: joiners, fillers and selectors.
-_IGNORED = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
+_IGNORED = regex("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 # Eight letters and three: how file systems of another kind also call what is hidden, such as GIT~1.
-_SHORT_NAME = re.compile(r"[^.~]{1,7}~[0-9]{1,6}(?:\.[^.]{0,3})?")
+_SHORT_NAME = regex(r"[^.~]{1,7}~[0-9]{1,6}(?:\.[^.]{0,3})?")
 
 
 def joined(folder: str, name: str = "") -> str:

@@ -12,6 +12,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv6Address, ip_address
 from typing import NamedTuple
 from urllib.parse import quote
 
+from remit.core.regex import regex
 from remit.tool.builtin.addresses import is_public
 from remit.tool.builtin.refusing import ToolRefused, shown
 
@@ -23,15 +24,15 @@ URL_CHARS_MAX = 2_000
 HOST_CHARS_MAX = 253
 PORTS = {"http": 80, "https": 443}
 
-_URL = re.compile(
+_URL = regex(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>/[^?#]*)?(?P<query>\?[^#]*)?(?:#.*)?",
     re.DOTALL,
 )
-_AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::(?P<port>[0-9]{1,5}))?")
-_LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
+_AUTHORITY = regex(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::(?P<port>[0-9]{1,5}))?")
+_LABEL = regex(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
 # The last label of an address in one of its many spellings: decimal, octal or hexadecimal.
-_NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
-_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_NUMBER = regex(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+_UNSAFE = regex(r"[\x00-\x20\x7f\\]")
 # What may stand in a path or a query as it is; the percent sign stays, since the text may be encoded already.
 _SAFE = "/%:@!$&'()*+,;=-._~?[]"
 
