@@ -86,10 +86,7 @@ static: $(READY)
 # Coverage counts unit tests only: what a simulation happens to touch is not thereby tested.
 measured: $(READY)
 	@echo "==> coverage"
-	@$(BIN)/coverage erase
-	@$(BIN)/coverage run -m pytest --quiet --numprocesses=2 --dist=worksteal -m "not model and not soak and not unmeasured" $(MEASURED)
-	@$(BIN)/coverage combine --quiet
-	@$(BIN)/coverage json --quiet -o .coverage.json
+	@REMIT_COVERAGE=.coverage.json $(PYTEST) -m "not model and not soak and not unmeasured" $(MEASURED)
 	@$(BIN)/python scripts/coverage_gate.py .coverage.json
 
 # Keeps the pinned versions that still fit; `make lock UPGRADE=--upgrade` takes the newest.

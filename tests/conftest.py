@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import settings
 from tests import measured
 from tests.tidy.source import ROOT
 
-# What was lost of the coverage that workers counted.
-LOST = pytest.StashKey[list[str]]()
+# A worker counts from before the first import of the house; the process that hands out the tests adds up.
+COUNTER = measured.Counter() if measured.REPORT and measured.is_worker() else None
+SUM = measured.Sum() if measured.REPORT and not measured.is_worker() else None
 
 # Leaves of the house, which nothing else stands on, and rules that read every test there is: the inner loop leaves them
 # out, and the whole test run has them all.
@@ -36,8 +38,7 @@ LEAVES = (
     "tests/unit/tool/builtin/",
 )
 
-# Coverage is counted for these. Counting makes a test two to three times as long; laws and what stands below take long
-# anyway and cover nothing that shorter tests do not.
+# Coverage is counted for these; laws and what stands below cover nothing that shorter tests do not.
 MEASURED = ("tests/unit/",)
 LONG = (
     "tests/unit/orchestrate/test_tracing_laws",
@@ -69,24 +70,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker saves the coverage it has counted before it is told to go; lost coverage fails the run by name."""
-    measured.save(session.config)
-    lost = session.config.stash.get(LOST, [])
-    if lost:
-        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+    """A worker hands over what it has counted before it is told to go; a lost count fails the run by name."""
+    if COUNTER is not None:
+        COUNTER.tell(session.config)
+    if SUM is not None:
+        SUM.write(Path(measured.REPORT))
+        if SUM.lost:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say what was lost, after everything else."""
-    for line in config.stash.get(LOST, []):
+    for line in SUM.lost if SUM is not None else ():
         terminalreporter.write_line(f"COVERAGE DATA LOST: {line}; the figures would be wrong, run again", red=True)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any, error: object) -> None:
-    """Look whether the worker that has ended left its coverage."""
-    if not measured.is_counted():
-        return
-    problem = measured.loss(node.gateway.id, getattr(node, "workeroutput", {}).get(measured.SAVED))
-    if problem:
-        node.config.stash.setdefault(LOST, []).append(problem)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear what the worker that has ended has counted."""
+    if SUM is not None:
+        SUM.hear(node.gateway.id, getattr(node, "workeroutput", {}))

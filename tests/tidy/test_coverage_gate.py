@@ -11,14 +11,10 @@ from scripts.coverage_gate import main, rooms_below, tally_rooms
 
 def entry(covered: int, total: int, *, branches: tuple[int, int] = (0, 0)) -> dict[str, Any]:
     return {
-        "summary": {
-            "covered_lines": covered,
-            "num_statements": total,
-            "covered_branches": branches[0],
-            "num_branches": branches[1],
-        },
+        "executed_lines": list(range(covered)),
         "missing_lines": list(range(covered, total)),
-        "missing_branches": [[1, 2]] if branches[0] < branches[1] else [],
+        "executed_branches": [[0, number] for number in range(branches[0])],
+        "missing_branches": [[1, number + 2] for number in range(branches[1] - branches[0])],
     }
 
 
@@ -36,6 +32,11 @@ def test_core_and_kernel_must_be_covered_completely(room: str) -> None:
 def test_elsewhere_a_room_may_lack_a_twentieth() -> None:
     assert below(**{"observe/a": entry(90, 100), "observe/b/c": entry(100, 100), "agents": entry(0, 0)}) == []
     assert below(**{"observe/a": entry(94, 100), "testing/b": entry(100, 100)}) == ["observe"]
+
+
+def test_programs_of_other_processes_are_not_counted() -> None:
+    assert below(**{"tool/warden": entry(0, 100), "tool/a": entry(10, 10)}) == []
+    assert below(**{"tool/warden": entry(0, 100), "tool/a": entry(9, 10)}) == ["tool"]
 
 
 def test_the_gate_names_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,6 @@ from remit.core.budget import FIELDS, Dimension
 from remit.core.failure import ErrorCode, Refusal
 from remit.core.goal import Goal
 from remit.core.manifest import Manifest
-from remit.core.rulings import ToolCallRefused
 from remit.core.tools import ToolChoiceMode, ToolDefinition
 from remit.kernel.authorize import STANDING, is_offered, is_within_boundary, is_within_depth
 from remit.kernel.conditions import holds_always
@@ -102,11 +101,6 @@ def given_up(tally: Tally, goal: Goal) -> str:
 def _why_lost(tally: Tally, tool: str) -> str:
     refused = [
         trace.reason for trace in tally.state.refused if trace.tool == tool and trace.code == Refusal.APPROVAL_REJECTED
-    ]
-    refused += [
-        ruling.reason
-        for ruling in tally.decisions
-        if isinstance(ruling, ToolCallRefused) and ruling.tool == tool and ruling.code == Refusal.APPROVAL_REJECTED
     ]
     if refused:
         return f"a person turned it away ({refused[-1]})"

@@ -46,7 +46,7 @@ def test_a_mark_that_another_tool_has_as_its_name_is_made_again() -> None:
     assert found not in {"a_b", taken}
 
 
-@given(st.lists(st.from_regex(TOOL_NAME_PATTERN, fullmatch=True), max_size=8, unique=True))
+@given(st.lists(st.from_regex(TOOL_NAME_PATTERN.pattern, fullmatch=True), max_size=8, unique=True))
 def test_whatever_tools_are_called_their_names_come_back(names: list[str]) -> None:
     request = ModelRequest((user_message("hi"),), tuple(map(named, names)))
     wire = Wire(request)
