@@ -91,6 +91,7 @@ class ToolCallRefused(Record, tag=True):
     """A proposed call was not commanded; the model is told why. The code is an ErrorCode or a Refusal.
 
     `mutating` says that it counts as an effect that was proposed: what an unknown tool would have done counts as the worst.
+    `unreleased` says what a person, or silence, has not released with the call: the run ends once its neighbours are settled.
     """
 
     call_id: str
@@ -100,6 +101,7 @@ class ToolCallRefused(Record, tag=True):
     arguments_hash: bytes = b""
     mutating: bool = False
     tokens_bound: int = 0
+    unreleased: str = ""
 
 
 class CallNoted(Record, tag=True):

@@ -123,7 +123,7 @@ def _hear_answer(state: RunState, arrival: arrivals.ModelAnswered) -> None:
         state.context_tokens += arrival.tokens_bound
     _hear_usage(state, arrival.usage)
     state.iterations += 1
-    state.proposed, state.is_unjudged = calls, len(calls) > 0
+    state.proposed, state.is_unjudged, state.unreleased = calls, len(calls) > 0, ""
     state.filtered = 0
     if text:
         state.answer, state.answer_violations = text, arrival.violations
@@ -144,7 +144,7 @@ def _hear_usage(state: RunState, usage: TokenUsage) -> None:
 
 def _hear_code(state: RunState, arrival: arrivals.CodeReturned) -> None:
     if arrival.calls:
-        state.proposed, state.is_unjudged = arrival.calls, True
+        state.proposed, state.is_unjudged, state.unreleased = arrival.calls, True, ""
         if not arrival.is_filtered:
             state.filtered = 0
 

@@ -168,14 +168,16 @@ def _trigger(tool: ToolDefinition, releases: Charges) -> Trigger:
     return Trigger.BUDGET_LIMIT if is_for_budget and not tool.effect.is_mutating else trigger_of_call(tool)
 
 
-def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str) -> None:
-    """Refuse a call and tell the model why."""
+def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str, unreleased: str = "") -> None:
+    """Refuse a call and tell the model why; `unreleased` says which budget was not released for it, and ends the run."""
     tool = tally.state.tools.get(call.tool)
     # What a tool that nobody knows would have done counts as the worst; a call that is repaired later makes it good.
     mutating = tool is None or tool.effect.is_mutating
     bound = refusal_bound(code, reason)
     tally.last_error = code
-    tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound))
+    if unreleased:
+        tally.unreleased = unreleased
+    tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound, unreleased))
     tally.say(bound)
     if mutating and not _is_unverified(tally, (call.tool, call.arguments_hash)):
         tally.claim(call.tool, call.arguments_hash, refused_as(tally.state, call.tool, code))

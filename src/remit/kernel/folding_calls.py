@@ -182,6 +182,8 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
     state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
     state.context_tokens += ruling.tokens_bound
     state.last_error = ruling.code
+    if ruling.unreleased:
+        state.unreleased = ruling.unreleased
     if ruling.code in REJECTED:
         state.rejections += 1
     if ruling.code in DENIED:

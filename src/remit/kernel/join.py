@@ -3,6 +3,7 @@
 Rule 1: a node is left only when nothing it waits for is open.
 Rule 2: failures beside each other are judged together, when the last of them has come back; so no call is cut off
         because its neighbour failed.
+Rule 3: nor is one cut off because a person released no budget for its neighbour; the run ends after it.
 """
 
 from remit.core.budget import Dimension
@@ -26,6 +27,8 @@ def joined(tally: Tally, content: Text = "") -> str | None:
     if tally.blocking:
         return None
     node = tally.graph.nodes[tally.node]
+    if node.kind is _TOOL and (unreleased := tally.unreleased or tally.state.unreleased):
+        return head_for(tally, Ending.BUDGET_EXHAUSTED, message=unreleased)
     if node.feed is not None:
         return _conclude(tally, node, node.feed, content)
     if node.kind is _TOOL:

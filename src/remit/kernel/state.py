@@ -201,6 +201,8 @@ class RunState:
     # Approvals that a person or silence has denied, and what the latest answer presents as verified without a ground.
     rejections: int = 0
     ungrounded: tuple[str, ...] = ()
+    # What a person or silence has not released with one of the proposed calls.
+    unreleased: str = ""
     # How many filters have looked at the proposed calls.
     filtered: int = 0
     # Which of its models the run asks, how often its context was compressed, and whether it is at its last words.

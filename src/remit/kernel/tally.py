@@ -135,6 +135,8 @@ class Tally:
     is_final = False
     # The first of the calls that were held in this turn: they are one packet.
     group = ""
+    # What a person or silence has not released with a call of this turn.
+    unreleased = ""
     # How often this turn took a cheaper model, whether it compressed the context, and whether it asks for last words.
     downgrades = 0
     # How many filters have looked at the proposed calls; -1 is as many as the state says.

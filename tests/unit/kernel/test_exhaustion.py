@@ -454,7 +454,23 @@ def test_a_spent_call_is_for_a_person_to_let_through() -> None:
     run.returns()
     run.proposes(wants("look", 3))
     run.rejects()
-    assert (run.path()[-1], run.state.caps[CALLS]) == ("think", 2)
+    assert (run.state.ending, run.state.caps[CALLS]) == (Ending.BUDGET_EXHAUSTED, 2)
+    lawful(run)
+
+
+@pytest.mark.req("4.29")
+def test_a_no_to_one_of_several_spent_calls_ends_the_run_when_the_others_are_settled() -> None:
+    run = exhausting(("tool_calls", Exhaustion.ASK), budget=Budget(tool_calls=1))
+    looks(run, "{}")
+    run.proposes(wants("look", 2), wants("look", 3))
+    run.rejects()
+    run.approves()
+    assert run.state.ending is None
+    run.returns()
+    assert (run.state.ending, run.state.message) == (
+        Ending.BUDGET_EXHAUSTED,
+        "tool_calls is spent and ada released nothing",
+    )
     lawful(run)
 
 

@@ -2,6 +2,9 @@
 
 import asyncio
 from hashlib import sha256
+from typing import Literal
+
+import pytest
 
 from remit.core.boundary import Boundary, Exhaustion
 from remit.core.budget import Budget
@@ -137,5 +140,65 @@ def test_a_person_releases_what_the_question_says_and_the_run_goes_on() -> None:
                 waiting = await system.result(waiting.run_id)
         assert waiting.terminal_code is Ending.SUCCESS
         assert len(results(engine.asked[-1])) == 3
+
+    asyncio.run(play())
+
+
+@tool(effect="write")
+def put(text: str) -> Literal["kept"]:
+    """Keep something."""
+    return "kept"
+
+
+@tool(effect="read", network=True)
+def fetch(text: str) -> str:
+    """Ask a service."""
+    return text
+
+
+@pytest.mark.req("4.29")
+@pytest.mark.parametrize(
+    ("name", "spent", "called"),
+    [
+        ("tool_calls", Budget(tool_calls=1), "fetch"),
+        ("external_api_calls", Budget(external_api_calls=1), "fetch"),
+        ("side_effects", Budget(side_effects=1), "put"),
+    ],
+)
+def test_a_no_to_the_call_that_a_spent_budget_holds_ends_the_run(name: str, spent: Budget, called: str) -> None:
+    async def play() -> None:
+        engine = Listening(calls(called, text="1"), calls(called, text="2"), {"text": "done"})
+        kit = kit_of(engine, tools=(put, fetch))
+        async with in_memory() as system:
+            waiting = (await system.run(request(), kit, terms((name, Exhaustion.ASK), budget=spent))).waiting_for
+            assert waiting is not None
+            if called == "put":
+                # A change needs a person by itself; the second one needs more than that.
+                await system.signal(approval(waiting.packet_ids[0]), kit=kit)
+                await system.settle()
+                waiting = (await system.result(waiting.packet_ids[0].split("/")[0])).waiting_for
+                assert waiting is not None
+            await system.signal(approval(waiting.packet_ids[0], Signal.REJECT), kit=kit)
+            await system.settle()
+            ended = await system.result(waiting.packet_ids[0].split("/")[0])
+        assert ended.terminal_code is Ending.BUDGET_EXHAUSTED
+        assert ended.error is not None
+        assert ended.error.message == f"{name} is spent and ada released nothing"
+        assert len(engine.asked) == 2
+
+    asyncio.run(play())
+
+
+def test_a_no_to_a_call_that_a_cap_of_zero_forbids_is_a_no_to_that_call_alone() -> None:
+    async def play() -> None:
+        engine = Listening(calls("put", text="1"), {"text": "then not"})
+        kit = kit_of(engine, tools=(put,))
+        async with in_memory() as system:
+            waiting = (await system.run(request(), kit, terms(budget=Budget(side_effects=0)))).waiting_for
+            assert waiting is not None
+            await system.signal(approval(waiting.packet_ids[0], Signal.REJECT), kit=kit)
+            await system.settle()
+            ended = await system.result(waiting.packet_ids[0].split("/")[0])
+        assert (ended.terminal_code, len(engine.asked)) == (Ending.PERMISSION_DENIED, 2)
 
     asyncio.run(play())

@@ -5,7 +5,8 @@ Rule 2: arguments a person changed have that person as their origin.
 Rule 3: a rejected or expired call is refused, and the model is told.
 Rule 4: who asked for a run does not approve it unless its boundary lets them, and is never one of several who must. To
         say no, to answer in words and to say what became of a call is anybody's.
-Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that.
+Rule 5: a yes that releases budget, with a call or without, is of those whom the boundary names for that. A no or silence
+        to it ends the run, after what is under way; a cap of 0 forbids a call and was not spent, so a no is to the call.
 """
 
 import msgspec
@@ -41,6 +42,8 @@ from remit.kernel.words import HAPPENED, NOT_HAPPENED, refusal, refusal_bound, t
 RELEASED = "released"
 # The outcome of released steps or time, which no edge names either: the run goes where it was going when it stood still.
 THAWED = "thawed"
+
+NOBODY_RELEASED = "nobody released more in time"
 
 # What may be answered by a yes or a no; what became of a call is told otherwise.
 _YES_OR_NO = (AskPurpose.APPROVAL, AskPurpose.QUESTION, AskPurpose.RELEASE, AskPurpose.REVIEW)
@@ -193,8 +196,7 @@ def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
         message = f"{arrival.by} said no to question {question.id}" + (f": {arrival.reason}" if arrival.reason else "")
         return _say_no(tally, NodeOutcome.REJECTED, Ending.PERMISSION_DENIED, message)
     reason = f"rejected by {arrival.by}" + (f": {arrival.reason}" if arrival.reason else "")
-    refuse_call(tally, question.packet.call, Refusal.APPROVAL_REJECTED, reason)
-    return joined(tally)
+    return _turn_down(tally, question.packet, Refusal.APPROVAL_REJECTED, reason, f"{arrival.by} released nothing")
 
 
 def on_expired(tally: Tally, question: AskHuman) -> str | None:
@@ -203,7 +205,7 @@ def on_expired(tally: Tally, question: AskHuman) -> str | None:
         return None
     settle_question(tally, question, Answer.EXPIRED)
     if question.purpose is AskPurpose.RELEASE:
-        return _not_released(tally, question, "nobody released more in time")
+        return _not_released(tally, question, NOBODY_RELEASED)
     if question.purpose is AskPurpose.OUTCOME:
         return head_for(
             tally, Ending.REVIEW_REQUIRED, message=f"nobody said in time what became of question {question.id}"
@@ -211,15 +213,26 @@ def on_expired(tally: Tally, question: AskHuman) -> str | None:
     if question.packet is None:
         message = f"nobody answered question {question.id} in time"
         return _say_no(tally, NodeOutcome.EXPIRED, question.ending, message)
-    refuse_call(tally, question.packet.call, Refusal.APPROVAL_EXPIRED, "nobody approved it in time")
+    reason = "nobody approved it in time"
+    return _turn_down(tally, question.packet, Refusal.APPROVAL_EXPIRED, reason, NOBODY_RELEASED)
+
+
+def _turn_down(tally: Tally, packet: Packet, code: Refusal, reason: str, message: str) -> str | None:
+    """Refuse a held call. Where a yes would have released what is spent, the run ends with it."""
+    spent = [dimension for dimension, _ in packet.releases if tally.manifest.caps[dimension] > 0]
+    refuse_call(tally, packet.call, code, reason, _spent(spent, message) if spent else "")
     return joined(tally)
 
 
 def _not_released(tally: Tally, question: AskHuman, message: str) -> str:
     """The budget stays as it is, so the run stops where it stands."""
     tally.is_thawed = freezes(question)
-    names = ", ".join(FIELDS[dimension] for dimension, _ in question.releases)
-    return head_for(tally, Ending.BUDGET_EXHAUSTED, message=f"{names} is spent and {message}")
+    message = _spent([dimension for dimension, _ in question.releases], message)
+    return head_for(tally, Ending.BUDGET_EXHAUSTED, message=message)
+
+
+def _spent(dimensions: list[int], message: str) -> str:
+    return f"{', '.join(FIELDS[dimension] for dimension in dimensions)} is spent and {message}"
 
 
 def _no_answer(by: str, reason: str) -> str:
