@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from remit.core.goal import GROUNDS, NEEDS_OBSERVATION, Task, TaskClass, TaskSource, can_ground
 from remit.core.graph import EndingClass, Node
 from remit.core.manifest import Manifest
-from remit.core.rulings import GroundingViolated, Rung
+from remit.core.rulings import GroundingViolated
 from remit.core.tools import ToolCategory
-from remit.kernel.evidence import tells
+from remit.kernel.evidence import telling
 from remit.kernel.tally import Tally
 
 NEEDS_REVIEW = "a task of class high_stakes needs a person to look at its answer"
@@ -39,8 +39,9 @@ def ungrounded(tally: Tally, task: Task) -> Iterator[str]:
         return
     if not _is_grounded(tally, task):
         known = ", ".join(task.grounds or sorted(GROUNDS[task.task_class]))
+        whose = ", by a call that names the account" if task.task_class is TaskClass.ACCOUNT_STATUS else ""
         yield (
-            f"a task of class {task.task_class} needs an observation of a tool that can tell it ({known});"
+            f"a task of class {task.task_class} needs an observation of a tool that can tell it ({known}){whose};"
             " answering from reasoning is not enough"
         )
     elif tally.unsupported:
@@ -61,9 +62,8 @@ def warn_of_task(tally: Tally, node: Node) -> None:
 
 def _is_grounded(tally: Tally, task: Task) -> bool:
     """Whether an observation was committed that can tell what the task asks for; evidence that was found is one, too."""
-    state, request = tally.state, tally.manifest.request
-    done = [trace for trace in state.calls.values() if trace.rung is Rung.COMMITTED]
-    if any(tells(trace, state.tools[trace.tool], task, request) for trace in done):
+    state = tally.state
+    if telling(state, task):
         return True
     # What this turn settled, and what runs beneath have seen, is known by its tool alone.
     names = {*tally.committed, *state.observed_below, *tally.observed_below}

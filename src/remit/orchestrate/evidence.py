@@ -2,8 +2,9 @@
 
 Rule 1: only an answer to a task that asks for a fact is compared, and only once something was observed that could tell it;
         what was never observed is a problem of its own.
-Rule 2: observations of tools that ground the task count, what was computed from them, and evidence that was retrieved. So
-        do the words of people, earlier exchanges among them. What the kernel itself told the model counts for nothing.
+Rule 2: observations that ground the task count (kernel/evidence.py), what was computed from them, and evidence that was
+        retrieved. So do the words of people, earlier exchanges among them. What the kernel itself told the model counts
+        for nothing, nor does the record of another account.
 Rule 3: it is a function of the run as it stands and of the texts it names, so an audit computes it again. Where a text is
         gone, nothing is compared.
 """
@@ -15,7 +16,7 @@ from remit.core.messages import Message, Role
 from remit.core.record import BlobRef, Text
 from remit.core.rulings import Rung
 from remit.core.tools import ToolCategory
-from remit.kernel.evidence import tells_error
+from remit.kernel.evidence import telling
 from remit.kernel.state import RunState, pinned
 from remit.kernel.tasks import task_of
 from remit.kernel.words import is_correction
@@ -63,12 +64,10 @@ def unsupported_in(state: RunState, task: Task, answer: str, read: Read) -> tupl
 
 def _observed(state: RunState, task: Task) -> Iterator[Text]:
     grounded = False
-    for trace in state.calls.values():
-        if trace.rung is Rung.COMMITTED and trace.content:
-            tool = state.tools[trace.tool]
-            if can_ground(tool, task) and not tells_error(trace.content):
-                grounded = True
-                yield trace.content
+    for trace in telling(state, task):
+        if trace.content:
+            grounded = True
+            yield trace.content
     if state.ephemeral and ToolCategory.RETRIEVAL in (task.grounds or GROUNDS[task.task_class]):
         grounded = True
         yield state.ephemeral

@@ -62,9 +62,13 @@ PATTERNS: tuple[tuple[TaskClass, re.Pattern[str]], ...] = (
     (
         TaskClass.HIGH_STAKES,
         _pattern(
-            r"\b(?:should i|should we|would you recommend|do you recommend|what do you recommend|advise|is it safe to)\b[^.?!]{0,120}"
+            r"\b(?:should (?:i|we|he|she|they|my \w+)|(?:can|may|could) (?:i|we) (?:safely )?(?:take|give|mix|combine|stop|sue|sign)"
+            r"|would you recommend|do you recommend|what do you recommend|advise|is it (?:safe|ok|okay|dangerous) (?:to|if|for))\b"
+            r"[^.?!]{0,120}"
             r"\b(?:invest|buy (?:shares|stock|stocks|a house)|sell (?:my|our|the) (?:shares|stock|stocks|house)|mortgage|lawsuit|sue"
-            r"|sign (?:this|the) contract|dose|dosage|medication|medicine|surgery|treatment|symptoms?|diagnos\w+|pension)\b"
+            r"|sign (?:this|the) contract|dose|dosage|medication|medicine|surgery|treatment|symptoms?|diagnos\w+|pension"
+            r"|\d+ ?(?:mg|mcg|milligrams?|ml|iu)|pills?|tablets?|overdose|insulin|antibiotics?|painkillers?|ibuprofen|aspirin"
+            r"|paracetamol|acetaminophen|warfarin|vaccin\w+|antidepressants?|pregnan\w+|chest pain)\b"
         ),
     ),
     (

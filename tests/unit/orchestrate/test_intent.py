@@ -42,7 +42,12 @@ LOOKS_LIKE = {
     ),
     TaskClass.CODE_RESULT: ("Do the tests pass?", "Please run the test suite", "What does this code print?"),
     TaskClass.TOOL_RESULT: ("Did the email go through?", "Is the payment API up?", "has the deployment finished?"),
-    TaskClass.HIGH_STAKES: ("Should I invest in bonds?", "Would you recommend that I stop my medication?"),
+    TaskClass.HIGH_STAKES: (
+        "Should I invest in bonds?",
+        "Would you recommend that I stop my medication?",
+        "Should I take 400 mg ibuprofen with warfarin?",
+        "Can I give my son two tablets?",
+    ),
     TaskClass.ESTIMATE: ("Roughly how many people live in Rome?", "give me a ballpark for 4821 * 377"),
     TaskClass.CREATIVE: ("Write a poem about my account balance", "please summarize what we said"),
 }
