@@ -72,7 +72,7 @@ class Origin(Record):
 
 
 class EarlierEffect(Record):
-    """An effect of the run that this one was forked from, which the copied turns do not tell of.
+    """An effect of the run that this one was forked from, which the copied turns do not tell of; or of an attempt before it.
 
     Without a tool it stands for any effect: the origin was open when it was copied, and may do what its fork does; or turns
     of it are missing, and nobody knows what they did.
@@ -84,6 +84,8 @@ class EarlierEffect(Record):
     seq: int = 0
     # How far it got, or the code that says why nobody knows.
     how: str = ""
+    # The key of its call, where nobody knows what became of it.
+    key: str = ""
 
 
 class Source(Record):

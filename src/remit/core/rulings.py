@@ -58,6 +58,9 @@ class CommandSettled(Record, tag=True):
     charged: Charges = ()
 
 
+# Who verified an effect that its tool, asked afterwards, says happened; and, before the name, a person who said so.
+RECONCILED = "reconcile"
+BY_PERSON = "person:"
 # The code of an effect that returned and that nothing could have refused: observed, neither failed nor verified.
 UNVERIFIED = "EFFECT_UNVERIFIED"
 

@@ -7,13 +7,16 @@ Rule 1: two calls have the same target when one tool is called with the same val
 from remit.core.arrivals import ProposedCall
 from remit.core.json_text import kept_value
 from remit.core.record import Text, size_bytes
-from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
+from remit.core.rulings import BY_PERSON, OUTCOME_UNKNOWN, RECONCILED, UNVERIFIED, Rung
 from remit.core.tools import ToolDefinition
 from remit.kernel.state import CallTrace, RunState
+from remit.kernel.words import HAPPENED
 
 # As many earlier attempts as a person reads before answering, and as much of what each was called with.
 ATTEMPTS_SHOWN_MAX = 3
 ARGUMENTS_CHARS_MAX = 300
+# What is said of a call that happened and whose result nobody has seen.
+HAPPENED_UNSEEN = "it happened, and its result is not known"
 
 
 def attempts_at(state: RunState, call: ProposedCall, besides: str = "") -> tuple[str, ...]:
@@ -40,6 +43,19 @@ def _target(tool: ToolDefinition, arguments: Text, arguments_hash: bytes) -> obj
     return [said.get(name) for name, _ in tool.control_args]
 
 
+def done_unseen(state: RunState, call: ProposedCall) -> CallTrace | None:
+    """An earlier call like this one that happened, as its tool or a person says, and whose result nobody knows."""
+    same = (trace for trace in state.calls.values() if trace.arguments_hash == call.arguments_hash)
+    return next((trace for trace in same if trace.tool == call.tool and is_done_unseen(trace)), None)
+
+
+def is_done_unseen(trace: CallTrace) -> bool:
+    """Whether a call happened, as its tool or a person says, and its result is not known."""
+    if trace.rung is not Rung.COMMITTED or not (trace.verifier == RECONCILED or trace.verifier.startswith(BY_PERSON)):
+        return False
+    return not trace.content or (isinstance(trace.content, str) and trace.content.startswith(HAPPENED))
+
+
 def _told(trace: CallTrace) -> str:
     said = trace.arguments if isinstance(trace.arguments, str) else f"({size_bytes(trace.arguments)} bytes)"
     when = f" settled by turn {trace.seq}" if trace.seq else ""
@@ -48,6 +64,8 @@ def _told(trace: CallTrace) -> str:
 
 def _known(state: RunState, command_id: str, trace: CallTrace) -> str:
     """How far an earlier attempt is known to have got."""
+    if is_done_unseen(trace):
+        return HAPPENED_UNSEEN
     if trace.rung is Rung.COMMITTED:
         return "committed"
     if trace.code == UNVERIFIED:

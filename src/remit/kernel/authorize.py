@@ -23,6 +23,7 @@ from remit.core.graph import BY_BOUNDARY, STANDARD_RULES, ToolRules
 from remit.core.manifest import Manifest
 from remit.core.rulings import CallNoted
 from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition, may_leave_reading
+from remit.kernel.attempts import HAPPENED_UNSEEN, done_unseen
 from remit.kernel.exhaustion import asked_when_spent
 from remit.kernel.policy import (
     conditions_ask,
@@ -194,10 +195,15 @@ def is_not_a_repeat(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
-    """The run that this one was forked from has not done the like after the turn it was copied at, as far as is known."""
+    """Exactly this is not known to have happened without its result, and the like was not done by an earlier run.
+
+    That is the run that this one was forked from, after the turn it was copied at, or an earlier attempt at its step.
+    """
     earlier = tally.manifest.earlier
-    if not earlier or tally.state.tools[call.tool].effect not in MUTATING:
+    if tally.state.tools[call.tool].effect not in MUTATING:
         return ALLOWED
+    if (done := done_unseen(tally.state, call)) is not None:
+        return ask(f"{call.tool} was called with the same arguments in turn {done.seq}: {HAPPENED_UNSEEN}")
     for effect in earlier:
         if not effect.tool:
             if effect.how:
@@ -209,9 +215,9 @@ def was_not_done_before(call: ProposedCall, tally: Tally) -> Verdict:
     return ALLOWED
 
 
-def _never_done_before(tool: ToolDefinition, manifest: Manifest) -> Verdict:
-    """The same of every call of a tool."""
-    return ask("a fork looks at every change") if manifest.earlier and tool.effect in MUTATING else ALLOWED
+def _changes_nothing(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+    """The same of every call of a tool: only what changes something can have been done before."""
+    return ask("every change is held against those before it") if tool.effect in MUTATING else ALLOWED
 
 
 def comes_from_a_trusted_origin(call: ProposedCall, tally: Tally) -> Verdict:
@@ -318,7 +324,7 @@ STANDING: Mapping[Check, Callable[[ToolDefinition, Manifest], Verdict]] = {
     keeps_conditions: has_no_conditions,
     keeps_rate: has_no_rate,
     is_the_least_tool: has_no_alternative,
-    was_not_done_before: _never_done_before,
+    was_not_done_before: _changes_nothing,
     comes_from_a_trusted_origin: _trusted_always,
     needs_no_approval: _released_always,
 }

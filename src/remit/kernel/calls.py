@@ -29,7 +29,7 @@ from remit.kernel.children import start_delegate
 from remit.kernel.flags import NO_FLAGS, Flags
 from remit.kernel.grounding import made_good
 from remit.kernel.spend import lacking, settle
-from remit.kernel.state import CallKey, RunState, inquiries, longer
+from remit.kernel.state import CallKey, RunState, inquiries, longer, pinned
 from remit.kernel.tally import Tally
 from remit.kernel.words import refusal_bound
 
@@ -106,8 +106,23 @@ def _spent_by(call: ProposedCall, tool: ToolDefinition) -> int:
 
 
 def key_of(state: RunState, tool: ToolDefinition, arguments_hash: bytes) -> str:
-    """The key of an attempt at exactly this that failed within; a tool that takes keys does nothing twice under one."""
-    return state.unknown.get((tool.name, arguments_hash), "") if state.unknown and tool.idempotent else ""
+    """The key of an attempt at exactly this that failed within; a tool that takes keys does nothing twice under one.
+
+    It may be that of an earlier run, as long as this one has not done it.
+    """
+    if not tool.idempotent:
+        return ""
+    key = (tool.name, arguments_hash)
+    if kept := state.unknown.get(key) or state.denied.get(key, ""):
+        return kept
+    tried = [one.key for one in pinned(state).earlier if one.key and (one.tool, one.arguments_hash) == key]
+    return "" if not tried or _has_done(state, key) else tried[0]
+
+
+def _has_done(state: RunState, key: CallKey) -> bool:
+    """Whether exactly this was done in this run, as far as anybody knows."""
+    same = [trace for trace in state.calls.values() if (trace.tool, trace.arguments_hash) == key]
+    return any(trace.rung is _COMMITTED or trace.code == UNVERIFIED for trace in same)
 
 
 def failed_as(code: str) -> str:

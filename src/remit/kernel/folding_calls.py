@@ -78,8 +78,9 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         _leave_unverified(state, command)
     else:
         _count_failure(state, command, ruling.code)
-        if state.unknown and type(arrival) in _ACCOUNTS:
+        if type(arrival) in _ACCOUNTS and command.mutating:
             state.unknown.pop((tool, command.arguments_hash), None)
+            state.denied[tool, command.arguments_hash] = command.key
     if rung is not _ATTEMPTED and command.id not in state.replaced:
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
@@ -123,8 +124,9 @@ def _count_failure(state: RunState, command: commands.CallTool, code: str) -> No
 def _commit_effect(state: RunState, command: commands.CallTool) -> None:
     state.effects_committed += 1
     state.failures_after_change = 0
-    state.uncommitted.pop((command.tool, command.arguments_hash), None)
-    state.unknown.pop((command.tool, command.arguments_hash), None)
+    key = (command.tool, command.arguments_hash)
+    for kept in (state.uncommitted, state.unknown, state.denied):
+        kept.pop(key, None)
     state.repeats.clear()
 
 
@@ -133,6 +135,7 @@ def _leave_unverified(state: RunState, command: commands.CallTool) -> None:
     key = (command.tool, command.arguments_hash)
     state.uncommitted[key] = UNVERIFIED
     state.unknown.pop(key, None)
+    state.denied.pop(key, None)
     state.failures_after_change = 0
     state.failures_in_a_row.pop(command.tool, None)
     state.repeats = {key: state.repeats[key]} if key in state.repeats else {}

@@ -1,7 +1,8 @@
 """Grounding: which observations may become task state, and what a run may not claim.
 
 Rule 1: only a verified observation is committed: it returned, kept its result schema, and its own check agreed. Of a
-        change, one of the two must have been able to say no (core/verification.py).
+        change, one of the two must have been able to say no (core/verification.py). A change in doubt is committed by the
+        yes of its tool or of a person, who could have said no, whatever is known of its result.
 Rule 2: intended, attempted and observed effects are not facts. Assumed ones do not exist.
 Rule 3: an effect the run proposed and never committed is a claim without proof.
 """
@@ -9,7 +10,7 @@ Rule 3: an effect the run proposed and never committed is a claim without proof.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from remit.core.arrivals import ChildEnded, ToolReconciled, ToolReturned
+from remit.core.arrivals import ChildEnded, ToolReturned
 from remit.core.commands import CallTool
 from remit.core.failure import ErrorCode
 from remit.core.record import digest_of
@@ -35,11 +36,9 @@ _LEFT = (LEFT_BY_CHILD, UNVERIFIED, OUTCOME_UNKNOWN)
 _OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
 
 
-def rung_reached(arrival: ToolReturned | ToolReconciled) -> Rung:
+def rung_reached(arrival: ToolReturned) -> Rung:
     """How far up the ladder an observation gets: committed when nothing contradicts it."""
-    if arrival.violations or (isinstance(arrival, ToolReturned) and arrival.refuted):
-        return _OBSERVED
-    return _COMMITTED
+    return _OBSERVED if arrival.violations or arrival.refuted else _COMMITTED
 
 
 def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:

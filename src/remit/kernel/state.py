@@ -178,6 +178,8 @@ class RunState:
     uncommitted: dict[CallKey, str] = field(default_factory=dict)
     # Effects whose tool failed within and may be called again, with the key of the attempt.
     unknown: dict[CallKey, str] = field(default_factory=dict)
+    # The same of effects that did not happen, as their tool or a person says: should they yet, they happen once.
+    denied: dict[CallKey, str] = field(default_factory=dict)
     committed: dict[str, int] = field(default_factory=dict)
     # The same of runs beneath this one.
     observed_below: dict[str, int] = field(default_factory=dict)

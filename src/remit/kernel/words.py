@@ -16,6 +16,13 @@ WRAP_UP = (
     "The budget of this run is spent. Give your best answer now, from what you have; no tool can be called any more."
 )
 HAPPENED = "The call happened; its result is not known."
+# As much of what its tool told in place of a result as a reader needs to see what it is.
+TOLD_CHARS_MAX = 300
+
+
+def happened_as_told(told: str) -> str:
+    """The result of a call that happened where what its tool tells of it is no result, or nothing."""
+    return f"{HAPPENED} Of it was told: {told[:TOLD_CHARS_MAX]}" if told else HAPPENED
 
 
 def tokens_bound(text: str) -> int:

@@ -30,7 +30,7 @@ from remit.kernel.grounding import LEFT_MAX
 from remit.kernel.hold import UNTOLD
 from remit.kernel.paths import is_path
 from remit.kernel.state import RunState, pinned
-from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound
+from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD, failure_bound, happened_as_told
 from remit.orchestrate import reports
 from remit.orchestrate.checks import Checks, Mended
 from remit.orchestrate.evidence import Read, compared_by, inline, unsupported_in
@@ -54,6 +54,7 @@ from remit.orchestrate.texts import (
     note,
     person,
     shortened,
+    shown_of,
     stored,
     stored_bytes,
 )
@@ -349,23 +350,17 @@ class Facts:
 
     def _accounted(self, state: RunState, report: reports.ToolAccounted, kept: Kept) -> Arrival:
         content = encoded(report.content)
-        evidence = sha256(content).digest()
         inquiry = state.open.get(report.command_id)
         command = state.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
         happened = arrivals.Happened(report.happened)
-        if len(content) <= RESULT_SHOWN_BYTES_MAX:
-            shown, whole, size = stored_bytes(content, evidence, kept), None, len(content)
-        else:
-            shown, whole, size = shortened(content, evidence, kept)
-        return arrivals.ToolReconciled(
-            report.command_id,
-            happened,
-            shown,
-            evidence,
-            size + MESSAGE_TOKENS_OVERHEAD,
-            self._result_violations(state, command, content) if happened is arrivals.Happened.YES else (),
-            whole,
-        )
+        is_told = happened is arrivals.Happened.YES and content != b""
+        violations = self._result_violations(state, command, content) if is_told else ()
+        if violations or (happened is arrivals.Happened.YES and not is_told):
+            content = encoded(happened_as_told(report.content))
+        evidence = sha256(content).digest()
+        shown, whole, size = shown_of(content, evidence, kept)
+        bound = size + MESSAGE_TOKENS_OVERHEAD
+        return arrivals.ToolReconciled(report.command_id, happened, shown, evidence, bound, violations, whole)
 
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:
         by, question, modified = person(report.by), state.open.get(report.command_id), None

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 
 from remit.core.arrivals import ResumeRequested
 from remit.core.codec import decode_turn
-from remit.core.commands import ForkRun, StartChild
+from remit.core.commands import CallTool, ForkRun, StartChild
 from remit.core.failure import RequestRejected
 from remit.core.manifest import EarlierEffect, Origin
+from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.kernel.state import CallTrace, RunState
 from remit.observe.history import fold as folded
 from remit.observe.history import read_history
@@ -28,6 +29,8 @@ _IN_DOUBT = "in doubt"
 # What is said of one that a halt keeps from being sent.
 _WITHHELD = "held back by a halt, and not sent by then"
 _NOTHING_BEFORE = -1
+# How the standing of a call begins that was observed and not committed, and how it ends where it may have happened.
+_FAILED, _OPEN = f"{Rung.OBSERVED.value}, ", (UNVERIFIED, OUTCOME_UNKNOWN)
 
 
 async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | None = None) -> Live:
@@ -88,12 +91,27 @@ async def _effects_since(journal: Journal, run_id: str, seq: int) -> AsyncIterat
     for command_id, call in state.calls.items():
         if call.mutating and _standing(state, command_id, call) != _standing(before, command_id):
             at_seq = call.seq or int(command_id.partition(".")[0])
-            yield EarlierEffect(run_id, call.tool, call.arguments_hash, at_seq, _standing(state, command_id, call))
+            standing, key = _standing(state, command_id, call), _key(state, command_id, call)
+            yield EarlierEffect(run_id, call.tool, call.arguments_hash, at_seq, standing, key)
     for turn in history.turns:
         for decision in turn.decisions:
             if isinstance(decision, StartChild) and (turn.seq > seq or decision.id in before.open):
                 async for effect in _effects_since(journal, decision.run_id, _NOTHING_BEFORE):
                     yield effect
+
+
+def _key(state: RunState, command_id: str, call: CallTrace) -> str:
+    """The key of a call of which nobody knows what became; empty of any other."""
+    command = state.open.get(command_id)
+    if isinstance(command, CallTool):
+        return command.key
+    return state.unknown.get((call.tool, call.arguments_hash), "") if call.code == OUTCOME_UNKNOWN else ""
+
+
+async def effects_of(journal: Journal, run_id: str) -> tuple[EarlierEffect, ...]:
+    """What a run that is over and its children changed, or may have changed; what is known not to be done is left out."""
+    found = [effect async for effect in _effects_since(journal, run_id, _NOTHING_BEFORE)]
+    return tuple([effect for effect in found if not effect.how.startswith(_FAILED) or effect.how.endswith(_OPEN)])
 
 
 def _standing(state: RunState, command_id: str, call: CallTrace | None = None) -> str:

@@ -45,10 +45,11 @@ def child_manifest(
     replica: int = 0,
     model: str = "",
     read: tuple[str, ...] = (),
+    earlier: tuple[EarlierEffect, ...] = (),
 ) -> Manifest:
     """What a child run is started with: its task alone, or the request that its node declares.
 
-    `read` are the labels of what its parent has read by now.
+    `read` are the labels of what its parent has read by now, and `earlier` what earlier attempts at its step did.
     """
     lease = dict(command.lease)
     # Gauges and the clock are limits of the moment and are inherited; counters are what the lease holds, else nothing.
@@ -82,6 +83,7 @@ def child_manifest(
         foresight=None,
         is_delegated=True,
         read=read,
+        earlier=(*parent.earlier, *earlier),
         # A step has its own beside what its plan has.
         filters=(*parent.filters, *ask.filters),
         role=parent.role if ask.role is AgentRole.GENERAL else ask.role,

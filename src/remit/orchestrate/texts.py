@@ -82,6 +82,13 @@ def _by_reference(data: bytes, digest: bytes, kept: Kept) -> BlobRef:
     return BlobRef(digest, len(data))
 
 
+def shown_of(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef | None, int]:
+    """A result as a model is shown it, where the whole is kept if that is more, and the shown size."""
+    if len(data) <= RESULT_SHOWN_BYTES_MAX:
+        return stored_bytes(data, digest, kept), None, len(data)
+    return shortened(data, digest, kept)
+
+
 def shortened(data: bytes, digest: bytes, kept: Kept) -> tuple[Text, BlobRef, int]:
     """A result too long to be shown: its beginning as a model is shown it, where the whole is kept, and the shown size."""
     beginning = data[:RESULT_SHOWN_BYTES_MAX].decode(errors="ignore")

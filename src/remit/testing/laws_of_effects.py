@@ -45,7 +45,7 @@ def _is_verified(arrival: arrivals.Arrival) -> bool:
     if isinstance(arrival, arrivals.ToolReturned):
         return not arrival.violations and not arrival.refuted
     if isinstance(arrival, arrivals.ToolReconciled):
-        return arrival.happened is Happened.YES and not arrival.violations
+        return arrival.happened is Happened.YES
     return isinstance(arrival, arrivals.OutcomeJudged) and arrival.happened is Happened.YES
 
 

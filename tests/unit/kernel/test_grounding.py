@@ -2,7 +2,7 @@
 
 import pytest
 
-from remit.core.arrivals import Happened, ToolReconciled, ToolReturned
+from remit.core.arrivals import ToolReturned
 from remit.core.failure import Refusal
 from remit.core.rulings import Rung
 from remit.core.schema import Violation
@@ -32,11 +32,9 @@ def test_the_ladder_has_five_rungs_and_none_for_what_is_assumed() -> None:
         (ToolReturned("1.0", "{}", b""), Rung.COMMITTED),
         (ToolReturned("1.0", "{}", b"", violations=BROKEN), Rung.OBSERVED),
         (ToolReturned("1.0", "{}", b"", refuted="it is not there"), Rung.OBSERVED),
-        (ToolReconciled("1.0", Happened.YES), Rung.COMMITTED),
-        (ToolReconciled("1.0", Happened.YES, violations=BROKEN), Rung.OBSERVED),
     ],
 )
-def test_only_what_nothing_contradicts_is_committed(arrival: ToolReturned | ToolReconciled, rung: Rung) -> None:
+def test_only_what_nothing_contradicts_is_committed(arrival: ToolReturned, rung: Rung) -> None:
     assert rung_reached(arrival) is rung
 
 

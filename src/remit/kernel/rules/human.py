@@ -26,7 +26,7 @@ from remit.core.graph import Node, NodeKind, NodeOutcome
 from remit.core.manifest import askers_of, may_approve_own
 from remit.core.messages import Message
 from remit.core.person import is_among, look_alike
-from remit.core.rulings import Answer, ApprovalCounted, Rung
+from remit.core.rulings import BY_PERSON, Answer, ApprovalCounted, Rung
 from remit.kernel.asking import REVIEW, ask, ask_the_next, released_by, settle_question
 from remit.kernel.authorize import FIRM_CHECKS, authorize
 from remit.kernel.calls import order_call, refuse_call, settle_call, source_of
@@ -265,7 +265,9 @@ def on_judged(tally: Tally, arrival: OutcomeJudged) -> str | None:
     if arrival.happened is Happened.UNKNOWN:
         return head_for(tally, Ending.REVIEW_REQUIRED, message=f"{arrival.by} cannot tell what became of {command.key}")
     if arrival.happened is Happened.YES:
-        settle_call(tally, command, Rung.COMMITTED, verifier=f"person:{arrival.by}", evidence=command.arguments_hash)
+        settle_call(
+            tally, command, Rung.COMMITTED, verifier=f"{BY_PERSON}{arrival.by}", evidence=command.arguments_hash
+        )
         tally.say(tokens_bound(HAPPENED))
     else:
         settle_call(tally, command, Rung.OBSERVED, code=NOT_DONE)

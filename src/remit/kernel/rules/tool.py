@@ -24,7 +24,15 @@ from remit.core.flags import TESTS_FAILED
 from remit.core.graph import Node, NodeOutcome
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.record import replace
-from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallsFiltered, FallbackChosen, Rung, ToolCallRefused
+from remit.core.rulings import (
+    OUTCOME_UNKNOWN,
+    RECONCILED,
+    UNVERIFIED,
+    CallsFiltered,
+    FallbackChosen,
+    Rung,
+    ToolCallRefused,
+)
 from remit.core.tools import ToolDefinition
 from remit.kernel.authorize import authorize
 from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
@@ -48,9 +56,6 @@ DENIALS_MAX = 3
 ARGUMENT_REPAIRS_MAX = 2
 # The repeat breaker blocks once; a model that runs into it again is stuck.
 REPEATS_BLOCKED_MAX = 1
-
-# Who verified an observation that the tool gave on being asked afterwards.
-RECONCILED = "reconcile"
 
 # Before the name of a filter, it says that the code looks at proposed calls.
 FILTER_MARK = "filter:"
@@ -272,9 +277,8 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
     command = tally.state.open[inquiry.about]
     assert isinstance(command, CallTool)
     if arrival.happened is Happened.YES:
-        rung = rung_reached(arrival)
-        code = "" if rung is Rung.COMMITTED else ErrorCode.CONSTRAINT_SCHEMA_INVALID
-        settle_call(tally, command, rung, code, arrival.evidence, RECONCILED)
+        # A tool that keeps accounts could have said no. That its result is not known, or does not fit, undoes nothing.
+        settle_call(tally, command, Rung.COMMITTED, "", arrival.evidence, RECONCILED)
         tally.say(arrival.tokens_bound)
     elif arrival.happened is Happened.NO:
         settle_call(tally, command, Rung.OBSERVED, NOT_DONE)

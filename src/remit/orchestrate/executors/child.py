@@ -17,8 +17,8 @@ from remit.core.codec import encode_signal
 from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.failure import Ending, IllegalArrival
 from remit.core.goal import JUDGE_MARK
-from remit.core.graph import schema_text
-from remit.core.manifest import Manifest
+from remit.core.graph import Node, schema_text
+from remit.core.manifest import EarlierEffect, Manifest
 from remit.core.messages import user_message
 from remit.core.signals import Signal, UserSignal
 from remit.core.signing import is_deletion_signed
@@ -28,7 +28,7 @@ from remit.kernel.state import RunState, compiled, pinned, waiting_for
 from remit.kernel.voting import place_in_journal
 from remit.kernel.words import correction
 from remit.observe.execution import usage_of
-from remit.orchestrate.fork import begin_fork, is_resumed, origin_of
+from remit.orchestrate.fork import begin_fork, effects_of, is_resumed, origin_of
 from remit.orchestrate.hub import Driver, Hub, RunHeld
 from remit.orchestrate.offspring import (
     child_manifest,
@@ -152,7 +152,15 @@ class ChildExecutor:
             request = replica_request(parent.request, await self._hub.runner.text(live.state.ephemeral), heard)
             place = _place_of(live.state, command)
             return child_manifest(parent, command, node.inner, request, replica=place, read=_read_by(live))
-        return child_manifest(parent, command, node.inner, request, read=_read_by(live))
+        earlier = () if node.feed is None else await self._done_before(live, node)
+        return child_manifest(parent, command, node.inner, request, read=_read_by(live), earlier=earlier)
+
+    async def _done_before(self, live: Live, node: Node) -> tuple[EarlierEffect, ...]:
+        """What earlier attempts at a step changed, or may have: it is tried again, and nothing of that is done again unasked."""
+        tried = [child for child in live.state.children if child.node == node.name]
+        journal = self._hub.runner.journal
+        done = [await effects_of(journal, f"{live.run_id}.{child.command_id}") for child in tried]
+        return tuple([effect for effects in done for effect in effects])
 
     async def _judge(self, live: Live, command: StartChild) -> Manifest:
         """What a judge is started with: the question of its criterion, the answer, and the evidence there was for it."""
