@@ -9,6 +9,7 @@ import pytest
 
 from remit.core.record import JsonObject
 from tests.e2e.command import until
+from tests.planted import Planted
 from tests.unit.adapters.pseudo import PseudoTerminal
 
 pytestmark = pytest.mark.slow
@@ -85,6 +86,25 @@ def test_a_person_talks_approves_and_comes_back(tmp_path: Path) -> None:
         terminal.type("/quit\n")
         assert terminal.end() == 0
     assert (tmp_path / "home" / "chat_history").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_secret_that_is_typed_is_in_no_byte_that_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, passphrase = Planted(5).all()["github"][1], "correct-horse-battery-staple"
+    monkeypatch.setenv("REMIT_SECRET_DB", passphrase)
+    with chat(tmp_path, {"text": "Noted."}, {"text": "Noted as well."}) as terminal:
+        terminal.until(PROMPT)
+        terminal.type(f"use {token} please\n")
+        terminal.until("Noted.")
+        terminal.until(PROMPT)
+        terminal.type(f"use {passphrase} please\n")
+        terminal.until("Noted as well.")
+        terminal.until(PROMPT)
+        terminal.type("/quit\n")
+        assert terminal.end() == 0
+    written = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    assert b"please" in written
+    assert token.encode() not in written
+    assert passphrase.encode() not in written
 
 
 def test_what_is_typed_before_a_question_is_no_answer_to_it(tmp_path: Path) -> None:

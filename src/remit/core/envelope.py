@@ -12,9 +12,8 @@ import msgspec
 from remit.core.contract import Mode, SystemRequest
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.messages import Role, check_message
-from remit.core.person import check_person
+from remit.core.person import check_no_secret, check_person
 from remit.core.record import BlobRef
-from remit.core.secret_search import CHANCE, secrets_in
 from remit.core.tools import TOOL_NAME_CHARS_MAX, ToolChoiceMode, check_tool_choice
 
 # Fifty times the default: far beyond use, near enough that a slip of the keyboard is noticed.
@@ -39,7 +38,6 @@ REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
 REQUEST_MODE_INVALID = "REQUEST_MODE_INVALID"
 REQUEST_OUTPUT_INVALID = "REQUEST_OUTPUT_INVALID"
 REQUEST_ID_INVALID = "REQUEST_ID_INVALID"
-REQUEST_ID_SECRET = "REQUEST_ID_SECRET"  # noqa: S105  # a code, and no password
 REQUEST_MESSAGES_INVALID = "REQUEST_MESSAGES_INVALID"
 REQUEST_HINT_INVALID = "REQUEST_HINT_INVALID"
 REQUEST_TOOLS_INVALID = "REQUEST_TOOLS_INVALID"
@@ -100,17 +98,6 @@ def _check_ids(request: SystemRequest) -> None:
         check_no_secret(field, value)
     if request.user_id:
         check_person(request.user_id, "user_id")
-
-
-def check_no_secret(field: str, name: str) -> None:
-    """Refuse a name that is a secret: names are written, shown and logged as they are.
-
-    Letters by chance alone are what many programs make identifiers of.
-    """
-    kind = next((found.kind for found in secrets_in(name) if found.kind != CHANCE), "")
-    if kind:
-        message = f"{field} looks like a secret ({kind}), and names are kept in clear; give another name, and renew that secret"
-        raise RequestRejected(REQUEST_ID_SECRET, message, {"field": field, "kind": kind})
 
 
 def _check_messages(request: SystemRequest) -> None:

@@ -6,14 +6,17 @@ Rule 2: a name shows all of itself: no control, no format, no invisible sign, an
 Rule 3: a name that looks like another one and is not it is refused wherever both are known. The table of look-alikes is
         small: letters of scripts that have the shape of Latin ones, and signs of one alphabet that are read for each other.
 Rule 4: a name is a claim. Who may use which name is for the door that takes it to know.
+Rule 5: names are written, shown and logged as they are, so none may be a secret.
 """
 
 import unicodedata
 from collections.abc import Iterable
 
 from remit.core.failure import RequestRejected
+from remit.core.secret_search import CHANCE, secrets_in
 
 PERSON_INVALID = "PERSON_INVALID"
+REQUEST_ID_SECRET = "REQUEST_ID_SECRET"  # noqa: S105  # a code, and no password
 
 # Room for an address or an id of a directory; as long as any other id.
 PERSON_CHARS_MAX = 256
@@ -114,7 +117,8 @@ def look_alike(name: str, names: Iterable[str]) -> str:
 
 
 def check_person(name: str, field: str = "by") -> str:
-    """The name of a person, unless it hides something or cannot be one."""
+    """The name of a person, unless it hides something, is a secret or cannot be one."""
+    check_no_secret(field, name)
     if not name.strip() or len(name) > PERSON_CHARS_MAX:
         raise _invalid(field, name, f"is no name; use 1 to {PERSON_CHARS_MAX} characters")
     if not folded(name):
@@ -127,6 +131,17 @@ def check_person(name: str, field: str = "by") -> str:
         if len(scripts := _scripts(word)) > 1:
             raise _invalid(field, name, f"mixes {' and '.join(sorted(scripts))} in one word; write it in one script")
     return name
+
+
+def check_no_secret(field: str, name: str) -> None:
+    """Refuse a name that is a secret.
+
+    Letters by chance alone are what many programs make identifiers of.
+    """
+    kind = next((found.kind for found in secrets_in(name) if found.kind != CHANCE), "")
+    if kind:
+        message = f"{field} looks like a secret ({kind}), and names are kept in clear; give another name, and renew that secret"
+        raise RequestRejected(REQUEST_ID_SECRET, message, {"field": field, "kind": kind})
 
 
 def _sight(name: str) -> str:

@@ -140,9 +140,9 @@ class System:
         self.queues = Queues(store, clock, queues)
         self.quotas = Quotas(store, quotas, clock)
         executors: dict[type, object] = {}
-        self._sealer = sealer = Sealer(store.seals)
-        # One who performs calls fills secrets in, and both look for them in what comes back.
-        self._halts = halts = Halts(store.halts, clock, name_model)
+        self._sealer = sealer = Sealer(store.seals, secrets)
+        self.covered = sealer.covered
+        self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered)
         dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
             journal=self.quotas.journal,
@@ -295,7 +295,7 @@ class System:
     async def _forked(self, origin: Origin, kit: Kit | None, *lost: EarlierEffect) -> Heard:
         fork_id = self._new_id()
         known = kit or self._hub.known_kit(origin.run_id)
-        await begin_fork(self._runner.journal, origin, fork_id, *lost)
+        await begin_fork(self._runner.journal, self._sealer.origin(origin, fork_id), fork_id, *lost)
         if known is not None:
             self._hub.lend(fork_id, known)
         await self._hub.hear(fork_id, ResumeRequested(origin.by))

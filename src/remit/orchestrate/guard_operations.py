@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.codec import to_json
-from remit.core.envelope import ID_CHARS_MAX, check_no_secret
+from remit.core.envelope import ID_CHARS_MAX
 from remit.core.failure import RequestRejected
 from remit.core.lifecycle import AgentRole
-from remit.core.person import check_person
+from remit.core.person import check_no_secret, check_person
 from remit.core.record import JsonObject, Record
 from remit.orchestrate.guard_lines import RESULT, written
 

@@ -36,7 +36,7 @@ from remit.core.halt import (
     halts_in,
 )
 from remit.core.manifest import Manifest
-from remit.core.person import check_person
+from remit.core.person import check_no_secret, check_person
 from remit.core.record import Record, replace
 from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
@@ -88,8 +88,16 @@ class HaltStands(Exception):
 class Halts:
     """What is halted on a store."""
 
-    def __init__(self, log: HaltLog, clock: Clock, name_model: Callable[[str], str] = str) -> None:
+    def __init__(
+        self,
+        log: HaltLog,
+        clock: Clock,
+        name_model: Callable[[str], str] = str,
+        cover: Callable[[str], str] = covered,
+    ) -> None:
         self._log = log
+        # Takes secrets out of a reason.
+        self._cover = cover
         # What a model as a person names it is called in entries.
         self._name_model = name_model
         self._clock = clock
@@ -163,6 +171,8 @@ class Halts:
         if scope.kind is HaltKind.MODEL and not (is_lift and scope in self.standing.halts):
             scope = HaltScope(HaltKind.MODEL, self._name_model(scope.name))
         _check(scope, by, why)
+        if not is_lift:
+            check_no_secret(scope.kind.value, scope.name)
         for _ in range(_CONFLICTS_MAX + self._log.signed()[0]):
             standing = self.standing
             if is_lift and scope not in standing.halts:
@@ -175,7 +185,7 @@ class Halts:
                 previous=standing.head,
                 scope=scope,
                 by=by,
-                why=covered(why),
+                why=self._cover(why),
                 is_lift=is_lift,
             )
             try:

@@ -6,6 +6,9 @@ Rule 2: a value that was sealed once is known in its run, in those beneath it an
         again wherever it stands, in whatever way it is commonly written.
 Rule 3: a handle is filled in just before a call is made, and only where its value is known. One whose value is gone is
         never sent as if it were the value.
+Rule 4: a handle that comes in, and was given out neither here nor in what the run has shown, is made up; it is written as
+        one of the kind `unknown`, so that no run waits for a value that never was.
+Rule 5: a value of the vault that a person tells is a secret like any other.
 """
 
 import re
@@ -15,22 +18,29 @@ from typing import Any, NamedTuple
 
 from remit.core.arrivals import RunHalted, RunStarted
 from remit.core.graph import graph_version
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, Origin
 from remit.core.messages import Message
 from remit.core.record import Record, replace
 from remit.core.seal import DIGITS_MIN
 from remit.core.secret_names import COOKIE_JARS, NAME_MEMBERS, VALUE_MEMBERS, means_a_secret, secret_of_named
-from remit.core.secret_search import HANDLE, secrets_in, without_secrets
+from remit.core.secret_search import HANDLE, covered, secrets_in, without_secrets
 from remit.core.signals import UserSignal
 from remit.orchestrate.ports import Live, Seals
 from remit.orchestrate.reports import Report
 from remit.tool.redaction import forms_of
+from remit.tool.vault import NO_SECRETS, Vault
 
 # The first word of what is reported of a call whose handle cannot be filled in.
 SECRET_GONE = "SECRET_GONE"  # noqa: S105  # a code, and no password
 
 # How every handle begins.
 HANDLE_MARK = "secret:"
+
+# The kind of a value of the vault; that of a handle which was made up; and those of which no value was ever kept: what was
+# redacted is gone for good.
+VAULT_KIND = "vault"
+MADE_UP_KIND = "unknown"
+_WITHOUT_VALUE = (MADE_UP_KIND, "redacted")
 
 # A shorter value would be found in many words.
 KNOWN_CHARS_MIN = 8
@@ -53,15 +63,12 @@ class SecretGone(Exception):
 class _Scope:
     """What is known in one run and those beneath it."""
 
-    __slots__ = ("forged", "forms", "is_begun_here", "name")
+    __slots__ = ("forms", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         # Every way of writing a known value, with the value's kind.
         self.forms: dict[str, str] = {}
-        # Whether its run was begun by this process; and handles that were used there without ever having been given out.
-        self.is_begun_here = False
-        self.forged: set[str] = set()
 
     def learn(self, kind: str, value: str) -> None:
         """Look for a value from now on."""
@@ -70,17 +77,22 @@ class _Scope:
 
 
 class _Look(NamedTuple):
-    """Where secrets are looked for: what is known there, and the messages that stand in its context already."""
+    """Where secrets are looked for: what is known there, and the messages that stand in its context already.
+
+    `has_all` says that every handle that was given out there is known, or among these messages.
+    """
 
     scope: _Scope
     shown: Sequence[Message] = ()
+    has_all: bool = False
 
 
 class Sealer:
     """Takes secrets out of what is written, and fills them in where they are needed."""
 
-    def __init__(self, seals: Seals) -> None:
+    def __init__(self, seals: Seals, vault: Vault = NO_SECRETS) -> None:
         self._seals = seals
+        self._vault = vault
         self._scopes: dict[str, _Scope] = {}
 
     def manifest(self, manifest: Manifest) -> Manifest:
@@ -88,8 +100,8 @@ class Sealer:
         if manifest.session is not None and manifest.session.previous_run_id:
             # What was said in a session may be meant in its next run.
             self._seals.adopt(_family(manifest.run_id), _family(manifest.session.previous_run_id))
-        look = _Look(self._scope(manifest.run_id))
-        look.scope.is_begun_here |= manifest.run_id == look.scope.name
+        is_first = manifest.parent is None and (manifest.session is None or not manifest.session.previous_run_id)
+        look = _Look(self._scope(manifest.run_id), has_all=is_first)
         request = manifest.request
         changed = self._changed(look, request.messages), self._changed(look, request.metadata)
         if changed != (request.messages, request.metadata):
@@ -106,8 +118,18 @@ class Sealer:
         """A report without a secret, as it may become an arrival."""
         if type(report) is RunStarted:
             return report
-        sealed: Report = self._changed(_Look(self._scope(live.run_id), live.conversation.messages), report)
+        sealed: Report = self._changed(self._look(live), report)
         return sealed
+
+    def origin(self, origin: Origin, fork_id: str) -> Origin:
+        """Where a fork comes from, and why, without a secret; what was sealed for its origin is known in it."""
+        self._seals.adopt(_family(fork_id), _family(origin.run_id))
+        sealed: Origin = self._changed(_Look(self._scope(fork_id)), origin)
+        return sealed
+
+    def covered(self, text: str) -> str:
+        """A text with a mark in place of every secret, for what belongs to no run that could keep its value."""
+        return self._vault.redactor.redacted(covered(text))
 
     def signal(self, signal: UserSignal) -> UserSignal:
         """A signal as it may be left for another process."""
@@ -116,7 +138,7 @@ class Sealer:
 
     def text(self, live: Live, text: str) -> str:
         """A text without a secret, for those who listen."""
-        return self._replaced(self._scope(live.run_id), text)
+        return self._replaced(self._look(live), text)
 
     def filled(self, live: Live, value: Any) -> Any:
         """The value with what stands behind its handles; raises SecretGone where that is not there."""
@@ -128,9 +150,8 @@ class Sealer:
             return type(value)([self.filled(live, part) for part in value])
         return value
 
-    def is_lost(self, live: Live, handle: str) -> bool:
-        """Whether a handle without a value was given out once: its value was kept, and may be brought back."""
-        return handle not in self._scope(live.run_id).forged
+    def _look(self, live: Live) -> _Look:
+        return _Look(self._scope(live.run_id), live.conversation.messages, has_all=True)
 
     def _scope(self, run_id: str) -> _Scope:
         """What is known in a run, those beneath it and those that were forked from it."""
@@ -149,10 +170,11 @@ class Sealer:
         scope.learn(kind, value)
         return handle
 
-    def _replaced(self, scope: _Scope, text: str) -> str:
-        if scope.is_begun_here and HANDLE_MARK in text:
-            known = self._seals.values(scope.name)
-            scope.forged |= {found[0] for found in HANDLE.finditer(text) if found[0] not in known}
+    def _replaced(self, look: _Look, text: str) -> str:
+        scope = look.scope
+        if look.has_all and HANDLE_MARK in text:
+            text = _without_made_up(text, self._seals.values(scope.name), look.shown)
+        text = self._vault.redactor.without(text, lambda value: self._sealed(scope, VAULT_KIND, value))
         if scope.forms:
             # The longest first: a value may be the beginning of another one.
             found = sorted([form for form in scope.forms if form in text], key=len, reverse=True)
@@ -173,7 +195,7 @@ class Sealer:
             secret = value[start:end]
             if not any(type(shown.content) is str and secret in shown.content for shown in look.shown):
                 value = value[:start] + self._sealed(look.scope, kind, secret) + value[end:]
-        return self._replaced(look.scope, value)
+        return self._replaced(look, value)
 
     def _changed(self, look: _Look, value: Any, name: str = "") -> Any:
         """The value with every text in it looked at; the very same where nothing was found.
@@ -181,7 +203,7 @@ class Sealer:
         `name` is that of the field it stands in, if that means a secret: lists and members that hold a value have it, too.
         """
         if type(value) is str:
-            return self._named(look, name, value) if name else self._replaced(look.scope, value)
+            return self._named(look, name, value) if name else self._replaced(look, value)
         if isinstance(value, Record):
             fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
             changes = {name: new for name, old in fields if (new := self._changed(look, old)) is not old}
@@ -242,16 +264,37 @@ def waits_for(handle: str, what: str, command_id: str) -> RunHalted:
     return RunHalted("remit", 0, what, why, (command_id,))
 
 
+def is_lost(handle: str) -> bool:
+    """Whether a handle without a value was given out once: its value was kept, and may be brought back."""
+    return _kind(handle) not in _WITHOUT_VALUE
+
+
 def _filled(text: str, values: Mapping[str, str]) -> str:
     def value(found: re.Match[str]) -> str:
-        # Digits that follow a handle may read as its own.
-        known = (found[0][:end] for end in range(len(found[0]), len(found[0]) - len(found[2]) + DIGITS_MIN - 1, -1))
-        handle = next((each for each in known if each in values), None)
+        handle = _known(found, values)
         if handle is None:
             raise SecretGone(found[0])
         return values[handle] + found[0][len(handle) :]
 
     return HANDLE.sub(value, text)
+
+
+def _without_made_up(text: str, values: Mapping[str, str], shown: Sequence[Message]) -> str:
+    """The text with handles that were never given out as what they are."""
+
+    def checked(found: re.Match[str]) -> str:
+        is_given = _known(found, values) is not None or found[1] in _WITHOUT_VALUE
+        if is_given or any(found[0] in str(message) for message in shown):
+            return found[0]
+        return f"{HANDLE_MARK}{MADE_UP_KIND}#{found[2]}"
+
+    return HANDLE.sub(checked, text)
+
+
+def _known(found: re.Match[str], values: Mapping[str, str]) -> str | None:
+    """The handle with which what was found begins, if that is known: digits that follow it may read as its own."""
+    parts = (found[0][:end] for end in range(len(found[0]), len(found[0]) - len(found[2]) + DIGITS_MIN - 1, -1))
+    return next((each for each in parts if each in values), None)
 
 
 def _family(run_id: str) -> str:

@@ -63,6 +63,13 @@ class Redactor:
         """The same for what a model said, with a mark that no tool's result is given."""
         return self._replaced(text, "[exposed secret {}]")
 
+    def without(self, text: str, mark: Callable[[str], str]) -> str:
+        """The text with what stands for it in place of every value, which is asked for as it is written there."""
+        for form in self._forms:
+            if form.text in text:
+                text = text.replace(form.text, mark(form.text))
+        return text
+
     def value_in(self, text: str) -> str:
         """The name of a secret whose value stands in a text; empty if none does."""
         return next((form.name for form in self._forms if form.text in text), "")

@@ -10,6 +10,7 @@ import pytest
 from remit.adapters.cli import keyboard
 from remit.adapters.cli.keyboard import HISTORY_LINES_MAX, Keyboard
 from remit.adapters.cli.terminal import Terminal
+from tests.planted import Planted
 from tests.unit.adapters.desk import Screen
 from tests.unit.adapters.pseudo import PseudoTerminal
 from tests.unit.adapters.talk import Typed
@@ -47,6 +48,17 @@ def test_messages_are_remembered_for_their_owner_alone_and_answers_are_not(
     assert history.stat().st_mode & 0o777 == 0o600
     with Keyboard(Terminal(Screen(), Screen()), history):
         assert readline.get_history_item(1) == "first"
+
+
+def test_no_secret_is_remembered_in_a_file_nor_does_one_stay_there(tmp_path: Path, edited: pytest.MonkeyPatch) -> None:
+    history, token = tmp_path / "history", Planted(5).all()["github"][1]
+    history.write_text(f"as before, {token}\n")
+    type_lines(edited, f"use {token} please", "hello")
+    with Keyboard(Terminal(Screen(), Screen()), history) as keys:
+        assert keys.message() == f"use {token} please"
+        assert keys.message() == "hello"
+    assert token not in history.read_text()
+    assert "use [secret:github_token] please" in history.read_text()
 
 
 def test_a_history_has_an_end(tmp_path: Path, edited: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from remit.core.envelope import (
     REQUEST_BYTES_MAX,
     REQUEST_HINT_INVALID,
     REQUEST_ID_INVALID,
-    REQUEST_ID_SECRET,
     REQUEST_MALFORMED,
     REQUEST_MESSAGES_INVALID,
     REQUEST_MODE_INVALID,
@@ -23,7 +22,7 @@ from remit.core.envelope import (
 )
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.messages import MESSAGE_INVALID, Message, Role, assistant_message, system_message, user_message
-from remit.core.person import PERSON_INVALID
+from remit.core.person import PERSON_INVALID, REQUEST_ID_SECRET
 from remit.core.record import BlobRef
 from remit.core.tools import TOOL_CHOICE_INVALID, ToolChoice, ToolChoiceMode
 from tests.planted import Planted

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from remit.core.authority import AUTHORITY_INVALID
-from remit.core.envelope import REQUEST_ID_SECRET
 from remit.core.failure import Ending, ErrorCode, Refusal
+from remit.core.person import REQUEST_ID_SECRET
 from remit.core.profiles import BOUNDARY_UNKNOWN, GUARDED
 from remit.core.record import JsonObject
 from remit.core.tools import TOOL_INVALID

@@ -6,7 +6,7 @@ Rule 2: an answer names who gave it, and the version of the packet that it is an
 Rule 3: what is approved together is shown first; what is not ticked is refused, after what is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -216,7 +216,7 @@ def _answer(answer: _Answer, common: Common, terminal: Terminal) -> int:
             _expect_version(packet, answer.version)
             said = _whole(answer, packet[0])
             ticked, others = _ticked(packet, answer.only)
-            _show(terminal, packet, ticked, said)
+            _show(terminal, packet, ticked, said, system.covered)
             narrator.run_id = await system.archive.root(packet[0].run_id)
             teller = await caught_up(system, narrator.run_id)
             narrator.teller = None if terminal.is_json else teller
@@ -263,12 +263,18 @@ def _ticked(packet: Sequence[Approval], only: Sequence[str]) -> tuple[list[Appro
     return [one for one in packet if one.id in ticked], [one for one in packet if one.id not in ticked]
 
 
-def _show(terminal: Terminal, packet: Sequence[Approval], ticked: Sequence[Approval], answer: _Answer) -> None:
+def _show(
+    terminal: Terminal,
+    packet: Sequence[Approval],
+    ticked: Sequence[Approval],
+    answer: _Answer,
+    cover: Callable[[str], str],
+) -> None:
     """Show what is answered together, or what other arguments change, before anything is said to the run."""
     if terminal.is_json:
         return
     lines = list(ticked_lines(packet, ticked)) if answer.name.endswith(GROUP_MARK) else []
     if answer.payload.get("arguments") is not None:
-        lines += change_lines(packet[0], answer.payload["arguments"])
+        lines += change_lines(packet[0], answer.payload["arguments"], cover)
     for line in lines:
         terminal.remark("".join(text for text, _ in line))

@@ -70,7 +70,8 @@ def chat(
             conversation.session_id, conversation.user = session or conversation.session_id, user or os_user()
             if not is_sitting:
                 return _listen(terminal, conversation, runner)
-            with Keyboard(terminal, common.settings().home / HISTORY_FILE, slash.words()) as keyboard:
+            history, cover = common.settings().home / HISTORY_FILE, conversation.system.covered
+            with Keyboard(terminal, history, slash.words(), cover) as keyboard:
                 sitting = Sitting(terminal, conversation, keyboard, runner)
                 terminal.remark(f"remit chat with {', '.join(conversation.models)}, boundary {limits.name}")
                 terminal.remark("/help lists what can be said besides messages; Ctrl-D leaves")

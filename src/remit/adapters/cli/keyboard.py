@@ -3,7 +3,8 @@
 Rule 1: a line may be edited, called back from an earlier day, and continued: by a backslash at its end, or by pasting
         several at once.
 Rule 2: what was typed before a question was asked is no answer to it: it is thrown away first.
-Rule 3: only messages are remembered, in a file that its owner alone can read, and only so many of them.
+Rule 3: only messages are remembered, in a file that its owner alone can read, and only so many of them. No secret is
+        written there, nor does one stay that was written before.
 """
 
 import os
@@ -18,6 +19,7 @@ from types import ModuleType
 from remit.adapters.cli.inputs import PROMPT_UNREADABLE, InputUnusable, stdin_bytes
 from remit.adapters.cli.terminal import Aside, Terminal
 from remit.core.envelope import REQUEST_BYTES_MAX
+from remit.core.secret_search import covered
 
 HISTORY_FILE = "chat_history"
 # A year of a conversation a day; the file stays smaller than a picture.
@@ -34,8 +36,16 @@ _STDIN, _STDOUT, _STDERR = 0, 1, 2
 class Keyboard:
     """A person at a terminal."""
 
-    def __init__(self, terminal: Terminal, history: Path, completions: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        terminal: Terminal,
+        history: Path,
+        completions: Sequence[str] = (),
+        cover: Callable[[str], str] = covered,
+    ) -> None:
         self._terminal = terminal
+        # Takes secrets out of what is written.
+        self._cover = cover
         self._history = history
         self._completions = sorted(completions)
         self._readline = _editor()
@@ -58,6 +68,7 @@ class Keyboard:
             # A store that nobody can write has no place for a history either.
             with suppress(OSError):
                 os.close(os.open(self._history, os.O_CREAT | os.O_WRONLY, _OWNER_ONLY))
+                self._cover_lines(editor)
                 editor.write_history_file(self._history)
                 self._history.chmod(_OWNER_ONLY)
 
@@ -98,6 +109,13 @@ class Keyboard:
         finally:
             if editor is not None:
                 editor.set_startup_hook(None)
+
+    def _cover_lines(self, editor: ModuleType) -> None:
+        for place in range(editor.get_current_history_length()):
+            # Lines are counted from 1 where they are read, and from 0 where they are replaced.
+            line = editor.get_history_item(place + 1) or ""
+            if (clean := self._cover(line)) != line:
+                editor.replace_history_item(place, clean)
 
     def _read(self, prompt: str) -> str:
         with _real_stdout(self._terminal):

@@ -7,7 +7,7 @@ Rule 2: a value is marked + where the user's words, a trusted field or a person 
 Rule 3: text of models, tools and people is data: it is written as JSON, or escaped where it is printed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from remit.adapters.cli.amounts import duration, money
 from remit.adapters.cli.painting import Ink, Line
@@ -17,6 +17,8 @@ from remit.core.arrivals import ValueOrigin
 from remit.core.commands import AskPurpose
 from remit.core.halt import HELD_BACK
 from remit.core.record import JsonObject
+from remit.core.secret_names import secret_of_named
+from remit.core.secret_search import covered
 from remit.core.tools import Effect
 from remit.observe.packets import VERSION_SHOWN_CHARS, Approval, changes, group_of, origins_of, version_of
 from remit.observe.plain import plain
@@ -209,20 +211,26 @@ def _amount(name: str, amount: int) -> str:
     return f"{name} {amount}"
 
 
-def change_lines(asked: Approval, arguments: JsonObject) -> Iterator[Line]:
-    """What other arguments would change, key by key: old -> new."""
+def change_lines(asked: Approval, arguments: JsonObject, cover: Callable[[str], str] = covered) -> Iterator[Line]:
+    """What other arguments would change, key by key: old -> new, without secrets."""
     found = list(changes(asked.arguments, arguments))
     if not found:
         yield ((f"{_INDENT}the arguments are those that were proposed", Ink.FAINT),)
     for change in found:
-        before = "(not there)" if change.is_added else _valued(change.before)
-        after = "(not there)" if change.is_removed else _valued(change.after)
+        before = "(not there)" if change.is_added else _shortened(json_line(change.before))
+        after = "(not there)" if change.is_removed else _shortened(_covered(change.key, change.after, cover))
         name = ((f"{_INDENT}{_noted(change.key)}: ", Ink.FAINT),)
         yield (*name, (before, Ink.BAD), (" -> ", Ink.FAINT), (after, Ink.GOOD))
 
 
-def _valued(value: object) -> str:
-    text = json_line(value)
+def _covered(key: str, value: object, cover: Callable[[str], str]) -> str:
+    """A value as it may be shown: a secret is told by its look, or by the name of its field alone."""
+    if isinstance(value, str) and (named := secret_of_named(key, value)) is not None:
+        return f"[secret:{named.kind}]"
+    return cover(json_line(value))
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= LINE_CHARS_MAX // 2 else f"{text[: LINE_CHARS_MAX // 2]} … {len(text)} characters"
 
 

@@ -22,6 +22,7 @@ from remit.core.events import RedactedTurn
 from remit.core.failure import InvariantBroken
 from remit.core.person import check_person
 from remit.core.record import Record, replace
+from remit.core.secret_search import covered
 from remit.core.signing import Signer, sign_redaction
 from remit.tool.redaction import Find, finder_of
 
@@ -62,7 +63,7 @@ class Redactions:
 
         Nothing where nobody started it; refused with STORE_BUSY while one of them is driven.
         """
-        return await asyncio.to_thread(self._redact, run_id, finder_of(text, kind), check_person(by), why)
+        return await asyncio.to_thread(self._redact, run_id, finder_of(text, kind), check_person(by), covered(why))
 
     def _redact(self, run_id: str, find: Find, by: str, why: str) -> Redacted:
         with self._retention.cleaning() as connection, self._retention.held_family(connection, run_id) as runs:

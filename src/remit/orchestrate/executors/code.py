@@ -31,7 +31,7 @@ from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.redundant import VOTE_MARK
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import CodeProposed, FilterSaid, Report, SiftedCall
-from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone, waits_for
+from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone, is_lost, waits_for
 from remit.orchestrate.step_values import NoStepValue, converted, query_in, written
 from remit.orchestrate.user_code import called
 from remit.orchestrate.voting import STRATEGIES, NoConsensus, elect, settled
@@ -67,7 +67,7 @@ class CodeExecutor:
             code_of = ErrorCode(error.code) if error.code in set(ErrorCode) else _FAILED
             return _failed(live, command, f"{who}: {error.message}", code_of)
         except SecretGone as gone:
-            if self._sealer is not None and self._sealer.is_lost(live, gone.handle):
+            if is_lost(gone.handle):
                 return waits_for(gone.handle, who, command.id)
             message = f"{SECRET_GONE}: {who} was not run: the value behind {gone.handle} is not kept any more"
             return _failed(live, command, message, ErrorCode.TOOL_UNAVAILABLE)

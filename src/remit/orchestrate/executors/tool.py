@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from remit.core.arrivals import Happened, RunHalted
-from remit.core.codec import to_json
 from remit.core.commands import CallTool, ReconcileTool
 from remit.core.failure import ErrorCode
 from remit.core.json_text import kept_value
@@ -33,7 +32,7 @@ from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.redacting import redacted
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.orchestrate.seals import HANDLE_MARK, SECRET_GONE, Sealer, SecretGone, waits_for
+from remit.orchestrate.seals import HANDLE_MARK, SECRET_GONE, Sealer, SecretGone, is_lost, waits_for
 from remit.tool.asking import reconcile
 from remit.tool.outcomes import Performed, ToolFault
 from remit.tool.performing import Attempt, Late, perform
@@ -124,18 +123,18 @@ class ToolExecutor:
         if filters and (why := await turned_away(filters, live.state, command, arguments)):
             message = f"tool {command.tool!r} was not called: {why}"
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
-        if self._sealer is not None and HANDLE_MARK in text:
-            try:
-                arguments = self._sealer.filled(live, arguments)
-            except SecretGone as gone:
-                if self._sealer.is_lost(live, gone.handle):
-                    return waits_for(gone.handle, f"tool {command.tool!r}", command.id)
-                return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, _gone(command, gone.handle))
-            text = to_json(arguments)
+        # Behind a handle may stand a secret of the vault that a person told: no model knows it.
         if self.vault.redactor.names and (name := self.vault.redactor.found_in(text)):
             if self.vault.redactor.value_in(text):
                 self.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
+        if self._sealer is not None and HANDLE_MARK in text:
+            try:
+                arguments = self._sealer.filled(live, arguments)
+            except SecretGone as gone:
+                if is_lost(gone.handle):
+                    return waits_for(gone.handle, f"tool {command.tool!r}", command.id)
+                return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, _gone(command, gone.handle))
         return arguments
 
     def _out_of_time(self, live: Live, command: CallTool, attempt: Attempt, duration_ms: int) -> Report:
@@ -222,7 +221,7 @@ def _exposed(command: CallTool, name: str) -> str:
 
 
 def _gone(command: CallTool, handle: str) -> str:
-    why = f"the value behind {handle} is not kept any more, or was given in another run"
+    why = f"the value behind {handle} is not kept any more, was given in another run, or never was"
     return f"{SECRET_GONE}: tool {command.tool!r} was not called: {why}; ask the user to give it again"
 
 
