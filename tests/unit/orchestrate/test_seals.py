@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from remit.assemble import system_in_memory
+from remit.backend.embedded.redactions import MARK
 from remit.backend.memory.seals import MemorySeals
 from remit.core.contract import ExecutionHints, SystemRequest, SystemResponse
 from remit.core.failure import Ending
@@ -21,7 +23,7 @@ from remit.kernel.state import RunState
 from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid
-from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone
+from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone, is_lost
 from remit.tool.declare import Tool, tool
 from remit.tool.registry import Registry
 from tests.e2e.house import answer, asking, calls, house, says, scripted
@@ -373,3 +375,29 @@ def test_a_run_waits_for_a_value_that_was_kept_and_is_not_there(tmp_path: Path) 
     done = asyncio.run(go_on())
     assert got == [TOKEN]
     assert done.terminal_code is Ending.SUCCESS or done.terminal_code is Ending.PARTIAL_SUCCESS
+
+
+def test_a_value_of_the_vault_that_a_user_tells_reaches_the_tool_and_no_model() -> None:
+    got: list[str] = []
+    parrot, passphrase = Parrot("call"), "correct-horse-battery-staple"
+    kit = kit_of(parrot, Registry([receiving(got)]))
+
+    async def story() -> SystemResponse:
+        system = system_in_memory({"DB": passphrase})
+        return await system.run(asking(f"Use {passphrase} please."), kit)
+
+    done = asyncio.run(story())
+    assert got == [f"Bearer {passphrase}"]
+    assert passphrase not in "".join(parrot.shown) + str(done)
+    assert done.terminal_code is Ending.SUCCESS
+
+
+@pytest.mark.parametrize(("handle", "is_awaited"), [("secret:key#0123456789ab", True), (MARK, False)])
+def test_nobody_waits_for_what_was_redacted(handle: str, is_awaited: bool) -> None:
+    assert is_lost(handle) is is_awaited
+    sealer, said = Sealer(MemorySeals()), ModelSaid("c1", ModelResult(f"use {handle}"))
+    heard = sealer.report(Live("r1", RunState(run_id="r1")), said)
+    # One that nobody gave out is made up, and nobody waits for it either.
+    assert isinstance(heard, ModelSaid)
+    assert heard.result.content == (f"use {MARK}" if handle == MARK else "use secret:unknown#0123456789ab")
+    assert not is_lost(heard.result.content.removeprefix("use "))
