@@ -214,10 +214,11 @@ class ContextCompressed(Record, tag=True):
 
 
 class CheckFailed(Record, tag=True):
-    """The answer does not pass; these are the reasons, as the model is told them."""
+    """The answer does not pass; these are the reasons, as the model is told them, and the code of the first."""
 
     problems: tuple[str, ...]
     tokens_bound: int = 0
+    code: str = ""
 
 
 class ValidatorHeard(Record, tag=True):

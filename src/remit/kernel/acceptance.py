@@ -87,7 +87,8 @@ def conclude(tally: Tally, node: Node) -> str | None:
     is_final = tally.is_final or tally.state.is_final
     if may_repair and not is_final and (not node.visits_max or visits < node.visits_max):
         bound = correction_bound(texts)
-        tally.rule(CheckFailed(texts, bound))
+        tally.last_error = found[0].code
+        tally.rule(CheckFailed(texts, bound, found[0].code))
         tally.say(bound)
         return NodeOutcome.REPAIRABLE
     if ungrounded := tuple(

@@ -3,17 +3,18 @@
 Rule 1: what the manifest alone rules out ends the run before a model is paid.
 Rule 2: a tool that turned out to be unavailable, and one whose call a person turned away, is not asked for again.
 Rule 3: a boundary that only audits rules nothing out, but for what the budget forbids.
-Rule 4: what a person may let pass is possible as long as a person may be asked.
+Rule 4: a request that names a tool which the boundary does not allow is turned away.
+Rule 5: what a person may let pass is possible as long as a person may be asked.
 """
 
 from collections.abc import Iterator
 
 from remit.core.boundary import At, BoundaryMode, Then
 from remit.core.budget import FIELDS, Dimension
-from remit.core.failure import ErrorCode, Refusal
+from remit.core.failure import ErrorCode, Refusal, RequestRejected
 from remit.core.goal import Goal
 from remit.core.manifest import Manifest
-from remit.core.tools import ToolChoiceMode, ToolDefinition
+from remit.core.tools import TOOLS_DISALLOWED, ToolChoiceMode, ToolDefinition
 from remit.kernel.authorize import STANDING, is_offered, is_within_boundary, is_within_depth
 from remit.kernel.conditions import holds_always
 from remit.kernel.grounding import times_committed
@@ -44,15 +45,35 @@ def why_never(name: str, manifest: Manifest) -> str:
     tool = next((tool for tool in manifest.tools if tool.name == name), None)
     if tool is None:
         return f"no tool named {name[:100]!r} is registered for this run"
-    is_audited = manifest.boundary.mode is BoundaryMode.AUDIT
-    for check in (is_offered, is_within_depth) if is_audited else (is_within_boundary, is_offered, is_within_depth):
+    if why := why_disallowed(tool, manifest):
+        return why
+    for check in (is_offered, is_within_depth):
         verdict = STANDING[check](tool, manifest)
         if verdict.judgement is Judgement.REFUSE:
             return verdict.reason
-    lacked = [permission for permission in tool.permissions if permission not in manifest.boundary.permissions]
-    if lacked and not is_audited:
-        return f"tool {name} needs permission {lacked[0]}, which {manifest.boundary.name} lacks"
     return _refused_always(tool, manifest) or _forbidden(tool, manifest) or _unapproved(tool, manifest)
+
+
+def why_disallowed(tool: ToolDefinition, manifest: Manifest) -> str:
+    """Why the boundary, as the role narrows it, allows no call of a tool; empty where it does, or only audits."""
+    boundary = manifest.boundary
+    if boundary.mode is BoundaryMode.AUDIT:
+        return ""
+    verdict = STANDING[is_within_boundary](tool, manifest)
+    if verdict.judgement is Judgement.REFUSE:
+        return verdict.reason
+    lacked = [permission for permission in tool.permissions if permission not in boundary.permissions]
+    return f"tool {tool.name} needs permission {lacked[0]}, which {boundary.name} lacks" if lacked else ""
+
+
+def check_named(manifest: Manifest) -> None:
+    """Refuse a request that names a tool which its boundary does not allow."""
+    request, tools = manifest.request, {tool.name: tool for tool in manifest.tools}
+    named = dict.fromkeys([*request.tools, request.tool_choice.function_name])
+    reasons = {name: why_disallowed(tools[name], manifest) for name in named if name in tools}
+    if refused := {name: why for name, why in reasons.items() if why}:
+        message = f"disallowed tools: {', '.join(refused)} ({'; '.join(refused.values())})"
+        raise RequestRejected(TOOLS_DISALLOWED, message, {"disallowed": list(refused)})
 
 
 def _refused_always(tool: ToolDefinition, manifest: Manifest) -> str:

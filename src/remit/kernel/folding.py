@@ -133,6 +133,8 @@ def _fail_check(state: RunState, ruling: rulings.CheckFailed, arrival: Arrival) 
     state.context.append(words.correction(ruling.problems))
     state.context_tokens += ruling.tokens_bound
     state.repairs += 1
+    # Of a time when it had no code, it was no error.
+    state.last_error = ruling.code or state.last_error
     state.sent_back = ruling.problems
     state.problems.clear()
     state.objections.clear()

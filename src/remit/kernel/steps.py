@@ -103,7 +103,8 @@ def conclude_step(tally: Tally, node: Node) -> str:
         return NodeOutcome.PASSED
     if _may_send_back(tally, node):
         bound = correction_bound(problems)
-        tally.rule(CheckFailed(problems, bound))
+        tally.last_error = ErrorCode.VALIDATION_RULE_FAILED
+        tally.rule(CheckFailed(problems, bound, ErrorCode.VALIDATION_RULE_FAILED))
         tally.say(bound)
         return NodeOutcome.REPAIRABLE
     message = f"step {node.name}: {'; '.join(problems)}"

@@ -35,7 +35,7 @@ from remit.core.record import Record, replace, size_bytes
 from remit.core.rulings import UNVERIFIED, CallSettled, CommandSettled, NodeEntered, RunEnded, Rung
 from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState, compiled, pinned, standing_at
-from remit.observe.execution import attempt_of, selected_tools
+from remit.observe.execution import attempt_of, offered_tools
 from remit.observe.places import places_of
 
 
@@ -284,7 +284,7 @@ def _inference_start(state: RunState, command: CallModel, context: CorrelationCo
     return InferenceStartEvent(
         context,
         message_count=command.messages_count + bool(state.ephemeral),
-        tool_defs_count=len(selected_tools(state)),
+        tool_defs_count=len(offered_tools(state)),
         schema_present=request.output.schema is not None,
         grammar_present=bool(request.output.grammar),
         temperature=request.hints.temperature,

@@ -37,6 +37,7 @@ from remit.core.signals import packet_id
 from remit.core.tools import ToolChoiceMode
 from remit.core.usage import TokenUsage, sum_usage
 from remit.core.values import ValueKind
+from remit.kernel.feasible import why_disallowed
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
 from remit.kernel.voting import in_order
 from remit.observe.calls_made import calls_made, place_of
@@ -133,7 +134,13 @@ def _evidence(state: RunState) -> tuple[Candidate, ...]:
 
 
 def selected_tools(state: RunState) -> tuple[str, ...]:
-    """The tools the run may call: registered, allowed by the boundary, and offered by the request."""
+    """The tools the run may call: offered, and not ruled out by what the boundary lets it do."""
+    manifest = pinned(state)
+    return tuple(name for name in offered_tools(state) if not why_disallowed(state.tools[name], manifest))
+
+
+def offered_tools(state: RunState) -> tuple[str, ...]:
+    """The tools that the model is shown: registered, on the list of the boundary, and offered by the request."""
     manifest = pinned(state)
     allowed, offered, choice = manifest.boundary.allowed_tools, manifest.request.tools, manifest.request.tool_choice
     if choice.mode is ToolChoiceMode.NONE:

@@ -182,8 +182,7 @@ def _noted(turns: Sequence[Turn]) -> tuple[tuple[str, str, str], ...]:
 def _allowed(state: RunState) -> Allowed:
     manifest = pinned(state)
     boundary = manifest.boundary
-    permitted = set(boundary.permissions)
-    tools = tuple(name for name in selected_tools(state) if permitted.issuperset(state.tools[name].permissions))
+    tools = selected_tools(state)
     tier = tier_of(manifest.graph, manifest.tools, boundary)
     return Allowed(
         boundary=boundary.name,

@@ -17,6 +17,7 @@ from remit.core.record import replace
 from remit.core.roles import instructed, narrowed_to
 from remit.core.tools import ToolCall, validate_tools_allowed
 from remit.inference.specs import engine_spec
+from remit.kernel.feasible import check_named
 from remit.kernel.intake import check_intake, prompt_of, task_named
 from remit.kernel.policy import check_tools
 from remit.kernel.tier import check_tier
@@ -110,6 +111,7 @@ class Manifests:
         )
         check_tier(manifest)
         check_tools(manifest)
+        check_named(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
         return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
@@ -123,7 +125,7 @@ def _identified(request: SystemRequest) -> SystemRequest:
 
 
 def _check_tools(request: SystemRequest, kit: Kit, boundary: Boundary) -> None:
-    """Refuse a request that names tools which are not there, or which its boundary does not allow."""
+    """Refuse a request that names tools which are not there, or not on the list of its boundary."""
     named = [*request.tools, *([request.tool_choice.function_name] if request.tool_choice.function_name else [])]
     allowed = boundary.allowed_tools
     known = [tool.name for tool in kit.tools.definitions if allowed is None or tool.name in allowed]

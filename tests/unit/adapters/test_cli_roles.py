@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remit import AgentLoop, PlanExecutor, RedundantLoop, SpecializedLoop, SystemRequest
+from remit import AgentLoop, PlanExecutor, RedundantLoop, SpecializedLoop, SystemRequest, tool
 from remit.core.boundary import Boundary
 from remit.core.failure import RequestRejected
 from remit.core.lifecycle import AgentRole, LoopState
@@ -124,6 +124,37 @@ def test_a_request_that_names_a_tool_it_may_not_have_is_refused_where_the_run_is
     error = asyncio.run(scene())
     assert error.code == TOOLS_DISALLOWED
     assert error.message.startswith("disallowed tools: delete_file")
+
+
+@tool(effect="read", permissions=["vault.read"])
+def locked() -> str:
+    """Look into the vault."""
+    return "gold"
+
+
+@pytest.mark.req("3.10")
+@pytest.mark.parametrize(
+    ("named", "role", "why"),
+    [
+        ({"tools": ("look", "keep")}, AgentRole.REVIEWER, "keep writes"),
+        ({"tool_choice": ToolChoice(ToolChoiceMode.FUNCTION, "keep")}, AgentRole.ARCHITECT, "keep writes"),
+        ({"tools": ("locked",)}, AgentRole.GENERAL, "needs permission vault.read"),
+    ],
+)
+def test_a_tool_that_the_role_or_a_missing_permission_rules_out_cannot_be_named(
+    named: dict[str, Any], role: AgentRole, why: str
+) -> None:
+    async def scene() -> None:
+        async with in_memory() as system:
+            kit = kit_of(ScriptedEngine([DONE] * 2), Registry([look, keep, locked]))
+            with pytest.raises(RequestRejected, match=why) as raised:
+                await system.run(SystemRequest((user_message("go"),), **named), kit, Terms(role=role))
+            assert raised.value.code == TOOLS_DISALLOWED
+            # What nobody named is there, and not selected.
+            ended = await system.run(SystemRequest((user_message("go"),)), kit, Terms(role=role))
+            assert "locked" not in (await system.execution(ended.run_id)).selected_tools
+
+    asyncio.run(scene())
 
 
 def test_a_tool_that_the_boundary_does_not_allow_cannot_be_named_either() -> None:

@@ -357,19 +357,17 @@ def test_a_required_action_that_cannot_be_done_ends_the_run_before_a_model_is_pa
 
 @pytest.mark.req("4.36")
 @pytest.mark.parametrize(
-    ("choice", "tools", "message"),
+    ("choice", "budget", "message"),
     [
-        (ToolChoice(ToolChoiceMode.FUNCTION, "book"), (), "needs permission ledger.write"),
-        (ToolChoice(ToolChoiceMode.REQUIRED), ("book",), "there is none that may be called"),
+        (ToolChoice(ToolChoiceMode.FUNCTION, "look"), Budget(tool_calls=0), "tool_calls_max=0 forbids it"),
+        (ToolChoice(ToolChoiceMode.REQUIRED), Budget(tool_calls=0), "there is none that may be called"),
     ],
 )
-def test_a_tool_choice_that_cannot_be_met_is_impossible_too(
-    choice: ToolChoice, tools: tuple[str, ...], message: str
-) -> None:
+def test_a_tool_choice_that_cannot_be_met_is_impossible_too(choice: ToolChoice, budget: Budget, message: str) -> None:
     async def story() -> SystemResponse:
         async with in_memory() as system:
-            request = SystemRequest((user_message("please"),), tool_choice=choice, tools=tools)
-            return await system.run(request, kit_of(ScriptedEngine([{"text": "x"}]), Registry(TOOLS)), Terms())
+            request, kit = SystemRequest((user_message("please"),), tool_choice=choice), Registry(TOOLS)
+            return await system.run(request, kit_of(ScriptedEngine([{"text": "x"}]), kit), Terms(budget=budget))
 
     said = play(story())
     assert said.terminal_code is Ending.IMPOSSIBLE

@@ -24,7 +24,7 @@ from remit.orchestrate.needs import RUN_PARTS_MISSING
 from remit.orchestrate.ruling import JUDGE_NAME_TAKEN
 from remit.validate.checking import RULES_INVALID, compile_rules
 from remit.validate.rules import Length, MustMention, RetryPolicy, Rule, RuleSet, SemanticCheck, Severity
-from tests.unit.orchestrate.house import until
+from tests.unit.orchestrate.house import in_memory, until
 from tests.unit.orchestrate.stage import play
 
 POLITE = Rule("polite", MustMention(("please",)))
@@ -249,3 +249,23 @@ def test_a_run_with_rules_is_not_resumed_without_them_and_goes_on_with_them(tmp_
             assert (await system.resume(run_id, kit=ruled)).terminal_code is Ending.SUCCESS
 
     play(story())
+
+
+@pytest.mark.req("0.19")
+def test_an_answer_that_was_sent_back_stays_the_last_error_of_a_run_that_succeeds() -> None:
+    async def errors() -> list[tuple[int, str]]:
+        found = []
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        async with in_memory() as system:
+            loop = SpecializedLoop(
+                ScriptedEngine([{"text": "no json"}, {"text": '{"n": 1}'}]), schema=schema, system=system
+            )
+            agent = AgentLoop(ScriptedEngine((RUDE, GOOD)), rules=RuleSet("desk", (POLITE,)), system=system)
+            for said in (await loop.call("how many?"), await agent.chat("how long?")):
+                assert said.terminal_code is Ending.SUCCESS
+                state = (await system.execution(said.run_id)).state
+                assert state.last_error is not None
+                found.append((state.attempt, state.last_error.code))
+        return found
+
+    assert play(errors()) == [(2, ErrorCode.CONSTRAINT_JSON_INVALID), (2, ErrorCode.VALIDATION_RULE_FAILED)]

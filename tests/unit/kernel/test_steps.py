@@ -221,6 +221,7 @@ class TestValidating:
         for _ in range(2):
             run.answers("bad")
             run.validates("too short")
+            assert run.state.last_error == ErrorCode.VALIDATION_RULE_FAILED
         assert (run.state.ending, run.state.error) == (
             Ending.BUDGET_EXHAUSTED,
             ErrorCode.ORCHESTRATION_ITERATION_LIMIT,

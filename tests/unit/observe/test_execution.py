@@ -16,7 +16,7 @@ from remit.core.schema import Violation
 from remit.core.signals import packet_id
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.core.usage import TokenUsage
-from remit.kernel.state import CONTEXT_FAILED, RunState
+from remit.kernel.state import CONTEXT_FAILED, RunState, pinned
 from remit.observe.execution import (
     error_of,
     execution_context,
@@ -131,7 +131,9 @@ def test_a_context_holds_what_was_fixed_at_the_start_and_what_changes() -> None:
     assert (context.request_id, context.session_id, context.trace_id) == ("request", "session", "trace")
     assert (context.mode, context.started_at_ms, context.metadata) == (Mode.CHAT, BEGINS_AT_MS, {"shop": 7})
     assert context.state == execution_state(run.state)
-    assert context.selected_tools == tuple(tool.name for tool in TOOLS)
+    permitted = {*pinned(run.state).boundary.permissions}
+    assert context.selected_tools == tuple(tool.name for tool in TOOLS if permitted.issuperset(tool.permissions))
+    assert len(context.selected_tools) < len(TOOLS)
     assert context.candidates == ()
 
 

@@ -27,7 +27,7 @@ from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler, wants_grammars
 from remit.inference.text_calls import begins_a_call
 from remit.kernel.state import RunState, pinned
-from remit.observe.execution import selected_tools
+from remit.observe.execution import offered_tools
 from remit.observe.logs import run_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.kit import Kit, OnChunk
@@ -309,7 +309,7 @@ def _terms(state: RunState) -> ModelRequest:
     hints, output = request.hints, request.output
     return ModelRequest(
         messages=(),
-        tools=tuple([state.tools[name] for name in selected_tools(state)]),
+        tools=tuple([state.tools[name] for name in offered_tools(state)]),
         schema=output.schema,
         grammar=output.grammar or "",
         temperature=hints.temperature,
