@@ -61,6 +61,22 @@ from remit.testing.world import SimulatedWorld
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 3000
 
+# Where mutants that few worlds notice were found. These worlds are looked at first, and all others if they have changed.
+FOUND_AT: Mapping[str, int] = {
+    "a proposal of a tool that nobody knows is forgotten": 139,
+    "a proposal with invalid arguments is forgotten": 1074,
+    "a resumed plan begins its step anew": 893,
+    "a tool that failed within counts as one that did nothing": 238,
+    "a turn counts what the fold does not": 45,
+    "a vote is won by whoever was first": 83,
+    "an unknown effect is forgotten": 499,
+    "calls of one answer see the same untouched budget": 132,
+    "one outcome is heard as that of every call": 1471,
+    "what a child left undone is forgotten": 856,
+    "what is unsafe is refused like anything else": 228,
+    "who has approved may approve again": 88,
+}
+
 admit_outcome = decide._admit_outcome
 leave_nothing_open = endings._leave_nothing_open
 # The law that the world itself checks, with every arrival that is not judged.
@@ -353,7 +369,7 @@ def test_the_simulation_finds_the_mutant_and_names_its_seed(mutant: str) -> None
         for patch in patches:
             stack.enter_context(patch)
         play = SHOWS_WHERE.get(mutant, partial(scenario, faults=SHOWS_IN.get(mutant)))
-        tried = (_broken_law(seed, law, play) for seed in range(SEEDS))
+        tried = (_broken_law(seed, law, play) for seed in (FOUND_AT.get(mutant, 0), *range(SEEDS)))
         found = next((broken for broken in tried if broken is not None), None)
     assert found is not None, f"{SEEDS} worlds did not notice that {mutant}"
     assert f"seed {found.seed}" in str(found)

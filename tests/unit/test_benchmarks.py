@@ -138,6 +138,7 @@ def test_a_loop_and_its_growth_come_whole_from_a_process_of_their_own() -> None:
     assert growth.bytes_per_loop == pytest.approx(measure_growth(TINY).bytes_per_loop)
 
 
+@pytest.mark.soak
 def test_every_part_of_a_turn_is_measured_against_a_floor() -> None:
     figures = measure_turns(TINY)
     names = [figure.name.split(" ")[0] for figure in figures]
@@ -154,6 +155,7 @@ def test_growth_is_measured_at_every_size_and_finds_flat_bytes() -> None:
     assert math.isfinite(growth.exponent)
 
 
+@pytest.mark.soak
 def test_parts_of_the_kernel_are_measured_against_a_floor() -> None:
     figures = measure_parts(TINY)
     assert len({figure.name for figure in figures}) == len(figures)
@@ -180,6 +182,7 @@ def test_what_a_whole_interpreter_spends_is_measured_in_cpu_and_wall_time() -> N
     assert spent.wall_micros > 0
 
 
+@pytest.mark.soak
 def test_many_runs_at_once_are_measured_against_bare_ones() -> None:
     assert is_complete(measure_many(TINY), TINY.run_repeats)
 
@@ -190,6 +193,7 @@ def test_memory_is_measured_in_a_process_of_its_own_for_runs_and_for_bare_ones()
     assert grown_bytes("bare", 1, 1) >= 0
 
 
+@pytest.mark.soak
 def test_a_durable_loop_is_measured_against_every_way_to_commit() -> None:
     figures = measure_durable_loop(TINY)
     assert len({figure.floor for figure in figures}) == len(figures) == 3
@@ -219,6 +223,7 @@ def test_a_cancel_is_timed_for_a_model_a_tool_a_process_and_a_child() -> None:
     assert all(len(latency.taken) == TINY.cancels and min(latency.taken) > 0 for latency in latencies)
 
 
+@pytest.mark.soak
 def test_bare_stores_hold_every_row_however_their_commits_are_grouped(tmp_path: Path) -> None:
     homes = [tmp_path / name for name in ("full", "normal", "grouped", "alone", "together")]
     for home in homes:

@@ -24,6 +24,7 @@ def tiny() -> list[Series]:
     return measure_authorization((3, 4), decisions=3, rounds=2)
 
 
+@pytest.mark.soak
 def test_every_figure_is_measured_at_every_length_against_its_floor() -> None:
     found = tiny()
     assert [one.name.split(":")[0] for one in found] == ["gate", "gate", "gate", "guard", "kernel"]

@@ -8,6 +8,7 @@ Rule 3: every run can leak. Whoever wants to carry something out by a read has r
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
 from tests.authority.attacks import choices, forgeries, goals, payloads, sessions, swaps
 from tests.authority.attacks.goals import Generator
@@ -49,10 +50,16 @@ def _having_read(run: Run) -> Run:
 
 def sample(runs_max: int, seed: int) -> list[Run]:
     """A part of all runs that holds every kind of every world, the same for the same seed."""
-    chance = random.Random(seed)
+    chance, cells = random.Random(seed), _cells()
+    share = max(1, runs_max // len(cells))
+    return [run for cell in cells.values() for run in chance.sample(cell, min(share, len(cell)))]
+
+
+@cache
+def _cells() -> dict[tuple[str, str], list[Run]]:
+    """All runs of every kind of every world."""
     cells: dict[tuple[str, str], list[Run]] = {}
     for world in worlds():
         for run in attacks(world):
             cells.setdefault((world.name, run.kind), []).append(run)
-    share = max(1, runs_max // len(cells))
-    return [run for cell in cells.values() for run in chance.sample(cell, min(share, len(cell)))]
+    return cells
