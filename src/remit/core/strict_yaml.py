@@ -6,11 +6,11 @@ Rule 3: an error names file, line, the value found and what would be right.
 Rule 4: what is written reads back as the same value, on the same terms.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, NoReturn, TypeAlias
 
 import yaml
 
@@ -95,11 +95,11 @@ def shown(value: Any) -> str:
     return f"{value!r:.80}" if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
 
 
-def read_yaml(path: Path) -> Document:
+def read_yaml(path: Path, open_file: Callable[[Path], BinaryIO] = lambda path: path.open("rb")) -> Document:
     """The document in a file."""
     name = str(path)
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(YAML_BYTES_MAX + 1)
     except OSError as error:
         _reject(name, YamlFault.UNREADABLE, f"cannot be read: {error.strerror}; check its path and its permissions")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from remit.core.failure import RequestRejected
 from remit.core.queue import QueueLimits, check_limits
+from remit.core.regular_file import open_regular
 from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, read_yaml, shown, spelled
 
 _FILE_KEYS = ("queues",)
@@ -17,7 +18,7 @@ _PEOPLE = "answered_by"
 
 def read_queues(path: Path) -> tuple[QueueLimits, ...]:
     """The queues that a file names; raises RequestRejected where it cannot be meant."""
-    document = read_yaml(path)
+    document = read_yaml(path, open_regular)
     block = block_in(document, document.value, _FILE_KEYS, ())
     listed = list_in(document, block.get("queues", []), ("queues",))
     limits = [_queue(document, value, ("queues", position)) for position, value in enumerate(listed)]

@@ -11,6 +11,7 @@ from typing import Any
 from remit.core.budget import FIELDS, Budget
 from remit.core.failure import RequestRejected
 from remit.core.quota import Period, Quota, check_quotas
+from remit.core.regular_file import open_regular
 from remit.core.strict_yaml import Document, Place, YamlFault, block_in, list_in, read_yaml, shown, spelled
 
 # A store of more tenants than this wants their quotas made by a program.
@@ -22,7 +23,7 @@ _QUOTA_KEYS = ("tenant", "period", "caps")
 
 def read_quotas(path: Path) -> tuple[Quota, ...]:
     """The quotas in a file; raises RequestRejected with the line of what is wrong."""
-    document = read_yaml(path)
+    document = read_yaml(path, open_regular)
     block = block_in(document, document.value, _FILE_KEYS, ())
     entries = list_in(document, block.get("quotas"), ("quotas",))
     if len(entries) > QUOTAS_MAX:

@@ -30,7 +30,7 @@ from remit.provenance.evidence import LABELS, Evidence
 from remit.provenance.handles import HANDLE_SIGN, resolve
 from remit.provenance.labels import Observation, Origin, key_of
 from remit.provenance.leaves import LEAVES_MAX, Leaf
-from remit.provenance.outward import goes_to_trusted, holds_something_to_carry
+from remit.provenance.outward import CARRIED_CHARS_MAX, goes_to_trusted, holds_something_to_carry, repeats_in
 from remit.provenance.payload import check_payload, is_private_flow
 from remit.provenance.planning import Asked
 from remit.provenance.records import groups_along, read_content, readers_of, references_of
@@ -205,7 +205,9 @@ class Gate:
         if tool.may_leave and is_private_flow(arguments, arguments[control:], self.evidence):
             return Objection.PRIVATE_FLOW
         if not tool.is_mutating:
-            return None
+            # Each of them is bound, and so many of them spell something.
+            is_spelled = repeats_in([argument.value for argument in arguments]) > CARRIED_CHARS_MAX
+            return Objection.PRIVATE_FLOW if is_spelled else None
         declaration = tool.declaration
         asked = self._asked(declaration)
         if not asked.count:

@@ -4,10 +4,11 @@ Rule 1: a tool that says where its calls go goes there; of any other, the links 
         not plainly a link to a trusted host is not trusted.
 Rule 2: of a tool that does not say whether it leaves, only a link, an address, or more characters than an identifier
         has is worth a question. What the user wrote, and what the schema itself offers, carries nothing.
+Rule 3: whatever is free to be said once is counted when it is said again: yes and no, said often enough, spell anything.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from remit.core.regex import regex
 from remit.provenance.leaves import Leaf
@@ -57,17 +58,26 @@ def _is_linked(text: str, trusted: tuple[str, ...]) -> bool | None:
 def holds_something_to_carry(leaves: Iterable[Leaf], words: Words) -> bool:
     """Whether arguments hold a link, an address, or more characters than fit that the user did not write."""
     carried = 0
+    free: list[object] = []
     for leaf in leaves:
         value = leaf.value
-        if isinstance(value, bool) or value is None or _is_offered(leaf):
-            continue
         text = value if isinstance(value, str) else str(value)
-        if words.owns(text):
+        if isinstance(value, bool) or value is None or _is_offered(leaf) or words.owns(text):
+            free.append(value)
             continue
         if any(_places_in(text)):
             return True
-        carried += sum(len(part) for part in text.split() if part.lower() not in words.lower)
-    return carried > CARRIED_CHARS_MAX
+        for part in text.split():
+            if part.lower() in words.lower:
+                free.append(part)
+            else:
+                carried += len(part)
+    return carried + repeats_in(free) > CARRIED_CHARS_MAX
+
+
+def repeats_in(values: Sequence[object]) -> int:
+    """How many of these values were among them before."""
+    return len(values) - len({(type(value), str(value)) for value in values})
 
 
 def _is_offered(leaf: Leaf) -> bool:

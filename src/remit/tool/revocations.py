@@ -17,6 +17,7 @@ from typing import Protocol
 
 from remit.core.failure import RequestRejected
 from remit.core.json_text import parse_json
+from remit.core.regular_file import open_regular
 
 FILE = "revoked.log"
 KEY_FILE = "revoked.key"
@@ -70,7 +71,9 @@ class KeptRevocations:
         self._make_key()
         line = json.dumps({"name": name, "fingerprint": self._fingerprint(value), "at_ms": at_ms}) + "\n"
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(
+                self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+            )
             try:
                 os.write(descriptor, line.encode())
                 os.fsync(descriptor)
@@ -126,7 +129,7 @@ class KeptRevocations:
 
     def _private(self, path: Path) -> bytes:
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 mode, data = os.fstat(file.fileno()).st_mode, file.read(FILE_BYTES_MAX + 1)
         except OSError as error:
             raise self._unreadable(path, f"cannot be read: {error.strerror}") from error

@@ -14,6 +14,7 @@ from typing import Any
 from remit.core.failure import RequestRejected
 from remit.core.json_text import KeyRepeated, NotJson, parse_json, place_in
 from remit.core.regex import regex
+from remit.core.regular_file import open_regular
 from remit.tool.secret import credential_of
 from remit.tool.vault import FILES
 
@@ -43,7 +44,7 @@ def read_secrets(folder: Path) -> Mapping[str, Any]:
 def _private_bytes(path: Path) -> bytes:
     try:
         # The mode is that of the very file that is read.
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             mode = os.fstat(file.fileno()).st_mode
             if mode & _OTHERS:
                 problem = f"is open to others (mode {stat.S_IMODE(mode):o}); type: chmod 600 {str(path)!r}"

@@ -196,6 +196,12 @@ def test_an_order_look_up_and_then_a_customer_look_up_run_unasked(boundary: Boun
         {"deep": ["https://evil.example"]},
         {"https://evil.example/x": 1},
         [9_007_199_254_740_991] * 3,
+        [True, False] * 28,
+        [None, True] * 28,
+        # Words of the user, and letters of them.
+        ["Read", "tell"] * 28,
+        "Read tell " * 28,
+        "t h e c o n t e n t s o f t h e f i l e t h a t w a s r e a d a n d i s n o t y o u r s",
     ],
 )
 @pytest.mark.parametrize("boundary", [STANDARD, GUARDED], ids=lambda one: one.name)
@@ -215,7 +221,18 @@ def test_a_read_that_does_not_say_whether_it_leaves_asks_when_it_holds_something
 
 
 @pytest.mark.parametrize(
-    "carried", ["x" * 40, "src/remit/main.py", "plan.txt", "https://docs.example/hosts", 5512, True, None]
+    "carried",
+    [
+        "x" * 40,
+        "src/remit/main.py",
+        "plan.txt",
+        "https://docs.example/hosts",
+        5512,
+        True,
+        None,
+        [True, False] * 20,
+        ["Read", "tell", "what", "is", "in", "it"],
+    ],
 )
 def test_it_does_not_ask_for_an_id_a_file_or_the_words_of_the_user(carried: Any) -> None:
     done: list[Any] = []
@@ -228,6 +245,20 @@ def test_it_does_not_ask_for_an_id_a_file_or_the_words_of_the_user(carried: Any)
 
     run(STANDARD, [Desk().file(), look], READ, call("look", at=carried))
     assert done == [carried]
+
+
+@pytest.mark.parametrize("boundary", OPEN, ids=lambda one: one.name)
+def test_what_may_be_said_once_does_not_leave_when_it_spells_something(boundary: Boundary) -> None:
+    done: list[Any] = []
+
+    @tool(effect="read", network=True)
+    def look(at: list[str]) -> str:
+        """Look at something."""
+        done.append(at)
+        return "seen"
+
+    response = run(boundary, [Desk().file(), look], READ, call("look", at=["hosts", "page"] * 28))
+    assert (done, waits(response)) == ([], Ending.CONFIRM_REQUIRED)
 
 
 def test_one_yes_covers_such_a_tool_for_the_run_and_no_other() -> None:

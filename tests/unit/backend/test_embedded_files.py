@@ -266,7 +266,7 @@ def test_a_line_after_one_that_was_cut_short_begins_anew(tmp_path: Path, monkeyp
 
 def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "heads.log").mkdir()
-    with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
+    with pytest.raises(StoreUnusable, match="STORE_LINKED"):
         HeadsLog(tmp_path).heads("run")
     with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
         HeadsLog(tmp_path).append([])

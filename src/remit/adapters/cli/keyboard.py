@@ -19,6 +19,7 @@ from types import ModuleType
 from remit.adapters.cli.inputs import PROMPT_UNREADABLE, InputUnusable, stdin_bytes
 from remit.adapters.cli.terminal import Aside, Terminal
 from remit.core.envelope import REQUEST_BYTES_MAX
+from remit.core.regular_file import expect_regular
 from remit.core.secret_search import covered
 
 HISTORY_FILE = "chat_history"
@@ -56,6 +57,7 @@ class Keyboard:
             editor.set_history_length(HISTORY_LINES_MAX)
             editor.clear_history()
             with suppress(OSError):
+                expect_regular(self._history)
                 editor.read_history_file(self._history)
             editor.set_completer_delims(" ")
             editor.set_completer(self._complete)
@@ -67,7 +69,8 @@ class Keyboard:
             editor.set_completer(None)
             # A store that nobody can write has no place for a history either.
             with suppress(OSError):
-                os.close(os.open(self._history, os.O_CREAT | os.O_WRONLY, _OWNER_ONLY))
+                os.close(os.open(self._history, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK, _OWNER_ONLY))
+                expect_regular(self._history)
                 self._cover_lines(editor)
                 editor.write_history_file(self._history)
                 self._history.chmod(_OWNER_ONLY)

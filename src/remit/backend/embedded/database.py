@@ -17,6 +17,7 @@ from remit.backend.embedded.failures import (
     BUSY,
     CLOSED,
     DATABASE_ERRORS,
+    LINKED,
     READ_ONLY,
     failure,
     is_busy,
@@ -24,10 +25,12 @@ from remit.backend.embedded.failures import (
     unusable,
 )
 from remit.backend.embedded.schema import MIGRATIONS, migrate, refuse_later_version, version_of
+from remit.core.regular_file import expect_regular
 from remit.core.storage import StoreUnusable
 
 DATABASE = "remit.db"
 WAL = "remit.db-wal"
+SHARED = "remit.db-shm"
 
 # How long a connection off the event loop waits for another to finish. The longest transaction of remit is a piece of
 # a clean-up, which takes milliseconds; ten seconds mean that somebody else holds the file and will not let go.
@@ -133,10 +136,7 @@ def connect(path: Path, *, busy_wait_ms: int = BUSY_WAIT_MS_MAX) -> sqlite3.Conn
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """A connection to a store that cannot be written: on a read-only disk, or somebody else's."""
-    try:
-        path.stat()
-    except OSError as error:
-        raise unusable(error, path) from error
+    _expect_files(path)
     uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
         return _readable(uri)
@@ -152,6 +152,17 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         return _readable(f"{uri}&immutable=1")
     except DATABASE_ERRORS as error:
         raise unusable(error, path) from error
+
+
+def _expect_files(path: Path) -> None:
+    """Raise StoreUnusable where there is no database, or SQLite would wait for whoever writes into a pipe."""
+    try:
+        expect_regular(path)
+    except OSError as error:
+        raise unusable(error, path) from error
+    for beside in (path.with_name(WAL), path.with_name(SHARED)):
+        if beside.exists() and not beside.is_file() and not beside.is_dir():
+            raise failure(LINKED, beside, "is a pipe or a device, and no regular file")
 
 
 def connect_to_nothing() -> sqlite3.Connection:

@@ -8,6 +8,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
+from remit.core.regular_file import NotRegular
 from remit.core.storage import StoreUnusable
 
 FULL = "STORE_FULL"
@@ -72,6 +73,8 @@ def unusable(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) ->
     """The failure of a store, from what the database or the operating system said of a file."""
     if isinstance(error, UnicodeDecodeError):
         return failure(DAMAGED, path, "malformed database schema")
+    if isinstance(error, NotRegular):
+        return failure(LINKED, path, "is a link, a pipe or a device, and no regular file")
     if isinstance(error, OSError):
         return failure(_OF_ERRNO.get(error.errno or 0, DAMAGED), path, error.strerror or str(error))
     extended = sqlite_code(error)

@@ -66,7 +66,9 @@ class SQLiteHalts:
         """Write the entry that follows this number, signed; it outlives the power once this returns."""
         await self._journal.append(HALTS, data, after - 1, Barrier())
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(
+                self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+            )
             try:
                 os.write(descriptor, b"\n")
             finally:

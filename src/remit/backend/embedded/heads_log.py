@@ -17,6 +17,7 @@ from typing import Any
 from remit.backend.embedded.database import sync_folder
 from remit.backend.embedded.failures import unusable
 from remit.core.regex import regex
+from remit.core.regular_file import open_regular
 from remit.core.signing import SignedDeletion, is_deletion_signed, is_head_signed
 from remit.core.storage import SignedHead
 
@@ -121,7 +122,7 @@ class HeadsLog:
         """As `last`, of a name with few lines and for those who ask nothing else: the log is searched, and not taken apart."""
         mark, found = b'{"run_id":' + json.dumps(run_id).encode() + b",", []
         try:
-            with self.path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as log:
+            with open_regular(self.path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as log:
                 place = log.find(mark)
                 while place >= 0:
                     end = log.find(b"\n", place)
@@ -171,14 +172,16 @@ class HeadsLog:
 
     def _open(self) -> int:
         is_new = not self.path.exists()
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
+        )
         if is_new:
             sync_folder(self.path.parent)
         return descriptor
 
     def _ends_in_a_line(self) -> bool:
         """Whether the end of the last line is missing."""
-        with self.path.open("rb") as lines:
+        with open_regular(self.path) as lines:
             if not lines.seek(0, os.SEEK_END):
                 return False
             lines.seek(-1, os.SEEK_END)
@@ -226,7 +229,7 @@ class _Index:
             wanted = places or self._places.get(run_id, ())
             if not wanted:
                 return []
-            with self._path.open("rb") as lines:
+            with open_regular(self._path) as lines:
                 return [lines.readline() for place in wanted if lines.seek(place) == place]
 
     def last(self, run_id: str) -> int | None:
@@ -248,7 +251,7 @@ class _Index:
 
     def _catch_up(self) -> None:
         try:
-            with self._path.open("rb") as lines:
+            with open_regular(self._path) as lines:
                 seen = os.fstat(lines.fileno())
                 identity = (seen.st_dev, seen.st_ino)
                 if identity != self._identity or seen.st_size < self._read_bytes:

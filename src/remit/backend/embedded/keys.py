@@ -15,6 +15,7 @@ from remit.backend.embedded.database import DATABASE, connect_to_read, sync_fold
 from remit.backend.embedded.failures import DATABASE_ERRORS, KEY_MISSING, KEY_UNUSABLE, failure, unusable
 from remit.backend.embedded.heads_log import HEADS_LOG
 from remit.backend.embedded.schema import version_of
+from remit.core.regular_file import open_regular
 from remit.core.signing import Signer
 from remit.core.storage import StoreUnusable
 
@@ -40,7 +41,7 @@ def fingerprint_in(home: Path) -> str:
     """The name of the key in a folder, whoever may read it: who it is, not whether it can be used."""
     path = home / KEY
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return _signer_in(path, file.read(_READ_BYTES_MAX)).did
     except OSError as error:
         raise unusable(error, path) from error
@@ -94,7 +95,7 @@ def _make(path: Path, on_new: Callable[[str], None] | None = None) -> None:
 
 
 def _read(path: Path) -> Signer:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         mode = os.fstat(file.fileno()).st_mode
         text = file.read(_READ_BYTES_MAX)
     if mode & _OTHERS:

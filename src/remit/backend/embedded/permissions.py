@@ -11,6 +11,7 @@ import logging
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from remit.backend.embedded.failures import EXPOSED, LINKED, failure, unusable
@@ -19,8 +20,10 @@ from remit.core.record import Record
 _log = logging.getLogger(__name__)
 
 # Every file that a store makes in its folder.
-_READ = ("remit.db", "heads.log", "key")
+_READ = ("remit.db", "heads.log", "key", "queues.yaml")
 FILES = ("remit.db", "remit.db-wal", "remit.db-shm", "heads.log", "key", "locks", "halts.news")
+# Those that people put there, or remit for them alone: whoever reads them looks who may.
+SETTINGS = ("queues.yaml", "quotas.yaml", "secrets.toml", "secrets.json", "revoked.log", "revoked.key", "chat_history")
 
 
 class Weakness(Record):
@@ -44,6 +47,10 @@ def weaknesses(home: Path) -> Iterator[Weakness]:
         except OSError as error:
             raise unusable(error, path) from error
         yield from _of_file(path, seen, is_folder=path == home)
+    for path in (home / name for name in SETTINGS):
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG((seen := path.lstat()).st_mode):
+                yield from _of_file(path, seen, is_folder=False)
 
 
 def refuse_links(home: Path) -> None:

@@ -1,0 +1,40 @@
+"""Files that lie in a folder which another user may have made: they are opened only where they are files.
+
+Rule 1: a link, a pipe, a device or a folder in the place of a file is refused, and nobody waits for whoever would write into it.
+Rule 2: what is looked at is what was opened, so that nothing else can be put there in between.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+class NotRegular(OSError):
+    """What stands in the place of a file is none."""
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A file, open to be read; raises NotRegular for what is none, and OSError for what cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError as error:
+        # Links are not followed, and nothing connects to a socket by opening it.
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise _refused(path) from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _refused(path)
+    return os.fdopen(descriptor, "rb")
+
+
+def expect_regular(path: Path) -> None:
+    """The same for a file that others open: raises NotRegular where it is none, and OSError where it is not there."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise _refused(path)
+
+
+def _refused(path: Path) -> NotRegular:
+    return NotRegular(errno.ELOOP, "it is no regular file", str(path))
