@@ -52,7 +52,7 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         state.doubted.pop(command.id, None)
     if state.withheld:
         state.withheld.pop(command.id, None)
-    tool, rung = command.tool, ruling.rung
+    tool, rung, before = command.tool, ruling.rung, state.calls[command.id].reason
     # To make it anew takes less time than to change five of its fields.
     state.calls[command.id] = trace = CallTrace(
         command.call_id,
@@ -67,8 +67,8 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         ruling.evidence,
         state.seq,
     )
-    if type(arrival) is ToolFailed and arrival.command_id == command.id:
-        trace.reason = arrival.error
+    if type(arrival) is not ToolReturned or rung is not _COMMITTED:
+        trace.reason = _said_of(command, arrival, before)
     state.invalid_in_a_row = 0
     if ruling.raised or ruling.lowered:
         _keep_flags(state, ruling, tool)
@@ -85,6 +85,17 @@ def call_settled(state: RunState, ruling: CallSettled, arrival: Arrival) -> None
         # A call that was cut off has no outcome; what arrived is about something else. Where another tool was called in
         # its place, that one's outcome is what the model hears.
         _hear_outcome(state, trace, arrival)
+
+
+def _said_of(command: commands.CallTool, arrival: Arrival, before: str) -> str:
+    """What the tool, its check or its schema said of a call; where it was in doubt, what was said before it was known."""
+    if type(arrival) in _ACCOUNTS:
+        return before
+    if type(arrival) is ToolFailed and arrival.command_id == command.id:
+        return arrival.error
+    if type(arrival) is ToolReturned and arrival.command_id == command.id:
+        return arrival.refuted or "; ".join([f"result {one.path or '/'}: {one.message}" for one in arrival.violations])
+    return ""
 
 
 def _keep_flags(state: RunState, ruling: CallSettled, tool: str) -> None:

@@ -16,7 +16,9 @@ from remit.core.commands import StartChild
 from remit.core.contract import CallStatus, ToolCallMade
 from remit.core.record import BlobRef, Text
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
+from remit.kernel.attempts import is_done_unseen
 from remit.kernel.state import CallTrace, RunState
+from remit.kernel.words import HAPPENED
 
 # How far up the ladder a call got, in the words of the contract. Verified and committed are settled in one turn.
 STATUS_OF: dict[Rung, CallStatus] = {
@@ -155,7 +157,7 @@ def _call_made(
     elif trace.rung is Rung.OBSERVED and trace.code and trace.code != UNVERIFIED:
         status = CallStatus.FAILED
     # What failed left no result; the caller is told what the model was told, its code and the tool's own words.
-    told = f"{trace.code}: {trace.reason}" if trace.reason else trace.code
+    told = HAPPENED if is_done_unseen(trace) else f"{trace.code}: {trace.reason}" if trace.reason else trace.code
     return ToolCallMade(
         trace.tool,
         arguments_in(_in_full(trace.arguments, texts)),

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from remit.core.arrivals import RunStarted
+from remit.core.arrivals import ChildEnded, ChildLost, RunStarted
 from remit.core.commands import AskHuman
 from remit.core.events import Turn
 from remit.core.failure import ENDINGS
 from remit.core.lifecycle import LoopState
-from remit.core.rulings import NodeEntered, QuestionSettled, RunEnded, RunPaused, RunResumed
+from remit.core.rulings import ChildHeld, NodeEntered, QuestionSettled, RunEnded, RunPaused, RunResumed
 from remit.kernel.state import label_of
 
 
@@ -20,7 +20,10 @@ def loop_states(turns: Iterable[Turn]) -> tuple[LoopState, ...]:
 def _labels(turns: Iterable[Turn]) -> Iterator[LoopState]:
     beneath = LoopState.EXPLORING
     labels: dict[str, LoopState] = {}
+    held: set[str] = set()
     for turn in turns:
+        if isinstance(turn.arrival, ChildEnded | ChildLost) and turn.arrival.command_id in held:
+            yield beneath
         if isinstance(turn.arrival, RunStarted):
             manifest = turn.arrival.manifest
             labels = {node.name: label_of(manifest.role, node) for node in manifest.graph.nodes}
@@ -33,6 +36,9 @@ def _labels(turns: Iterable[Turn]) -> Iterator[LoopState]:
                     yield LoopState.PAUSED
                 case AskHuman():
                     yield ENDINGS[decision.ending].waits_as or LoopState.AWAITING_APPROVAL
+                case ChildHeld():
+                    held.add(decision.command_id)
+                    yield ENDINGS[decision.waiting_for].waits_as or LoopState.AWAITING_APPROVAL
                 case RunResumed() | QuestionSettled():
                     yield beneath
                 case RunEnded():

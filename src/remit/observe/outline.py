@@ -186,7 +186,7 @@ class _Outliner:
             case RetryPlanned():
                 self._change(decision.command_id, {"status": "failed, tried again", "code": decision.code.value})
             case ChildHeld():
-                self._change(decision.command_id, {"status": f"waits for a person: {decision.waiting_for}"})
+                self._change(decision.command_id, {"status": f"waits for a person, first for {decision.waiting_for}"})
             case ValidatorHeard():
                 self._change(decision.command_id, {"name": decision.name, "reason": "; ".join(decision.problems)})
             case RunEnded():

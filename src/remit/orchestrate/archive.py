@@ -12,20 +12,22 @@ from remit.core.arrivals import RunStarted
 from remit.core.codec import decode_turn
 from remit.core.contract import SystemRequest
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
-from remit.core.halt import HALTS, HaltScope
+from remit.core.halt import HALTED, HALTS, HaltScope
 from remit.core.json_text import kept_value
+from remit.core.lifecycle import LoopState
 from remit.core.manifest import Source
 from remit.core.record import BlobRef, Record, replace
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
 from remit.core.signing import Signer, is_deletion_signed, is_head_signed
 from remit.core.storage import RunEntry
-from remit.kernel.state import loop_state, pinned, questions
+from remit.kernel.state import RunState, loop_state, pinned, questions, waiting_for
 from remit.observe.doubts import StoreInDoubt
 from remit.observe.explain import Explanation, explain
 from remit.observe.export import export_lines
 from remit.observe.findings import Fault, Finding, Verification
 from remit.observe.halts import verify_halts
 from remit.observe.history import History, fold, read_history
+from remit.observe.loop import loop_states
 from remit.observe.packets import GROUP_MARK, Approval, grouped
 from remit.observe.verify import verify_run
 from remit.orchestrate.custody import Custody
@@ -38,6 +40,7 @@ from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, Journal
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit, kept_texts
 from remit.orchestrate.restore import doubts
+from remit.orchestrate.waits import held_now
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
 RUN_DELETED = "RUN_DELETED"
@@ -80,6 +83,8 @@ class Told(Record):
     history: History
     request: SystemRequest
     explanation: Explanation
+    # The loop states it went through, the last of which is where it stands.
+    loop: tuple[LoopState, ...] = ()
 
 
 class Archive:
@@ -134,7 +139,27 @@ class Archive:
         """The runs, newest first; `limit` 0 means all of them."""
         every = await self._shelf.catalogue.entries(open_only=open_only, waiting_only=waiting_only)
         found = [entry for entry in every if with_children or not entry.listing.parent_id]
-        return found[:limit] if limit else found
+        above = {entry.listing.parent_id for entry in every if entry.waiting_for}
+        shown = found[:limit] if limit else found
+        return [await self._as_it_waits(entry) if entry.run_id in above else entry for entry in shown]
+
+    async def _as_it_waits(self, entry: RunEntry) -> RunEntry:
+        """A run above one that waits, listed under what is asked now; it was told only what was asked first."""
+        state = await self._read(entry.run_id)
+        return entry if state is None else _listed_as(entry, state)
+
+    async def _read(self, run_id: str) -> RunState | None:
+        """How a run stands, its children's questions included; None where it cannot be read."""
+        try:
+            return await self._stands(await self.history(run_id))
+        except RemitError:
+            return None
+
+    async def _stands(self, history: History) -> RunState:
+        state = fold(history)
+        if state.held:
+            state.held = await held_now(state, self._read)
+        return state
 
     async def root(self, run_id: str) -> str:
         """The run that nobody started as a child, above this one."""
@@ -165,8 +190,10 @@ class Archive:
         """A run, explained, with its turns."""
         entry = await self.find(run_id)
         history = await self.history(entry.run_id)
-        state = fold(history)
-        return Told(entry, history, pinned(state).request, explain(state, history.turns))
+        state = await self._stands(history)
+        went, stands = loop_states(history.turns), loop_state(state)
+        loop = went if went[-1:] == (stands,) else (*went, stands)
+        return Told(_listed_as(entry, state), history, pinned(state).request, explain(state, history.turns), loop)
 
     async def approvals(self, run_id: str = "") -> list[Approval]:
         """What people are asked, newest run first: by one run and those beneath it, or by all.
@@ -236,7 +263,7 @@ class Archive:
             began = history.turns[0].arrival
             assert isinstance(began, RunStarted), "a run that can be read begins with its start"
             ending = Ending(entry.ending) if entry.ending in set(Ending) else None
-            state = loop_state(fold(history)) if ending is None else ENDINGS[ending].loop_state
+            state = loop_state(await self._stands(history)) if ending is None else ENDINGS[ending].loop_state
         except RemitError:
             return "", ""
         return began.manifest.role.value, state.value
@@ -337,6 +364,13 @@ class Archive:
                 approval = replace(approval, answer=text.decode())
             shown.append(approval)
         return shown
+
+
+def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
+    """The entry of a run that waits for its children, with the code of what they ask."""
+    if entry.waiting_for in ("", HALTED) or not state.held or (code := waiting_for(state)) is None:
+        return entry
+    return replace(entry, waiting_for=code.value)
 
 
 def _nothing_of(name: str, *findings: Finding) -> Verification:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from remit.core.codec import decode_turn, plain
-from remit.core.contract import SystemResponse
+from remit.core.contract import SystemResponse, WaitingFor
 from remit.core.record import replace
 from remit.core.storage import BlobMissing
 from remit.core.values import Output
@@ -12,6 +12,7 @@ from remit.observe.calls_made import Begun, CallsOfChild, calls_begun, children_
 from remit.observe.execution import raw_answer, response_of
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.step_values import read
+from remit.orchestrate.waits import joined_with
 
 
 class Responses:
@@ -27,21 +28,21 @@ class Responses:
         response = response_of(state, await self._runner.text(state.answer), outputs, calls)
         if (raw := raw_answer(state)) and response.content:
             response = replace(response, raw_content=await self._runner.text(raw))
-        if response.waiting_for is None or not state.held:
+        waiting = response.waiting_for
+        if waiting is None or not state.held:
             return response
         # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
-        waiting = response.waiting_for
-        packets = list(waiting.packet_ids)
+        asked: list[WaitingFor] = []
         for command_id in state.held:
             child = (await self._runner.load(f"{state.run_id}.{command_id}")).state
             # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
             if child.seq < 0:
                 continue
             told = await self.of(child)
-            packets += () if told.waiting_for is None else told.waiting_for.packet_ids
+            asked += [] if told.waiting_for is None else [told.waiting_for]
             # A run whose child a halt holds back stands still for the same halt.
             response = replace(response, halted=response.halted or told.halted)
-        return replace(response, waiting_for=replace(waiting, packet_ids=tuple(packets)))
+        return replace(response, waiting_for=joined_with(waiting, asked, asks_itself=state.asking > 0))
 
     async def _output(self, output: Output) -> object:
         return plain(read(output.kind, await self._runner.text(output.text)))

@@ -17,7 +17,7 @@ from remit.core.tools import TOOLS_DISALLOWED, ToolChoice, ToolChoiceMode
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.kit import Terms, kit_of
 from remit.tool.registry import Registry
-from tests.unit.adapters.desk import Desk, calls
+from tests.unit.adapters.desk import HELPER, Desk, calls
 from tests.unit.orchestrate.house import Listening, in_memory, keep, look
 from tests.unit.orchestrate.house import calls as proposes
 
@@ -178,3 +178,49 @@ def keep(text: str) -> str:
     """Keep a text."""
     return f"kept {text}"
 '''
+
+
+ASKING = """
+from typing import Literal
+
+from remit import tool
+
+
+@tool(effect="write", network=False)
+def wire(q: str) -> Literal["ok"]:
+    \"\"\"Wire money.\"\"\"
+    raise ConnectionError("reset")
+
+
+@tool(effect="none", asks_under="MISSING_INFO")
+def ask(question: str) -> str:
+    \"\"\"Ask the user.\"\"\"
+    return ""
+"""
+
+
+@pytest.mark.req("3.5")
+def test_a_run_that_waits_through_its_child_is_shown_under_what_is_asked_now(desk: Desk) -> None:
+    script = desk.script(
+        {"when": "^go", **calls("helper", task="wire it")},
+        {"when": "wire it", **calls("ask", question="which?")},
+        {"when": "^$", **calls("wire", q="1")},
+        {"when": "", "text": "Wired."},
+    )
+    tools = desk.file("asking.py", HELPER + ASKING)
+    run_id = desk.say("run", "go", "--tools", tools, "--engine", script, "--json").values["run_id"]
+    for code, loop in [
+        ("MISSING_INFO", "paused"),
+        ("CONFIRM_REQUIRED", "awaiting_approval"),
+        ("REVIEW_REQUIRED", "awaiting_approval"),
+    ]:
+        seen = desk.say("show", run_id, "--json").values
+        assert seen["response"]["waiting_for"]["ending"] == seen["entry"]["waiting_for"] == code
+        assert seen["response"]["waiting_for"]["expires_at_ms"] > 0
+        assert seen["loop_states"][-1] == loop
+        (listed,) = desk.say("runs", "--json").rows
+        assert (listed["waiting_for"], listed["loop_state"]) == (code, loop)
+        assert f"waits: {code}" in desk.say("show", run_id).out
+        assert code in desk.say("explain", run_id).out
+        (packet,) = seen["response"]["waiting_for"]["packet_ids"]
+        desk.say("approve", packet, "--by", "ada")

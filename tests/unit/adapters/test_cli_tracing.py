@@ -146,7 +146,7 @@ def test_the_runs_beneath_are_drawn_where_they_were_started(desk: Desk) -> None:
     said = desk.say("trace", run_id).out
     lines = said.splitlines()
     child = next(number for number, line in enumerate(lines) if "child helper" in line)
-    assert "waits for a person: CONFIRM_REQUIRED" in lines[child]
+    assert "waits for a person, first for CONFIRM_REQUIRED" in lines[child]
     assert "question approval of write" in "\n".join(lines[child:])
     assert said.count("prepare") == 2
 

@@ -168,7 +168,7 @@ def test_what_leaves_a_call_open_does_not_end_it() -> None:
     child = StartChild("1.0", "demo.1.0", "go", (), 1, 0, (), "call", "helper")
     suspended = (20, ChildSuspended("1.0", Ending.CONFIRM_REQUIRED), (ChildHeld("1.0", Ending.CONFIRM_REQUIRED),))
     _, step = steps_in(told((10, PauseRequested("ann"), (child,)), suspended))
-    assert (step.kind, step.status) == (StepKind.CHILD, "waits for a person: CONFIRM_REQUIRED")
+    assert (step.kind, step.status) == (StepKind.CHILD, "waits for a person, first for CONFIRM_REQUIRED")
     assert (step.run_id, step.until_seq) == ("demo.1.0", -1)
 
 

@@ -20,7 +20,6 @@ from remit.core.plan import PlanTrace
 from remit.core.record import JsonObject, Record
 from remit.core.storage import RunEntry, SignedHead
 from remit.observe.explain import Explanation, Standing
-from remit.observe.loop import loop_states
 from remit.observe.patterns import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
 from remit.observe.places import percent
 from remit.observe.plain import plain
@@ -82,7 +81,7 @@ async def glance_at(system: "System", run_id: str) -> Glance:
         children=tuple(entry for entry in reversed(children) if entry.run_id in beneath),
         heads=tuple(await system.store.catalogue.heads(run_id)),
         execution=await system.execution(run_id),
-        loop=loop_states(turns),
+        loop=told.loop,
     )
 
 

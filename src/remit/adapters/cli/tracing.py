@@ -19,8 +19,8 @@ from remit.adapters.cli.tree import BRANCHES, BRANCHES_ASCII, INDENTED, Canvas, 
 from remit.core.arrivals import RunStarted
 from remit.core.events import Turn
 from remit.core.failure import EXIT_OK, RemitError
+from remit.core.lifecycle import LoopState
 from remit.observe.explain import Spent
-from remit.observe.loop import loop_states
 from remit.observe.outline import Outline, outline, steps_in
 from remit.observe.trace import trace_lines, trace_rows
 
@@ -61,7 +61,7 @@ def trace(
             print_lines(terminal, ([(line, Ink.PLAIN)] for line in trace_lines(whole, last=last, columns=columns)))
         else:
             canvas = Canvas(_marks(terminal), columns_of(terminal), children)
-            print_lines(terminal, wrapped(terminal, _head(whole), len(_ROLE)))
+            print_lines(terminal, wrapped(terminal, _head(whole[0], told.loop), len(_ROLE)))
             print_lines(terminal, tree_lines(outline(whole, last=last), canvas))
             print_lines(terminal, _foot(terminal, told.explanation.spent, told.entry.run_id))
 
@@ -93,12 +93,11 @@ def _marks(terminal: Terminal) -> Marks:
     return BRANCHES if terminal.has_unicode else BRANCHES_ASCII
 
 
-def _head(turns: Sequence[Turn]) -> Iterator[Line]:
+def _head(first: Turn, loop: Sequence[LoopState]) -> Iterator[Line]:
     """What the agent is there for, and the loop states it went through."""
-    began = turns[0].arrival
+    began = first.arrival
     assert isinstance(began, RunStarted), "the first turn of a run starts it"
-    loop = " > ".join(loop_states(turns))
-    yield [(_ROLE, Ink.BOLD), (f"{began.manifest.role.value}: {loop}", Ink.PLAIN)]
+    yield [(_ROLE, Ink.BOLD), (f"{began.manifest.role.value}: {' > '.join(loop)}", Ink.PLAIN)]
 
 
 def _foot(terminal: Terminal, spent: Sequence[Spent], run_id: str) -> Iterator[Line]:
