@@ -18,6 +18,9 @@ QUEUE_INVALID = "QUEUE_INVALID"
 # The file in the folder of a store that names its queues and their limits.
 QUEUES_FILE = "queues.yaml"
 
+# Before the name of a queue, it says who refused in place of a person.
+QUEUE_MARK = "queue:"
+
 # As many as anybody tells apart; a name fits a column.
 QUEUES_MAX = 100
 NAME_CHARS_MAX = 40

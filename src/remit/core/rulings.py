@@ -95,6 +95,7 @@ class ToolCallRefused(Record, tag=True):
 
     `mutating` says that it counts as an effect that was proposed: what an unknown tool would have done counts as the worst.
     `unreleased` says what a person, or silence, has not released with the call: the run ends once its neighbours are settled.
+    `is_a_no` says that it is the first call of its answer that a person turned away.
     """
 
     call_id: str
@@ -105,6 +106,7 @@ class ToolCallRefused(Record, tag=True):
     mutating: bool = False
     tokens_bound: int = 0
     unreleased: str = ""
+    is_a_no: bool = False
 
 
 class CallNoted(Record, tag=True):

@@ -183,7 +183,9 @@ def _trigger(tool: ToolDefinition, releases: Charges) -> Trigger:
     return Trigger.BUDGET_LIMIT if is_for_budget and not tool.effect.is_mutating else trigger_of_call(tool)
 
 
-def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str, unreleased: str = "") -> None:
+def refuse_call(
+    tally: Tally, call: ProposedCall, code: str, reason: str, *, unreleased: str = "", is_a_no: bool = False
+) -> None:
     """Refuse a call and tell the model why; `unreleased` says which budget was not released for it, and ends the run."""
     tool = tally.state.tools.get(call.tool)
     # What a tool that nobody knows would have done counts as the worst; a call that is repaired later makes it good.
@@ -192,7 +194,11 @@ def refuse_call(tally: Tally, call: ProposedCall, code: str, reason: str, unrele
     tally.last_error = code
     if unreleased:
         tally.unreleased = unreleased
-    tally.rule(ToolCallRefused(call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound, unreleased))
+    tally.rule(
+        ToolCallRefused(
+            call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound, unreleased, is_a_no
+        )
+    )
     tally.say(bound)
     if mutating and not _is_unverified(tally, (call.tool, call.arguments_hash)):
         tally.claim(call.tool, call.arguments_hash, refused_as(tally.state, call.tool, code))

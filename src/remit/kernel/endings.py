@@ -38,6 +38,8 @@ from remit.kernel.tally import Tally
 
 # One denial may be a slip; from the second on somebody should look.
 DENIALS_NOTED = 2
+# Three refusals for want of permission, by the boundary or by people, look like an attack, not like a mistake.
+DENIALS_MAX = 3
 # What a message names of effects; of a name, more than any tool has with its digest.
 NAMES_SHOWN_MAX = 10
 NAME_CHARS_MAX = 80
@@ -150,8 +152,14 @@ def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
         return trigger_of_call(tally.state.tools[tools[0]]) if tools else TRIGGER_OF[ending]
     if ending is Ending.PERMISSION_DENIED:
         now = sum(isinstance(ruling, ToolCallRefused) and ruling.code in DENIED for ruling in tally.decisions)
-        return TRIGGER_OF[ending] if tally.state.denials + now >= DENIALS_NOTED else None
+        denials = tally.state.denials + now + times_turned_away(tally)
+        return TRIGGER_OF[ending] if denials >= DENIALS_NOTED else None
     return TRIGGER_OF.get(ending)
+
+
+def times_turned_away(tally: Tally) -> int:
+    """Of how many answers people have turned calls away, this turn included."""
+    return tally.state.noes + tally.is_a_no
 
 
 def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:

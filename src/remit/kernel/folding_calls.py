@@ -196,6 +196,9 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
     state.context.append(words.refusal(ruling.call_id, ruling.tool, ruling.code, ruling.reason))
     state.context_tokens += ruling.tokens_bound
     state.last_error = ruling.code
+    if ruling.is_a_no:
+        state.noes += 1
+        state.no_to = state.iterations
     if ruling.unreleased:
         state.unreleased = ruling.unreleased
     if ruling.code in REJECTED:

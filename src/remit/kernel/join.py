@@ -3,7 +3,8 @@
 Rule 1: a node is left only when nothing it waits for is open.
 Rule 2: failures beside each other are judged together, when the last of them has come back; so no call is cut off
         because its neighbour failed.
-Rule 3: nor is one cut off because a person released no budget for its neighbour; the run ends after it.
+Rule 3: nor is one cut off because a person released no budget for its neighbour, or said no once too often; the run ends
+        after it.
 """
 
 from remit.core.budget import Dimension
@@ -13,7 +14,7 @@ from remit.core.record import Text
 from remit.core.values import ValueKind
 from remit.kernel.acceptance import conclude
 from remit.kernel.children import fail_as
-from remit.kernel.endings import head_for
+from remit.kernel.endings import DENIALS_MAX, head_for, times_turned_away
 from remit.kernel.steps import conclude_call, conclude_step, finish
 from remit.kernel.tally import Tally
 
@@ -29,6 +30,9 @@ def joined(tally: Tally, content: Text = "") -> str | None:
     node = tally.graph.nodes[tally.node]
     if node.kind is _TOOL and (unreleased := tally.unreleased or tally.state.unreleased):
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=unreleased)
+    if node.kind is _TOOL and (noes := times_turned_away(tally)) >= DENIALS_MAX:
+        message = f"people said no to calls of {noes} answers, denials_max={DENIALS_MAX}"
+        return head_for(tally, Ending.PERMISSION_DENIED, message=message)
     if node.feed is not None:
         return _conclude(tally, node, node.feed, content)
     if node.kind is _TOOL:

@@ -203,6 +203,9 @@ class RunState:
     # Approvals that a person or silence has denied, and what the latest answer presents as verified without a ground.
     rejections: int = 0
     ungrounded: tuple[str, ...] = ()
+    # Answers of which a person has turned a call away, and the latest of them.
+    noes: int = 0
+    no_to: int = -1
     # What a person or silence has not released with one of the proposed calls.
     unreleased: str = ""
     # How many filters have looked at the proposed calls.

@@ -135,6 +135,8 @@ class Tally:
     is_final = False
     # The first of the calls that were held in this turn: they are one packet.
     group = ""
+    # Whether a person has turned a call away in this turn, the first of its answer.
+    is_a_no = False
     # What a person or silence has not released with a call of this turn.
     unreleased = ""
     # How often this turn took a cheaper model, whether it compressed the context, and whether it asks for last words.

@@ -26,6 +26,7 @@ from remit.core.failure import Refusal
 from remit.core.goal import JUDGE_MARK
 from remit.core.manifest import Manifest
 from remit.core.messages import Role
+from remit.core.queue import QUEUE_MARK
 from remit.core.record import JsonObject, Record, Text, replace
 from remit.core.rulings import ToolCallRefused
 from remit.core.tools import Effect, ToolDefinition
@@ -40,8 +41,6 @@ from remit.provenance.verdicts import Decision, Objection, Verdict
 # Who answers where no person does.
 _AUDIT, _SILENCE = "audit", "silence"
 _DELEGATED = "a child of this run may have done it already; approve the call, or let one run do both"
-# Before the name of a queue, it says who refused in place of a person.
-QUEUE_MARK = "queue:"
 # Where a boundary traces nothing: reads that may be outside are judged, and a call that waits for a person stops none.
 READS_ALONE = Authority(tripwire=False)
 # A text in full; None when it is not kept any more.

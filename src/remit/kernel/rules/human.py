@@ -26,6 +26,7 @@ from remit.core.graph import Node, NodeKind, NodeOutcome
 from remit.core.manifest import askers_of, may_approve_own
 from remit.core.messages import Message
 from remit.core.person import is_among, look_alike
+from remit.core.queue import QUEUE_MARK
 from remit.core.rulings import BY_PERSON, Answer, ApprovalCounted, Rung
 from remit.kernel.asking import REVIEW, ask, ask_the_next, released_by, settle_question
 from remit.kernel.authorize import FIRM_CHECKS, authorize
@@ -196,6 +197,8 @@ def on_refused(tally: Tally, arrival: ApprovalRefused) -> str | None:
         message = f"{arrival.by} said no to question {question.id}" + (f": {arrival.reason}" if arrival.reason else "")
         return _say_no(tally, NodeOutcome.REJECTED, Ending.PERMISSION_DENIED, message)
     reason = f"rejected by {arrival.by}" + (f": {arrival.reason}" if arrival.reason else "")
+    # What is held together is one no, and a queue that is full says none.
+    tally.is_a_no = tally.state.no_to != tally.state.iterations and not arrival.by.startswith(QUEUE_MARK)
     return _turn_down(tally, question.packet, Refusal.APPROVAL_REJECTED, reason, f"{arrival.by} released nothing")
 
 
@@ -220,7 +223,8 @@ def on_expired(tally: Tally, question: AskHuman) -> str | None:
 def _turn_down(tally: Tally, packet: Packet, code: Refusal, reason: str, message: str) -> str | None:
     """Refuse a held call. Where a yes would have released what is spent, the run ends with it."""
     spent = [dimension for dimension, _ in packet.releases if tally.manifest.caps[dimension] > 0]
-    refuse_call(tally, packet.call, code, reason, _spent(spent, message) if spent else "")
+    unreleased = _spent(spent, message) if spent else ""
+    refuse_call(tally, packet.call, code, reason, unreleased=unreleased, is_a_no=tally.is_a_no)
     return joined(tally)
 
 

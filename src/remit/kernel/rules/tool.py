@@ -37,7 +37,7 @@ from remit.core.tools import ToolDefinition
 from remit.kernel.authorize import authorize
 from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
-from remit.kernel.endings import DENIED, head_for
+from remit.kernel.endings import DENIALS_MAX, DENIED, head_for
 from remit.kernel.exhaustion import begin_wrap_up, policy_of
 from remit.kernel.flags import NO_FLAGS, Flags, declares_tests, settled_flags
 from remit.kernel.grounding import rung_reached, stops_loop
@@ -50,8 +50,6 @@ from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED, Judgement
 from remit.kernel.words import NOT_HAPPENED, tokens_bound
 
-# Three refusals for want of permission look like an attack, not like a mistake.
-DENIALS_MAX = 3
 # A model that twice failed to repair its calls will not do it the third time.
 ARGUMENT_REPAIRS_MAX = 2
 # The repeat breaker blocks once; a model that runs into it again is stuck.
