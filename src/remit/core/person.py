@@ -3,7 +3,8 @@
 Rule 1: two names are one person when they are equal in the compatibility form of Unicode, whatever their case, their
         blanks, and the punctuation before and after.
 Rule 2: a name shows all of itself: no control, no format, no invisible sign, and no word in more than one script.
-Rule 3: a name that looks like another one and is not it is refused wherever both are known. The table of look-alikes is
+Rule 3: a name that looks like another one and is not it is refused wherever both are known; so is one that only a blank
+        tells apart. The table of look-alikes is
         small: letters of scripts that have the shape of Latin ones, and signs of one alphabet that are read for each other.
 Rule 4: a name is a claim. Who may use which name is for the door that takes it to know.
 Rule 5: names are written, shown and logged as they are, so none may be a secret.
@@ -151,7 +152,7 @@ def _sight(name: str) -> str:
     seen = "".join(map(_plain_letter, unicodedata.normalize("NFKD", form.casefold()).translate(_ALIKE)))
     for pair, sign in _PAIRS_ALIKE:
         seen = seen.replace(pair, sign)
-    return _trimmed(seen)
+    return _trimmed(seen).replace(" ", "")
 
 
 def _plain_letter(character: str) -> str:

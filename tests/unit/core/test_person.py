@@ -90,6 +90,8 @@ def test_a_name_that_hides_something_or_mixes_scripts_is_refused_with_a_code(nam
         ("\u0397\u0391\u039d\u039d\u0391", "hanna"),
         ("\u13aa\u13b7\u13a9", "amy"),
         ("b0b.", "bob"),
+        ("an n", "ann"),
+        ("annlee", "Ann Lee"),
     ],
 )
 def test_a_name_that_is_read_for_a_known_one_is_found_out(name: str, known: str) -> None:

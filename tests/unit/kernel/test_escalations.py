@@ -161,6 +161,21 @@ def denied(times: int) -> Story:
     return story
 
 
+def turned_away(times: int) -> Story:
+    """A person says no to calls of so many answers; then the model gives up, unless the run has ended."""
+
+    def story(boundary: Boundary) -> Run:
+        run = started(boundary)
+        for n in range(times):
+            run.proposes(wants("write", n))
+            run.rejects()
+        if run.state.ending is None:
+            run.says("done")
+        return run
+
+    return story
+
+
 def rejected_change(run: Run) -> None:
     run.rejects()
     run.says("done")
@@ -277,6 +292,8 @@ ENDED: dict[str, tuple[Story, Ending, Trigger | None]] = {
     "unavailable": (failing("look", ErrorCode.TOOL_UNAVAILABLE), Ending.UNAVAILABLE_DEP, Trigger.OUTAGE),
     "denied three times": (denied(3), Ending.PERMISSION_DENIED, Trigger.REPEATED_DENIAL),
     "denied once by a person": (ended(rejected_change, proposing("write")), Ending.PERMISSION_DENIED, None),
+    "denied twice by a person": (turned_away(2), Ending.PERMISSION_DENIED, Trigger.REPEATED_DENIAL),
+    "denied three times by a person": (turned_away(3), Ending.PERMISSION_DENIED, Trigger.REPEATED_DENIAL),
     "unsafe": (unsafe, Ending.UNSAFE_DETECTION, Trigger.SECURITY_BREACH),
 }
 

@@ -8,7 +8,7 @@ from remit.core import arrivals, rulings
 from remit.core.arrivals import ApprovalGiven, Provenance, ValueOrigin
 from remit.core.boundary import Boundary, Condition, Exhaustion, Then
 from remit.core.budget import Budget, Dimension
-from remit.core.commands import AskHuman, CallModel, CallTool, Packet, SetTimer, packet_version
+from remit.core.commands import AskHuman, CallModel, CallTool, Packet, SetTimer, TimerPurpose, packet_version
 from remit.core.events import Decision
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, Refusal
 from remit.core.manifest import Source
@@ -394,3 +394,36 @@ def test_a_bound_call_beside_a_held_one_is_ordered_at_once() -> None:
     run = Run(manifest_of(boundary=boundary))
     run.proposes(bound(wants("write")), wants("put"))
     assert ([call.tool for call in run.open(CallTool)], len(run.open(AskHuman))) == (["write"], 1)
+
+
+# Noes in a row.
+
+
+@pytest.mark.req("4.37")
+def test_a_third_answer_of_which_a_person_turns_a_call_away_ends_the_run_when_its_other_calls_are_settled() -> None:
+    run = held("write")
+    run.rejects()
+    run.proposes(wants("pay", 1))
+    run.rejects()
+    run.proposes(wants("put", 2), wants("put", 3))
+    run.rejects()
+    run.approves()
+    assert run.open(CallTool)
+    run.returns("put")
+    assert (run.state.ending, run.state.message) == (
+        Ending.PERMISSION_DENIED,
+        "people said no to calls of 3 answers, denials_max=3",
+    )
+    lawful(run)
+
+
+def test_what_is_held_together_is_one_no_and_silence_and_a_full_queue_are_none() -> None:
+    run = held("write", "pay", "put")
+    for _ in range(3):
+        run.rejects()
+    assert (run.state.noes, run.path()[-1]) == (1, "think")
+    run.proposes(wants("write", 1))
+    run.rings(TimerPurpose.APPROVAL)
+    run.proposes(wants("write", 2))
+    run.take(arrivals.ApprovalRefused(run.question().id, "queue:operator"))
+    assert (run.state.noes, run.path()[-1]) == (1, "think")

@@ -16,6 +16,7 @@ from remit.core.codec import decode_turn
 from remit.core.escalation import Severity, Trigger
 from remit.core.failure import ArrivalFault, Ending, RemitError, RequestRejected
 from remit.core.person import PERSON_INVALID
+from remit.core.profiles import GUARDED, STANDARD
 from remit.core.queue import QueueLimits, ReceiptKind
 from remit.core.record import replace
 from remit.core.rulings import ToolCallRefused
@@ -27,7 +28,17 @@ from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.ports import Store
 from remit.orchestrate.queues import NOTHING_HANDED_ON, QUEUE_FOREIGN, QUEUE_FULL
 from remit.tool.declare import tool
-from tests.unit.orchestrate.house import PATIENCE_S, STORES, approval, calls, keep, request, scripted, store_of
+from tests.unit.orchestrate.house import (
+    PATIENCE_S,
+    STORES,
+    approval,
+    calls,
+    in_memory,
+    keep,
+    request,
+    scripted,
+    store_of,
+)
 
 REACHES = [ReceiptKind]
 
@@ -246,3 +257,23 @@ def test_a_run_that_cannot_be_read_is_passed_over_and_told_of(caplog: pytest.Log
         "what a run asks cannot be read",
         "how a run ended cannot be read",
     ]
+
+
+@pytest.mark.req("4.37")
+@pytest.mark.parametrize("boundary", [STANDARD, GUARDED])
+def test_what_people_turn_away_again_and_again_ends_in_the_queue_of_compliance(boundary: Boundary) -> None:
+    async def play() -> None:
+        kit = scripted(*(calls("keep", text=f"note {n}") for n in range(12)), {"text": "Done."}, tools=[keep])
+        async with in_memory() as system:
+            response = await system.run(request(), kit, Terms(boundary=boundary))
+            asked = 0
+            while response.waiting_for is not None:
+                asked += 1
+                await system.signal(approval(response.waiting_for.packet_ids[0], Signal.REJECT), kit=kit)
+                await system.settle()
+                response = await system.result(response.run_id)
+            (item,) = await system.queues.items("compliance")
+        assert (asked, response.terminal_code) == (3, Ending.PERMISSION_DENIED)
+        assert (item.id, item.what) == (response.run_id, What.ENDING)
+
+    asyncio.run(play())
