@@ -115,7 +115,8 @@ def test_a_coroutine_that_ran_out_of_time_may_still_say_that_nothing_happened(er
 def test_a_thread_that_ran_out_of_time_may_still_say_that_nothing_happened(error: Exception) -> None:
     from remit.tool.cancelling import CancelToken
 
-    @tool(effect="external", timeout_ms=20)
+    # Long enough for a thread to begin on a busy machine.
+    @tool(effect="external", timeout_ms=500)
     def pay(token: CancelToken) -> str:
         """Pay."""
         while not token.cancelled:
