@@ -19,7 +19,8 @@ ENDINGS_V1 = [None, "SUCCESS", "SUCCESS", None, "SUCCESS", "SUCCESS"]
 
 def unpacked(packed: Path, folder: Path) -> Path:
     with tarfile.open(packed) as archive:
-        archive.extractall(folder, filter="data")
+        # Filters came with Python 3.11.4.
+        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return folder / ".remit"
 
 

@@ -191,12 +191,16 @@ def test_an_ended_run_without_its_end_head_is_found(place: int) -> None:
     assert is_found(run._replace(heads=heads, logged=heads))
 
 
+@cache
+def runs_with_texts() -> list[Sealed]:
+    return [run for run in runs() if long_texts(run)]
+
+
 @given(PLACES, PLACES, PLACES, FLIPS)
 def test_an_altered_text_is_found_and_a_redacted_one_is_not_taken_for_tampering(
     place: int, which: int, at: int, flip: int
 ) -> None:
-    runs_with_texts = [run for run in runs() if long_texts(run)]
-    run = runs_with_texts[place % len(runs_with_texts)]
+    run = runs_with_texts()[place % len(runs_with_texts())]
     digests = sorted(long_texts(run))
     digest = digests[which % len(digests)]
     assert is_found(run._replace(blobs={**run.blobs, digest: flipped(run.blobs[digest], at, flip)}))

@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 # The laws play every seed; that all of them come out alike elsewhere is seen in a quarter of them.
-SEEDS = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 4
+SEEDS = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200")) // 8
 
 # A mutant whose decisions depend on the order of a set of texts, which differs from process to process.
 LEAKING = """

@@ -61,6 +61,7 @@ def test_what_takes_the_same_at_every_length_has_no_growth() -> None:
     assert "MISSED" in list(authorization_lines([growing]))[-1]
 
 
+@pytest.mark.soak
 def test_the_figures_become_one_json_value() -> None:
     values = json.loads(json.dumps(authorization_values(tiny())))
     assert {tuple(one) for one in values} == {

@@ -33,6 +33,7 @@ from remit.orchestrate.webhook import (
     POST_MS_MAX,
     SIGNATURE_HEADER,
     TIME_HEADER,
+    WEBHOOK_UNREACHABLE,
     check_key,
     may_decide,
     place_of,
@@ -100,9 +101,13 @@ class Drain:
         """Deliver what was not delivered yet, the gravest first; what an answer decides is told to its run at once."""
         receipts = await self._system.store.receipts.kept(ReceiptKind.DELIVERED)
         done = {one.item for one in receipts if one.by == self._place}
+        attempts = ATTEMPTS_MAX
         for item in await self._system.queues.items(self._queue):
             if item.id not in done and not item.is_outside:
-                yield await self._deliver(item)
+                delivery = await self._deliver(item, attempts)
+                # Where nobody is there for the first, the others are not waited for as long again.
+                attempts = 1 if delivery.code == WEBHOOK_UNREACHABLE else ATTEMPTS_MAX
+                yield delivery
 
     async def follow(self) -> AsyncGenerator[Delivery, None]:
         """Deliver for as long as somebody listens; after a delivery that failed, the next look is a longer while away."""
@@ -113,12 +118,12 @@ class Drain:
                 yield delivery
             await self._pause((PAUSE_MS_MAX if has_failed else POLL_MS) / 1000)
 
-    async def _deliver(self, item: QueueItem) -> Delivery:
+    async def _deliver(self, item: QueueItem, attempts: int) -> Delivery:
         asked = None if item.what is What.ENDING else await self._asked(item)
         if asked is None and item.what is not What.ENDING:
             return Delivery(item.id, OK, message="it was answered meanwhile, and not sent")
         body, version = body_of(item, asked, self._clock.now_ms())
-        delivery, answer = await self._tried(item, body)
+        delivery, answer = await self._tried(item, body, attempts)
         if not delivery.is_delivered:
             return delivery
         receipt = Receipt(ReceiptKind.DELIVERED, item.id, item.run_id, self._place, self._clock.now_ms())
@@ -131,10 +136,10 @@ class Drain:
         except RemitError:
             return None
 
-    async def _tried(self, item: QueueItem, body: bytes) -> tuple[Delivery, bytes]:
+    async def _tried(self, item: QueueItem, body: bytes, attempts: int) -> tuple[Delivery, bytes]:
         """Send an item until it is taken, or not worth trying again now."""
         delivery = Delivery(item.id)
-        for attempt in range(ATTEMPTS_MAX):
+        for attempt in range(attempts):
             if attempt:
                 await self._pause(min(PAUSE_MS << (attempt - 1), PAUSE_MS_MAX) / 1000)
             at_ms = self._clock.now_ms()

@@ -189,12 +189,15 @@ def test_what_was_not_taken_is_told_and_tried_again_another_time(status: int, at
         asyncio.run(play(hook))
 
 
-def test_nobody_there_is_tried_as_often_and_the_others_have_their_turn() -> None:
-    async def play() -> list[Delivery]:
-        async with waiting("x", "y") as (system, _):
-            return [one async for one in draining(system, Hook("http://127.0.0.1:1/")).once()]
+def test_nobody_there_is_waited_for_once_and_the_others_have_their_turn() -> None:
+    patience = Patience()
 
-    assert [one.code for one in asyncio.run(play())] == [WEBHOOK_UNREACHABLE] * 2
+    async def play() -> list[Delivery]:
+        async with waiting("x", "y", "z") as (system, _):
+            return [one async for one in draining(system, Hook("http://127.0.0.1:1/"), patience).once()]
+
+    assert [one.code for one in asyncio.run(play())] == [WEBHOOK_UNREACHABLE] * 3
+    assert len(patience.paused_s) == ATTEMPTS_MAX - 1
 
 
 def test_a_decision_about_what_was_answered_meanwhile_is_refused_by_the_run() -> None:

@@ -81,7 +81,7 @@ def test_a_file_that_cannot_be_read_says_where_and_quotes_nothing(
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secrets.toml").mkdir()
-    assert "cannot be read: Is a directory" in refused(tmp_path).message
+    assert "cannot be read: it is no regular file" in refused(tmp_path).message
 
 
 def test_two_files_are_one_too_many(tmp_path: Path) -> None:
