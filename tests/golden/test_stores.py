@@ -19,8 +19,9 @@ ENDINGS_V1 = [None, "SUCCESS", "SUCCESS", None, "SUCCESS", "SUCCESS"]
 
 def unpacked(packed: Path, folder: Path) -> Path:
     with tarfile.open(packed) as archive:
-        # Filters came with Python 3.11.4.
-        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        # Filters came with Python 3.11.4, and are asked for by its successors.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)
     return folder / ".remit"
 
 
