@@ -21,7 +21,9 @@ TOLD_CHARS_MAX = 300
 
 
 def happened_as_told(told: str) -> str:
-    """The result of a call that happened where what its tool tells of it is no result, or nothing."""
+    """The result of a call that happened where what its tool tells of it is no result, or nothing; said once."""
+    if told.startswith(HAPPENED):
+        return told
     return f"{HAPPENED} Of it was told: {told[:TOLD_CHARS_MAX]}" if told else HAPPENED
 
 

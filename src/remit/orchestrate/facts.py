@@ -353,14 +353,12 @@ class Facts:
         inquiry = state.open.get(report.command_id)
         command = state.open.get(inquiry.about) if isinstance(inquiry, ReconcileTool) else None
         happened = arrivals.Happened(report.happened)
-        is_told = happened is arrivals.Happened.YES and content != b""
-        violations = self._result_violations(state, command, content) if is_told else ()
-        if violations or (happened is arrivals.Happened.YES and not is_told):
+        if happened is arrivals.Happened.YES and (not content or self._result_violations(state, command, content)):
             content = encoded(happened_as_told(report.content))
         evidence = sha256(content).digest()
         shown, whole, size = shown_of(content, evidence, kept)
         bound = size + MESSAGE_TOKENS_OVERHEAD
-        return arrivals.ToolReconciled(report.command_id, happened, shown, evidence, bound, violations, whole)
+        return arrivals.ToolReconciled(report.command_id, happened, shown, evidence, bound, whole=whole)
 
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:
         by, question, modified = person(report.by), state.open.get(report.command_id), None

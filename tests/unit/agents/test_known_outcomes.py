@@ -15,6 +15,7 @@ from remit.core.failure import Ending
 from remit.core.record import JsonObject
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.words import HAPPENED
+from remit.orchestrate.replay import Verdict
 from remit.tool.declare import Tool
 from remit.tool.outcomes import Reconciled
 
@@ -70,6 +71,7 @@ def test_a_yes_is_committed_whatever_the_tool_returns_and_the_like_asks_a_person
             assert response.waiting_for is not None
             response = await agent.reject(response.waiting_for.packet_ids[0], by="ada")
             assert (response.terminal_code, len(bank.keys)) == (Ending.PARTIAL_SUCCESS, 1)
+            assert (await system.archive.replay(response.run_id)).verdict is Verdict.SAME
 
     asyncio.run(play())
 

@@ -25,7 +25,7 @@ from remit.core.schema import Violation
 from remit.core.tools import TOOL_CALL_INVALID, Effect, ToolCall, ToolDefinition, ToolResult
 from remit.core.usage import TokenUsage
 from remit.kernel.state import RunState
-from remit.kernel.words import MESSAGE_TOKENS_OVERHEAD
+from remit.kernel.words import HAPPENED, MESSAGE_TOKENS_OVERHEAD
 from remit.orchestrate import reports
 from remit.orchestrate.excerpts import CRITICAL_DEPTH_MAX, CRITICAL_FACTS_MAX
 from remit.orchestrate.facts import CALLS_MAX, FIGURE_MAX, PROBLEMS_MAX, RETRY_AFTER_MS_MAX, Facts
@@ -374,17 +374,20 @@ class TestAResult:
 
 class TestAnAccount:
     def test_the_result_of_a_call_that_happened_is_checked(self, facts: Facts) -> None:
-        assert reconciled(facts, Happened.YES, '{"ok": true}').violations == ()
-        assert reconciled(facts, Happened.YES, "nonsense").violations != ()
+        assert reconciled(facts, Happened.YES, '{"ok": true}').content == '{"ok": true}'
+        told = f"{HAPPENED} Of it was told: nonsense"
+        assert reconciled(facts, Happened.YES, "nonsense").content == told
+        # Whoever tells it again tells the same.
+        assert reconciled(facts, Happened.YES, told).content == told
 
     @pytest.mark.parametrize("happened", [Happened.NO, Happened.UNKNOWN])
     def test_there_is_nothing_to_check_unless_it_happened(self, facts: Facts, happened: Happened) -> None:
-        assert reconciled(facts, happened, "nonsense").violations == ()
+        assert reconciled(facts, happened, "nonsense").content == "nonsense"
 
     def test_an_account_that_nobody_asked_for_proves_nothing(self, facts: Facts) -> None:
         arrival = complete(facts, Run(), reports.ToolAccounted("9.9", Happened.YES, '{"ok": true}'))
         assert isinstance(arrival, arrivals.ToolReconciled)
-        assert arrival.violations != ()
+        assert str(arrival.content).startswith(HAPPENED)
 
 
 class TestPeople:
