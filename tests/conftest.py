@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,10 @@ settings.register_profile("quick", settings.get_profile("tested"), max_examples=
 settings.register_profile("thorough", settings.get_profile("tested"), max_examples=400)
 settings.load_profile(os.environ.get("REMIT_EXAMPLES", "tested"))
 
+
+# Whoever starts the tests in the background of a shell has them ignore interrupts; what they start would, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Stores that tests make are entered in a list of their own, never in that of whoever runs the tests.
 _LISTS = tempfile.mkdtemp(prefix="remit-trust-")

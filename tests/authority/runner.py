@@ -30,10 +30,10 @@ Gate: TypeAlias = Callable[[Operation], Operation | None]
 
 DECISIONS = ("allow", "refuse", "ask")
 SEED = 20_250_614
-# Every kind of every world about a dozen times: ten seconds or so.
-SAMPLE_RUNS = 3_000
-# A real run takes ten times as long; every kind of every world once or twice.
-REAL_SAMPLE_RUNS = 400
+# Every kind of every world some six times: five seconds or so.
+SAMPLE_RUNS = 1_500
+# A real run takes ten times as long; every kind of every world once.
+REAL_SAMPLE_RUNS = 200
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,7 @@ def test_the_errand_has_thirty_tools_of_their_own_names() -> None:
     assert len({tool["name"] for tool in TOOLS}) == len(TOOLS) == 30
 
 
+@pytest.mark.soak
 def test_it_can_be_run_alone(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.authorization.measure_authorization", tiny)
     main()
