@@ -6,6 +6,7 @@ Nothing is left behind: no task of the event loop and no process. How long it ta
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -110,8 +111,12 @@ def play(home: Path, scene: Callable[[System], Awaitable[None]], kit: Kit | None
 
 def processes() -> set[int]:
     """The processes that this one has started and that still run."""
-    own = Path("/proc/self/task")
-    return {int(pid) for task in own.iterdir() for pid in (task / "children").read_text().split()}
+    started: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        # A thread may have ended since it was listed.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            started |= {int(pid) for pid in (task / "children").read_text().split()}
+    return started
 
 
 async def cancelled(system: System, run_id: str) -> SystemResponse:
