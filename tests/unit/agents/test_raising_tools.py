@@ -116,7 +116,7 @@ def test_a_thread_that_ran_out_of_time_may_still_say_that_nothing_happened(error
     from remit.tool.cancelling import CancelToken
 
     # Long enough for a thread to begin on a busy machine.
-    @tool(effect="external", timeout_ms=500)
+    @tool(effect="external", timeout_ms=2_000)
     def pay(token: CancelToken) -> str:
         """Pay."""
         while not token.cancelled:
