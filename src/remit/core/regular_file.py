@@ -17,17 +17,26 @@ class NotRegular(OSError):
 
 def open_regular(path: Path) -> BinaryIO:
     """A file, open to be read; raises NotRegular for what is none, and OSError for what cannot be opened."""
+    return os.fdopen(_opened(path, os.O_RDONLY), "rb")
+
+
+def open_to_append(path: Path) -> int:
+    """The descriptor of a file that lines are added to, made where there is none, for its owner alone; raises as above."""
+    return _opened(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+
+def _opened(path: Path, flags: int) -> int:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        # Links are not followed, and nothing connects to a socket by opening it.
-        if error.errno in (errno.ELOOP, errno.ENXIO):
+        # Links are not followed, nobody reads from the pipe, and nothing connects to a socket by opening it.
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise _refused(path) from error
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise _refused(path)
-    return os.fdopen(descriptor, "rb")
+    return descriptor
 
 
 def expect_regular(path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from remit.core.failure import RequestRejected
 from remit.core.json_text import parse_json
-from remit.core.regular_file import open_regular
+from remit.core.regular_file import open_regular, open_to_append
 
 FILE = "revoked.log"
 KEY_FILE = "revoked.key"
@@ -71,9 +71,7 @@ class KeptRevocations:
         self._make_key()
         line = json.dumps({"name": name, "fingerprint": self._fingerprint(value), "at_ms": at_ms}) + "\n"
         try:
-            descriptor = os.open(
-                self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
-            )
+            descriptor = open_to_append(self._path)
             try:
                 os.write(descriptor, line.encode())
                 os.fsync(descriptor)

@@ -268,7 +268,7 @@ def test_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "heads.log").mkdir()
     with pytest.raises(StoreUnusable, match="STORE_LINKED"):
         HeadsLog(tmp_path).heads("run")
-    with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
+    with pytest.raises(StoreUnusable, match="STORE_LINKED"):
         HeadsLog(tmp_path).append([])
 
 
@@ -341,7 +341,7 @@ def test_a_log_that_cannot_be_written_fails_the_barrier_alone(tmp_path: Path) ->
         store = EmbeddedStore.open(tmp_path)
         (tmp_path / "heads.log").unlink()
         (tmp_path / "heads.log").mkdir()
-        with pytest.raises(StoreUnusable, match=r"STORE_DAMAGED.*heads\.log"):
+        with pytest.raises(StoreUnusable, match=r"STORE_LINKED.*heads\.log"):
             await store.journal.append("run", b"turn", after=-1, barrier=Barrier())
         # The turn is kept, and whoever resumes the run finds it.
         assert await store.journal.read("run") == [b"turn"]

@@ -74,7 +74,7 @@ def unusable(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) ->
     if isinstance(error, UnicodeDecodeError):
         return failure(DAMAGED, path, "malformed database schema")
     if isinstance(error, NotRegular):
-        return failure(LINKED, path, "is a link, a pipe or a device, and no regular file")
+        return failure(LINKED, path, "is a link, a folder, a pipe or a device, and no regular file")
     if isinstance(error, OSError):
         return failure(_OF_ERRNO.get(error.errno or 0, DAMAGED), path, error.strerror or str(error))
     extended = sqlite_code(error)

@@ -18,6 +18,7 @@ from remit.backend.embedded.failures import unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.core.halt import HALTS
+from remit.core.regular_file import open_to_append
 from remit.core.storage import Barrier
 
 # Grows with every entry.
@@ -66,9 +67,7 @@ class SQLiteHalts:
         """Write the entry that follows this number, signed; it outlives the power once this returns."""
         await self._journal.append(HALTS, data, after - 1, Barrier())
         try:
-            descriptor = os.open(
-                self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
-            )
+            descriptor = open_to_append(self._path)
             try:
                 os.write(descriptor, b"\n")
             finally:

@@ -17,7 +17,7 @@ from typing import Any
 from remit.backend.embedded.database import sync_folder
 from remit.backend.embedded.failures import unusable
 from remit.core.regex import regex
-from remit.core.regular_file import open_regular
+from remit.core.regular_file import open_regular, open_to_append
 from remit.core.signing import SignedDeletion, is_deletion_signed, is_head_signed
 from remit.core.storage import SignedHead
 
@@ -172,9 +172,7 @@ class HeadsLog:
 
     def _open(self) -> int:
         is_new = not self.path.exists()
-        descriptor = os.open(
-            self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
-        )
+        descriptor = open_to_append(self.path)
         if is_new:
             sync_folder(self.path.parent)
         return descriptor

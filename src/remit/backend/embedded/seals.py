@@ -15,7 +15,7 @@ from pathlib import Path
 from remit.backend.embedded.database import sync_folder
 from remit.backend.embedded.failures import unusable
 from remit.core.codec import read_json
-from remit.core.regular_file import open_regular
+from remit.core.regular_file import open_regular, open_to_append
 from remit.core.seal import DIGITS_MAX, DIGITS_MIN, Sealed, opened, reference_to, sealed
 from remit.core.signing import Signer
 
@@ -90,9 +90,7 @@ class FileSeals:
         try:
             self._home.mkdir(mode=0o700, exist_ok=True)
             is_new = not path.exists()
-            descriptor = os.open(
-                path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600
-            )
+            descriptor = open_to_append(path)
             try:
                 os.write(descriptor, data)
                 os.fsync(descriptor)
