@@ -29,8 +29,8 @@ _IN_DOUBT = "in doubt"
 # What is said of one that a halt keeps from being sent.
 _WITHHELD = "held back by a halt, and not sent by then"
 _NOTHING_BEFORE = -1
-# How the standing of a call begins that was observed and not committed, and how it ends where it may have happened.
-_FAILED, _OPEN = f"{Rung.OBSERVED.value}, ", (UNVERIFIED, OUTCOME_UNKNOWN)
+# Codes of calls that were observed and may have happened.
+_OPEN = (UNVERIFIED, OUTCOME_UNKNOWN)
 
 
 async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | None = None) -> Live:
@@ -78,7 +78,9 @@ async def is_resumed(runner: Runner, fork_id: str, at_seq: int) -> bool:
     return any(isinstance(turn.arrival, ResumeRequested) for turn in since)
 
 
-async def _effects_since(journal: Journal, run_id: str, seq: int) -> AsyncIterator[EarlierEffect]:
+async def _effects_since(
+    journal: Journal, run_id: str, seq: int, *, with_failed: bool = True
+) -> AsyncIterator[EarlierEffect]:
     """What a run and its children changed, or may have changed, beyond what its turns up to this one tell."""
     data = await journal.read(run_id)
     if not data:
@@ -89,6 +91,8 @@ async def _effects_since(journal: Journal, run_id: str, seq: int) -> AsyncIterat
     if state.ending is None:
         yield EarlierEffect(run_id)
     for command_id, call in state.calls.items():
+        if not with_failed and _is_undone(state, command_id, call):
+            continue
         if call.mutating and _standing(state, command_id, call) != _standing(before, command_id):
             at_seq = call.seq or int(command_id.partition(".")[0])
             standing, key = _standing(state, command_id, call), _key(state, command_id, call)
@@ -96,8 +100,15 @@ async def _effects_since(journal: Journal, run_id: str, seq: int) -> AsyncIterat
     for turn in history.turns:
         for decision in turn.decisions:
             if isinstance(decision, StartChild) and (turn.seq > seq or decision.id in before.open):
-                async for effect in _effects_since(journal, decision.run_id, _NOTHING_BEFORE):
+                beneath = _effects_since(journal, decision.run_id, _NOTHING_BEFORE, with_failed=with_failed)
+                async for effect in beneath:
                     yield effect
+
+
+def _is_undone(state: RunState, command_id: str, call: CallTrace) -> bool:
+    """Whether a call is known not to have changed anything."""
+    is_known = command_id not in state.withheld and command_id not in state.open
+    return is_known and call.rung is Rung.OBSERVED and bool(call.code) and call.code not in _OPEN
 
 
 def _key(state: RunState, command_id: str, call: CallTrace) -> str:
@@ -110,8 +121,7 @@ def _key(state: RunState, command_id: str, call: CallTrace) -> str:
 
 async def effects_of(journal: Journal, run_id: str) -> tuple[EarlierEffect, ...]:
     """What a run that is over and its children changed, or may have changed; what is known not to be done is left out."""
-    found = [effect async for effect in _effects_since(journal, run_id, _NOTHING_BEFORE)]
-    return tuple([effect for effect in found if not effect.how.startswith(_FAILED) or effect.how.endswith(_OPEN)])
+    return tuple([effect async for effect in _effects_since(journal, run_id, _NOTHING_BEFORE, with_failed=False)])
 
 
 def _standing(state: RunState, command_id: str, call: CallTrace | None = None) -> str:
