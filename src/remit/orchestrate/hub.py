@@ -96,7 +96,7 @@ class Hub:
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
         # Parents that are being taken up because a child has ended, and late outcomes on their way, each with its run.
-        self._errands: dict[asyncio.Task[None], str] = {}
+        self._chores: dict[asyncio.Task[None], str] = {}
         self.steps = Steps()
         # Why a driver broke, until the run is taken up again.
         self.broken: dict[str, BaseException] = {}
@@ -238,7 +238,7 @@ class Hub:
 
     def late(self, run_id: str, report: Report) -> None:
         """Have a run hear an outcome that came after everyone had stopped waiting for it."""
-        self._run_errand(run_id, self._hear_late(run_id, report))
+        self._run_chore(run_id, self._hear_late(run_id, report))
 
     async def _hear_late(self, run_id: str, report: Report) -> None:
         for _ in range(LATE_WAIT_MS_MAX // LATE_POLL_MS):
@@ -303,7 +303,7 @@ class Hub:
 
     def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
         """Everything that moves here, each with its run."""
-        named = [*self._errands.items(), *self.steps.under_way(), *self.dispatch.errands()]
+        named = [*self._chores.items(), *self.steps.under_way(), *self.dispatch.chores()]
         return named + [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
 
     def _hold(self, run_id: str) -> None:
@@ -434,15 +434,15 @@ class Hub:
     def _tell_parent(self, state: RunState) -> None:
         parent = pinned(state).parent
         if parent is not None:
-            self._run_errand(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
+            self._run_chore(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
 
-    def _run_errand(self, run_id: str, errand: Coroutine[Any, Any, None]) -> None:
+    def _run_chore(self, run_id: str, chore: Coroutine[Any, Any, None]) -> None:
         if self._is_closed:
-            errand.close()
+            chore.close()
             return
-        task = asyncio.create_task(errand)
-        self._errands[task] = run_id
-        task.add_done_callback(self._errands.pop)
+        task = asyncio.create_task(chore)
+        self._chores[task] = run_id
+        task.add_done_callback(self._chores.pop)
 
     async def child_ended(self, run_id: str, command_id: str) -> None:
         """Let a parent find out how its child ended: here, or not at all when another process drives it."""

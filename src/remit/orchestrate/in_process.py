@@ -5,7 +5,7 @@ Rule 2: every command under way ends in a report. An executor that raises, is ca
         broke its own, and that is reported with a code; a mutating call that broke is in doubt.
 Rule 3: a timer is reported when its moment has come. A deadline cuts off whatever is under way.
 Rule 4: a person's answer comes from outside, so a run that only waits for people has nothing to receive.
-Rule 5: telling a child to end and making a fork are errands: nobody waits for their reports, since the run that sends
+Rule 5: telling a child to end and making a fork are chores: nobody waits for their reports, since the run that sends
         them may have ended; whoever leaves waits until they are done.
 Rule 6: a command that is under way is not begun a second time, however often it is sent.
 Rule 7: no report that is handed on holds a secret of the vault.
@@ -102,7 +102,7 @@ class InProcessDispatch:
         self._clock = clock
         self._work: defaultdict[str, _Work] = defaultdict(_Work)
         # Cancels on their way to children and forks in the making, with the run that sends each. Nobody else keeps them.
-        self._errands: dict[asyncio.Task[None], str] = {}
+        self._chores: dict[asyncio.Task[None], str] = {}
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
@@ -120,9 +120,9 @@ class InProcessDispatch:
         elif isinstance(command, CancelCommand):
             self._cancel(work, command.about)
             if command.run_id:
-                self._run_errand(live, command)
+                self._run_chore(live, command)
         elif isinstance(command, ForkRun):
-            self._run_errand(live, command)
+            self._run_chore(live, command)
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
@@ -190,23 +190,23 @@ class InProcessDispatch:
         if work is not None and work.waiter is not None and not work.waiter.done():
             work.waiter.set_result(None)
 
-    def errands(self) -> list[tuple[asyncio.Task[None], str]]:
-        """The errands that are not done, each with the run that sends it."""
-        return list(self._errands.items())
+    def chores(self) -> list[tuple[asyncio.Task[None], str]]:
+        """The chores that are not done, each with the run that sends it."""
+        return list(self._chores.items())
 
     async def finish(self, run_id: str = "") -> None:
         """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all.
 
         Telling a child may mean that it tells its own children, so whoever is telling waits only for those beneath it.
         """
-        while errands := [errand for errand, sender in self._errands.items() if run_id in ("", sender)]:
-            await asyncio.wait(errands)
+        while chores := [chore for chore, sender in self._chores.items() if run_id in ("", sender)]:
+            await asyncio.wait(chores)
 
-    def _run_errand(self, live: Live, command: Command) -> None:
+    def _run_chore(self, live: Live, command: Command) -> None:
         if (executor := self._executors.get(type(command))) is not None:
-            errand = asyncio.create_task(_run(executor, live, command))
-            self._errands[errand] = live.run_id
-            errand.add_done_callback(self._errands.pop)
+            chore = asyncio.create_task(_run(executor, live, command))
+            self._chores[chore] = live.run_id
+            chore.add_done_callback(self._chores.pop)
 
     async def _next(self, work: _Work, live: Live) -> Report | None:
         """Start everything that was sent and wait for the first report, or for a timer that will come."""
@@ -284,10 +284,10 @@ class InProcessDispatch:
 
 
 async def _run(executor: Executor, live: Live, command: Command) -> None:
-    """Run an errand. Whatever goes wrong is for the operator; the run repeats it when it is next taken up."""
+    """Run a chore. Whatever goes wrong is for the operator; the run repeats it when it is next taken up."""
     try:
         await executor(live, command)
-    except Exception as error:  # noqa: BLE001  # nobody waits for an errand who could be told
+    except Exception as error:  # noqa: BLE001  # nobody waits for a chore who could be told
         kind, fields = type(command).__name__, run_fields(live.run_id, live.state, command_id=command.id)
         if isinstance(error, RemitError):
             _log.warning("%s was not done: %s", kind, error, extra=fields)

@@ -6,7 +6,7 @@ Rule 3: once dispatched, a command is performed at least once; its report is tak
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from remit.core.commands import Command
 from remit.core.events import Turn
@@ -20,11 +20,15 @@ from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
 from remit.orchestrate.tracing import Tracer
 
+if TYPE_CHECKING:
+    from remit.orchestrate.prepare import Common
+
 
 class Live:
     """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
 
     __slots__ = (
+        "common",
         "conversation",
         "on_recovered",
         "on_turn",
@@ -39,6 +43,8 @@ class Live:
         self.run_id = run_id
         self.state = state
         self.conversation = Conversation()
+        # What all its errands have in common, kept here by whoever prepares them.
+        self.common: Common | None = None
         # The gate that follows a traced run; made again from the journal whenever it is not there.
         self.tracer: Tracer | None = None
         # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
