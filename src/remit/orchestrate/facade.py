@@ -151,7 +151,8 @@ class System:
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
-        bench = Bench(self._runner.text, secrets, sealer, halts, clock, self._hub.late)
+        dispatch.on_late = self._hub.late
+        bench = Bench(self._runner.text, secrets, sealer, halts, clock, self._hub.late, dispatch.claim)
         self._performers = Performers(bench)
         executors |= {
             **dict.fromkeys(ERRANDS, self._performers.carrier(self._hub.kit_of)),

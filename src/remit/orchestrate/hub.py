@@ -24,11 +24,10 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.halts import Halts
-from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import Kit, OnTurn
 from remit.orchestrate.needs import check_needs
 from remit.orchestrate.patience import insist
-from remit.orchestrate.ports import Live, Locks
+from remit.orchestrate.ports import Dispatch, Live, Locks
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
@@ -80,7 +79,7 @@ class Hub:
     def __init__(
         self,
         runner: Runner,
-        dispatch: InProcessDispatch,
+        dispatch: Dispatch,
         locks: Locks,
         find_kit: FindKit,
         halts: Halts | None = None,
@@ -303,7 +302,7 @@ class Hub:
 
     def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
         """Everything that moves here, each with its run."""
-        named = [*self._chores.items(), *self.steps.under_way(), *self.dispatch.chores()]
+        named = [*self._chores.items(), *self.steps.under_way(), *self.dispatch.under_way()]
         return named + [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
 
     def _hold(self, run_id: str) -> None:

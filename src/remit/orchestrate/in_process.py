@@ -19,11 +19,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remit.core.arrivals import RunHalted, TimerFired
-from remit.core.commands import CancelCommand, Command, ForkRun, SetTimer, StartChild
+from remit.core.commands import CallTool, CancelCommand, Command, ForkRun, SetTimer, StartChild
 from remit.core.failure import RemitError
 from remit.core.halt import Halt
 from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
+from remit.orchestrate.claims import Claims, not_done
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moves_by_itself, timers_of
 from remit.orchestrate.halts import Halts, HaltStands, halted
 from remit.orchestrate.ports import Clock, Live
@@ -65,8 +66,8 @@ class _Work:
         self.direct = ""
         self.driver: asyncio.Task[Any] | None = None
         self.is_cut = False
-        # Commands that a halt called off while they were under way.
-        self.called_off: dict[str, Halt] = {}
+        # Commands that a halt called off while they were under way, and whether they had not begun.
+        self.called_off: dict[str, tuple[Halt, bool]] = {}
 
     @property
     def is_waited_for(self) -> bool:
@@ -101,6 +102,9 @@ class InProcessDispatch:
         self._executors = executors
         self._clock = clock
         self._work: defaultdict[str, _Work] = defaultdict(_Work)
+        self._claims = Claims()
+        # Takes a report for a run that has gone on without it.
+        self.on_late: Callable[[str, Report], None] | None = None
         # Cancels on their way to children and forks in the making, with the run that sends each. Nobody else keeps them.
         self._chores: dict[asyncio.Task[None], str] = {}
 
@@ -108,6 +112,8 @@ class InProcessDispatch:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
         work = self._work[live.run_id]
         if type(command) in PERFORMED:
+            if isinstance(command, CallTool) and command.mutating:
+                self._claims.renew(live.run_id, command.id)
             # Asked only where something is under way; most commands come when nothing is.
             if not (work.direct or work.outbox or work.tasks or work.waiter is not None):
                 work.outbox.append((live, command))
@@ -118,7 +124,7 @@ class InProcessDispatch:
             if work.is_waited_for:
                 self._arm(work, live)
         elif isinstance(command, CancelCommand):
-            self._cancel(work, command.about)
+            self._take_back(work, live, command.about)
             if command.run_id:
                 self._run_chore(live, command)
         elif isinstance(command, ForkRun):
@@ -172,12 +178,14 @@ class InProcessDispatch:
                 # Its run is halted by itself, and this one rests as soon as that does.
                 work.report(halted(halt))
                 continue
-            work.called_off[command_id] = halt
+            is_mutating = isinstance(command, CallTool) and command.mutating
+            work.called_off[command_id] = (halt, is_mutating and self._claims.revoke(live.run_id, command_id))
             self._cancel(work, command_id)
 
     def forget(self, live: Live) -> None:
         """Cancel what is under way for a run and keep nothing of it; its timers stand in its state."""
         work = self._work.pop(live.run_id, None)
+        self._claims.forget(live.run_id)
         if work is None:
             return
         _disarm(work)
@@ -190,7 +198,7 @@ class InProcessDispatch:
         if work is not None and work.waiter is not None and not work.waiter.done():
             work.waiter.set_result(None)
 
-    def chores(self) -> list[tuple[asyncio.Task[None], str]]:
+    def under_way(self) -> list[tuple[asyncio.Task[None], str]]:
         """The chores that are not done, each with the run that sends it."""
         return list(self._chores.items())
 
@@ -250,6 +258,22 @@ class InProcessDispatch:
             # Also after a cancel: whoever waits must not wait for something that will never be reported.
             work.tasks.pop(command.id, None)
             work.report(_placed(command, report))
+
+    async def claim(self, run_id: str, command_id: str) -> bool:
+        """Whether a call that changes something may begin; False where it was revoked."""
+        return self._claims.claim(run_id, command_id)
+
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Whether a call will certainly not be made; False where it has begun."""
+        return self._claims.revoke(run_id, command_id)
+
+    def _take_back(self, work: _Work, live: Live, command_id: str) -> None:
+        """Stop a command that its run no longer waits for; a call that has not begun is told to be certainly not done."""
+        command = live.state.open.get(command_id)
+        is_doubted = isinstance(command, CallTool) and command.mutating
+        self._cancel(work, command_id)
+        if is_doubted and self._claims.revoke(live.run_id, command_id) and self.on_late is not None:
+            self.on_late(live.run_id, not_done(command))
 
     def _cancel(self, work: _Work, command_id: str) -> None:
         work.outbox = [(live, command) for live, command in work.outbox if command.id != command_id]
@@ -312,13 +336,13 @@ def _explained(live: Live, command: Command, error: BaseException) -> Report:
 def _called_off(work: _Work, live: Live, command: Command) -> Report | None:
     """What is reported of a command that a halt called off; None where none did.
 
-    What may be repeated is withheld. A mutating call may have done everything or nothing: the run pauses first, so that
-    nobody is asked about it before the halt is lifted.
+    What may be repeated is withheld, and so is what had not begun. A mutating call that had may have done everything or
+    nothing: the run pauses first, so that nobody is asked about it before the halt is lifted.
     """
-    halt = work.called_off.pop(command.id, None)
+    halt, is_revoked = work.called_off.pop(command.id, (None, False))
     if halt is None:
         return None
-    if is_safe_to_repeat(live.state, command):
+    if is_safe_to_repeat(live.state, command) or is_revoked:
         return halted(halt, command.id)
     work.report(halted(halt))
     return broken(command, f"it was under way when {halt.scope} was halted by {halt.by}")

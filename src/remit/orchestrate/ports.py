@@ -5,6 +5,7 @@ Rule 2: append is the only way to write a turn; it is atomic and names the turn 
 Rule 3: once dispatched, a command is performed at least once; its report is taken at most once.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -225,16 +226,34 @@ class Clock(Protocol):
 
 
 class Dispatch(Protocol):
-    """Carries commands to whoever performs them, and their reports back."""
+    """Carries commands to those who perform them, and their reports back. All that a hub knows of it stands here."""
 
     def send(self, live: Live, command: Command) -> None:
-        """Have a command performed."""
+        """Have a command performed; a CancelCommand has another one stopped. One that is under way is not begun twice."""
 
     async def receive(self, live: Live) -> Report | None:
         """The next report for a run, or None when nothing is under way that could report."""
 
+    def wake(self, live: Live) -> None:
+        """Let whoever receives for a run look at it again: somebody else has judged a report for it."""
+
+    def call_off(self, live: Live) -> None:
+        """Stop whatever is under way for a run and halted by now."""
+
     def forget(self, live: Live) -> None:
         """Stop performing what is under way for a run that has ended or is no longer driven here."""
+
+    async def claim(self, run_id: str, command_id: str) -> bool:
+        """Whether a call that changes something may begin; asked by its performer just before. False: it was revoked."""
+
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Whether a call that changes something will certainly not be made. False: it was claimed, and is in doubt."""
+
+    async def finish(self, run_id: str = "") -> None:
+        """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all."""
+
+    def under_way(self) -> Sequence[tuple[asyncio.Task[None], str]]:
+        """What has to be waited for before this process leaves, each with its run."""
 
 
 class Store(Protocol):

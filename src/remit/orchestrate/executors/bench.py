@@ -15,9 +15,18 @@ def _unheard(run_id: str, report: Report) -> None:
     """Nobody is told."""
 
 
+async def _free(run_id: str, command_id: str) -> bool:
+    """Nobody takes anything back."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Long texts, secrets, halts and the time, as they are at hand here, and who is told of an outcome that comes late."""
+    """Long texts, secrets, halts and the time, as they are at hand here.
+
+    `claim` says whether a call that changes something may begin, and `on_late` is told of an outcome that comes when
+    nobody waits for it any more.
+    """
 
     text: Callable[[Text], Awaitable[str]]
     vault: Vault = NO_SECRETS
@@ -25,3 +34,4 @@ class Bench:
     halts: Halts | None = None
     clock: Clock | None = None
     on_late: Callable[[str, Report], None] = _unheard
+    claim: Callable[[str, str], Awaitable[bool]] = _free

@@ -23,11 +23,12 @@ from remit.core.seal import SECRET_EXPOSED
 from remit.core.tools import ToolResult
 from remit.kernel.backoff import BACKOFF_MS_MAX
 from remit.observe.logs import command_fields
+from remit.orchestrate.claims import Revoked, not_done
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.errands import InquiryErrand, ToolErrand
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.filters import turned_away
-from remit.orchestrate.halts import Halts, HaltStands, halted, tool_scope
+from remit.orchestrate.halts import HaltStands, halted, tool_scope
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.redacting import redacted
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
@@ -80,8 +81,7 @@ class ToolExecutor:
         arguments = await self._given(errand, kit)
         if isinstance(arguments, ToolBroke | RunHalted):
             return arguments
-        gate = None if bench.halts is None else partial(_pass, bench.halts, errand)
-        attempt = Attempt(tool, arguments, command.key, bench.vault, gate)
+        attempt = Attempt(tool, arguments, command.key, bench.vault, partial(self._pass, errand))
         began_ns = time.monotonic_ns()
         try:
             performed = await within(command.timeout_ms, perform(attempt))
@@ -89,12 +89,24 @@ class ToolExecutor:
             return ToolBroke(command.id, fault.error_code, fault.error, _since(began_ns), is_unknown=fault.is_unknown)
         except HaltStands as stop:
             return halted(stop.halt, command.id)
+        except Revoked:
+            return not_done(command)
         except TimeRanOut:
             return self._out_of_time(errand, attempt, _since(began_ns))
         except BaseException:
             self._leave(errand, attempt)
             raise
         return _said(command, performed, _since(began_ns))
+
+    async def _pass(self, errand: ToolErrand, has_waited: bool) -> None:  # noqa: FBT001  # as every gate is told
+        """Raise where a call that is about to begin may not: it was halted meanwhile, or taken back."""
+        sender, command, halts = errand.sender, errand.command, self._bench.halts
+        if has_waited and halts is not None:
+            halt = halts.stopping_any((*sender.scopes, tool_scope(command.tool)))
+            if halt is not None:
+                raise HaltStands(halt)
+        if command.mutating and not await self._bench.claim(sender.run_id, command.id):
+            raise Revoked
 
     async def _given(self, errand: ToolErrand, kit: Kit) -> JsonObject | ToolBroke | RunHalted:
         """What the tool is called with, its handles filled in; or why it is not called."""
@@ -183,12 +195,6 @@ class ToolExecutor:
         elif isinstance(outcome, ToolFault):
             report = ToolBroke(command.id, outcome.error_code, outcome.error, is_unknown=outcome.is_unknown)
             self._bench.on_late(run_id, redacted(report, self._bench.vault))
-
-
-def _pass(halts: Halts, errand: ToolErrand) -> None:
-    """Raise where a halt stops a call that is about to begin."""
-    if (halt := halts.stopping_any((*errand.sender.scopes, tool_scope(errand.command.tool)))) is not None:
-        raise HaltStands(halt)
 
 
 def _said(command: CallTool, performed: Performed, duration_ms: int) -> Report:
