@@ -54,7 +54,7 @@ class Elsewhere:
         """Let the other process go."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            self._process.communicate()
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ SCHEMA = '{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"
 VOTER = '''
 def first(answers):
     """The first of all."""
-    return answers[0]
+    return answers[0], 1.0
 '''
 
 

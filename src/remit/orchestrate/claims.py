@@ -30,11 +30,14 @@ class Claims:
         """Whether a call will certainly not be made; False where it has begun."""
         return not self._claimed.setdefault(run_id, {}).setdefault(command_id, False)
 
+    def is_revoked(self, run_id: str, command_id: str) -> bool:
+        """Whether a call was taken back already."""
+        return self._claimed.get(run_id, {}).get(command_id) is False
+
     def renew(self, run_id: str, command_id: str) -> None:
         """Let a call be made that was revoked here and is wanted again."""
-        claimed = self._claimed.get(run_id)
-        if claimed is not None and claimed.get(command_id) is False:
-            del claimed[command_id]
+        if self.is_revoked(run_id, command_id):
+            del self._claimed[run_id][command_id]
 
     def forget(self, run_id: str) -> None:
         """Keep nothing of a run that is no longer driven here."""

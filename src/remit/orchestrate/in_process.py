@@ -270,9 +270,14 @@ class InProcessDispatch:
     def _take_back(self, work: _Work, live: Live, command_id: str) -> None:
         """Stop a command that its run no longer waits for; a call that has not begun is told to be certainly not done."""
         command = live.state.open.get(command_id)
-        is_doubted = isinstance(command, CallTool) and command.mutating
         self._cancel(work, command_id)
-        if is_doubted and self._claims.revoke(live.run_id, command_id) and self.on_late is not None:
+        if (
+            not isinstance(command, CallTool)
+            or not command.mutating
+            or self._claims.is_revoked(live.run_id, command_id)
+        ):
+            return
+        if self._claims.revoke(live.run_id, command_id) and self.on_late is not None:
             self.on_late(live.run_id, not_done(command))
 
     def _cancel(self, work: _Work, command_id: str) -> None:

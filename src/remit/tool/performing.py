@@ -37,7 +37,7 @@ Late: TypeAlias = "asyncio.Task[Performed | ToolFault | None]"
 
 
 # Raises where a call may not begin any more; it is told whether the call had to wait.
-Gate: TypeAlias = "Callable[[bool], Awaitable[None]]"
+Gate: TypeAlias = Callable[[bool], Awaitable[None]]
 
 
 class Attempt:
