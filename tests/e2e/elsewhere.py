@@ -59,7 +59,7 @@ class Elsewhere:
 
 if __name__ == "__main__":
     elsewhere = Elsewhere(os.environ["REMIT_HOME"], log=Path(sys.argv.pop(1)))
-    Performers.perform = lambda _, errand, kit: elsewhere.perform(errand, kit)  # type: ignore[method-assign]
+    Performers.perform = lambda _, errand, kit: elsewhere.perform(errand, kit)  # type: ignore[method-assign,assignment]
     try:
         code = main()
     finally:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from remit import tool
 from remit.core.messages import Message, system_message
+from remit.core.record import JsonObject
 from remit.core.tools import ToolCall
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.kit import Kit
@@ -33,6 +34,9 @@ class Evidence:
 
 def kit() -> Kit:
     """The kit, the same in every process."""
-    replies = [{"tool_calls": [{"name": "look", "arguments": {"at": "THE SKY"}}]}, {"text": "It is fine."}]
+    replies: list[JsonObject] = [
+        {"tool_calls": [{"name": "look", "arguments": {"at": "THE SKY"}}]},
+        {"text": "It is fine."},
+    ]
     engine = ScriptedEngine(replies)
     return Kit({engine.model_info().name: engine}, Registry([look]), context=Evidence(), filters={"lowered": lowered})

@@ -3,8 +3,10 @@
 Rule 1: a mutating errand is claimed just before its tool is called. One that was revoked is not performed any more.
 Rule 2: whoever no longer wants it revokes it. Revoked first means that it is certainly not done, claimed first that it is
         in doubt.
-Rule 3: both name the run and the command, so a command that is sent again finds what became of it.
+Rule 3: a call that another process may have begun is never said not to have happened.
 """
+
+from enum import Enum
 
 from remit.core.commands import CallTool
 from remit.core.failure import ErrorCode
@@ -15,33 +17,50 @@ class Revoked(Exception):
     """The errand was taken back before it had begun."""
 
 
+class _Standing(Enum):
+    OFFERED = "offered"
+    CLAIMED = "claimed"
+    REVOKED = "revoked"
+
+
 class Claims:
-    """The claims of one process, for as long as it drives the runs that they belong to."""
+    """The claims of one process, for as long as it drives the runs that they belong to.
+
+    It vouches only for calls that it was offered: whether any other has begun, nobody here can know.
+    """
 
     def __init__(self) -> None:
-        # Whether each was claimed; False says that it was revoked.
-        self._claimed: dict[str, dict[str, bool]] = {}
+        self._standing: dict[str, dict[str, _Standing]] = {}
+
+    def offer(self, run_id: str, command_id: str) -> None:
+        """Let a call begin that goes out here and nowhere else; one that was revoked here is wanted again."""
+        calls = self._standing.setdefault(run_id, {})
+        if calls.get(command_id) is not _Standing.CLAIMED:
+            calls[command_id] = _Standing.OFFERED
 
     def claim(self, run_id: str, command_id: str) -> bool:
         """Whether a call may begin now; False where it was revoked before."""
-        return self._claimed.setdefault(run_id, {}).setdefault(command_id, True)
+        calls = self._standing.setdefault(run_id, {})
+        if calls.get(command_id) is _Standing.REVOKED:
+            return False
+        calls[command_id] = _Standing.CLAIMED
+        return True
 
     def revoke(self, run_id: str, command_id: str) -> bool:
-        """Whether a call will certainly not be made; False where it has begun."""
-        return not self._claimed.setdefault(run_id, {}).setdefault(command_id, False)
+        """Whether a call will certainly not be made; False where it has begun, or may have."""
+        calls = self._standing.get(run_id, {})
+        if calls.get(command_id) not in (_Standing.OFFERED, _Standing.REVOKED):
+            return False
+        calls[command_id] = _Standing.REVOKED
+        return True
 
     def is_revoked(self, run_id: str, command_id: str) -> bool:
         """Whether a call was taken back already."""
-        return self._claimed.get(run_id, {}).get(command_id) is False
-
-    def renew(self, run_id: str, command_id: str) -> None:
-        """Let a call be made that was revoked here and is wanted again."""
-        if self.is_revoked(run_id, command_id):
-            del self._claimed[run_id][command_id]
+        return self._standing.get(run_id, {}).get(command_id) is _Standing.REVOKED
 
     def forget(self, run_id: str) -> None:
         """Keep nothing of a run that is no longer driven here."""
-        self._claimed.pop(run_id, None)
+        self._standing.pop(run_id, None)
 
 
 def not_done(command: CallTool) -> Report:

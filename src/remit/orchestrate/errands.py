@@ -6,7 +6,7 @@ Rule 3: a long text stands in the bytes of an errand by its digest, and is fetch
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -24,8 +24,6 @@ from remit.orchestrate.texts import Kept, stored
 ERRAND_UNREADABLE = "ERRAND_UNREADABLE"
 ERRAND_FORMAT = 1
 _PREFIX = bytes([ERRAND_FORMAT])
-
-T = TypeVar("T")
 
 
 class Sender(Record):
@@ -185,8 +183,8 @@ async def unpacked(errand: Errand, fetch: Callable[[Text], Awaitable[str]]) -> E
 
 
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
-_decode_errand = msgspec.msgpack.Decoder(Errand)
-_decode_report = msgspec.msgpack.Decoder(Report)
+_errands: "msgspec.msgpack.Decoder[Any]" = msgspec.msgpack.Decoder(Errand)
+_reports: "msgspec.msgpack.Decoder[Any]" = msgspec.msgpack.Decoder(Report)
 
 
 def encode_errand(errand: Errand) -> bytes:
@@ -196,7 +194,8 @@ def encode_errand(errand: Errand) -> bytes:
 
 def decode_errand(data: bytes) -> Errand:
     """The errand in these bytes; raises ERRAND_UNREADABLE where there is none."""
-    return _decoded(_decode_errand, data)
+    errand: Errand = _decoded(_errands, data)
+    return errand
 
 
 def encode_report(report: Report) -> bytes:
@@ -206,10 +205,11 @@ def encode_report(report: Report) -> bytes:
 
 def decode_report(data: bytes) -> Report:
     """The report in these bytes; raises ERRAND_UNREADABLE where there is none."""
-    return _decoded(_decode_report, data)
+    report: Report = _decoded(_reports, data)
+    return report
 
 
-def _decoded(decoder: "msgspec.msgpack.Decoder[T]", data: bytes) -> T:
+def _decoded(decoder: "msgspec.msgpack.Decoder[Any]", data: bytes) -> Any:  # as the decoder is
     if data[:1] != _PREFIX:
         version = data[0] if data else "none"
         message = f"an errand has format {version}, and this version reads format {ERRAND_FORMAT}; upgrade remit there"

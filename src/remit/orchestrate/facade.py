@@ -46,6 +46,7 @@ from remit.orchestrate.custody import Custody, Signers
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
+from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.fork import begin_fork, origin_at
 from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
@@ -56,7 +57,6 @@ from remit.orchestrate.manifests import Manifests
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
 from remit.orchestrate.ports import Clock, Store
 from remit.orchestrate.post import Post
-from remit.orchestrate.prepare import ERRANDS
 from remit.orchestrate.queues import Queues
 from remit.orchestrate.quotas import Quotas
 from remit.orchestrate.replay import Audit, audit

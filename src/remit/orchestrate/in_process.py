@@ -112,8 +112,8 @@ class InProcessDispatch:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
         work = self._work[live.run_id]
         if type(command) in PERFORMED:
-            if isinstance(command, CallTool) and command.mutating:
-                self._claims.renew(live.run_id, command.id)
+            if type(command) is CallTool and command.mutating and _is_ordered_here(live, command):
+                self._claims.offer(live.run_id, command.id)
             # Asked only where something is under way; most commands come when nothing is.
             if not (work.direct or work.outbox or work.tasks or work.waiter is not None):
                 work.outbox.append((live, command))
@@ -310,6 +310,11 @@ class InProcessDispatch:
         work.report(TimerFired(timer.id))
         if work.direct and cuts_off(live.state, timer, max(timer.due_at_ms, self._clock.now_ms())):
             _cut(work)
+
+
+def _is_ordered_here(live: Live, command: Command) -> bool:
+    """Whether nobody else can have begun a command: its turn was taken here, and not by who drove the run before."""
+    return int(command.id.partition(".")[0]) > live.recovered_seq
 
 
 async def _run(executor: Executor, live: Live, command: Command) -> None:

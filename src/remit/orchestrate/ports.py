@@ -22,7 +22,7 @@ from remit.orchestrate.reports import Report
 from remit.orchestrate.tracing import Tracer
 
 if TYPE_CHECKING:
-    from remit.orchestrate.prepare import Common
+    from remit.orchestrate.executors.prepare import Common
 
 
 class Live:
@@ -225,8 +225,8 @@ class Clock(Protocol):
         """Milliseconds since the epoch. It may jump; the runner never lets a run's time go back."""
 
 
-class Dispatch(Protocol):
-    """Carries commands to those who perform them, and their reports back. All that a hub knows of it stands here."""
+class Outlet(Protocol):
+    """What a runner needs of a dispatch."""
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed; a CancelCommand has another one stopped. One that is under way is not begun twice."""
@@ -234,20 +234,24 @@ class Dispatch(Protocol):
     async def receive(self, live: Live) -> Report | None:
         """The next report for a run, or None when nothing is under way that could report."""
 
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Whether a call that changes something will certainly not be made. False: it was claimed, or may have been."""
+
+    def forget(self, live: Live) -> None:
+        """Stop performing what is under way for a run that has ended or is no longer driven here."""
+
+
+class Dispatch(Outlet, Protocol):
+    """Carries commands to those who perform them, and their reports back. All that a hub knows of it stands here."""
+
     def wake(self, live: Live) -> None:
         """Let whoever receives for a run look at it again: somebody else has judged a report for it."""
 
     def call_off(self, live: Live) -> None:
         """Stop whatever is under way for a run and halted by now."""
 
-    def forget(self, live: Live) -> None:
-        """Stop performing what is under way for a run that has ended or is no longer driven here."""
-
     async def claim(self, run_id: str, command_id: str) -> bool:
         """Whether a call that changes something may begin; asked by its performer just before. False: it was revoked."""
-
-    async def revoke(self, run_id: str, command_id: str) -> bool:
-        """Whether a call that changes something will certainly not be made. False: it was claimed, and is in doubt."""
 
     async def finish(self, run_id: str = "") -> None:
         """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all."""

@@ -32,7 +32,7 @@ from remit.orchestrate.evidence import compared_by, inline, long_evidence
 from remit.orchestrate.executors.timer import cuts_off
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.patience import append_at_last, insist
-from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
+from remit.orchestrate.ports import Blobs, Clock, Journal, Live, Outlet, Snapshots
 from remit.orchestrate.reports import Report
 from remit.orchestrate.seals import Sealer
 from remit.orchestrate.snapshots import restore
@@ -59,7 +59,7 @@ class Runner:
         journal: Journal,
         blobs: Blobs,
         clock: Clock,
-        dispatch: Dispatch,
+        dispatch: Outlet,
         snapshots: Snapshots | None = None,
         sealer: Sealer | None = None,
     ) -> None:

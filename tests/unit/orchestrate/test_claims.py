@@ -15,25 +15,35 @@ from remit.orchestrate.claims import Claims
 from tests.unit.orchestrate.house import calls, in_memory, request, scripted, signal
 from tests.unit.orchestrate.stage import play
 
+VERBS = st.sampled_from(["claim", "revoke"])
 
-@given(st.lists(st.tuples(st.sampled_from(["claim", "revoke"]), st.sampled_from(["1.1", "1.2"])), max_size=12))
-def test_whoever_is_first_decides_for_good(asked: list[tuple[str, str]]) -> None:
+
+@given(st.lists(st.tuples(VERBS, st.sampled_from(["1.1", "1.2"])), max_size=12))
+def test_of_what_was_offered_whoever_is_first_decides_for_good(asked: list[tuple[str, str]]) -> None:
     claims, first = Claims(), dict[str, str]()
+    for command_id in ("1.1", "1.2"):
+        claims.offer("run", command_id)
     for verb, command_id in asked:
         decided = first.setdefault(command_id, verb)
         assert getattr(claims, verb)("run", command_id) is (decided == verb)
 
 
-def test_what_is_wanted_again_may_begin_unless_it_has_begun() -> None:
+def test_what_was_not_offered_here_is_never_said_not_to_have_happened() -> None:
     claims = Claims()
-    assert claims.revoke("run", "1.1")
-    assert claims.claim("run", "1.2")
-    for command_id in ("1.1", "1.2", "1.3"):
-        claims.renew("run", command_id)
+    assert not claims.revoke("run", "1.1")
     assert claims.claim("run", "1.1")
-    assert not claims.revoke("run", "1.2")
+    claims.offer("run", "1.1")
+    assert not claims.revoke("run", "1.1")
+
+
+def test_what_is_wanted_again_may_begin() -> None:
+    claims = Claims()
+    claims.offer("run", "1.1")
+    assert claims.revoke("run", "1.1")
+    claims.offer("run", "1.1")
+    assert claims.claim("run", "1.1")
     claims.forget("run")
-    assert claims.revoke("run", "1.2")
+    assert not claims.is_revoked("run", "1.1")
 
 
 @pytest.mark.parametrize("has_begun", [False, True])

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
 
 from remit.core.arrivals import ContextFound, ModelAnswered, ModelFailed
-from remit.core.commands import CallModel, Retrieve
+from remit.core.commands import CallModel, Command, Retrieve
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
@@ -25,7 +25,6 @@ from remit.kernel.state import RunState
 from remit.orchestrate.executors import model
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.in_process import Executor
 from remit.orchestrate.kit import Kit, OnChunk
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, Report
@@ -85,7 +84,9 @@ def call_of(run: Run) -> CallModel:
     return run.open(CallModel)[0]
 
 
-def executor(engine: Any, *, on_chunk: OnChunk | None = None, library: Library | None = None) -> Executor:
+def executor(
+    engine: Any, *, on_chunk: OnChunk | None = None, library: Library | None = None
+) -> Callable[[Live, Command], Coroutine[Any, Any, Report]]:
     kit = Kit({MODEL.name: engine}, on_chunk=on_chunk)
     return Performers(Bench((library or Library()).text)).carrier(lambda run_id: kit)
 

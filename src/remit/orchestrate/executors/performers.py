@@ -1,6 +1,6 @@
 """Whoever performs errands: one door for every kind, in the process that drives a run or in any other."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -21,11 +21,11 @@ from remit.orchestrate.errands import (
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.code import run_code
 from remit.orchestrate.executors.model import ModelExecutor
+from remit.orchestrate.executors.prepare import prepare
 from remit.orchestrate.executors.retrieve import retrieve
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.ports import Live
-from remit.orchestrate.prepare import prepare
 from remit.orchestrate.reports import Report
 
 _Perform = Callable[[Any, Kit], Awaitable[Report]]
@@ -58,7 +58,7 @@ class Performers:
         """Perform an errand with what its run works with; whatever goes wrong is told in the report."""
         return self._by_kind[type(errand)](errand, kit)
 
-    def carrier(self, kit_of: Callable[[str], Kit]) -> Callable[[Live, Command], Awaitable[Report]]:
+    def carrier(self, kit_of: Callable[[str], Kit]) -> Callable[[Live, Command], Coroutine[Any, Any, Report]]:
         """Prepares commands and performs them right here, for those who drive runs in this process."""
         fetch = self._bench.text
 

@@ -154,23 +154,30 @@ async def what_was_cancelled_before_it_began_never_begins(open_dispatch: OpenDis
 
 async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> None:
     """A call that was claimed is in doubt and cannot be revoked; one that was revoked certainly never begins."""
+    calls = [a_call("1.1", mutating=True), a_call("1.2", mutating=True)]
     async with open_dispatch(Performer()) as dispatch:
+        live = a_run(*calls)
+        for call in calls:
+            dispatch.send(live, call)
         assert await dispatch.claim("run", "1.1"), "a call that nobody revoked may not begin"
         assert not await dispatch.revoke("run", "1.1"), "a call that has begun was revoked"
         assert await dispatch.revoke("run", "1.2"), "a call that has not begun cannot be revoked"
         assert not await dispatch.claim("run", "1.2"), "a call that was revoked may begin"
         assert await dispatch.revoke("run", "1.2"), "a call that was revoked cannot be revoked again"
         assert await dispatch.claim("other", "1.2"), "a call of another run was revoked along"
+        dispatch.send(live, calls[1])
+        assert await dispatch.claim("run", "1.2"), "a call that was revoked and is wanted again may not begin"
 
 
-async def a_revoked_call_that_is_sent_again_may_begin(open_dispatch: OpenDispatch) -> None:
-    """Who takes a call back may want it after all, as when a halt is lifted."""
-    call = a_call(mutating=True)
+async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDispatch) -> None:
+    """A call that was never sent here, or was ordered before the run was taken up here, may have happened."""
+    call = a_call("3.1", mutating=True)
     async with open_dispatch(Performer()) as dispatch:
+        assert not await dispatch.revoke("run", call.id), "a call that was sent elsewhere was revoked"
         live = a_run(call)
-        assert await dispatch.revoke("run", call.id), "a call that has not begun cannot be revoked"
+        live.recovered_seq = 3
         dispatch.send(live, call)
-        assert await dispatch.claim("run", call.id), "a call that was sent again may not begin"
+        assert not await dispatch.revoke("run", call.id), "a call of an earlier process was revoked"
 
 
 async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
@@ -235,7 +242,7 @@ DISPATCH_CHECKS: Sequence[DispatchCheck] = (
     a_cancelled_command_is_stopped,
     what_was_cancelled_before_it_began_never_begins,
     whoever_is_first_claims_or_revokes,
-    a_revoked_call_that_is_sent_again_may_begin,
+    what_somebody_else_may_have_begun_is_not_revoked,
     whoever_waits_can_be_woken,
     a_timer_is_reported_when_its_moment_has_come,
     nothing_has_to_be_waited_for_where_nothing_was_sent,

@@ -5,13 +5,13 @@ Rule 2: what all errands of a run have in common is made once.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from itertools import zip_longest
+from itertools import chain, repeat
 from types import MappingProxyType
 from typing import Any
 
 from remit.core.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
 from remit.core.graph import NodeKind
-from remit.core.inference import ModelInfo, ModelRequest
+from remit.core.inference import ModelRequest
 from remit.core.messages import Role
 from remit.core.record import Text
 from remit.kernel.rules.tool import FILTER_MARK
@@ -75,8 +75,8 @@ class Common:
             replica=manifest.replica,
         )
         # Engines are written in the order of their models, as far as they can be.
-        specs = zip_longest(manifest.models, manifest.engines[: len(manifest.models)], fillvalue="")
-        self.models: dict[str, tuple[ModelInfo, str]] = {info.name: (info, spec) for info, spec in specs}
+        specs = chain(manifest.engines, repeat(""))
+        self.models = {info.name: (info, spec) for info, spec in zip(manifest.models, specs, strict=False)}
 
 
 async def prepare(live: Live, command: Command, fetch: Fetch) -> Errand:
