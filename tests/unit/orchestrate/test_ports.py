@@ -25,7 +25,7 @@ def test_the_backend_in_memory_fits_its_ports() -> None:
 def test_a_simulated_world_is_clock_and_dispatch_in_one() -> None:
     world = SimulatedWorld(model=in_turn(says("done")))
     clock: Clock = world
-    dispatch: Dispatch = world
+    dispatch: Outlet = world
     assert clock.now_ms() > 0
     assert {"send", "receive", "forget"} <= set(dir(dispatch))
 
