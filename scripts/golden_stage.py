@@ -41,6 +41,10 @@ class Stage:
     def send(self, live: Live, command: Command) -> None:
         """Do nothing: the script says what becomes of a command."""
 
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Nobody knows what has begun."""
+        return False
+
     async def receive(self, live: Live) -> Report | None:
         """Nobody waits here: the script hands every report in."""
         return None

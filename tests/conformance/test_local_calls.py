@@ -16,6 +16,7 @@ from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
 from remit.inference.engine import Engine
 from remit.inference.specs import open_engine
+from remit.orchestrate.errands import Occasion
 from remit.orchestrate.kit import kit_of
 from remit.orchestrate.shaping import Circumstances, shaped
 from remit.tool.declare import tool
@@ -172,7 +173,7 @@ PROMPTS = [
 
 def constrained(engine: Engine, schema: JsonObject, words: str) -> Any:
     request = ModelRequest((user_message(words),), schema=schema, max_tokens=400, temperature=0.0)
-    shape = shaped(request, Circumstances(engine.model_info(), None, words, frozenset(), must_call=False))
+    shape = shaped(request, Circumstances(engine.model_info(), None, Occasion(words)))
     return read_json(asyncio.run(engine.infer(shape.request)).content)
 
 

@@ -201,6 +201,10 @@ class Process:
     def send(self, live: Live, command: Command) -> None:
         self.sent.append(command)
 
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Nobody knows what has begun."""
+        return False
+
     async def receive(self, live: Live) -> Report | None:
         return None
 

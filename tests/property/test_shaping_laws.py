@@ -28,6 +28,7 @@ from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinitio
 from remit.core.usage import TokenUsage
 from remit.inference.engine import StreamHandler
 from remit.inference.local_request import rendered
+from remit.orchestrate.errands import Occasion
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.shaping import Circumstances, shaped
@@ -173,7 +174,7 @@ def shown() -> str:
         ModelRequest(said, (), {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "number"}}}),
     ]
     shapes = [
-        shaped(request, Circumstances(info, router, "look", frozenset({"look", "keep"}), must_call=must_call))
+        shaped(request, Circumstances(info, router, Occasion("look", ("look", "keep"), must_call)))
         for request in requests
         for info in (INFO, ModelInfo("native"))
         for router in (None, InOrder())

@@ -7,6 +7,7 @@ import pytest
 
 from remit.assemble import examine, settings_of, system_in_memory, vault_for
 from remit.core.failure import RequestRejected
+from remit.orchestrate.in_process import InProcessDispatch
 from remit.tool.secret import SECRET_INVALID
 from remit.tool.vault_file import SECRETS_NOT_PRIVATE
 
@@ -69,7 +70,9 @@ def test_a_check_up_tells_secrets_by_name_and_a_file_that_is_not_private(tmp_pat
 def test_a_system_is_given_the_secrets_of_the_caller() -> None:
     async def play() -> list[str]:
         system = system_in_memory({"A": VALUES["caller"]})
-        vaults = [system._tools.vault, system._hub.dispatch.vault]
+        dispatch = system._hub.dispatch
+        assert isinstance(dispatch, InProcessDispatch)
+        vaults = [system._performers._bench.vault, dispatch.vault]
         await system.close()
         return [vault.redactor.redacted(VALUES["caller"]) for vault in vaults]
 

@@ -279,9 +279,10 @@ class QuestionAnswered(Record, tag=True):
 
 
 class TimerFired(Record, tag=True):
-    """A moment the kernel asked to be told about has come."""
+    """A moment the kernel asked to be told about has come. `unbegun` are open calls that certainly will not be made."""
 
     command_id: str
+    unbegun: tuple[str, ...] = ()
 
 
 class ChildEnded(Record, tag=True):
@@ -320,10 +321,11 @@ class ChildLost(Record, tag=True):
 
 
 class CancelRequested(Record, tag=True):
-    """Someone wants the run to stop at once."""
+    """Someone wants the run to stop at once. `unbegun` are its open calls that certainly will not be made any more."""
 
     by: str
     reason: str = ""
+    unbegun: tuple[str, ...] = ()
 
 
 class PauseRequested(Record, tag=True):

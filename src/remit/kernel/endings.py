@@ -220,6 +220,9 @@ def _cancel(tally: Tally, command: Command) -> None:
     if not isinstance(command, CallTool):
         # What was cut off may have cost all that was reserved for it.
         tally.rule(CommandSettled(command.id, command.reserved))
+    elif command.id in tally.unbegun:
+        # It is known not to have happened, and cost nothing.
+        tally.rule(CallSettled(command.id, Rung.OBSERVED, code=ErrorCode.CANCELLED_SIGNAL))
     elif not command.mutating or command.id in tally.state.withheld:
         tally.rule(CallSettled(command.id, Rung.ATTEMPTED, command.reserved, code=ErrorCode.CANCELLED_SIGNAL))
     elif not _is_doubted(tally, command.id):

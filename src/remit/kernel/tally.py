@@ -120,6 +120,8 @@ class Tally:
     # None when a person replaced it by another.
     uncommitted: Mapping[CallKey, str | None] = _NOTHING
     children_failed = 0
+    # Open calls that were taken back before they had begun.
+    unbegun: tuple[str, ...] = ()
     # The child that ended, how long it waited for people, and the step that was finished, if this turn is about one.
     child: ChildTrace | None = None
     child_stood_ms = UNTOLD

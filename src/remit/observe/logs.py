@@ -49,6 +49,11 @@ def run_fields(run_id: str, state: RunState | None = None, *, command_id: str = 
     return _fields(run_id, correlation_of(state.manifest.request, command_id=command_id))
 
 
+def command_fields(run_id: str, correlation: CorrelationContext) -> dict[str, str]:
+    """The identifiers of a command of a run, for the `extra` of a single record."""
+    return _fields(run_id, correlation)
+
+
 def _fields(run_id: str, correlation: CorrelationContext) -> dict[str, str]:
     values = {
         "request_id": correlation.request_id,

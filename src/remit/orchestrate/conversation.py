@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 
 from remit.core.arrivals import ModelAnswered, ProposedCall
 from remit.core.codec import arguments_in
-from remit.core.inference import ModelRequest
 from remit.core.messages import Message, assistant_message, system_message
 from remit.core.record import Text, replace
 from remit.core.tools import ToolCall
@@ -23,12 +22,10 @@ Fetch = Callable[[Text], Awaitable[str]]
 class Conversation:
     """Grows with the run's context; texts that live in Blobs stay references until an executor needs them."""
 
-    __slots__ = ("_compressions", "_ephemeral", "_seen", "_whole", "messages", "terms")
+    __slots__ = ("_compressions", "_ephemeral", "_seen", "_whole", "messages")
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        # What every request of the run has in common, kept here by whoever asks the model.
-        self.terms: ModelRequest | None = None
         self._seen = 0
         self._compressions = 0
         self._ephemeral: Text = ""

@@ -17,16 +17,7 @@ from remit.core.arrivals import ResumeRequested, SessionNoted, SourcesAccepted
 from remit.core.boundary import Boundary
 from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference
 from remit.core.codec import decode_turn
-from remit.core.commands import (
-    CallCode,
-    CallModel,
-    CallTool,
-    CancelCommand,
-    ForkRun,
-    ReconcileTool,
-    Retrieve,
-    StartChild,
-)
+from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.failure import RequestRejected
@@ -52,11 +43,11 @@ from remit.observe.meter import metered
 from remit.observe.watcher import Watcher
 from remit.orchestrate.archive import Archive
 from remit.orchestrate.custody import Custody, Signers
+from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
-from remit.orchestrate.executors.code import CodeExecutor
-from remit.orchestrate.executors.model import ModelExecutor
-from remit.orchestrate.executors.retrieve import RetrieveExecutor
-from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
+from remit.orchestrate.executors.performers import Performers
+from remit.orchestrate.executors.prepare import ERRANDS
+from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.fork import begin_fork, origin_at
 from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
 from remit.orchestrate.hub import FindKit, Hub, RunHeld
@@ -160,14 +151,11 @@ class System:
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
-        kit_of, text = self._hub.kit_of, self._runner.text
-        self._tools = tools = ToolExecutor(kit_of, text, self._hub.late, secrets, halts, clock, sealer)
+        dispatch.on_late = self._hub.late
+        bench = Bench(self._runner.text, secrets, sealer, halts, clock, self._hub.late, dispatch.claim)
+        self._performers = Performers(bench)
         executors |= {
-            CallModel: ModelExecutor(kit_of, text, sealer),
-            CallTool: tools.call,
-            ReconcileTool: tools.reconcile,
-            CallCode: CodeExecutor(kit_of, text, sealer),
-            Retrieve: RetrieveExecutor(kit_of, text),
+            **dict.fromkeys(ERRANDS, self._performers.carrier(self._hub.kit_of)),
             StartChild: self._children.start,
             CancelCommand: self._children.cancel,
             ForkRun: self._children.fork,
@@ -371,7 +359,7 @@ class System:
     @property
     def abandoned(self) -> tuple[Abandoned, ...]:
         """The calls of tools that ignored that they were told to stop and may still be running, in threads of this process."""
-        return self._tools.abandoned
+        return self._performers.abandoned
 
     async def state_of(self, run_id: str) -> RunState:
         """A run as it stands: once it rests when it is driven here, else as its journal tells.

@@ -16,23 +16,23 @@ from remit.core.commands import CallTool
 from remit.core.manifest import CODE_TIMEOUT_MS
 from remit.core.record import JsonObject
 from remit.core.tools import ToolCall
-from remit.kernel.state import RunState, pinned, standing_at
+from remit.kernel.state import RunState
 from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.errands import Sender, ToolErrand
 from remit.orchestrate.kit import FilterContext, ToolCallFilter
 from remit.orchestrate.user_code import called
 
 MODIFIED, FALLBACK = "a person gave it other arguments", "it is called in the place of a tool that is unavailable"
 
 
-def context_of(state: RunState, calls: tuple[ToolCall, ...], why: str = "") -> FilterContext:
+def context_of(sender: Sender, node: str, calls: tuple[ToolCall, ...], why: str = "") -> FilterContext:
     """What a filter is told of the place where these calls were proposed."""
-    request = pinned(state).request
     return FilterContext(
-        run_id=state.run_id,
-        tenant_id=request.tenant_id,
-        user_id=request.user_id,
-        session_id=request.session_id,
-        node=standing_at(state).name,
+        run_id=sender.run_id,
+        tenant_id=sender.tenant_id,
+        user_id=sender.user_id,
+        session_id=sender.session_id,
+        node=node,
         calls=calls,
         why=why,
     )
@@ -62,18 +62,16 @@ def unseen_because(state: RunState, command: CallTool) -> str:
     return MODIFIED if any(call.tool == command.tool for call in same) else FALLBACK
 
 
-async def turned_away(
-    filters: Mapping[str, ToolCallFilter], state: RunState, command: CallTool, arguments: JsonObject
-) -> str:
+async def turned_away(filters: Mapping[str, ToolCallFilter], errand: ToolErrand, arguments: JsonObject) -> str:
     """Why a filter does not want a call that none has seen so; empty when every filter lets it pass."""
-    why = unseen_because(state, command)
-    if not why:
-        return ""
+    command, why = errand.command, errand.unseen
     for name, look in filters.items():
         # Made anew for every look: what a filter does to what it is shown changes nothing.
         call, beside = (ToolCall(command.call_id, command.tool, deepcopy(arguments)) for _ in range(2))
         try:
-            said = await within(CODE_TIMEOUT_MS, looked(look, call, context_of(state, (beside,), why)))
+            said = await within(
+                CODE_TIMEOUT_MS, looked(look, call, context_of(errand.sender, errand.node, (beside,), why))
+            )
         except TimeRanOut:
             return f"filter {name} failed: it took longer than timeout_ms={CODE_TIMEOUT_MS}"
         except asyncio.CancelledError:

@@ -12,7 +12,7 @@ Rule 6: where an entry was signed and is not here, everything is halted until a 
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from shlex import quote
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -131,6 +131,10 @@ class Halts:
 
     def stopping(self, state: RunState, command: Command) -> Halt | None:
         """What keeps a command from going out, if anything does."""
+        return self.stopping_any(chain(run_scopes(state), _command_scopes(state, command)))
+
+    def stopping_any(self, scopes: Iterable[HaltScope]) -> Halt | None:
+        """What keeps something of these scopes from going out, if anything does."""
         try:
             if data := self._log.news(self._standing.number):
                 self._standing = folded(self._standing, data)
@@ -139,15 +143,12 @@ class Halts:
         if not self._is_whole and (lost := self._lost()) is not None:
             return lost
         halts = self._standing.halts
-        if not halts:
-            return None
-        scopes = (*_run_scopes(state), *_command_scopes(state, command))
-        return next((halts[scope] for scope in scopes if scope in halts), None)
+        return next((halts[scope] for scope in scopes if scope in halts), None) if halts else None
 
     def stopping_run(self, state: RunState) -> Halt | None:
         """What keeps a run from going on: a halt of all of it, or of a command that was withheld."""
         halts = self.standing.halts
-        scopes = list(_run_scopes(state))
+        scopes = list(run_scopes(state))
         for command_id in state.withheld:
             scopes += _command_scopes(state, state.open[command_id])
         return next((halts[scope] for scope in scopes if scope in halts), None)
@@ -283,7 +284,7 @@ def refusal(halt: Halt, what: str) -> RequestRejected:
     return RequestRejected(HALTED, message, {**details, "why": halt.why})
 
 
-def _run_scopes(state: RunState) -> Iterable[HaltScope]:
+def run_scopes(state: RunState) -> Iterable[HaltScope]:
     """The scopes that hold back all of a run."""
     manifest = pinned(state)
     yield _EVERYTHING
@@ -306,7 +307,12 @@ def _command_scopes(state: RunState, command: Command) -> Iterable[HaltScope]:
         specs = dict(zip([info.name for info in manifest.models], manifest.engines, strict=False))
         yield from model_scopes(command.model, specs.get(command.model, ""))
     elif isinstance(command, CallTool | ReconcileTool | StartChild) and command.tool:
-        yield HaltScope(HaltKind.TOOL, command.tool)
+        yield tool_scope(command.tool)
+
+
+def tool_scope(name: str) -> HaltScope:
+    """The scope that holds back a tool."""
+    return HaltScope(HaltKind.TOOL, name)
 
 
 def model_scopes(name: str, spec: str) -> Iterable[HaltScope]:

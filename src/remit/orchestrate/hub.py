@@ -24,11 +24,10 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.halts import Halts
-from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import Kit, OnTurn
 from remit.orchestrate.needs import check_needs
 from remit.orchestrate.patience import insist
-from remit.orchestrate.ports import Live, Locks
+from remit.orchestrate.ports import Dispatch, Live, Locks
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
@@ -80,7 +79,7 @@ class Hub:
     def __init__(
         self,
         runner: Runner,
-        dispatch: InProcessDispatch,
+        dispatch: Dispatch,
         locks: Locks,
         find_kit: FindKit,
         halts: Halts | None = None,
@@ -96,7 +95,7 @@ class Hub:
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
         # Parents that are being taken up because a child has ended, and late outcomes on their way, each with its run.
-        self._errands: dict[asyncio.Task[None], str] = {}
+        self._chores: dict[asyncio.Task[None], str] = {}
         self.steps = Steps()
         # Why a driver broke, until the run is taken up again.
         self.broken: dict[str, BaseException] = {}
@@ -238,7 +237,7 @@ class Hub:
 
     def late(self, run_id: str, report: Report) -> None:
         """Have a run hear an outcome that came after everyone had stopped waiting for it."""
-        self._run_errand(run_id, self._hear_late(run_id, report))
+        self._run_chore(run_id, self._hear_late(run_id, report))
 
     async def _hear_late(self, run_id: str, report: Report) -> None:
         for _ in range(LATE_WAIT_MS_MAX // LATE_POLL_MS):
@@ -303,7 +302,7 @@ class Hub:
 
     def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
         """Everything that moves here, each with its run."""
-        named = [*self._errands.items(), *self.steps.under_way(), *self.dispatch.errands()]
+        named = [*self._chores.items(), *self.steps.under_way(), *self.dispatch.under_way()]
         return named + [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
 
     def _hold(self, run_id: str) -> None:
@@ -434,15 +433,15 @@ class Hub:
     def _tell_parent(self, state: RunState) -> None:
         parent = pinned(state).parent
         if parent is not None:
-            self._run_errand(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
+            self._run_chore(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
 
-    def _run_errand(self, run_id: str, errand: Coroutine[Any, Any, None]) -> None:
+    def _run_chore(self, run_id: str, chore: Coroutine[Any, Any, None]) -> None:
         if self._is_closed:
-            errand.close()
+            chore.close()
             return
-        task = asyncio.create_task(errand)
-        self._errands[task] = run_id
-        task.add_done_callback(self._errands.pop)
+        task = asyncio.create_task(chore)
+        self._chores[task] = run_id
+        task.add_done_callback(self._chores.pop)
 
     async def child_ended(self, run_id: str, command_id: str) -> None:
         """Let a parent find out how its child ended: here, or not at all when another process drives it."""

@@ -5,7 +5,7 @@ Rule 2: every command under way ends in a report. An executor that raises, is ca
         broke its own, and that is reported with a code; a mutating call that broke is in doubt.
 Rule 3: a timer is reported when its moment has come. A deadline cuts off whatever is under way.
 Rule 4: a person's answer comes from outside, so a run that only waits for people has nothing to receive.
-Rule 5: telling a child to end and making a fork are errands: nobody waits for their reports, since the run that sends
+Rule 5: telling a child to end and making a fork are chores: nobody waits for their reports, since the run that sends
         them may have ended; whoever leaves waits until they are done.
 Rule 6: a command that is under way is not begun a second time, however often it is sent.
 Rule 7: no report that is handed on holds a secret of the vault.
@@ -19,11 +19,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from remit.core.arrivals import RunHalted, TimerFired
-from remit.core.commands import CancelCommand, Command, ForkRun, SetTimer, StartChild
+from remit.core.commands import CallTool, CancelCommand, Command, ForkRun, SetTimer, StartChild
 from remit.core.failure import RemitError
 from remit.core.halt import Halt
 from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
+from remit.orchestrate.claims import Claims, not_done
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moves_by_itself, timers_of
 from remit.orchestrate.halts import Halts, HaltStands, halted
 from remit.orchestrate.ports import Clock, Live
@@ -65,8 +66,8 @@ class _Work:
         self.direct = ""
         self.driver: asyncio.Task[Any] | None = None
         self.is_cut = False
-        # Commands that a halt called off while they were under way.
-        self.called_off: dict[str, Halt] = {}
+        # Commands that a halt called off while they were under way, and whether they had not begun.
+        self.called_off: dict[str, tuple[Halt, bool]] = {}
 
     @property
     def is_waited_for(self) -> bool:
@@ -101,13 +102,18 @@ class InProcessDispatch:
         self._executors = executors
         self._clock = clock
         self._work: defaultdict[str, _Work] = defaultdict(_Work)
+        self._claims = Claims()
+        # Takes a report for a run that has gone on without it.
+        self.on_late: Callable[[str, Report], None] | None = None
         # Cancels on their way to children and forks in the making, with the run that sends each. Nobody else keeps them.
-        self._errands: dict[asyncio.Task[None], str] = {}
+        self._chores: dict[asyncio.Task[None], str] = {}
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
         work = self._work[live.run_id]
         if type(command) in PERFORMED:
+            if type(command) is CallTool and command.mutating and _is_ordered_here(live, command):
+                self._claims.offer(live.run_id, command.id)
             # Asked only where something is under way; most commands come when nothing is.
             if not (work.direct or work.outbox or work.tasks or work.waiter is not None):
                 work.outbox.append((live, command))
@@ -118,11 +124,11 @@ class InProcessDispatch:
             if work.is_waited_for:
                 self._arm(work, live)
         elif isinstance(command, CancelCommand):
-            self._cancel(work, command.about)
+            self._take_back(work, live, command.about)
             if command.run_id:
-                self._run_errand(live, command)
+                self._run_chore(live, command)
         elif isinstance(command, ForkRun):
-            self._run_errand(live, command)
+            self._run_chore(live, command)
 
     async def receive(self, live: Live) -> Report | None:
         """The next report: of the one command under way, of whichever of several is first, or of a timer."""
@@ -172,12 +178,14 @@ class InProcessDispatch:
                 # Its run is halted by itself, and this one rests as soon as that does.
                 work.report(halted(halt))
                 continue
-            work.called_off[command_id] = halt
+            is_mutating = isinstance(command, CallTool) and command.mutating
+            work.called_off[command_id] = (halt, is_mutating and self._claims.revoke(live.run_id, command_id))
             self._cancel(work, command_id)
 
     def forget(self, live: Live) -> None:
         """Cancel what is under way for a run and keep nothing of it; its timers stand in its state."""
         work = self._work.pop(live.run_id, None)
+        self._claims.forget(live.run_id)
         if work is None:
             return
         _disarm(work)
@@ -190,23 +198,23 @@ class InProcessDispatch:
         if work is not None and work.waiter is not None and not work.waiter.done():
             work.waiter.set_result(None)
 
-    def errands(self) -> list[tuple[asyncio.Task[None], str]]:
-        """The errands that are not done, each with the run that sends it."""
-        return list(self._errands.items())
+    def under_way(self) -> list[tuple[asyncio.Task[None], str]]:
+        """The chores that are not done, each with the run that sends it."""
+        return list(self._chores.items())
 
     async def finish(self, run_id: str = "") -> None:
         """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all.
 
         Telling a child may mean that it tells its own children, so whoever is telling waits only for those beneath it.
         """
-        while errands := [errand for errand, sender in self._errands.items() if run_id in ("", sender)]:
-            await asyncio.wait(errands)
+        while chores := [chore for chore, sender in self._chores.items() if run_id in ("", sender)]:
+            await asyncio.wait(chores)
 
-    def _run_errand(self, live: Live, command: Command) -> None:
+    def _run_chore(self, live: Live, command: Command) -> None:
         if (executor := self._executors.get(type(command))) is not None:
-            errand = asyncio.create_task(_run(executor, live, command))
-            self._errands[errand] = live.run_id
-            errand.add_done_callback(self._errands.pop)
+            chore = asyncio.create_task(_run(executor, live, command))
+            self._chores[chore] = live.run_id
+            chore.add_done_callback(self._chores.pop)
 
     async def _next(self, work: _Work, live: Live) -> Report | None:
         """Start everything that was sent and wait for the first report, or for a timer that will come."""
@@ -251,6 +259,27 @@ class InProcessDispatch:
             work.tasks.pop(command.id, None)
             work.report(_placed(command, report))
 
+    async def claim(self, run_id: str, command_id: str) -> bool:
+        """Whether a call that changes something may begin; False where it was revoked."""
+        return self._claims.claim(run_id, command_id)
+
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Whether a call will certainly not be made; False where it has begun."""
+        return self._claims.revoke(run_id, command_id)
+
+    def _take_back(self, work: _Work, live: Live, command_id: str) -> None:
+        """Stop a command that its run no longer waits for; a call that has not begun is told to be certainly not done."""
+        command = live.state.open.get(command_id)
+        self._cancel(work, command_id)
+        if (
+            not isinstance(command, CallTool)
+            or not command.mutating
+            or self._claims.is_revoked(live.run_id, command_id)
+        ):
+            return
+        if self._claims.revoke(live.run_id, command_id) and self.on_late is not None:
+            self.on_late(live.run_id, not_done(command))
+
     def _cancel(self, work: _Work, command_id: str) -> None:
         work.outbox = [(live, command) for live, command in work.outbox if command.id != command_id]
         if (task := work.tasks.get(command_id)) is not None:
@@ -283,11 +312,16 @@ class InProcessDispatch:
             _cut(work)
 
 
+def _is_ordered_here(live: Live, command: Command) -> bool:
+    """Whether nobody else can have begun a command: its turn was taken here, and not by who drove the run before."""
+    return int(command.id.partition(".")[0]) > live.recovered_seq
+
+
 async def _run(executor: Executor, live: Live, command: Command) -> None:
-    """Run an errand. Whatever goes wrong is for the operator; the run repeats it when it is next taken up."""
+    """Run a chore. Whatever goes wrong is for the operator; the run repeats it when it is next taken up."""
     try:
         await executor(live, command)
-    except Exception as error:  # noqa: BLE001  # nobody waits for an errand who could be told
+    except Exception as error:  # noqa: BLE001  # nobody waits for a chore who could be told
         kind, fields = type(command).__name__, run_fields(live.run_id, live.state, command_id=command.id)
         if isinstance(error, RemitError):
             _log.warning("%s was not done: %s", kind, error, extra=fields)
@@ -312,13 +346,13 @@ def _explained(live: Live, command: Command, error: BaseException) -> Report:
 def _called_off(work: _Work, live: Live, command: Command) -> Report | None:
     """What is reported of a command that a halt called off; None where none did.
 
-    What may be repeated is withheld. A mutating call may have done everything or nothing: the run pauses first, so that
-    nobody is asked about it before the halt is lifted.
+    What may be repeated is withheld, and so is what had not begun. A mutating call that had may have done everything or
+    nothing: the run pauses first, so that nobody is asked about it before the halt is lifted.
     """
-    halt = work.called_off.pop(command.id, None)
+    halt, is_revoked = work.called_off.pop(command.id, (None, False))
     if halt is None:
         return None
-    if is_safe_to_repeat(live.state, command):
+    if is_safe_to_repeat(live.state, command) or is_revoked:
         return halted(halt, command.id)
     work.report(halted(halt))
     return broken(command, f"it was under way when {halt.scope} was halted by {halt.by}")

@@ -5,8 +5,9 @@ Rule 2: append is the only way to write a turn; it is atomic and names the turn 
 Rule 3: once dispatched, a command is performed at least once; its report is taken at most once.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from remit.core.commands import Command
 from remit.core.events import Turn
@@ -20,11 +21,15 @@ from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
 from remit.orchestrate.tracing import Tracer
 
+if TYPE_CHECKING:
+    from remit.orchestrate.executors.prepare import Common
+
 
 class Live:
     """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
 
     __slots__ = (
+        "common",
         "conversation",
         "on_recovered",
         "on_turn",
@@ -39,6 +44,8 @@ class Live:
         self.run_id = run_id
         self.state = state
         self.conversation = Conversation()
+        # What all its errands have in common, kept here by whoever prepares them.
+        self.common: Common | None = None
         # The gate that follows a traced run; made again from the journal whenever it is not there.
         self.tracer: Tracer | None = None
         # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
@@ -218,17 +225,39 @@ class Clock(Protocol):
         """Milliseconds since the epoch. It may jump; the runner never lets a run's time go back."""
 
 
-class Dispatch(Protocol):
-    """Carries commands to whoever performs them, and their reports back."""
+class Outlet(Protocol):
+    """What a runner needs of a dispatch."""
 
     def send(self, live: Live, command: Command) -> None:
-        """Have a command performed."""
+        """Have a command performed; a CancelCommand has another one stopped. One that is under way is not begun twice."""
 
     async def receive(self, live: Live) -> Report | None:
         """The next report for a run, or None when nothing is under way that could report."""
 
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Whether a call that changes something will certainly not be made. False: it was claimed, or may have been."""
+
     def forget(self, live: Live) -> None:
         """Stop performing what is under way for a run that has ended or is no longer driven here."""
+
+
+class Dispatch(Outlet, Protocol):
+    """Carries commands to those who perform them, and their reports back. All that a hub knows of it stands here."""
+
+    def wake(self, live: Live) -> None:
+        """Let whoever receives for a run look at it again: somebody else has judged a report for it."""
+
+    def call_off(self, live: Live) -> None:
+        """Stop whatever is under way for a run and halted by now."""
+
+    async def claim(self, run_id: str, command_id: str) -> bool:
+        """Whether a call that changes something may begin; asked by its performer just before. False: it was revoked."""
+
+    async def finish(self, run_id: str = "") -> None:
+        """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all."""
+
+    def under_way(self) -> Sequence[tuple[asyncio.Task[None], str]]:
+        """What has to be waited for before this process leaves, each with its run."""
 
 
 class Store(Protocol):

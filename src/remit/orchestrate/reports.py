@@ -21,7 +21,7 @@ from remit.core.tools import ToolCall, ToolResult
 from remit.core.usage import TokenUsage
 
 
-class ModelSaid(Record):
+class ModelSaid(Record, tag=True):
     """A model call returned. `offered` are the tools that a router had shortlisted for it.
 
     `violations` are what its reader found wrong with a text that no schema speaks of, such as a grammar it breaks.
@@ -35,7 +35,7 @@ class ModelSaid(Record):
     exposed: str = ""
 
 
-class ToolSaid(Record):
+class ToolSaid(Record, tag=True):
     """A tool call returned. `refuted` is what the tool's own check found wrong."""
 
     command_id: str
@@ -44,7 +44,7 @@ class ToolSaid(Record):
     duration_ms: int = 0
 
 
-class ToolBroke(Record):
+class ToolBroke(Record, tag=True):
     """A tool call failed, was unavailable or ran out of time; whether nobody knows what it did by then."""
 
     command_id: str
@@ -54,7 +54,7 @@ class ToolBroke(Record):
     is_unknown: bool = False
 
 
-class ToolAccounted(Record):
+class ToolAccounted(Record, tag=True):
     """A tool was asked what became of an earlier call."""
 
     command_id: str
@@ -62,7 +62,7 @@ class ToolAccounted(Record):
     content: str = ""
 
 
-class ChildSaid(Record):
+class ChildSaid(Record, tag=True):
     """A child run ended; it is known to have waited for people for so long, or -1 where nobody says."""
 
     command_id: str
@@ -79,7 +79,7 @@ class ChildSaid(Record):
     left: tuple[tuple[str, str], ...] = ()
 
 
-class CodeProposed(Record):
+class CodeProposed(Record, tag=True):
     """A step of a plan is a call of a tool, with these arguments."""
 
     command_id: str
@@ -93,14 +93,14 @@ class SiftedCall(Record):
     reason: str = ""
 
 
-class FilterSaid(Record):
+class FilterSaid(Record, tag=True):
     """A filter of the user has looked at the proposed calls."""
 
     command_id: str
     calls: tuple[SiftedCall, ...]
 
 
-class ContextSaid(Record):
+class ContextSaid(Record, tag=True):
     """Evidence was found; the relevance of its best piece in millionths, -1 where nobody says."""
 
     command_id: str
@@ -108,7 +108,7 @@ class ContextSaid(Record):
     relevance_ppm: int = -1
 
 
-class PersonApproved(Record):
+class PersonApproved(Record, tag=True):
     """A person approved a held call, perhaps with arguments of their own; `packet` is the version they were shown."""
 
     command_id: str
@@ -118,7 +118,7 @@ class PersonApproved(Record):
     reason: str = ""
 
 
-class PersonSaid(Record):
+class PersonSaid(Record, tag=True):
     """A person answered a question (`command_id` names it) or gave feedback (`command_id` is empty)."""
 
     by: str

@@ -12,14 +12,14 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
-from remit.core.arrivals import TimerFired
+from remit.core.arrivals import CancelRequested, TimerFired
 from remit.core.codec import decode_turn, encode_turn, hash_turn
 from remit.core.commands import CallTool, Command, SetTimer
 from remit.core.events import Turn
 from remit.core.failure import IllegalArrival
 from remit.core.goal import Task
 from remit.core.manifest import Manifest
-from remit.core.record import Text
+from remit.core.record import Text, replace
 from remit.core.storage import AppendConflict, Barrier, BlobMissing, Listing, StoreUnusable
 from remit.core.trust import Reads
 from remit.kernel.apply import apply
@@ -29,9 +29,10 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.history import Linked, linked, references
 from remit.orchestrate.durability import HEAVY, barrier_of, listing_of
 from remit.orchestrate.evidence import compared_by, inline, long_evidence
+from remit.orchestrate.executors.timer import cuts_off
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.patience import append_at_last, insist
-from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Snapshots
+from remit.orchestrate.ports import Blobs, Clock, Journal, Live, Outlet, Snapshots
 from remit.orchestrate.reports import Report
 from remit.orchestrate.seals import Sealer
 from remit.orchestrate.snapshots import restore
@@ -39,6 +40,8 @@ from remit.orchestrate.starting import started
 from remit.orchestrate.texts import Kept
 from remit.orchestrate.tracing import Tracer, reader_of, shown_of, traced
 
+# What may end a run while calls of it are under way.
+_CUTTING = frozenset({CancelRequested, TimerFired})
 # Each conflict means that someone else made progress, so a runner that loses this often in a row is one of too many.
 CONFLICTS_MAX = 32
 
@@ -56,7 +59,7 @@ class Runner:
         journal: Journal,
         blobs: Blobs,
         clock: Clock,
-        dispatch: Dispatch,
+        dispatch: Outlet,
         snapshots: Snapshots | None = None,
         sealer: Sealer | None = None,
     ) -> None:
@@ -131,6 +134,8 @@ class Runner:
         until a store that cannot be written just now can be.
         """
         state, conflicts = live.state, 0
+        if type(report) in _CUTTING:
+            report = await self._cut(live, report)
         report = report if self.sealer is None else self.sealer.report(live, report)
         while conflicts < CONFLICTS_MAX:
             seq = state.seq
@@ -176,6 +181,19 @@ class Runner:
                     self.dispatch.send(live, command)
             return turn
         raise AppendConflict(live.run_id, state.seq - 1, state.seq)
+
+    async def _cut(self, live: Live, report: Report) -> Report:
+        """A report that may end the run, with the calls that it keeps from beginning: of others nobody knows."""
+        state = live.state
+        assert isinstance(report, CancelRequested | TimerFired)
+        if isinstance(report, TimerFired):
+            timer = state.open.get(report.command_id)
+            if not isinstance(timer, SetTimer) or not cuts_off(state, timer, max(timer.due_at_ms, self.clock.now_ms())):
+                return report
+        calls = [command for command in state.open.values() if isinstance(command, CallTool) and command.mutating]
+        unsure = [call.id for call in calls if call.id not in state.doubted and call.id not in state.withheld]
+        revoked = [name for name in unsure if await self.dispatch.revoke(live.run_id, name)]
+        return replace(report, unbegun=tuple(revoked)) if revoked else report
 
     async def _write(self, kept: Kept, turn: Append, insists: bool) -> None:  # noqa: FBT001  # asked for once a turn
         """Write the texts of a turn and the turn, or keep both until the store can be written."""

@@ -99,7 +99,7 @@ class Sealer:
         """A manifest whose request, session, goal, plan and graph hold no secret."""
         if manifest.session is not None and manifest.session.previous_run_id:
             # What was said in a session may be meant in its next run.
-            self._seals.adopt(_family(manifest.run_id), _family(manifest.session.previous_run_id))
+            self._seals.adopt(family_of(manifest.run_id), family_of(manifest.session.previous_run_id))
         is_first = manifest.parent is None and (manifest.session is None or not manifest.session.previous_run_id)
         look = _Look(self._scope(manifest.run_id), has_all=is_first)
         request = manifest.request
@@ -123,7 +123,7 @@ class Sealer:
 
     def origin(self, origin: Origin, fork_id: str) -> Origin:
         """Where a fork comes from, and why, without a secret; what was sealed for its origin is known in it."""
-        self._seals.adopt(_family(fork_id), _family(origin.run_id))
+        self._seals.adopt(family_of(fork_id), family_of(origin.run_id))
         sealed: Origin = self._changed(_Look(self._scope(fork_id)), origin)
         return sealed
 
@@ -136,18 +136,18 @@ class Sealer:
         sealed: UserSignal = self._changed(_Look(self._scope(signal.run_id)), signal)
         return sealed
 
-    def text(self, live: Live, text: str) -> str:
-        """A text without a secret, for those who listen."""
-        return self._replaced(self._look(live), text)
+    def text(self, family: str, shown: Sequence[Message], text: str) -> str:
+        """A text without a secret, for those who listen to a model that was shown these messages."""
+        return self._replaced(_Look(self._scope(family), shown, has_all=True), text)
 
-    def filled(self, live: Live, value: Any) -> Any:
-        """The value with what stands behind its handles; raises SecretGone where that is not there."""
+    def filled(self, family: str, value: Any) -> Any:
+        """The value with what stands behind the handles of a family; raises SecretGone where that is not there."""
         if type(value) is str:
-            return _filled(value, self._seals.values(_family(live.run_id))) if HANDLE_MARK in value else value
+            return _filled(value, self._seals.values(family)) if HANDLE_MARK in value else value
         if isinstance(value, dict):
-            return {self.filled(live, key): self.filled(live, part) for key, part in value.items()}
+            return {self.filled(family, key): self.filled(family, part) for key, part in value.items()}
         if isinstance(value, list | tuple):
-            return type(value)([self.filled(live, part) for part in value])
+            return type(value)([self.filled(family, part) for part in value])
         return value
 
     def _look(self, live: Live) -> _Look:
@@ -155,7 +155,7 @@ class Sealer:
 
     def _scope(self, run_id: str) -> _Scope:
         """What is known in a run, those beneath it and those that were forked from it."""
-        name = _family(run_id)
+        name = family_of(run_id)
         scope = self._scopes.get(name)
         if scope is None:
             scope = self._scopes[name] = _Scope(name)
@@ -297,7 +297,7 @@ def _known(found: re.Match[str], values: Mapping[str, str]) -> str | None:
     return next((each for each in parts if each in values), None)
 
 
-def _family(run_id: str) -> str:
+def family_of(run_id: str) -> str:
     """The run that a run came from: children and forks are named after it."""
     return run_id.partition(".")[0]
 

@@ -43,6 +43,7 @@ from remit.core.tools import ToolCall, ToolChoice, ToolChoiceMode, ToolDefinitio
 from remit.inference.engine import Engine, EngineFault, strict_judge, wants_grammars
 from remit.inference.text_calls import written_in
 from remit.kernel.state import RunState, pinned
+from remit.orchestrate.errands import Occasion
 from remit.rerank.router import Router
 
 # Among more tools than this, models choose worse and prompts grow by pages; a router picks as many as these.
@@ -107,13 +108,11 @@ class Breach(NamedTuple):
 
 
 class Circumstances(NamedTuple):
-    """What shaping goes by, beside the request: the model, the router if there is one, the words, and what was called."""
+    """What shaping goes by, beside the request: the model, the router if there is one, and the occasion."""
 
     info: ModelInfo
     router: Router | None
-    words: str
-    called: frozenset[str]
-    must_call: bool
+    occasion: Occasion
 
 
 def check_shapes(grammar: str, graph: Graph) -> None:
@@ -152,33 +151,25 @@ def applied(request: ModelRequest, state: RunState) -> tuple[ModelRequest, Ask |
     schema, grammar = request.schema, request.grammar
     if ask.words or ask.schema or ask.grammar:
         schema, grammar = graph.schemas.get(state.node), ask.grammar
-    messages = _seen(request.messages, _tail_of(request.messages, state), ask.sees)
+    messages = _seen(request.messages, request.messages[began_at(state) :], ask.sees)
     if ask.instruction:
         messages = (*messages, user_message(ask.instruction))
     changed = replace(request, messages=messages, tools=tools, tool_choice=choice, schema=schema, grammar=grammar)
     return changed, ask
 
 
-def circumstances(
-    request: ModelRequest,
-    said_so_far: tuple[Message, ...],
-    state: RunState,
-    *,
-    ask: Ask | None,
-    router: Router | None,
-    info: ModelInfo,
-) -> Circumstances:
-    """What this call goes by. A node may show its model less than what was said so far."""
-    tail = _tail_of(said_so_far, state)
-    before = said_so_far[: len(said_so_far) - len(tail)]
-    said = [message.content for message in before if message.role is Role.USER]
+def occasion_of(
+    request: ModelRequest, said_so_far: tuple[Message, ...], began: int, ask: Ask | None = None
+) -> Occasion:
+    """The occasion of a call, `began` messages before the first one of its run. A node may show its model less than that."""
+    said = [message.content for message in said_so_far[:began] if message.role is Role.USER]
     words = said[-1] if said else ""
     assert isinstance(words, str), "an engine never sees a digest"
-    called = frozenset(call.name for message in tail for call in message.tool_calls)
     if ask is not None and ask.must_call:
-        return Circumstances(info, router, f"{ask.instruction}\n{words}", frozenset(), must_call=True)
+        return Occasion(f"{ask.instruction}\n{words}", must_call=True)
+    called = sorted({call.name for message in said_so_far[began:] for call in message.tool_calls})
     demanded = request.tool_choice.mode in (ToolChoiceMode.REQUIRED, ToolChoiceMode.FUNCTION)
-    return Circumstances(info, router, words, called, must_call=demanded and not called)
+    return Occasion(words, tuple(called), must_call=demanded and not called)
 
 
 def shaped(request: ModelRequest, given: Circumstances) -> Shaped:
@@ -238,8 +229,8 @@ def _narrowed(request: ModelRequest, given: Circumstances) -> Shaped:
     """For an engine with tools of its own: all of them, or the best of too many and those that were called already."""
     if given.router is None or len(request.tools) <= TOOLS_OFFERED_MAX:
         return Shaped(request, grammar=request.grammar)
-    best = [each.tool for each in given.router.ranked(given.words, request.tools)[:TOOLS_OFFERED_MAX]]
-    chosen = given.called.union(best)
+    best = [each.tool for each in given.router.ranked(given.occasion.words, request.tools)[:TOOLS_OFFERED_MAX]]
+    chosen = {*given.occasion.called, *best}
     tools = tuple([tool for tool in request.tools if tool.name in chosen])
     names = tuple([tool.name for tool in tools])
     return Shaped(replace(request, tools=tools), offered=names, grammar=request.grammar)
@@ -247,19 +238,20 @@ def _narrowed(request: ModelRequest, given: Circumstances) -> Shaped:
 
 def _wanted(tools: Sequence[ToolDefinition], given: Circumstances) -> tuple[ToolDefinition, ...]:
     """The tools that an engine without any is held to call now; none when it is to answer."""
-    if given.must_call and len(tools) == 1:
+    if given.occasion.must_call and len(tools) == 1:
         return tuple(tools)
     if given.router is None:
         # Nobody says what the words ask for; once something was called, the answer is due.
-        return tuple(tools[:TOOLS_BY_GRAMMAR_MAX]) if not given.called else ()
-    names = [each.tool for each in given.router.shortlist(given.words, tools) if each.tool not in given.called]
-    if not names and given.must_call:
-        names = [each.tool for each in given.router.ranked(given.words, tools)]
+        return tuple(tools[:TOOLS_BY_GRAMMAR_MAX]) if not given.occasion.called else ()
+    words, called = given.occasion.words, given.occasion.called
+    names = [each.tool for each in given.router.shortlist(words, tools) if each.tool not in called]
+    if not names and given.occasion.must_call:
+        names = [each.tool for each in given.router.ranked(words, tools)]
     return tuple([tool for tool in tools if tool.name in names[:1]])
 
 
 def _calling(request: ModelRequest, tools: tuple[ToolDefinition, ...], given: Circumstances) -> Shaped:
-    is_sure = given.must_call or given.router is not None
+    is_sure = given.occasion.must_call or given.router is not None
     hint = call_hint(tools) if is_sure else call_or_words_hint(tools)
     grammar = grammar_of_calls(tools) if is_sure else grammar_of_calls_or_words(tools)
     return Shaped(
@@ -392,11 +384,9 @@ def _was_cut(shape: Shaped, result: ModelResult) -> str:
     return f"; it was cut at max_tokens={limit}" if 0 < limit <= result.usage.completion_tokens else ""
 
 
-def _tail_of(messages: tuple[Message, ...], state: RunState) -> tuple[Message, ...]:
-    """What was said in this run, after the request."""
-    # Evidence stands among the messages of the request, as one more.
-    begins = len(pinned(state).request.messages) + bool(state.ephemeral)
-    return messages[begins:]
+def began_at(state: RunState) -> int:
+    """How many messages stand before what was said in this run. Evidence stands among those of the request, as one more."""
+    return len(pinned(state).request.messages) + bool(state.ephemeral)
 
 
 def _seen(messages: tuple[Message, ...], tail: tuple[Message, ...], sees: Sees) -> tuple[Message, ...]:

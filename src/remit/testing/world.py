@@ -123,6 +123,10 @@ class SimulatedWorld:
         self.sent.append((live.run_id, command))
         self.later(lambda: self.hands.perform(live.run_id, command), dies_with_process=True)
 
+    async def revoke(self, run_id: str, command_id: str) -> bool:
+        """Nobody knows what has begun."""
+        return False
+
     async def receive(self, live: Live) -> Report | None:
         """Nobody waits here: the world delivers reports as events."""
         return None

@@ -5,12 +5,12 @@ Rule 2: what is cancelled is told to stop. A coroutine is cancelled, a process i
 Rule 3: a thread that does not listen is abandoned: it goes on, and its outcome is handed over when it comes, because
         the effect of a call is the same whether anybody waited for it or not.
 Rule 4: whether a call has begun is known at any moment: of one that has not, nothing has happened.
-Rule 5: where something had to be waited for before the call, its gate is asked once more whether it may still begin.
+Rule 5: its gate is asked last whether the call may begin, and whether it had to wait for something since it was asked for.
 Rule 6: secrets are fetched just before the call; one that is missing or expires too soon means that it is not begun.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -36,6 +36,10 @@ KILL_GRACE_MS = 2_000
 Late: TypeAlias = "asyncio.Task[Performed | ToolFault | None]"
 
 
+# Raises where a call may not begin any more; it is told whether the call had to wait.
+Gate: TypeAlias = Callable[[bool], Awaitable[None]]
+
+
 class Attempt:
     """One call: whether it has begun, how it is told to stop, and what is left of it when nobody waits any more."""
 
@@ -47,10 +51,9 @@ class Attempt:
         arguments: JsonObject,
         key: str,
         vault: Vault = NO_SECRETS,
-        gate: Callable[[], None] | None = None,
+        gate: Gate | None = None,
     ) -> None:
         self.tool = tool
-        # Raises where the call may not begin any more.
         self.gate = gate
         self.vault = vault
         self.secrets: Mapping[str, Secret] = NO_SECRETS_LENT
@@ -86,8 +89,8 @@ async def perform(attempt: Attempt) -> Performed:
     if tool.definition.secrets:
         wanted, timeout_ms = tool.definition.secrets, tool.definition.timeout_ms
         attempt.secrets = await attempt.vault.fill(tool.name, wanted, timeout_ms=timeout_ms)
-    if attempt.gate is not None and (tool.available is not None or tool.definition.secrets):
-        attempt.gate()
+    if attempt.gate is not None:
+        await attempt.gate(bool(tool.available is not None or tool.definition.secrets))
     attempt.has_begun = True
     if attempt.leash is not None:
         lent = Lent(attempt.secrets, attempt.vault)

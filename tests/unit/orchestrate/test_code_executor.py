@@ -10,10 +10,10 @@ from remit.core.arrivals import CodeFailed, CodeReturned
 from remit.core.commands import CallCode
 from remit.core.failure import ErrorCode, RemitError, RequestRejected
 from remit.core.record import Text
-from remit.kernel.state import RunState
-from remit.orchestrate.executors.code import CodeExecutor
+from remit.orchestrate.errands import JudgeErrand, Sender
+from remit.orchestrate.executors.bench import Bench
+from remit.orchestrate.executors.code import run_code
 from remit.orchestrate.kit import Kit
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
 from remit.validate.checking import compile_rules
 from remit.validate.rules import MustMention, NotEmpty, Rule, RuleSet
@@ -27,8 +27,8 @@ async def inline(text: Text) -> str:
 
 
 def run(code: Any, *, name: str = "check", timeout_ms: int = 5_000) -> Report:
-    executor = CodeExecutor(lambda run_id: Kit({}, code={"check": code}), inline)
-    return play(executor(Live("run", RunState()), CallCode("1.1", name, "input", timeout_ms)))
+    errand = JudgeErrand(Sender("run", "run"), CallCode("1.1", name, "input", timeout_ms))
+    return play(run_code(errand, Kit({}, code={"check": code}), Bench(inline)))
 
 
 async def waits(text: str) -> None:

@@ -20,7 +20,8 @@ from remit.core.rulings import CallsFiltered, ToolCallRefused
 from remit.core.tools import ToolCall
 from remit.inference.engine import StreamHandler
 from remit.kernel.rules.tool import FILTER_MARK
-from remit.orchestrate.executors.code import CodeExecutor
+from remit.orchestrate.executors.bench import Bench
+from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms, ToolCallFilter
 from remit.orchestrate.ports import Live
@@ -345,7 +346,7 @@ def test_a_filter_that_nobody_here_has_lets_nothing_through() -> None:
     run = Run(manifest_of(filters=("mask",)))
     run.proposes(wants("look"))
     look_at = run.open(CallCode)[0]
-    report = play(CodeExecutor(lambda run_id: Kit({}), unread)(Live("run", run.state), look_at))
+    report = play(Performers(Bench(unread)).carrier(lambda run_id: Kit({}))(Live("run", run.state), look_at))
     assert report == CodeFailed(look_at.id, "nobody here has code named 'filter:mask'")
     run.take(report)
     assert (run.all(CallTool), run.last(ToolCallRefused).code) == ([], Refusal.FILTERED)

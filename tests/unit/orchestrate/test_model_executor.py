@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
 
 from remit.core.arrivals import ContextFound, ModelAnswered, ModelFailed
-from remit.core.commands import CallModel, Retrieve
+from remit.core.commands import CallModel, Command, Retrieve
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
 from remit.core.failure import Ending, ErrorCode, RequestRejected
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
@@ -23,7 +23,8 @@ from remit.inference.engine import EngineFault, Restarted, StreamChunk, StreamHa
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.executors import model
-from remit.orchestrate.executors.model import ModelExecutor
+from remit.orchestrate.executors.bench import Bench
+from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.kit import Kit, OnChunk
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, Report
@@ -83,9 +84,11 @@ def call_of(run: Run) -> CallModel:
     return run.open(CallModel)[0]
 
 
-def executor(engine: Any, *, on_chunk: OnChunk | None = None, library: Library | None = None) -> ModelExecutor:
+def executor(
+    engine: Any, *, on_chunk: OnChunk | None = None, library: Library | None = None
+) -> Callable[[Live, Command], Coroutine[Any, Any, Report]]:
     kit = Kit({MODEL.name: engine}, on_chunk=on_chunk)
-    return ModelExecutor(lambda run_id: kit, (library or Library()).text)
+    return Performers(Bench((library or Library()).text)).carrier(lambda run_id: kit)
 
 
 def performed(engine: Any, run: Run | None = None, *, on_chunk: OnChunk | None = None, **changes: Any) -> Report:
@@ -242,7 +245,7 @@ def test_a_model_without_an_engine_is_a_matter_of_configuration() -> None:
 def test_a_model_that_the_manifest_does_not_know_speaks_for_itself() -> None:
     run, engine = Run(), Recorder()
     kit = Kit({"another": engine})
-    perform = ModelExecutor(lambda run_id: kit, Library().text)
+    perform = Performers(Bench(Library().text)).carrier(lambda run_id: kit)
     assert isinstance(play(perform(live_of(run.state), replace(call_of(run), model="another"))), ModelSaid)
 
 
@@ -489,7 +492,7 @@ def routed(
 ) -> Report:
     kit = Kit({MODEL.name: engine}, router=router, on_chunk=on_chunk)
     run = Run(manifest)
-    return play(ModelExecutor(lambda run_id: kit, Library().text)(live_of(run.state), call_of(run)))
+    return play(Performers(Bench(Library().text)).carrier(lambda run_id: kit)(live_of(run.state), call_of(run)))
 
 
 def test_a_call_by_grammar_is_reported_as_a_call_and_says_what_was_offered() -> None:
@@ -545,7 +548,7 @@ def chained(*members: Recorder, on_chunk: OnChunk | None = None) -> Report:
     chain = ChainEngine(members)
     run = Run(manifest_of(model=replace(MODEL, calls_by_grammar=True)))
     kit = Kit({MODEL.name: chain}, router=Fixed("look"), on_chunk=on_chunk)
-    return play(ModelExecutor(lambda run_id: kit, Library().text)(live_of(run.state), call_of(run)))
+    return play(Performers(Bench(Library().text)).carrier(lambda run_id: kit)(live_of(run.state), call_of(run)))
 
 
 def speaking(text: str) -> Callable[[StreamHandler | None], Awaitable[ModelResult]]:
@@ -773,7 +776,9 @@ def test_a_scripted_engine_drives_a_run_with_a_tool_to_its_end(caplog: pytest.Lo
         listener = Listener()
         kit = Kit({"scripted": engine}, on_chunk=listener)
         library = Library()
-        stage = Stage(tools={"look": ok}, executors={CallModel: ModelExecutor(lambda run_id: kit, library.text)})
+        stage = Stage(
+            tools={"look": ok}, executors={CallModel: Performers(Bench(library.text)).carrier(lambda run_id: kit)}
+        )
         live = await stage.runner.start(manifest_of(model=engine.model_info()))
         await stage.runner.drive(live)
         assert await stage.runner.text(live.state.answer) == LONG
@@ -798,7 +803,9 @@ def test_a_small_model_calls_a_tool_and_then_answers_from_its_result() -> None:
 
     async def scene() -> tuple[Ending | None, str]:
         kit, library = Kit({SMALL.name: Small()}, router=Fixed("look")), Library()
-        stage = Stage(tools={"look": ok}, executors={CallModel: ModelExecutor(lambda run_id: kit, library.text)})
+        stage = Stage(
+            tools={"look": ok}, executors={CallModel: Performers(Bench(library.text)).carrier(lambda run_id: kit)}
+        )
         live = await stage.runner.start(manifest_of(model=SMALL))
         await stage.runner.drive(live)
         answered = [entry for entry in live.state.context if isinstance(entry, ModelAnswered)]

@@ -4,7 +4,7 @@ from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.journal import MemoryJournal
 from remit.kernel.state import RunState
 from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live
+from remit.orchestrate.ports import Blobs, Clock, Dispatch, Journal, Live, Outlet
 from remit.testing.script import in_turn, says
 from remit.testing.world import SimulatedWorld
 from tests.unit.orchestrate.stage import HandClock
@@ -25,7 +25,7 @@ def test_the_backend_in_memory_fits_its_ports() -> None:
 def test_a_simulated_world_is_clock_and_dispatch_in_one() -> None:
     world = SimulatedWorld(model=in_turn(says("done")))
     clock: Clock = world
-    dispatch: Dispatch = world
+    dispatch: Outlet = world
     assert clock.now_ms() > 0
     assert {"send", "receive", "forget"} <= set(dir(dispatch))
 

@@ -186,8 +186,10 @@ def test_an_ended_run_only_repeats_what_it_said_in_parting() -> None:
     async def scene() -> None:
         before, after = processes()
         live = await until_called(before, "write")
+        (call,) = opened(live, CallTool)
+        assert await before.dispatch.claim("run", call.id)
         await before.runner.advance(live, arrivals.CancelRequested("ada"))
-        assert opened(live, CallTool) != []
+        assert opened(live, CallTool) == [call]
         again = await recover(after.runner, "run")
         assert again.state == live.state
         assert "run" not in after.dispatch._work or sent_to(after) == []

@@ -12,7 +12,8 @@ from remit.core.contract import SystemRequest
 from remit.core.messages import Message, assistant_message, system_message, user_message
 from remit.core.record import BlobRef, Text
 from remit.kernel.state import RunState
-from remit.orchestrate.executors.retrieve import RetrieveExecutor
+from remit.orchestrate.executors.bench import Bench
+from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.kit import ContextProvider, Kit
 from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ContextSaid, Report
@@ -59,7 +60,7 @@ def state_with(*messages: Message) -> RunState:
 
 
 def run(provider: ContextProvider | None, state: RunState, *, timeout_ms: int = 5_000) -> Report:
-    executor = RetrieveExecutor(lambda run_id: Kit({}, context=provider), fetched)
+    executor = Performers(Bench(fetched)).carrier(lambda run_id: Kit({}, context=provider))
     return play(executor(Live("run", state), Retrieve("0.3", timeout_ms)))
 
 

@@ -249,11 +249,10 @@ def test_what_the_user_wrote_binds_whether_it_was_sealed_or_not(tmp_path: Path, 
 
 def test_digits_that_follow_a_handle_are_not_a_part_of_it(tmp_path: Path) -> None:
     sealer = Sealer(MemorySeals())
-    live = Live("run", RunState())
-    handle = sealer.text(live, TOKEN)
-    assert sealer.filled(live, {"a": [f"{handle}00ff", 7]}) == {"a": [f"{TOKEN}00ff", 7]}
+    handle = sealer.text("run", (), TOKEN)
+    assert sealer.filled("run", {"a": [f"{handle}00ff", 7]}) == {"a": [f"{TOKEN}00ff", 7]}
     with pytest.raises(SecretGone):
-        sealer.filled(Live("other", RunState()), handle)
+        sealer.filled("other", handle)
 
 
 def test_options_and_plans_are_sealed_and_filled_where_they_are_used(tmp_path: Path) -> None:
@@ -316,7 +315,7 @@ def test_a_value_beside_its_name_is_sealed_in_a_structure_and_given_back(argumen
     assert isinstance(sealed, ModelSaid)
     written = str(sealed)
     assert not any(value in written for value in (WORD, MIXED, BASIC.removeprefix("Basic ")))
-    assert sealer.filled(live, sealed.result.tool_calls[0].arguments) == arguments
+    assert sealer.filled(live.run_id, sealed.result.tool_calls[0].arguments) == arguments
 
 
 @pytest.mark.parametrize(

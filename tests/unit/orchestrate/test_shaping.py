@@ -29,6 +29,7 @@ from remit.inference.engine import Engine, EngineFault, StreamHandler
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import rendered
+from remit.orchestrate.errands import Occasion
 from remit.orchestrate.shaping import (
     TOLD_TOKENS_MAX,
     TOOLS_BY_GRAMMAR_MAX,
@@ -40,10 +41,11 @@ from remit.orchestrate.shaping import (
     Shaped,
     Unfit,
     applied,
-    circumstances,
+    began_at,
     grammatically,
     is_checked,
     is_plain,
+    occasion_of,
     read,
     read_cut,
     shaped,
@@ -55,7 +57,6 @@ from tests.unit.kernel.builders import Run, manifest_of, wants
 
 NATIVE = ModelInfo("native")
 BY_GRAMMAR = ModelInfo("small", calls_by_grammar=True)
-NOTHING: frozenset[str] = frozenset()
 
 
 def declared(name: str) -> ToolDefinition:
@@ -87,10 +88,10 @@ def given(
     *,
     router: ByName | None = BY_NAME,
     words: str = "please look",
-    called: frozenset[str] = NOTHING,
+    called: tuple[str, ...] = (),
     must_call: bool = False,
 ) -> Circumstances:
-    return Circumstances(info, router, words, called, must_call)
+    return Circumstances(info, router, Occasion(words, called, must_call))
 
 
 def call_text(tool: str, arguments: str = "{}") -> str:
@@ -117,7 +118,7 @@ def many() -> tuple[ToolDefinition, ...]:
 def test_of_too_many_tools_the_best_are_offered_and_those_that_were_called() -> None:
     request = ModelRequest((user_message("x"),), many())
     assert not is_plain(request, NATIVE)
-    shape = shaped(request, given(NATIVE, words="tool250 tool299", called=frozenset({"tool123"})))
+    shape = shaped(request, given(NATIVE, words="tool250 tool299", called=("tool123",)))
     offered = names(shape.request.tools)
     assert len(offered) == TOOLS_OFFERED_MAX + 1
     assert {"tool250", "tool299", "tool123"} <= set(offered)
@@ -168,13 +169,13 @@ def test_words_that_nobody_limited_have_a_limit(wished: int, words: int, told: i
     request = ModelRequest(REQUEST.messages, max_tokens=wished)
     assert shaped(request, given(words="hello")).request.max_tokens == words
     said = (*REQUEST.messages, assistant_message("", (ToolCall("c", "look"),)), tool_message("c", "look", "found it"))
-    after = shaped(ModelRequest(said, max_tokens=wished), given(called=frozenset({"look"})))
+    after = shaped(ModelRequest(said, max_tokens=wished), given(called=("look",)))
     assert after.request.max_tokens == told
 
 
 def test_what_a_result_says_is_told_in_the_likeliest_words() -> None:
     said = (*REQUEST.messages, assistant_message("", (ToolCall("c", "look"),)), tool_message("c", "look", "found it"))
-    told = shaped(ModelRequest(said, REQUEST.tools), given(called=frozenset({"look"}))).request
+    told = shaped(ModelRequest(said, REQUEST.tools), given(called=("look",))).request
     assert (told.temperature, told.tools) == (0.0, ())
 
 
@@ -194,13 +195,13 @@ CALLED = (
 
 
 def test_the_second_tool_that_was_asked_for_is_called_after_the_first() -> None:
-    shape = shaped(ModelRequest(CALLED, (LOOK, KEEP)), given(words="look and keep", called=frozenset({"look"})))
+    shape = shaped(ModelRequest(CALLED, (LOOK, KEEP)), given(words="look and keep", called=("look",)))
     assert names(shape.calls) == ["keep"]
     assert shape.request.messages[-1] == user_message("look and keep\n\nThe result of look is: seen")
 
 
 def test_once_everything_was_called_the_answer_is_due() -> None:
-    shape = shaped(ModelRequest(CALLED, (LOOK, KEEP)), given(called=frozenset({"look"})))
+    shape = shaped(ModelRequest(CALLED, (LOOK, KEEP)), given(called=("look",)))
     assert shape.calls == ()
     asked = "look and keep\n\nThe result of look is: seen\nAnswer in words, using this result."
     assert shape.request.messages == (user_message(asked),)
@@ -208,7 +209,7 @@ def test_once_everything_was_called_the_answer_is_due() -> None:
 
 def test_who_was_asked_something_else_meanwhile_is_asked_that() -> None:
     messages = (*CALLED, user_message("The answer was not accepted."))
-    shape = shaped(ModelRequest(messages, (LOOK,)), given(called=frozenset({"look"})))
+    shape = shaped(ModelRequest(messages, (LOOK,)), given(called=("look",)))
     assert shape.request.messages[-1] == user_message("The answer was not accepted.")
 
 
@@ -217,7 +218,7 @@ def test_without_a_router_every_tool_is_offered_beside_words_until_one_was_calle
     shape = shaped(request, given(router=None))
     assert (len(shape.calls), shape.offered, shape.hearing) == (TOOLS_BY_GRAMMAR_MAX, (), Hearing.WORDS)
     assert read_with(shape.request.grammar, "In words.").fit is Fit.FITS
-    assert shaped(request, given(router=None, called=frozenset({"t1"}))).calls == ()
+    assert shaped(request, given(router=None, called=("t1",))).calls == ()
 
 
 def test_a_call_that_is_demanded_is_made_whatever_the_words_say() -> None:
@@ -281,12 +282,13 @@ from pathlib import Path
 from remit.core.inference import ModelRequest
 from remit.core.messages import user_message
 from remit.inference.local import LocalEngine
+from remit.orchestrate.errands import Occasion
 from remit.orchestrate.shaping import Circumstances, shaped
 
 engine = LocalEngine(Path(sys.argv[1]))
 grammar = 'root ::= more\\nmore ::= "a" more "x" | "a" more "y" | "a"{40}'
 request = ModelRequest((user_message("go on"),), grammar=grammar, max_tokens=45)
-given = Circumstances(engine.model_info(), None, "go on", frozenset(), must_call=False)
+given = Circumstances(engine.model_info(), None, Occasion("go on"))
 shape = shaped(request, given)
 try:
     asyncio.run(engine.infer(shape.request, lambda chunk: print(chunk.text, end="")))
@@ -610,15 +612,15 @@ def test_a_result_without_its_call_and_no_result_at_all_are_no_trouble() -> None
 # What shaping goes by.
 
 
-def by(request: ModelRequest, run: Run, ask: Ask | None = None) -> Circumstances:
-    return circumstances(request, request.messages, run.state, ask=ask, router=None, info=BY_GRAMMAR)
+def by(request: ModelRequest, run: Run, ask: Ask | None = None) -> Occasion:
+    return occasion_of(request, request.messages, began_at(run.state), ask)
 
 
 def test_the_words_are_the_users_last_of_the_request() -> None:
     request = SystemRequest((user_message("first"), assistant_message("hm"), user_message("last")))
     run = Run(manifest_of(request=request))
     found = by(ModelRequest((*request.messages, assistant_message("so"), user_message("correction"))), run)
-    assert (found.words, found.called, found.must_call) == ("last", NOTHING, False)
+    assert (found.words, found.called, found.must_call) == ("last", (), False)
     assert by(ModelRequest(()), run).words == ""
 
 
@@ -627,9 +629,9 @@ def test_a_demanded_call_is_demanded_once(choice: ToolChoice) -> None:
     run = Run()
     assert by(ModelRequest((user_message("please"),), tool_choice=choice), run).must_call
     after = by(ModelRequest(CALLED, tool_choice=choice), run)
-    assert (after.must_call, after.called) == (False, frozenset({"look"}))
+    assert (after.must_call, after.called) == (False, ("look",))
 
 
 def test_a_node_that_demands_a_call_gets_one_even_after_another() -> None:
     found = by(ModelRequest(CALLED), Run(), Ask("Keep it.", must_call=True))
-    assert (found.must_call, found.called, found.words) == (True, NOTHING, "Keep it.\nlook and keep")
+    assert (found.must_call, found.called, found.words) == (True, (), "Keep it.\nlook and keep")

@@ -17,10 +17,10 @@ from remit.core.failure import ErrorCode
 from remit.core.record import Text
 from remit.core.seal import SECRET_EXPOSED
 from remit.core.tools import ToolResult
-from remit.kernel.state import RunState
+from remit.orchestrate.errands import InquiryErrand, Sender, ToolErrand
+from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.kit import Kit
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
 from remit.tool import performing
 from remit.tool.cancelling import CancelToken
@@ -33,6 +33,7 @@ from tests.unit.orchestrate.stage import play
 from tests.unit.tool.watching import sample, until
 
 KEY = "run:1.1"
+SENDER = Sender("run", "run")
 
 
 async def inline(text: Text) -> str:
@@ -46,20 +47,21 @@ class Desk:
     def __init__(self, *tools: Tool, vault: Vault = NO_SECRETS) -> None:
         self.late: list[tuple[str, Report]] = []
         registry = Registry(tools)
-        self.executor = ToolExecutor(
-            lambda run_id: Kit({}, registry), inline, lambda *heard: self.late.append(heard), vault
-        )
-        self.live = Live("run", RunState())
+        self.kit = Kit({}, registry)
+        self.executor = ToolExecutor(Bench(inline, vault, on_late=lambda *heard: self.late.append(heard)))
+        self.called: CallTool | None = None
 
     async def call(self, name: str, arguments: str = "{}", *, timeout_ms: int = 5_000) -> Report:
         """Have a tool called."""
         command = CallTool("1.1", "call", name, "version", arguments, b"hash", KEY, timeout_ms, ())
-        self.live.state.open = {command.id: command}
-        return await self.executor.call(self.live, command)
+        self.called = command
+        return await self.executor.call(ToolErrand(SENDER, command), self.kit)
 
     async def reconcile(self, name: str, *, timeout_ms: int = 5_000) -> Report:
         """Have a tool asked about the call that is open."""
-        return await self.executor.reconcile(self.live, ReconcileTool("2.1", "1.1", name, KEY, timeout_ms))
+        arguments = None if self.called is None else self.called.arguments
+        errand = InquiryErrand(SENDER, ReconcileTool("2.1", "1.1", name, KEY, timeout_ms), arguments)
+        return await self.executor.reconcile(errand, self.kit)
 
 
 def made(function: Callable[..., Any], **terms: Any) -> Tool:

@@ -54,6 +54,8 @@ _SUCCEEDED = (Ending.SUCCESS, Ending.PARTIAL_SUCCESS)
 
 def on_cancel(tally: Tally, arrival: CancelRequested) -> str:
     """End the run now."""
+    if arrival.unbegun:
+        tally.unbegun = arrival.unbegun
     message = f"cancelled by {arrival.by}" + (f": {arrival.reason}" if arrival.reason else "")
     return head_for(tally, Ending.USER_CANCEL, ErrorCode.CANCELLED_SIGNAL, message)
 

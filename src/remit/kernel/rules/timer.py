@@ -18,6 +18,8 @@ def on_timer(tally: Tally, arrival: TimerFired) -> str | None:
     timer = tally.state.open[arrival.command_id]
     assert isinstance(timer, SetTimer)
     settle(tally, timer, ())
+    if arrival.unbegun:
+        tally.unbegun = arrival.unbegun
     if timer.purpose is TimerPurpose.RETRY:
         return AGAIN
     if timer.purpose is TimerPurpose.APPROVAL:

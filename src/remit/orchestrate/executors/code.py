@@ -9,29 +9,27 @@ Rule 5: a voter chooses among the answers that there are. One that breaks or mak
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from remit.core.arrivals import CodeFailed, CodeReturned, Election, ProposedCall
 from remit.core.codec import arguments_in
 from remit.core.commands import CallCode
 from remit.core.failure import ErrorCode, RemitError
-from remit.core.graph import Ballot, NodeKind
 from remit.core.plan import Step
-from remit.core.record import JsonObject, Text
+from remit.core.record import JsonObject
 from remit.core.tools import ToolCall
 from remit.core.values import ValueKind
 from remit.kernel.rules.tool import FILTER_MARK
-from remit.kernel.state import standing_at
-from remit.kernel.voting import answers_of, in_order
 from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.errands import JudgeErrand, ProposeErrand, SiftErrand, StepErrand, VoteErrand
+from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.filters import context_of, looked
 from remit.orchestrate.handlers import HandlerUnusable
 from remit.orchestrate.kit import Kit, ToolCallFilter
-from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK, STEP_MARK
+from remit.orchestrate.patterns.plan import CALL_MARK, STEP_MARK
 from remit.orchestrate.patterns.redundant import VOTE_MARK
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import CodeProposed, FilterSaid, Report, SiftedCall
-from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone, is_lost, waits_for
+from remit.orchestrate.seals import SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.orchestrate.step_values import NoStepValue, converted, query_in, written
 from remit.orchestrate.user_code import called
 from remit.orchestrate.voting import STRATEGIES, NoConsensus, elect, settled
@@ -43,113 +41,110 @@ _PPM = 1_000_000
 _FAILED, _TIMEOUT = ErrorCode.TOOL_EXECUTION_FAILED, ErrorCode.TOOL_TIMEOUT
 
 
-class CodeExecutor:
-    """Performs CallCode."""
+CodeErrand: TypeAlias = JudgeErrand | SiftErrand | StepErrand | ProposeErrand | VoteErrand
 
-    def __init__(
-        self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]], sealer: Sealer | None = None
-    ) -> None:
-        self._kit_of = kit_of
-        self._text = text
-        self._sealer = sealer
 
-    async def __call__(self, live: Live, command: CallCode) -> Report:
-        """Run the code on its input and report what it says."""
-        code = self._found(live, command)
-        if code is None:
-            return _failed(live, command, f"nobody here has code named {command.name[:80]!r}", _FAILED)
-        who = _who(live, command)
-        try:
-            return await within(command.timeout_ms, code)
-        except TimeRanOut:
-            return _failed(live, command, f"{who} took longer than timeout_ms={command.timeout_ms}", _TIMEOUT)
-        except RemitError as error:
-            code_of = ErrorCode(error.code) if error.code in set(ErrorCode) else _FAILED
-            return _failed(live, command, f"{who}: {error.message}", code_of)
-        except SecretGone as gone:
-            if is_lost(gone.handle):
-                return waits_for(gone.handle, who, command.id)
-            message = f"{SECRET_GONE}: {who} was not run: the value behind {gone.handle} is not kept any more"
-            return _failed(live, command, message, ErrorCode.TOOL_UNAVAILABLE)
-        except (NoStepValue, HandlerUnusable) as error:
-            is_mismatch = isinstance(error, NoStepValue)
-            code_of = ErrorCode.ORCHESTRATION_STEP_MISMATCH if is_mismatch else _FAILED
-            return _failed(live, command, f"{who}: {error}", code_of)
-        except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
-            return _failed(live, command, f"{who} raised {type(error).__name__}: {error}", _FAILED)
+async def run_code(errand: CodeErrand, kit: Kit, bench: Bench) -> Report:
+    """Run the user's code that an errand names and report what it says."""
+    command = errand.command
+    work = _found(errand, kit, bench)
+    if work is None:
+        return _failed(errand, f"nobody here has code named {command.name[:80]!r}", _FAILED)
+    who = _who(errand)
+    try:
+        return await within(command.timeout_ms, work)
+    except TimeRanOut:
+        return _failed(errand, f"{who} took longer than timeout_ms={command.timeout_ms}", _TIMEOUT)
+    except RemitError as error:
+        code_of = ErrorCode(error.code) if error.code in set(ErrorCode) else _FAILED
+        return _failed(errand, f"{who}: {error.message}", code_of)
+    except SecretGone as gone:
+        if is_lost(gone.handle):
+            return waits_for(gone.handle, who, command.id)
+        message = f"{SECRET_GONE}: {who} was not run: the value behind {gone.handle} is not kept any more"
+        return _failed(errand, message, ErrorCode.TOOL_UNAVAILABLE)
+    except (NoStepValue, HandlerUnusable) as error:
+        is_mismatch = isinstance(error, NoStepValue)
+        code_of = ErrorCode.ORCHESTRATION_STEP_MISMATCH if is_mismatch else _FAILED
+        return _failed(errand, f"{who}: {error}", code_of)
+    except Exception as error:  # noqa: BLE001  # whatever the user's code raises is an outcome
+        return _failed(errand, f"{who} raised {type(error).__name__}: {error}", _FAILED)
 
-    def _found(self, live: Live, command: CallCode) -> Awaitable[Report] | None:
-        """What performs the command, ready to be awaited."""
-        if command.name.startswith(VOTE_MARK) and (ballot := standing_at(live.state).ballot) is not None:
-            strategy = self._kit_of(live.run_id).code.get(command.name) or _builtin(command.name)
-            return None if strategy is None else self._vote(live, command, ballot, strategy)
-        if command.name.startswith(FILTER_MARK):
-            look = self._kit_of(live.run_id).every_filter.get(command.name.removeprefix(FILTER_MARK))
-            return None if look is None else self._sift(live, command, look)
-        if command.name.startswith(CALL_MARK) and command.kind:
-            return self._propose(command)
-        code = self._kit_of(live.run_id).code.get(command.name)
-        if code is None:
-            return None
-        return self._step(live, command, code) if command.kind else self._judge(command, code)
 
-    async def _judge(self, command: CallCode, code: Callable[..., Any]) -> Report:
-        return _returned(command, await called(code, await self._text(command.input)))
+def _found(errand: CodeErrand, kit: Kit, bench: Bench) -> Awaitable[Report] | None:
+    """What performs the errand, ready to be awaited."""
+    name = errand.command.name
+    match errand:
+        case VoteErrand():
+            strategy = kit.code.get(name) or STRATEGIES.get(name.removeprefix(VOTE_MARK))
+            return None if strategy is None else _vote(errand, bench, strategy)
+        case SiftErrand():
+            look = kit.every_filter.get(name.removeprefix(FILTER_MARK))
+            return None if look is None else _sift(errand, bench, look)
+        case ProposeErrand():
+            return _propose(errand, bench)
+    code = kit.code.get(name)
+    if code is None:
+        return None
+    return _step(errand, bench, code) if isinstance(errand, StepErrand) else _judge(errand, bench, code)
 
-    async def _sift(self, live: Live, command: CallCode, look: ToolCallFilter) -> Report:
-        """Show a filter every call that none before it turned away."""
-        proposed = live.state.proposed
-        # Arguments that could not be written are refused by themselves; no filter is shown them. It is shown what would be
-        # called, and not the handles in which the model may have said it.
-        texts = [await self._text(call.arguments) if call.arguments and not call.filtered else "" for call in proposed]
-        sifted: list[SiftedCall] = []
-        for call, text in zip(proposed, texts, strict=True):
-            if not text:
-                sifted.append(SiftedCall(ToolCall(call.call_id, call.tool, {}), call.filtered))
-                continue
-            # Made anew for every look: what a filter does to what it is shown changes nothing.
-            batch = [_shown(one, told) for one, told in zip(proposed, texts, strict=True) if told]
-            said = await looked(look, _shown(call, text), context_of(live.state, tuple(batch)))
-            as_said = await self._text(call.said) if call.said else text
-            sifted.append(_sifted(_shown(call, as_said), arguments_in(text), said))
-        return FilterSaid(command.id, tuple(sifted))
 
-    async def _propose(self, command: CallCode) -> Report:
-        arguments = converted(command.kind, await self._text(command.input), ValueKind.OBJECT)
-        return CodeProposed(command.id, ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments))
+async def _judge(errand: JudgeErrand, bench: Bench, code: Callable[..., Any]) -> Report:
+    return _returned(errand.command, await called(code, await bench.text(errand.command.input)))
 
-    async def _step(self, live: Live, command: CallCode, code: Callable[..., Any]) -> Report:
-        given = converted(command.kind, await self._text(command.input), command.takes)
-        if self._sealer is not None:
-            given = self._sealer.filled(live, given)
-        node = standing_at(live.state)
-        step = Step(
-            node.name.removesuffix(ARGUMENTS), command.name.removeprefix(STEP_MARK), given, instruction=node.prompt
-        )
-        said = await called(code, step)
-        if node.kind is NodeKind.VALIDATE:
-            return _returned(command, said)
-        if isinstance(said, Step) and said.output is None:
-            raise NoStepValue("the handler returned the step without an output; use step.with_output(...)")
-        kind, text = written(said.output if isinstance(said, Step) else said, query=query_in(given))
-        return CodeReturned(command.id, text, kind=kind)
 
-    async def _vote(self, live: Live, command: CallCode, ballot: Ballot, strategy: Any) -> Report:
-        replicas = [child for child in live.state.children if child.node == ballot.source]
-        answers = answers_of(replicas)
-        texts = [await self._text(child.text) for child in answers]
-        order = in_order(replicas)
-        places = [order.index(child) for child in answers]
-        to_come = ballot.replicas - len(replicas)
-        is_settled = to_come <= 0 or await called(partial(settled, replicas=places), strategy, texts, to_come)
-        try:
-            election = await called(partial(elect, replicas=places), strategy, texts)
-        except NoConsensus as none:
-            if not is_settled:
-                return CodeReturned(command.id, election=Election(0, 0, 0, is_settled=False))
-            return CodeReturned(command.id, problems=(none.message,))
-        confidence_ppm = round(election.confidence * _PPM)
-        return CodeReturned(command.id, election=Election(election.winner, election.votes, confidence_ppm, is_settled))
+async def _sift(errand: SiftErrand, bench: Bench, look: ToolCallFilter) -> Report:
+    """Show a filter every call that none before it turned away."""
+    proposed = errand.calls
+    # Arguments that could not be written are refused by themselves; no filter is shown them. It is shown what would be
+    # called, and not the handles in which the model may have said it.
+    texts = [await bench.text(call.arguments) if call.arguments and not call.filtered else "" for call in proposed]
+    sifted: list[SiftedCall] = []
+    for call, text in zip(proposed, texts, strict=True):
+        if not text:
+            sifted.append(SiftedCall(ToolCall(call.call_id, call.tool, {}), call.filtered))
+            continue
+        # Made anew for every look: what a filter does to what it is shown changes nothing.
+        batch = [_shown(one, told) for one, told in zip(proposed, texts, strict=True) if told]
+        said = await looked(look, _shown(call, text), context_of(errand.sender, errand.node, tuple(batch)))
+        as_said = await bench.text(call.said) if call.said else text
+        sifted.append(_sifted(_shown(call, as_said), arguments_in(text), said))
+    return FilterSaid(errand.command.id, tuple(sifted))
+
+
+async def _propose(errand: ProposeErrand, bench: Bench) -> Report:
+    command = errand.command
+    arguments = converted(command.kind, await bench.text(command.input), ValueKind.OBJECT)
+    return CodeProposed(command.id, ToolCall(f"step-{command.id}", command.name.removeprefix(CALL_MARK), arguments))
+
+
+async def _step(errand: StepErrand, bench: Bench, code: Callable[..., Any]) -> Report:
+    command = errand.command
+    given = converted(command.kind, await bench.text(command.input), command.takes)
+    if bench.sealer is not None:
+        given = bench.sealer.filled(errand.sender.family, given)
+    step = Step(errand.node, command.name.removeprefix(STEP_MARK), given, instruction=errand.prompt)
+    said = await called(code, step)
+    if errand.is_check:
+        return _returned(command, said)
+    if isinstance(said, Step) and said.output is None:
+        raise NoStepValue("the handler returned the step without an output; use step.with_output(...)")
+    kind, text = written(said.output if isinstance(said, Step) else said, query=query_in(given))
+    return CodeReturned(command.id, text, kind=kind)
+
+
+async def _vote(errand: VoteErrand, bench: Bench, strategy: Any) -> Report:
+    command, to_come = errand.command, errand.to_come
+    texts, places = [await bench.text(answer) for answer in errand.answers], list(errand.places)
+    is_settled = to_come <= 0 or await called(partial(settled, replicas=places), strategy, texts, to_come)
+    try:
+        election = await called(partial(elect, replicas=places), strategy, texts)
+    except NoConsensus as none:
+        if not is_settled:
+            return CodeReturned(command.id, election=Election(0, 0, 0, is_settled=False))
+        return CodeReturned(command.id, problems=(none.message,))
+    confidence_ppm = round(election.confidence * _PPM)
+    return CodeReturned(command.id, election=Election(election.winner, election.votes, confidence_ppm, is_settled))
 
 
 def _shown(proposed: ProposedCall, arguments: str) -> ToolCall:
@@ -171,24 +166,19 @@ def _sifted(call: ToolCall, shown: JsonObject, said: object) -> SiftedCall:
     raise HandlerUnusable(f"a filter returns a ToolCall, a text or None, not {type(said).__name__}")
 
 
-def _who(live: Live, command: CallCode) -> str:
+def _who(errand: CodeErrand) -> str:
     """What a message calls the code: a step by its name, anything else as the graph does."""
-    if command.kind:
-        return f"step {standing_at(live.state).name.removesuffix(ARGUMENTS)!r}"
-    return repr(command.name[:80])
+    if isinstance(errand, StepErrand | ProposeErrand):
+        return f"step {errand.node!r}"
+    return repr(errand.command.name[:80])
 
 
-def _failed(live: Live, command: CallCode, message: str, code: ErrorCode) -> Report:
+def _failed(errand: CodeErrand, message: str, code: ErrorCode) -> Report:
     """A failure, as it counts for whoever is failed: a vote finds no winner, a validate step objects."""
-    if command.name.startswith(VOTE_MARK):
-        return CodeReturned(command.id, problems=(message,))
-    if command.kind and standing_at(live.state).kind is NodeKind.VALIDATE:
+    command = errand.command
+    if command.name.startswith(VOTE_MARK) or (isinstance(errand, StepErrand) and errand.is_check):
         return CodeReturned(command.id, problems=(message,))
     return CodeFailed(command.id, message, code)
-
-
-def _builtin(name: str) -> object | None:
-    return STRATEGIES.get(name.removeprefix(VOTE_MARK))
 
 
 def _returned(command: CallCode, said: object) -> Report:

@@ -14,7 +14,6 @@ Rule 8: of a chain, each member is asked in the way that suits it, and its answe
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 from remit.constraint.notation import GRAMMAR_UNCHECKABLE
@@ -22,29 +21,26 @@ from remit.core.arrivals import ModelFailed
 from remit.core.commands import CallModel
 from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Routing
-from remit.core.record import Text
+from remit.core.record import replace
 from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler, wants_grammars
 from remit.inference.text_calls import begins_a_call
-from remit.kernel.state import RunState, pinned
-from remit.observe.execution import offered_tools
-from remit.observe.logs import run_fields
+from remit.observe.logs import command_fields
 from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.errands import ModelErrand
+from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.kit import Kit, OnChunk
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ModelSaid, Report
-from remit.orchestrate.seals import Sealer
 from remit.orchestrate.shaping import (
     TOOLS_OFFERED_MAX,
     Breach,
+    Circumstances,
     Hearing,
     Shaped,
     Unfit,
-    applied,
-    circumstances,
     grammatically,
-    is_checked,
     is_plain,
+    occasion_of,
     read,
     read_cut,
     shaped,
@@ -65,26 +61,22 @@ _log = logging.getLogger(__name__)
 
 
 class ModelExecutor:
-    """Performs CallModel."""
+    """Performs ModelErrand."""
 
-    def __init__(
-        self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]], sealer: Sealer | None = None
-    ) -> None:
-        self._kit_of = kit_of
-        self._text = text
-        self.sealer = sealer
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
         self._streamed: dict[str, str] = {}
         self._has_missed_router = False
 
-    async def __call__(self, live: Live, command: CallModel) -> Report:
+    async def __call__(self, errand: ModelErrand, kit: Kit) -> Report:
         """Ask the engine of the command's model and report what it said, or why it did not."""
-        kit = self._kit_of(live.run_id)
+        command = errand.command
         engine = kit.engines.get(command.model)
         if engine is None:
             known = ", ".join(kit.engines) or "none"
             message = f"nobody here has an engine for model {command.model!r}; there are {known}"
             return ModelFailed(command.id, ErrorCode.CONFIG_NO_ENGINE, message)
-        answer = await self._answer(live, command, kit, engine)
+        answer = await self._answer(errand, kit, engine)
         if isinstance(answer, ModelFailed):
             return answer
         shape, result = answer
@@ -98,15 +90,15 @@ class ModelExecutor:
             return ModelFailed(command.id, found.code, found.problem, result.usage)
         if not isinstance(found, Breach):
             return ModelSaid(command.id, found, shape.offered)
-        if not is_checked(live.state):
+        if not errand.is_checked:
             return ModelFailed(command.id, found.code, found.violation.message, result.usage)
         return ModelSaid(command.id, found.result, shape.offered, (found.violation,))
 
     async def _answer(
-        self, live: Live, command: CallModel, kit: Kit, engine: Engine
+        self, errand: ModelErrand, kit: Kit, engine: Engine
     ) -> tuple[Shaped, ModelResult | Breach] | ModelFailed:
         """The answer with the shape in which it was asked for."""
-        asking = _Asking(self, live, command, kit, engine)
+        command, asking = errand.command, _Asking(self, errand, kit, engine)
         try:
             result = await within(command.timeout_ms, asking(engine, Ear()))
         except _Unshaped as unshaped:
@@ -115,7 +107,7 @@ class ModelExecutor:
             code = _CODES.get(unshaped.cause.code, ErrorCode.CONSTRAINT_GRAMMAR_REJECTED)
             return ModelFailed(command.id, code, f"{unshaped.cause.code}: {unshaped.cause.message}")
         except EngineFault as fault:
-            cut = read_cut(asking.shape, fault, asking.model) if is_checked(live.state) else None
+            cut = read_cut(asking.shape, fault, asking.model) if errand.is_checked else None
             if cut is not None:
                 return asking.shape, cut
             retry_after_ms = fault.retry_after_s * MS_PER_SECOND
@@ -124,36 +116,36 @@ class ModelExecutor:
             message = f"model {command.model!r} did not answer within timeout_ms={command.timeout_ms}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
         except Exception as error:  # noqa: BLE001  # no engine may break its run
-            fields = run_fields(live.run_id, live.state, command_id=command.id)
-            _log.exception("the engine of %s broke", command.model, extra=fields)
+            _log.exception("the engine of %s broke", command.model, extra=_fields(errand))
             message = f"the engine of model {command.model!r} raised {type(error).__name__}"
             return ModelFailed(command.id, ErrorCode.INFERENCE_ENGINE_ERROR, message, was_cut=True)
         whole = _whole(command, result)
         return whole if isinstance(whole, ModelFailed) else (asking.shape, whole)
 
-    async def shaped(self, live: Live, command: CallModel, kit: Kit, engine: Engine, info: ModelInfo) -> Shaped:
-        """What this engine is to be asked for the command."""
-        whole = await self._request(live, command)
-        request, ask = applied(whole, live.state)
+    async def shaped(self, errand: ModelErrand, kit: Kit, engine: Engine, info: ModelInfo) -> Shaped:
+        """What this engine is to be asked for the errand."""
+        request, sealer = errand.request, self.bench.sealer
+        if request.options and sealer is not None:
+            request = replace(request, options=sealer.filled(errand.sender.family, request.options))
         if is_plain(request, info):
             shape = Shaped(request)
         else:
-            router = self._router(live, kit, info, len(request.tools))
-            given = circumstances(request, whole.messages, live.state, ask=ask, router=router, info=info)
+            router = self._router(errand, kit, info, len(request.tools))
+            occasion = errand.occasion or occasion_of(request, request.messages, errand.began)
             # The first question loads the router, and a grammar takes its time to be checked.
-            shape = await asyncio.to_thread(shaped, request, given)
+            shape = await asyncio.to_thread(shaped, request, Circumstances(info, router, occasion))
         if request.schema is None:
             return shape
         if wants_grammars(engine):
             shape = await asyncio.to_thread(grammatically, shape, engine)
             if shape.loosened:
-                fields = run_fields(live.run_id, live.state, command_id=command.id)
-                _log.info("the grammar of %s leaves to its schema: %s", command.model, shape.loosened, extra=fields)
+                model, why = errand.command.model, shape.loosened
+                _log.info("the grammar of %s leaves to its schema: %s", model, why, extra=_fields(errand))
         return strictly(shape, engine)
 
-    def _router(self, live: Live, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
+    def _router(self, errand: ModelErrand, kit: Kit, info: ModelInfo, tools_count: int) -> Router | None:
         """Who shortlists the tools of this call: the kit's own router, the embedding one, or nobody."""
-        routing = pinned(live.state).router
+        routing = errand.routing
         if routing is Routing.NONE or not tools_count:
             return None
         if kit.router is not None:
@@ -164,37 +156,16 @@ class ModelExecutor:
         if not has_embeddings():
             if not self._has_missed_router:
                 self._has_missed_router = True
-                fields = run_fields(live.run_id, live.state)
-                _log.warning("no router: wordllama is not installed, so every tool is offered", extra=fields)
+                _log.warning("no router: wordllama is not installed, so every tool is offered", extra=_fields(errand))
             return None
         from remit.rerank.embedding import embedding_router
 
         return embedding_router()
 
-    async def _request(self, live: Live, command: CallModel) -> ModelRequest:
-        conversation = live.conversation
-        messages = await conversation.whole(live.state, command.messages_count, self._text)
-        terms = conversation.terms
-        if terms is None:
-            terms = conversation.terms = _terms(live.state)
-        return ModelRequest(
-            messages,
-            terms.tools,
-            terms.schema,
-            terms.grammar,
-            command.max_tokens,
-            terms.temperature,
-            terms.top_p,
-            terms.tool_choice,
-            terms.options if self.sealer is None else self.sealer.filled(live, terms.options),
-            command.attempt,
-            terms.replica,
-        )
-
-    def stream(self, live: Live, command: CallModel, on_chunk: OnChunk) -> StreamHandler:
+    def stream(self, errand: ModelErrand, on_chunk: OnChunk) -> StreamHandler:
         """Who passes the pieces of an answer on; those who heard a part of it before are told that it begins anew."""
-        run_id = live.run_id
-        stream = _Stream(live, command, on_chunk)
+        run_id, command = errand.sender.run_id, errand.command
+        stream = _Stream(errand, on_chunk)
         # Taken out and put back, so that the run that streamed last is the last to be forgotten.
         if self._streamed.pop(run_id, "") == command.id or command.attempt > 1:
             stream.send(Restarted())
@@ -215,12 +186,11 @@ class _Unshaped(Exception):
 class _Asking:
     """Asks an engine, or one member of a chain after the other; `shape` is what the last one was asked, `model` its name."""
 
-    __slots__ = ("_command", "_engine", "_executor", "_kit", "_live", "_stream", "model", "shape")
+    __slots__ = ("_engine", "_errand", "_executor", "_kit", "_stream", "model", "shape")
 
-    def __init__(self, executor: ModelExecutor, live: Live, command: CallModel, kit: Kit, engine: Engine) -> None:
+    def __init__(self, executor: ModelExecutor, errand: ModelErrand, kit: Kit, engine: Engine) -> None:
         self._executor = executor
-        self._live = live
-        self._command = command
+        self._errand = errand
         self._kit = kit
         self._engine = engine
         self._stream: StreamHandler | None = None
@@ -230,17 +200,18 @@ class _Asking:
     async def __call__(self, asked: Engine, ear: Ear) -> ModelResult:
         if isinstance(asked, ChainEngine):
             return await asked.first_served(self)
-        live, command = self._live, self._command
-        info = _info(live.state, command, asked) if asked is self._engine else asked.model_info()
+        errand, sealer = self._errand, self._executor.bench.sealer
+        # What the manifest says of the command's model: the request must not depend on who performs it.
+        info = errand.info if asked is self._engine and errand.info is not None else asked.model_info()
         self.model = info.name
         try:
-            self.shape = await self._executor.shaped(live, command, self._kit, asked, info)
+            self.shape = await self._executor.shaped(errand, self._kit, asked, info)
         except Exception as error:  # it is told from what the engine raises, and passes on
             raise _Unshaped(error) from error
         listener = self._listener()
-        if listener is None or self._executor.sealer is None:
+        if listener is None or sealer is None:
             return await asked.infer(self.shape.request, ear.before(listener))
-        veil = Veil(listener, partial(self._executor.sealer.text, live))
+        veil = Veil(listener, partial(sealer.text, errand.sender.family, errand.request.messages))
         try:
             return await asked.infer(self.shape.request, ear.before(veil.send))
         finally:
@@ -251,18 +222,17 @@ class _Asking:
             return None
         # One for all members: none is asked after another was heard.
         if self._stream is None:
-            self._stream = self._executor.stream(self._live, self._command, self._kit.on_chunk)
+            self._stream = self._executor.stream(self._errand, self._kit.on_chunk)
         return self._stream if self.shape.hearing is Hearing.ALL else _Held(self._stream).send
 
 
 class _Stream:
     """Passes the pieces of one answer on for as long as whoever listens can take them."""
 
-    __slots__ = ("_command", "_live", "_on_chunk", "is_broken")
+    __slots__ = ("_errand", "_on_chunk", "is_broken")
 
-    def __init__(self, live: Live, command: CallModel, on_chunk: OnChunk) -> None:
-        self._live = live
-        self._command = command
+    def __init__(self, errand: ModelErrand, on_chunk: OnChunk) -> None:
+        self._errand = errand
         self._on_chunk = on_chunk
         self.is_broken = False
 
@@ -270,11 +240,10 @@ class _Stream:
         if self.is_broken:
             return
         try:
-            self._on_chunk(self._live.run_id, chunk)
+            self._on_chunk(self._errand.sender.run_id, chunk)
         except Exception:  # noqa: BLE001  # no listener may break the run
             self.is_broken = True
-            fields = run_fields(self._live.run_id, self._live.state, command_id=self._command.id)
-            _log.exception("a listener broke; the rest of this answer is not streamed", extra=fields)
+            _log.exception("a listener broke; the rest of this answer is not streamed", extra=_fields(self._errand))
 
 
 class _Held:
@@ -298,26 +267,8 @@ class _Held:
             self._handler(chunk)
 
 
-def _info(state: RunState, command: CallModel, engine: Engine) -> ModelInfo:
-    """What the manifest says of the command's model: the request must not depend on who performs it."""
-    return next((info for info in pinned(state).models if info.name == command.model), None) or engine.model_info()
-
-
-def _terms(state: RunState) -> ModelRequest:
-    """What every request of a run has in common: the tools it may call, and what the caller wished."""
-    request = pinned(state).request
-    hints, output = request.hints, request.output
-    return ModelRequest(
-        messages=(),
-        tools=tuple([state.tools[name] for name in offered_tools(state)]),
-        schema=output.schema,
-        grammar=output.grammar or "",
-        temperature=hints.temperature,
-        top_p=hints.top_p,
-        tool_choice=request.tool_choice,
-        options=hints.options,
-        replica=pinned(state).replica,
-    )
+def _fields(errand: ModelErrand) -> dict[str, str]:
+    return command_fields(errand.sender.run_id, errand.sender.correlation(errand.command.id))
 
 
 def _whole(command: CallModel, result: ModelResult) -> ModelResult | ModelFailed:

@@ -5,19 +5,17 @@ Rule 2: what was found stands before the last message of the request and becomes
 Rule 3: a provider that has its evidence as candidates is asked for those, so that their relevance is reported with it.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from remit.context.building import relevance_of
 from remit.core.arrivals import ContextFailed
 from remit.core.candidate import Candidate
-from remit.core.commands import Retrieve
-from remit.core.messages import Message, Role
-from remit.core.record import Text
-from remit.kernel.state import pinned
+from remit.core.messages import Message
 from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.errands import RetrieveErrand
+from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.kit import ContextProvider, Kit
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ContextSaid, Report
 
 _PPM = 1_000_000
@@ -33,28 +31,20 @@ class _Finder(Protocol):
     def written(self, found: Sequence[Candidate]) -> Sequence[Message]: ...
 
 
-class RetrieveExecutor:
-    """Performs Retrieve."""
-
-    def __init__(self, kit_of: Callable[[str], Kit], text: Callable[[Text], Awaitable[str]]) -> None:
-        self._kit_of = kit_of
-        self._text = text
-
-    async def __call__(self, live: Live, command: Retrieve) -> Report:
-        """Ask the provider for evidence about the user's last words."""
-        provider = self._kit_of(live.run_id).context
-        if provider is None:
-            return ContextFailed(command.id, "nobody here provides context")
-        asked = [message for message in pinned(live.state).request.messages if message.role is Role.USER]
-        try:
-            query = await self._text(asked[-1].content) if asked else ""
-            found, relevance_ppm = await within(command.timeout_ms, _found(provider, query))
-            texts = [await self._text(message.content) for message in found]
-        except TimeRanOut:
-            return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
-        except Exception as error:  # noqa: BLE001  # whatever a provider raises, the run goes on without context
-            return ContextFailed(command.id, f"the context provider raised {type(error).__name__}: {error}")
-        return ContextSaid(command.id, "\n\n".join(text for text in texts if text), relevance_ppm)
+async def retrieve(errand: RetrieveErrand, kit: Kit, bench: Bench) -> Report:
+    """Ask the provider of the kit for evidence about the user's last words."""
+    command, provider = errand.command, kit.context
+    if provider is None:
+        return ContextFailed(command.id, "nobody here provides context")
+    try:
+        query = await bench.text(errand.query)
+        found, relevance_ppm = await within(command.timeout_ms, _found(provider, query))
+        texts = [await bench.text(message.content) for message in found]
+    except TimeRanOut:
+        return ContextFailed(command.id, f"the context provider took longer than timeout_ms={command.timeout_ms}")
+    except Exception as error:  # noqa: BLE001  # whatever a provider raises, the run goes on without context
+        return ContextFailed(command.id, f"the context provider raised {type(error).__name__}: {error}")
+    return ContextSaid(command.id, "\n\n".join(text for text in texts if text), relevance_ppm)
 
 
 async def _found(provider: ContextProvider, query: str) -> tuple[Sequence[Message], int]:

@@ -12,39 +12,35 @@ Rule 6: a call whose arguments hold a secret is not made: the model should never
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 from remit.core.arrivals import Happened, RunHalted
-from remit.core.commands import CallTool, ReconcileTool
+from remit.core.commands import CallTool
 from remit.core.failure import ErrorCode
 from remit.core.json_text import kept_value
-from remit.core.record import JsonObject, Record, Text
+from remit.core.record import JsonObject, Record
 from remit.core.seal import SECRET_EXPOSED
 from remit.core.tools import ToolResult
 from remit.kernel.backoff import BACKOFF_MS_MAX
-from remit.kernel.state import RunState, pinned
-from remit.observe.logs import run_fields
+from remit.observe.logs import command_fields
+from remit.orchestrate.claims import Revoked, not_done
 from remit.orchestrate.deadlines import TimeRanOut, within
+from remit.orchestrate.errands import InquiryErrand, ToolErrand
+from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.filters import turned_away
-from remit.orchestrate.halts import Halts, HaltStands, halted
+from remit.orchestrate.halts import HaltStands, halted, tool_scope
 from remit.orchestrate.kit import Kit
-from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.redacting import redacted
 from remit.orchestrate.reports import Report, ToolAccounted, ToolBroke, ToolSaid
-from remit.orchestrate.seals import HANDLE_MARK, SECRET_GONE, Sealer, SecretGone, is_lost, waits_for
+from remit.orchestrate.seals import HANDLE_MARK, SECRET_GONE, SecretGone, is_lost, waits_for
 from remit.tool.asking import reconcile
 from remit.tool.outcomes import Performed, ToolFault
 from remit.tool.performing import Attempt, Late, perform
 from remit.tool.threads import THREADS_MAX
-from remit.tool.vault import NO_SECRETS, Vault
 
 _NS_PER_MS = 1_000_000
 
 _log = logging.getLogger(__name__)
-
-# Takes an outcome that came after everyone had stopped waiting, for the run that it belongs to.
-OnLate = Callable[[str, Report], None]
 
 
 class Abandoned(Record):
@@ -56,25 +52,10 @@ class Abandoned(Record):
 
 
 class ToolExecutor:
-    """Performs CallTool and ReconcileTool."""
+    """Performs ToolErrand and InquiryErrand, and keeps an eye on calls that nobody waits for any more."""
 
-    def __init__(
-        self,
-        kit_of: Callable[[str], Kit],
-        text: Callable[[Text], Awaitable[str]],
-        on_late: OnLate,
-        vault: Vault = NO_SECRETS,
-        halts: Halts | None = None,
-        clock: Clock | None = None,
-        sealer: Sealer | None = None,
-    ) -> None:
-        self.vault = vault
-        self._halts = halts
-        self._clock = clock
-        self._kit_of = kit_of
-        self._text = text
-        self._on_late = on_late
-        self._sealer = sealer
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
         # Calls that were cut off and have no outcome yet, so that nobody forgets them.
         self._left: dict[Late, Abandoned] = {}
 
@@ -83,23 +64,24 @@ class ToolExecutor:
         """The calls that still go on although nobody waits for them."""
         return tuple(call for late, call in self._left.items() if not late.done())
 
-    async def call(self, live: Live, command: CallTool) -> Report:
+    async def call(self, errand: ToolErrand, kit: Kit) -> Report:
         """Call a tool within its time, and not before it has cooled down where it failed before."""
-        if command.not_before_ms and self._clock is not None:
+        command, clock = errand.command, self._bench.clock
+        if command.not_before_ms and clock is not None:
             # A clock that was set back keeps nobody waiting for longer than any pause is.
-            wait_ms = min(command.not_before_ms - self._clock.now_ms(), BACKOFF_MS_MAX)
+            wait_ms = min(command.not_before_ms - clock.now_ms(), BACKOFF_MS_MAX)
             await asyncio.sleep(max(wait_ms, 0) / 1000)
-        return redacted(await self._called(live, command), self.vault)
+        return redacted(await self._called(errand, kit), self._bench.vault)
 
-    async def _called(self, live: Live, command: CallTool) -> Report:
-        tool = self._kit_of(live.run_id).tools.get(command.tool)
+    async def _called(self, errand: ToolErrand, kit: Kit) -> Report:
+        command, bench = errand.command, self._bench
+        tool = kit.tools.get(command.tool)
         if tool is None:
             return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"nobody here has a tool named {command.tool!r}")
-        arguments = await self._given(live, command)
+        arguments = await self._given(errand, kit)
         if isinstance(arguments, ToolBroke | RunHalted):
             return arguments
-        gate = None if self._halts is None else partial(_pass, self._halts, live.state, command)
-        attempt = Attempt(tool, arguments, command.key, self.vault, gate)
+        attempt = Attempt(tool, arguments, command.key, bench.vault, partial(self._pass, errand))
         began_ns = time.monotonic_ns()
         try:
             performed = await within(command.timeout_ms, perform(attempt))
@@ -107,38 +89,53 @@ class ToolExecutor:
             return ToolBroke(command.id, fault.error_code, fault.error, _since(began_ns), is_unknown=fault.is_unknown)
         except HaltStands as stop:
             return halted(stop.halt, command.id)
+        except Revoked:
+            return not_done(command)
         except TimeRanOut:
-            return self._out_of_time(live, command, attempt, _since(began_ns))
+            return self._out_of_time(errand, attempt, _since(began_ns))
         except BaseException:
-            self._leave(live, command, attempt)
+            self._leave(errand, attempt)
             raise
         return _said(command, performed, _since(began_ns))
 
-    async def _given(self, live: Live, command: CallTool) -> JsonObject | ToolBroke | RunHalted:
+    async def _pass(self, errand: ToolErrand, has_waited: bool) -> None:  # noqa: FBT001  # as every gate is told
+        """Raise where a call that is about to begin may not: it was halted meanwhile, or taken back."""
+        sender, command, halts = errand.sender, errand.command, self._bench.halts
+        if has_waited and halts is not None:
+            halt = halts.stopping_any((*sender.scopes, tool_scope(command.tool)))
+            if halt is not None:
+                raise HaltStands(halt)
+        if command.mutating and not await self._bench.claim(sender.run_id, command.id):
+            raise Revoked
+
+    async def _given(self, errand: ToolErrand, kit: Kit) -> JsonObject | ToolBroke | RunHalted:
         """What the tool is called with, its handles filled in; or why it is not called."""
-        text = command.arguments if type(command.arguments) is str else await self._text(command.arguments)
+        command, bench = errand.command, self._bench
+        text = command.arguments if type(command.arguments) is str else await bench.text(command.arguments)
         arguments: JsonObject = kept_value(text)
-        known = self._kit_of(live.run_id).every_filter
-        filters = {name: known[name] for name in pinned(live.state).filters if name in known} if known else {}
-        if filters and (why := await turned_away(filters, live.state, command, arguments)):
-            message = f"tool {command.tool!r} was not called: {why}"
-            return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
+        if errand.unseen:
+            known = kit.every_filter
+            filters = {name: known[name] for name in errand.filters if name in known}
+            if why := await turned_away(filters, errand, arguments):
+                message = f"tool {command.tool!r} was not called: {why}"
+                return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, message)
         # Behind a handle may stand a secret of the vault that a person told: no model knows it.
-        if self.vault.redactor.names and (name := self.vault.redactor.found_in(text)):
-            if self.vault.redactor.value_in(text):
-                self.vault.revoke(name)
+        if bench.vault.redactor.names and (name := bench.vault.redactor.found_in(text)):
+            if bench.vault.redactor.value_in(text):
+                bench.vault.revoke(name)
             return ToolBroke(command.id, ErrorCode.TOOL_EXECUTION_FAILED, _exposed(command, name))
-        if self._sealer is not None and HANDLE_MARK in text:
+        if bench.sealer is not None and HANDLE_MARK in text:
             try:
-                arguments = self._sealer.filled(live, arguments)
+                arguments = bench.sealer.filled(errand.sender.family, arguments)
             except SecretGone as gone:
                 if is_lost(gone.handle):
                     return waits_for(gone.handle, f"tool {command.tool!r}", command.id)
                 return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, _gone(command, gone.handle))
         return arguments
 
-    def _out_of_time(self, live: Live, command: CallTool, attempt: Attempt, duration_ms: int) -> Report:
+    def _out_of_time(self, errand: ToolErrand, attempt: Attempt, duration_ms: int) -> Report:
         """What a call came to whose time is up: its result if it came at the last moment, else nothing that is known."""
+        command = errand.command
         limit = f"timeout_ms={command.timeout_ms}"
         if not attempt.has_begun:
             why = "`available` or the renewal of a secret did not answer, or no thread was free"
@@ -155,22 +152,22 @@ class ToolExecutor:
             message += " and was abandoned; it may still be running"
         elif outcome is not None:
             message += f" and ended with {outcome.error}"
-        self._leave(live, command, attempt)
+        self._leave(errand, attempt)
         return ToolBroke(command.id, ErrorCode.TOOL_TIMEOUT, message, duration_ms)
 
-    async def reconcile(self, live: Live, command: ReconcileTool) -> Report:
+    async def reconcile(self, errand: InquiryErrand, kit: Kit) -> Report:
         """Ask a tool what became of the call with the command's key."""
-        return redacted(await self._reconciled(live, command), self.vault)
+        return redacted(await self._reconciled(errand, kit), self._bench.vault)
 
-    async def _reconciled(self, live: Live, command: ReconcileTool) -> Report:
-        tool = self._kit_of(live.run_id).tools.get(command.tool)
-        doubted = live.state.open.get(command.about)
-        if tool is None or not isinstance(doubted, CallTool):
+    async def _reconciled(self, errand: InquiryErrand, kit: Kit) -> Report:
+        command, bench = errand.command, self._bench
+        tool = kit.tools.get(command.tool)
+        if tool is None or errand.arguments is None:
             return ToolAccounted(command.id, Happened.UNKNOWN)
-        arguments = await self._arguments(doubted.arguments)
-        if self._sealer is not None:
+        arguments: JsonObject = kept_value(await bench.text(errand.arguments))
+        if bench.sealer is not None:
             try:
-                arguments = self._sealer.filled(live, arguments)
+                arguments = bench.sealer.filled(errand.sender.family, arguments)
             except SecretGone:
                 return ToolAccounted(command.id, Happened.UNKNOWN)
         try:
@@ -179,35 +176,25 @@ class ToolExecutor:
             return ToolAccounted(command.id, Happened.UNKNOWN)
         return ToolAccounted(command.id, account.happened, account.content)
 
-    async def _arguments(self, text: Text) -> JsonObject:
-        arguments: JsonObject = kept_value(await self._text(text))
-        return arguments
-
-    def _leave(self, live: Live, command: CallTool, attempt: Attempt) -> None:
+    def _leave(self, errand: ToolErrand, attempt: Attempt) -> None:
         """Keep an eye on a call that was cut off; what it comes to is told when it is known."""
-        late = attempt.late
+        command, sender, late = errand.command, errand.sender, attempt.late
         if late is None:
             return
         if attempt.is_abandoned:
-            fields = run_fields(live.run_id, live.state, command_id=command.id)
+            fields = command_fields(sender.run_id, sender.correlation(command.id))
             _log.warning("tool %s does not stop, was abandoned and may still be running", command.tool, extra=fields)
-        self._left[late] = Abandoned(live.run_id, command.id, command.tool)
+        self._left[late] = Abandoned(sender.run_id, command.id, command.tool)
         late.add_done_callback(partial(self._returned, command))
 
     def _returned(self, command: CallTool, late: Late) -> None:
         run_id = self._left.pop(late).run_id
         outcome = None if late.cancelled() else late.result()
         if isinstance(outcome, Performed):
-            self._on_late(run_id, redacted(_said(command, outcome, 0), self.vault))
+            self._bench.on_late(run_id, redacted(_said(command, outcome, 0), self._bench.vault))
         elif isinstance(outcome, ToolFault):
             report = ToolBroke(command.id, outcome.error_code, outcome.error, is_unknown=outcome.is_unknown)
-            self._on_late(run_id, redacted(report, self.vault))
-
-
-def _pass(halts: Halts, state: RunState, command: CallTool) -> None:
-    """Raise where a halt stops a call that is about to begin."""
-    if (halt := halts.stopping(state, command)) is not None:
-        raise HaltStands(halt)
+            self._bench.on_late(run_id, redacted(report, self._bench.vault))
 
 
 def _said(command: CallTool, performed: Performed, duration_ms: int) -> Report:

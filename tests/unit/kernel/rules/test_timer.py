@@ -1,8 +1,10 @@
 """A moment has come: to try again, to take silence for a no, or to stop because the time is up."""
 
+import pytest
+
 from remit.core import arrivals, rulings
-from remit.core.commands import AskHuman, CallModel, SetTimer, TimerPurpose
-from remit.core.failure import ArrivalFault, Ending
+from remit.core.commands import AskHuman, CallModel, CallTool, SetTimer, TimerPurpose
+from remit.core.failure import ArrivalFault, Ending, ErrorCode
 from tests.unit.kernel.builders import Run, wants
 
 
@@ -58,3 +60,20 @@ def test_the_deadline_ends_the_run() -> None:
     run = Run()
     run.rings(TimerPurpose.DEADLINE)
     assert run.state.ending is Ending.TIMEOUT
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_the_deadline_doubts_a_call_unless_it_certainly_had_not_begun(is_begun: bool) -> None:
+    run = Run()
+    run.proposes(wants("write"))
+    run.approves()
+    (call,) = run.open(CallTool)
+    timer = next(timer for timer in run.open(SetTimer) if timer.purpose is TimerPurpose.DEADLINE)
+    fired = arrivals.TimerFired(timer.id, () if is_begun else (call.id,))
+    # The clock stood still while somebody was asked.
+    run.take(fired, after_ms=2 * (timer.due_at_ms - run.now_ms))
+    assert run.state.ending is Ending.TIMEOUT
+    assert list(run.state.doubted) == ([call.id] if is_begun else [])
+    if not is_begun:
+        settled = rulings.CallSettled(call.id, rulings.Rung.OBSERVED, code=ErrorCode.CANCELLED_SIGNAL)
+        assert settled in run.now(rulings.CallSettled)

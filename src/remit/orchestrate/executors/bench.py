@@ -1,0 +1,37 @@
+"""What a process performs errands with, beside the kit of their run."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from remit.core.record import Text
+from remit.orchestrate.halts import Halts
+from remit.orchestrate.ports import Clock
+from remit.orchestrate.reports import Report
+from remit.orchestrate.seals import Sealer
+from remit.tool.vault import NO_SECRETS, Vault
+
+
+def _unheard(run_id: str, report: Report) -> None:
+    """Nobody is told."""
+
+
+async def _free(run_id: str, command_id: str) -> bool:
+    """Nobody takes anything back."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Long texts, secrets, halts and the time, as they are at hand here.
+
+    `claim` says whether a call that changes something may begin, and `on_late` is told of an outcome that comes when
+    nobody waits for it any more.
+    """
+
+    text: Callable[[Text], Awaitable[str]]
+    vault: Vault = NO_SECRETS
+    sealer: Sealer | None = None
+    halts: Halts | None = None
+    clock: Clock | None = None
+    on_late: Callable[[str, Report], None] = _unheard
+    claim: Callable[[str, str], Awaitable[bool]] = _free

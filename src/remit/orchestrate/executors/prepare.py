@@ -1,0 +1,170 @@
+"""Making an errand of a command: beside the state of its run, in the process that drives it, just before it goes out.
+
+Rule 1: whatever performing takes of a run's state is put into the errand; nobody who performs it is given the state.
+Rule 2: what all errands of a run have in common is made once.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import chain, repeat
+from types import MappingProxyType
+from typing import Any
+
+from remit.core.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
+from remit.core.graph import NodeKind
+from remit.core.inference import ModelRequest
+from remit.core.messages import Role
+from remit.core.record import Text
+from remit.kernel.rules.tool import FILTER_MARK
+from remit.kernel.state import RunState, pinned, standing_at
+from remit.kernel.voting import answers_of, in_order
+from remit.observe.execution import offered_tools
+from remit.orchestrate.errands import (
+    Errand,
+    InquiryErrand,
+    JudgeErrand,
+    ModelErrand,
+    ProposeErrand,
+    RetrieveErrand,
+    Sender,
+    SiftErrand,
+    StepErrand,
+    ToolErrand,
+    VoteErrand,
+)
+from remit.orchestrate.filters import unseen_because
+from remit.orchestrate.halts import run_scopes
+from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK
+from remit.orchestrate.patterns.redundant import VOTE_MARK
+from remit.orchestrate.ports import Live
+from remit.orchestrate.seals import family_of
+from remit.orchestrate.shaping import applied, began_at, is_checked, occasion_of
+
+# Gives a text in full, wherever it lives.
+Fetch = Callable[[Text], Awaitable[str]]
+Prepare = Callable[[Live, Any, Fetch], Awaitable[Errand]]
+
+
+class Common:
+    """What all errands of a run have in common: who sends them, the terms of a model call, and the models."""
+
+    __slots__ = ("models", "sender", "terms")
+
+    def __init__(self, run_id: str, state: RunState) -> None:
+        manifest = pinned(state)
+        request = manifest.request
+        hints, output = request.hints, request.output
+        self.sender = Sender(
+            run_id,
+            family_of(run_id),
+            request.request_id,
+            request.session_id,
+            request.trace_id,
+            request.tenant_id,
+            request.user_id,
+            tuple(run_scopes(state)),
+        )
+        self.terms = ModelRequest(
+            messages=(),
+            tools=tuple([state.tools[name] for name in offered_tools(state)]),
+            schema=output.schema,
+            grammar=output.grammar or "",
+            temperature=hints.temperature,
+            top_p=hints.top_p,
+            tool_choice=request.tool_choice,
+            options=hints.options,
+            replica=manifest.replica,
+        )
+        # Engines are written in the order of their models, as far as they can be.
+        specs = chain(manifest.engines, repeat(""))
+        self.models = {info.name: (info, spec) for info, spec in zip(manifest.models, specs, strict=False)}
+
+
+async def prepare(live: Live, command: Command, fetch: Fetch) -> Errand:
+    """The errand of a command that is performed outside the hub."""
+    return await _PREPARED[type(command)](live, command, fetch)
+
+
+def common_of(live: Live) -> Common:
+    """What all errands of a run have in common."""
+    common = live.common
+    if common is None:
+        common = live.common = Common(live.run_id, live.state)
+    return common
+
+
+async def _model(live: Live, command: CallModel, fetch: Fetch) -> Errand:
+    state, common = live.state, common_of(live)
+    messages = await live.conversation.whole(state, command.messages_count, fetch)
+    terms = common.terms
+    whole = ModelRequest(
+        messages,
+        terms.tools,
+        terms.schema,
+        terms.grammar,
+        command.max_tokens,
+        terms.temperature,
+        terms.top_p,
+        terms.tool_choice,
+        terms.options,
+        command.attempt,
+        terms.replica,
+    )
+    request, ask = applied(whole, state)
+    began = began_at(state)
+    info, engine = common.models.get(command.model, (None, ""))
+    return ModelErrand(
+        common.sender,
+        command,
+        request,
+        info,
+        began,
+        None if ask is None else occasion_of(request, messages, began, ask),
+        pinned(state).router,
+        is_checked(state),
+        engine,
+    )
+
+
+async def _tool(live: Live, command: CallTool, _: Fetch) -> Errand:
+    state, sender = live.state, common_of(live).sender
+    filters = pinned(state).filters
+    if filters and (unseen := unseen_because(state, command)):
+        return ToolErrand(sender, command, standing_at(state).name, tuple(filters), unseen)
+    return ToolErrand(sender, command)
+
+
+async def _inquiry(live: Live, command: ReconcileTool, _: Fetch) -> Errand:
+    doubted = live.state.open.get(command.about)
+    arguments = doubted.arguments if isinstance(doubted, CallTool) else None
+    return InquiryErrand(common_of(live).sender, command, arguments)
+
+
+async def _code(live: Live, command: CallCode, _: Fetch) -> Errand:
+    state, sender = live.state, common_of(live).sender
+    node = standing_at(state)
+    if command.name.startswith(VOTE_MARK) and node.ballot is not None:
+        replicas = [child for child in state.children if child.node == node.ballot.source]
+        answers, order = answers_of(replicas), in_order(replicas)
+        places = tuple([order.index(child) for child in answers])
+        to_come = node.ballot.replicas - len(replicas)
+        return VoteErrand(sender, command, tuple([child.text for child in answers]), places, to_come)
+    if command.name.startswith(FILTER_MARK):
+        return SiftErrand(sender, command, node.name, tuple(state.proposed))
+    if not command.kind:
+        return JudgeErrand(sender, command)
+    name = node.name.removesuffix(ARGUMENTS)
+    if command.name.startswith(CALL_MARK):
+        return ProposeErrand(sender, command, name)
+    return StepErrand(sender, command, name, node.prompt, node.kind is NodeKind.VALIDATE)
+
+
+async def _retrieve(live: Live, command: Retrieve, _: Fetch) -> Errand:
+    asked = [message for message in pinned(live.state).request.messages if message.role is Role.USER]
+    return RetrieveErrand(common_of(live).sender, command, asked[-1].content if asked else "")
+
+
+_PREPARED: Mapping[type[Command], Prepare] = MappingProxyType(
+    {CallModel: _model, CallTool: _tool, ReconcileTool: _inquiry, CallCode: _code, Retrieve: _retrieve}
+)
+# The kinds of commands that are errands. Children, forks, timers and questions stay with the hub.
+ERRANDS: frozenset[type[Command]] = frozenset(_PREPARED)

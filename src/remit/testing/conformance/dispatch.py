@@ -1,0 +1,249 @@
+"""What every Dispatch must do.
+
+A check is a coroutine function. It opens a dispatch with the function it is given and a performer of its own, sends
+commands of a run, and raises AssertionError with a sentence when the dispatch does not do what a hub relies on. Run each of
+DISPATCH_CHECKS against your dispatch, with any test runner.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from remit.core.arrivals import TimerFired
+from remit.core.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
+from remit.core.failure import ErrorCode
+from remit.core.tools import ToolResult
+from remit.kernel.state import RunState
+from remit.orchestrate.ports import Dispatch, Live
+from remit.orchestrate.reports import Report, ToolBroke, ToolSaid
+
+# Performs a command, wherever the dispatch has it performed.
+Perform = Callable[[Command], Awaitable[Report]]
+# Opens a dispatch whose commands are performed so, and closes it afterwards.
+OpenDispatch = Callable[[Perform], AbstractAsyncContextManager[Dispatch]]
+DispatchCheck = Callable[[OpenDispatch], Coroutine[Any, Any, None]]
+
+MANY = 20
+# Longer than any dispatch takes that works at all.
+PATIENCE_S = 20
+
+
+class Performer:
+    """Performs calls of tools: at once, or when it is told to; it remembers what it began and what it was told to stop."""
+
+    def __init__(self, *, waits: bool = False) -> None:
+        self.begun: list[str] = []
+        self.stopped: list[str] = []
+        self.may_go_on = asyncio.Event()
+        if not waits:
+            self.may_go_on.set()
+
+    async def __call__(self, command: Command) -> Report:
+        """The result of a call, once it may be there."""
+        assert isinstance(command, CallTool), f"a {type(command).__name__} is performed by nobody"
+        self.begun.append(command.id)
+        try:
+            await self.may_go_on.wait()
+        except asyncio.CancelledError:
+            self.stopped.append(command.id)
+            raise
+        return ToolSaid(command.id, ToolResult(command.call_id, command.tool, "done"))
+
+
+def a_run(*commands: Command) -> Live:
+    """A run with these commands open."""
+    state = RunState()
+    state.open = {command.id: command for command in commands}
+    return Live("run", state)
+
+
+def a_call(command_id: str = "1.1", *, mutating: bool = False) -> CallTool:
+    """A call of a tool."""
+    return CallTool(command_id, f"call-{command_id}", "look", "v", "{}", b"hash", "key", 60_000, (), mutating)
+
+
+async def a_command_is_performed_once_and_reported_once(open_dispatch: OpenDispatch) -> None:
+    """Whatever is sent comes back as one report about it; then there is nothing to receive."""
+    performer, call = Performer(), a_call()
+    async with open_dispatch(performer) as dispatch:
+        live = a_run(call)
+        dispatch.send(live, call)
+        report = await _received(dispatch, live)
+        assert isinstance(report, ToolSaid), f"a call that returned was reported as {report}"
+        assert report.command_id == call.id, "a report is about another command"
+        assert await _received(dispatch, live) is None, "there is more to receive than was sent"
+        assert performer.begun == [call.id], f"one command was begun as {performer.begun}"
+
+
+async def many_are_performed_beside_each_other(open_dispatch: OpenDispatch) -> None:
+    """None waits for another, and each is reported once."""
+    performer, calls = Performer(waits=True), [a_call(f"1.{number}") for number in range(MANY)]
+    async with open_dispatch(performer) as dispatch:
+        live = a_run(*calls)
+        for call in calls:
+            dispatch.send(live, call)
+        first = asyncio.ensure_future(_received(dispatch, live))
+        await _until(lambda: len(performer.begun) == MANY, "commands that were sent together are not all begun")
+        performer.may_go_on.set()
+        found = [await first, *[await _received(dispatch, live) for _ in calls[1:]]]
+        told = sorted(getattr(report, "command_id", "") for report in found)
+        assert told == sorted(call.id for call in calls), f"{MANY} commands were reported as {told}"
+
+
+async def what_is_under_way_is_not_begun_again(open_dispatch: OpenDispatch) -> None:
+    """However often it is sent."""
+    performer, call = Performer(waits=True), a_call()
+    async with open_dispatch(performer) as dispatch:
+        live = a_run(call)
+        dispatch.send(live, call)
+        dispatch.send(live, call)
+        waiting = asyncio.ensure_future(_received(dispatch, live))
+        await _until(lambda: performer.begun != [], "a command that was sent is not begun")
+        dispatch.send(live, call)
+        performer.may_go_on.set()
+        assert isinstance(await waiting, ToolSaid), "a command that was sent again is not reported"
+        assert performer.begun == [call.id], f"a command that was under way was begun again: {performer.begun}"
+
+
+async def one_that_breaks_is_reported(open_dispatch: OpenDispatch) -> None:
+    """Nobody waits for ever; and what a call that changes something came to is not known."""
+
+    async def broken(_: Command) -> Report:
+        raise ValueError("it broke")
+
+    for mutating, code in ((False, ErrorCode.TOOL_EXECUTION_FAILED), (True, ErrorCode.TOOL_TIMEOUT)):
+        call = a_call(mutating=mutating)
+        async with open_dispatch(broken) as dispatch:
+            live = a_run(call)
+            dispatch.send(live, call)
+            report = await _received(dispatch, live)
+            assert isinstance(report, ToolBroke), f"a performer that broke is reported as {report}"
+            assert report.code is code, f"a performer that broke is reported as {report.code}, mutating={mutating}"
+
+
+async def a_cancelled_command_is_stopped(open_dispatch: OpenDispatch) -> None:
+    """Whether it is alone or one of several."""
+    for count in (1, 2):
+        await _stopped(open_dispatch, Performer(waits=True), [a_call(f"1.{number}") for number in range(count)])
+
+
+async def _stopped(open_dispatch: OpenDispatch, performer: Performer, calls: list[CallTool]) -> None:
+    async with open_dispatch(performer) as dispatch:
+        live = a_run(*calls)
+        for call in calls:
+            dispatch.send(live, call)
+        waiting = asyncio.ensure_future(_received(dispatch, live))
+        await _until(lambda: len(performer.begun) == len(calls), "a command that was sent is not begun")
+        for call in calls:
+            dispatch.send(live, CancelCommand(f"2.{call.id}", call.id))
+        await waiting
+        await _until(lambda: len(performer.stopped) == len(calls), "a command that was cancelled goes on")
+
+
+async def what_was_cancelled_before_it_began_never_begins(open_dispatch: OpenDispatch) -> None:
+    """It is not performed, and nothing is reported of it."""
+    performer, call = Performer(), a_call()
+    async with open_dispatch(performer) as dispatch:
+        live = a_run(call)
+        dispatch.send(live, call)
+        dispatch.send(live, CancelCommand("2.1", call.id))
+        assert await _received(dispatch, live) is None, "a command that was taken back is reported"
+        assert performer.begun == [], "a command that was taken back was begun"
+
+
+async def whoever_is_first_claims_or_revokes(open_dispatch: OpenDispatch) -> None:
+    """A call that was claimed is in doubt and cannot be revoked; one that was revoked certainly never begins."""
+    calls = [a_call("1.1", mutating=True), a_call("1.2", mutating=True)]
+    async with open_dispatch(Performer()) as dispatch:
+        live = a_run(*calls)
+        for call in calls:
+            dispatch.send(live, call)
+        assert await dispatch.claim("run", "1.1"), "a call that nobody revoked may not begin"
+        assert not await dispatch.revoke("run", "1.1"), "a call that has begun was revoked"
+        assert await dispatch.revoke("run", "1.2"), "a call that has not begun cannot be revoked"
+        assert not await dispatch.claim("run", "1.2"), "a call that was revoked may begin"
+        assert await dispatch.revoke("run", "1.2"), "a call that was revoked cannot be revoked again"
+        assert await dispatch.claim("other", "1.2"), "a call of another run was revoked along"
+        dispatch.send(live, calls[1])
+        assert await dispatch.claim("run", "1.2"), "a call that was revoked and is wanted again may not begin"
+
+
+async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDispatch) -> None:
+    """A call that was never sent here, or was ordered before the run was taken up here, may have happened."""
+    call = a_call("3.1", mutating=True)
+    async with open_dispatch(Performer()) as dispatch:
+        assert not await dispatch.revoke("run", call.id), "a call that was sent elsewhere was revoked"
+        live = a_run(call)
+        live.recovered_seq = 3
+        dispatch.send(live, call)
+        assert not await dispatch.revoke("run", call.id), "a call of an earlier process was revoked"
+
+
+async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
+    """Somebody else has judged a report, and the run may have ended by that."""
+    performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
+    async with open_dispatch(performer) as dispatch:
+        live = a_run(*calls)
+        for call in calls:
+            dispatch.send(live, call)
+        waiting = asyncio.ensure_future(_received(dispatch, live))
+        await _until(lambda: len(performer.begun) == len(calls), "a command that was sent is not begun")
+        dispatch.wake(live)
+        dispatch.forget(live)
+        dispatch.wake(live)
+        performer.may_go_on.set()
+        await waiting
+        await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
+
+
+async def a_timer_is_reported_when_its_moment_has_come(open_dispatch: OpenDispatch) -> None:
+    """A moment that is past is reported at once."""
+    timer = SetTimer("1.1", 1, TimerPurpose.RETRY)
+    async with open_dispatch(Performer()) as dispatch:
+        live = a_run(timer)
+        dispatch.send(live, timer)
+        assert await _received(dispatch, live) == TimerFired(timer.id), "a timer whose moment is past is not reported"
+
+
+async def nothing_has_to_be_waited_for_where_nothing_was_sent(open_dispatch: OpenDispatch) -> None:
+    """Whoever leaves can leave at once."""
+    async with open_dispatch(Performer()) as dispatch:
+        live = a_run()
+        assert await _received(dispatch, live) is None, "there is something to receive where nothing was sent"
+        await dispatch.finish()
+        await dispatch.finish("run")
+        assert list(dispatch.under_way()) == [], "something is under way where nothing was sent"
+        dispatch.wake(live)
+        dispatch.call_off(live)
+        dispatch.forget(live)
+
+
+async def _received(dispatch: Dispatch, live: Live) -> Report | None:
+    async with asyncio.timeout(PATIENCE_S):
+        return await dispatch.receive(live)
+
+
+async def _until(condition: Callable[[], bool], otherwise: str) -> None:
+    """Wait for what has to come about."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():  # noqa: ASYNC110  # what a performer has done by then has no event
+                await asyncio.sleep(0.001)
+    except TimeoutError:
+        raise AssertionError(otherwise) from None
+
+
+DISPATCH_CHECKS: Sequence[DispatchCheck] = (
+    a_command_is_performed_once_and_reported_once,
+    many_are_performed_beside_each_other,
+    what_is_under_way_is_not_begun_again,
+    one_that_breaks_is_reported,
+    a_cancelled_command_is_stopped,
+    what_was_cancelled_before_it_began_never_begins,
+    whoever_is_first_claims_or_revokes,
+    what_somebody_else_may_have_begun_is_not_revoked,
+    whoever_waits_can_be_woken,
+    a_timer_is_reported_when_its_moment_has_come,
+    nothing_has_to_be_waited_for_where_nothing_was_sent,
+)

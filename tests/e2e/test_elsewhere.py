@@ -1,0 +1,146 @@
+"""Every kind of errand is performed by another process, from its bytes and a kit that is made there."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from remit.backend.embedded.store import EmbeddedStore
+from remit.core.failure import Ending
+from remit.orchestrate.executors.performers import Performers
+from tests.e2e import errand_kit
+from tests.e2e.command import PATIENCE_S, prove_all
+from tests.e2e.elsewhere import Elsewhere
+from tests.tidy.source import ROOT
+from tests.unit.orchestrate.house import request, systems
+
+pytestmark = pytest.mark.slow
+
+TOOLS = '''
+import os
+from typing import Literal
+
+from remit import tool
+
+
+@tool(effect="read", network=False)
+def look(at: str) -> str:
+    """Look at something."""
+    return f"{at} as process {os.getpid()} sees it. " + "Much more is to be said. " * 100
+
+
+def happened(key: str) -> bool:
+    """It always has."""
+    return True
+
+
+@tool(effect="external", network=True, reconcile=happened, asks=["pay"])
+def pay(to: str) -> Literal["paid"]:
+    """Pay."""
+    raise ConnectionError("the line is dead")
+'''
+RULES = """
+name: polite
+rules:
+  - {name: says thanks, check: must_mention, words: [thanks]}
+"""
+PLAN = """
+rules: rules.yaml
+handlers: handlers.py
+steps:
+  - {name: write, type: jot, input: many thanks}
+  - {name: look, type: tool, tool: look, input: {at: the shelf}}
+  - {name: end, type: jot, input: thanks}
+  - {name: verify, type: validate}
+"""
+HANDLERS = '''
+def jot(step):
+    """Note the step."""
+    return f"{step.input}, written down"
+'''
+SCHEMA = '{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}'
+VOTER = '''
+def first(answers):
+    """The first of all."""
+    return answers[0], 1.0
+'''
+
+
+class Folder:
+    """A folder with the files of runs whose errands are performed by another process."""
+
+    def __init__(self, path: Path, files: dict[str, str]) -> None:
+        self.path, self.home = path, path / "store"
+        for name, text in files.items():
+            (path / name).write_text(text)
+
+    def script(self, *replies: dict[str, object]) -> str:
+        """An engine that says this."""
+        (self.path / "script.json").write_text(json.dumps({"replies": replies}))
+        return "scripted:script.json"
+
+    def said(self, *arguments: str) -> tuple[int, str]:
+        """What the command line says there."""
+        words = [sys.executable, "-m", "tests.e2e.elsewhere", str(self.path / "kinds"), *arguments]
+        known = {**os.environ, "REMIT_HOME": str(self.home), "PYTHONPATH": str(ROOT)}
+        answer = subprocess.run(
+            words, check=False, cwd=self.path, env=known, capture_output=True, text=True, timeout=PATIENCE_S
+        )
+        assert "Traceback" not in answer.stderr, answer.stderr
+        return answer.returncode, answer.stdout
+
+    @property
+    def kinds(self) -> set[str]:
+        """What was performed elsewhere; every run of the store verifies, and decides to the same bytes again."""
+        assert prove_all(self.home)
+        return set((self.path / "kinds").read_text().split())
+
+
+def calls(name: str, **arguments: object) -> dict[str, object]:
+    return {"tool_calls": [{"name": name, "arguments": arguments}]}
+
+
+def test_models_tools_inquiries_and_rules_are_performed_elsewhere(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, {"tools.py": TOOLS, "rules.yaml": RULES})
+    engine = folder.script(calls("look", at="the sky"), calls("pay", to="acme"), {"text": "Paid, thanks."})
+    asked = ("run", "Look, and pay acme", "--engine", engine, "--tools", "tools.py", "--rules", "rules.yaml")
+    assert folder.said(*asked)[0] == 3
+    assert folder.said("approve", "last", "--by", "ada") == (0, "Paid, thanks.\n")
+    assert folder.kinds == {"ModelErrand", "ToolErrand", "InquiryErrand", "JudgeErrand"}
+
+
+def test_steps_of_a_plan_and_their_calls_are_performed_elsewhere(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, {"tools.py": TOOLS, "rules.yaml": RULES, "plan.yaml": PLAN, "handlers.py": HANDLERS})
+    asked = ("run", "Go", "--mode", "plan", "--plan", "plan.yaml", "--tools", "tools.py")
+    assert folder.said(*asked, "--engine", folder.script({"text": "unused"}))[0] == 0
+    assert folder.kinds >= {"StepErrand", "ProposeErrand", "ToolErrand"}
+
+
+def test_votes_are_counted_elsewhere(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, {"voter.py": VOTER, "n.json": SCHEMA})
+    asked = ("run", "A number", "--mode", "redundant", "--schema", "n.json", "--voting", "voter.py:first")
+    assert folder.said(*asked, "--engine", folder.script({"text": '{"n":1}'})) == (0, '{"n":1}\n')
+    assert folder.kinds == {"ModelErrand", "VoteErrand"}
+
+
+def test_filters_and_evidence_are_asked_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = Elsewhere(str(tmp_path / "store"), errand_kit.__name__, log=tmp_path / "kinds")
+    monkeypatch.setattr(Performers, "perform", lambda _, errand, kit: away.perform(errand, kit))
+
+    async def story() -> None:
+        async with systems(EmbeddedStore.open(tmp_path / "store")) as (system,):
+            response = await system.run(request("Look at the sky"), errand_kit.kit())
+            assert response.terminal_code is Ending.SUCCESS
+            assert [call.result for call in response.tool_calls_made] == ["the sky is fine"]
+
+    try:
+        asyncio.run(story())
+    finally:
+        away.close()
+    assert {"RetrieveErrand", "SiftErrand", "ModelErrand", "ToolErrand"} == set(
+        (tmp_path / "kinds").read_text().split()
+    )
