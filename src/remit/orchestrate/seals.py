@@ -25,7 +25,6 @@ from remit.core.seal import DIGITS_MIN
 from remit.core.secret_names import COOKIE_JARS, NAME_MEMBERS, VALUE_MEMBERS, means_a_secret, secret_of_named
 from remit.core.secret_search import HANDLE, covered, secrets_in, without_secrets
 from remit.core.signals import UserSignal
-from remit.kernel.state import pinned
 from remit.orchestrate.ports import Live, Seals
 from remit.orchestrate.reports import Report
 from remit.tool.redaction import forms_of
@@ -152,7 +151,9 @@ class Sealer:
         return value
 
     def _look(self, live: Live) -> _Look:
-        family = family_of(pinned(live.state))
+        manifest = live.state.manifest
+        # What is said to a run that never began is refused, and looked at all the same.
+        family = live.run_id if manifest is None else family_of(manifest)
         return _Look(self._scope(family), live.conversation.messages, has_all=True)
 
     def _scope(self, name: str) -> _Scope:
