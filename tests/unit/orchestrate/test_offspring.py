@@ -79,7 +79,8 @@ def test_a_child_names_its_parent_and_the_command_that_started_it() -> None:
 
 def test_a_child_of_a_child_knows_every_run_above_it() -> None:
     child = child_of(manifest_of())
-    assert child_of(child, run_id="grandchild").lineage == ("run", child.run_id)
+    command = StartChild("0.3", "grandchild", "look around", (), 0, 0, ())
+    assert child_manifest(child, command, chat_graph()).lineage == ("run", child.run_id)
 
 
 def test_a_child_of_an_old_run_knows_the_runs_that_that_one_is_named_after() -> None:
