@@ -167,8 +167,8 @@ _LINEAGE = (
 
 # The same of a store that may not be brought up to date: its runs seem to have the column.
 _LINEAGE_VIEW = (
-    "CREATE TEMP VIEW runs AS SELECT *, coalesce(lineage_in("
-    "(SELECT data FROM main.turns WHERE turns.run_no = listed.run_no AND turns.seq = 0)), '') AS lineage"
+    "CREATE TEMP VIEW runs AS SELECT *, lineage_in("
+    "(SELECT data FROM main.turns WHERE turns.run_no = listed.run_no AND turns.seq = 0)) AS lineage"
     " FROM main.runs AS listed"
 )
 
@@ -250,10 +250,10 @@ def split_lineage(text: str) -> tuple[str, ...]:
     return tuple(text.split(_BETWEEN)) if text else ()
 
 
-def _lineage_in(data: bytes) -> str:
-    """The lineage that a first turn tells; none where it cannot be read, as whoever looks at the run is told."""
+def _lineage_in(data: bytes | None) -> str:
+    """The lineage that a first turn tells; none where it cannot be read or is gone, as whoever looks at the run is told."""
     try:
-        arrival = decode_turn(data).arrival
+        arrival = decode_turn(data or b"").arrival
     except InvariantBroken:
         return ""
     return joined_lineage(lineage_of(arrival.manifest)) if isinstance(arrival, RunStarted) else ""
