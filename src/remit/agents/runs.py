@@ -111,13 +111,13 @@ class SingleRuns:
 
     async def _call_of(self, run_id: str) -> _Call | None:
         """The call that waits for what a run asks: its own, or the one that the run came from."""
-        if (own := self._waiting.get(run_id)) is not None or not run_id:
+        if (own := self._waiting.get(run_id)) is not None or not self._waiting:
             return own
-        for begun, call in list(self._waiting.items()):
-            async with call.workplace.kept_open() as system:
-                if await system.lineages.is_beneath(run_id, begun):
-                    return call
-        return None
+        workplace = Workplace(self._given, self._home)
+        async with workplace.kept_open() as system:
+            lineage = await system.lineages.of(run_id)
+        await workplace.close_when_left()
+        return next((self._waiting[above] for above in reversed(lineage) if above in self._waiting), None)
 
     async def _at_rest(self, call: _Call, response: SystemResponse) -> SystemResponse:
         """What a call came to. One that waits is kept for the answer; any other is closed."""

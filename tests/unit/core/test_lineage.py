@@ -9,7 +9,8 @@ from remit.core.lineage import ID_CHARS_MAX, ID_LETTERS, derived_id, is_safe_id,
 from remit.core.manifest import Origin, family_of, lineage_of, make_manifest
 from remit.core.record import replace
 from remit.orchestrate.patterns.chat import chat_graph
-from tests.unit.kernel.builders import MODEL, QUESTION, manifest_of
+from remit.testing.scenarios import MODEL
+from tests.unit.kernel.builders import QUESTION, manifest_of
 
 
 def test_an_id_is_derived_the_same_for_ever() -> None:

@@ -67,12 +67,9 @@ def test_another_process_goes_on_with_a_family_from_what_its_deepest_child_hears
     """Its kit is lent to the whole family: each run above is taken up when the one beneath it has ended."""
 
     async def story() -> None:
-        if kind == "memory":
-            store = MemoryStore()
-            stores = (store, store)
-        else:
-            stores = (store_of(kind, tmp_path), store_of(kind, tmp_path))
-        async with systems(*stores) as (here, there):
+        store = store_of(kind, tmp_path)
+        other = store if isinstance(store, MemoryStore) else store_of(kind, tmp_path)
+        async with systems(store, other) as (here, there):
             asked = await here.run(request(), three_deep())
             assert asked.waiting_for is not None
             (packet_id,) = asked.waiting_for.packet_ids
