@@ -97,8 +97,7 @@ class SingleRuns:
         return await self._answer(packet_id, rejection(packet_id, by=by, reason=reason), then)
 
     async def _answer(self, packet_id: str, said: UserSignal, then: ReadMore | None) -> SystemResponse:
-        # What a child asks, the call that started it answers.
-        call = self._waiting.get(_root(run_of(packet_id)))
+        call = await self._call_of(run_of(packet_id))
         if call is None:
             message = f"packet {packet_id[:80]!r} is none of a call of this loop that waits"
             raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]})
@@ -110,16 +109,21 @@ class SingleRuns:
                 await then(system, response)
         return await self._at_rest(call, response)
 
+    async def _call_of(self, run_id: str) -> _Call | None:
+        """The call that waits for what a run asks: its own, or the one that the run came from."""
+        if (own := self._waiting.get(run_id)) is not None or not self._waiting:
+            return own
+        workplace = Workplace(self._given, self._home)
+        async with workplace.kept_open() as system:
+            lineage = await system.lineages.of(run_id)
+        await workplace.close_when_left()
+        return next((self._waiting[above] for above in reversed(lineage) if above in self._waiting), None)
+
     async def _at_rest(self, call: _Call, response: SystemResponse) -> SystemResponse:
         """What a call came to. One that waits is kept for the answer; any other is closed."""
         if response.waiting_for is not None:
-            self._waiting[_root(response.run_id)] = call
+            self._waiting[response.run_id] = call
             return response
-        self._waiting.pop(_root(response.run_id), None)
+        self._waiting.pop(response.run_id, None)
         await call.workplace.close_when_left()
         return response
-
-
-def _root(run_id: str) -> str:
-    """The run that a call began with, of which children and forks carry the name."""
-    return run_id.partition(".")[0]

@@ -60,7 +60,7 @@ def open_run(session: Session) -> str:
 async def answer(system: System, run_id: str, said: UserSignal, kit: Kit) -> None:
     """Let a run hear what a person says to something that it or a child of it asks, and wait until it rests."""
     asking = said.run_id or run_id
-    if asking != run_id and not asking.startswith(f"{run_id}."):
+    if not await system.lineages.is_beneath(asking, run_id):
         packet_id = str(said.payload["packet_id"])[:80]
         message = f"packet {packet_id!r} is none of the open exchange, run {run_id}"
         raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id})

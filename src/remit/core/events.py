@@ -15,7 +15,7 @@ from remit.core.rulings import Ruling
 
 # Which rules decided a turn. Raised with every change that could make decide() answer differently;
 # an audit compares only turns of its own version.
-KERNEL_VERSION = 2
+KERNEL_VERSION = 3
 
 Decision: TypeAlias = Ruling | Command
 

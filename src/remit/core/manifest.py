@@ -16,6 +16,7 @@ from remit.core.goal import Goal, Task
 from remit.core.graph import Graph, NodeKind, graph_version
 from remit.core.inference import ModelInfo, Routing
 from remit.core.lifecycle import AgentRole
+from remit.core.lineage import ID_CHARS_MAX, is_safe_id, lifted
 from remit.core.person import is_same
 from remit.core.plan import PlanTrace
 from remit.core.profiles import check_figures
@@ -161,6 +162,8 @@ class Manifest(Record):
     owner: str = ""
     # What kind of task it is, where its caller does not say: as its boundary says, or as the user's words were taken.
     task: Task | None = None
+    # The runs that it came from as a child or as a retry, the first of them first; a fork that nobody retried has none.
+    lineage: tuple[str, ...] = ()
 
 
 def make_manifest(
@@ -225,6 +228,21 @@ def make_manifest(
     )
 
 
+def lineage_of(manifest: Manifest) -> tuple[str, ...]:
+    """The runs that a run came from as a child or as a retry, the first of them first."""
+    if manifest.lineage:
+        return manifest.lineage
+    tried = manifest.forked_from if manifest.forked_from is not None and manifest.forked_from.command_id else None
+    origin = manifest.parent or tried
+    # It was begun before lineages were pinned.
+    return () if origin is None else (*lifted(origin.run_id), origin.run_id)
+
+
+def family_of(manifest: Manifest) -> str:
+    """The first run of the lineage of a run, or the run itself: what is sealed for one of them, all of them know."""
+    return next(iter(lineage_of(manifest)), manifest.run_id)
+
+
 def askers_of(manifest: Manifest) -> tuple[str, ...]:
     """Who asked for a run: whoever started it, and whoever wanted it forked."""
     forked_by = "" if manifest.forked_from is None else manifest.forked_from.by
@@ -245,6 +263,11 @@ def _versioned(tool: ToolDefinition) -> ToolDefinition:
 def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budget) -> None:
     if not run_id:
         raise RequestRejected(MANIFEST_INVALID, "run_id is empty; give the run an id of its own")
+    if not is_safe_id(run_id):
+        message = (
+            f"run_id {run_id[:80]!r} is no id; take at most {ID_CHARS_MAX} letters, digits, dashes and underscores"
+        )
+        raise RequestRejected(MANIFEST_INVALID, message)
     for tool in tools:
         check_definition(tool)
     names = [tool.name for tool in tools]

@@ -23,6 +23,8 @@ class Listing(Record):
     reserves: Reservation | None = None
     # What later runs like it are found by; empty for one that none is like. No index lists it either.
     likeness: str = ""
+    # The runs that it came from as a child or as a retry, the first of them first.
+    lineage: tuple[str, ...] = ()
 
 
 class Barrier(Record):

@@ -17,6 +17,7 @@ from remit.core.budget import COUNTERS, Charges, Dimension, lease_of
 from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import Node, NodeKind
+from remit.core.lineage import derived_id
 from remit.core.record import Text
 from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
 from remit.kernel.doubt import LOST
@@ -53,7 +54,7 @@ def fail_as(tally: Tally, child: ChildTrace) -> str:
         return stop_for_time(tally)
     ending, error = _CUT_OFF.get(child.ending) or (Ending(child.ending), child.error)
     words = child.message or f"it ended as {child.ending}"
-    return head_for(tally, ending, error, f"child {tally.state.run_id}.{child.command_id}: {words}")
+    return head_for(tally, ending, error, f"child {tally.state.beneath[child.command_id]}: {words}")
 
 
 def share_of(tally: Tally, node: Node) -> Charges:
@@ -114,7 +115,7 @@ def start_child(
 ) -> None:
     """Order a child with its lease; it inherits this run's deadline, which may have stood still until now."""
     command_id = tally.next_id()
-    run_id = f"{tally.state.run_id}.{command_id}"
+    run_id = derived_id(tally.state.run_id, command_id)
     deadline = deadline_at_ms(tally)
     if node is not None and node.timeout_ms:
         deadline = min(deadline, tally.at_ms + node.timeout_ms)

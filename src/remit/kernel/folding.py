@@ -302,6 +302,7 @@ def _start_child(state: RunState, command: commands.StartChild, arrival: Arrival
             command.call_id, command.tool, command.arguments_hash, _ATTEMPTED, arguments=command.prompt
         )
     state.stood_before[command.id] = stood_by_now(state)
+    state.beneath[command.id] = command.run_id
     _open(state, command, arrival)
 
 

@@ -136,6 +136,8 @@ class RunState:
     # have been waiting, since the child did not say.
     hold: Hold | None = None
     supposed_ms: int = 0
+    # The run that each command started beneath this one.
+    beneath: dict[str, str] = field(default_factory=dict)
     # How long the clock had stood when each of the open children was started.
     stood_before: dict[str, int] = field(default_factory=dict)
 

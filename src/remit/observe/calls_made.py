@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from remit.core.arrivals import ModelAnswered
 from remit.core.codec import arguments_in
-from remit.core.commands import StartChild
 from remit.core.contract import CallStatus, ToolCallMade
 from remit.core.record import BlobRef, Text
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
@@ -67,10 +66,7 @@ def long_texts(state: RunState) -> Iterator[BlobRef]:
 
 def children_of(state: RunState) -> tuple[str, ...]:
     """The commands that started a child of this run: those of nodes and those of calls that delegate."""
-    started = {trace.command_id for trace in state.children}
-    started |= {key for key, trace in state.calls.items() if state.tools[trace.tool].delegates}
-    started |= {key for key, command in state.open.items() if isinstance(command, StartChild)}
-    return tuple(sorted(started, key=place_of))
+    return tuple(sorted(state.beneath, key=place_of))
 
 
 def calls_made(state: RunState) -> tuple[ToolCallMade, ...]:

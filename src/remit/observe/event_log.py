@@ -177,13 +177,13 @@ class Telling:
     def _take_up(self, state: RunState, command: Command, at_ms: int) -> None:
         """Note that a command is under way, and for which step; a child hears of it."""
         step = self._step(state)
-        self._open.setdefault(f"{state.run_id}.{command.id}", _Open(command, at_ms, step))
+        self._open.setdefault(_span(state, command.id), _Open(command, at_ms, step))
         if isinstance(command, StartChild):
             self._causes[command.run_id] = command.call_id or self._own_step(state) or command.id
             self._beneath[command.run_id] = step
 
     def _began(self, state: RunState, turn: Turn, command: Command) -> list[Event]:
-        span, step = f"{state.run_id}.{command.id}", self._step(state)
+        span, step = _span(state, command.id), self._step(state)
         self._take_up(state, command, turn.at_ms)
         started: _What
         match command:
@@ -197,7 +197,7 @@ class Telling:
         return []
 
     def _settled(self, state: RunState, turn: Turn, ruling: CommandSettled | CallSettled) -> list[Event]:
-        span = f"{state.run_id}.{ruling.command_id}"
+        span = _span(state, ruling.command_id)
         began = self._open.pop(span, None)
         if began is None:
             return []
@@ -220,7 +220,7 @@ class Telling:
         """The ends of calls whose outcome nobody knows; everything else was settled before the run ended."""
         said: list[Event] = []
         for command_id, code in state.doubted.items():
-            span = f"{state.run_id}.{command_id}"
+            span = _span(state, command_id)
             began = self._open.pop(span, None)
             if began is not None and isinstance(began.command, CallTool):
                 called = self._called(state, span, began.command, turn.at_ms - began.since_ms, code)
@@ -301,3 +301,8 @@ def _code(state: RunState, ruling: CommandSettled | CallSettled, *, was_cut: boo
 def _why_cut(state: RunState) -> str:
     """The code of the ending that settled what had no outcome."""
     return str(state.error or state.ending)
+
+
+def _span(state: RunState, command_id: str) -> str:
+    """The span of a command: that of the run which it started, or one of its own."""
+    return state.beneath.get(command_id) or f"{state.run_id}.{command_id}"

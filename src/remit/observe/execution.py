@@ -104,7 +104,7 @@ def _candidates(state: RunState) -> tuple[Candidate, ...]:
     return tuple(
         Candidate(
             child.text,
-            f"{state.run_id}.{child.command_id}",
+            state.beneath[child.command_id],
             share if state.confidence_ppm >= 0 and child.text == state.answer else 0.0,
             ScoreMaker.VOTE,
             {"replica": number},

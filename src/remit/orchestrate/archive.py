@@ -49,8 +49,6 @@ PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
 EXPORT_UNSIGNED = "EXPORT_UNSIGNED"
 
 LAST = "last"
-# A child is named by its parent and the command that started it, with a mark between them.
-CHILD_MARK = "."
 # As many candidates as fit a line.
 SHOWN_MAX = 4
 _NAME_CHARS_MAX = 80
@@ -111,9 +109,9 @@ class Archive:
         if name == LAST:
             found = [entry for entry in entries if not entry.listing.parent_id][:1]
         else:
-            # A run comes before its children, whose ids begin with its own.
+            # A run comes before those that came from it, whose ids may begin with its own.
             begun = sorted((entry for entry in entries if name and entry.run_id.startswith(name)), key=_length)
-            found = [e for e in begun if not e.run_id.startswith(f"{begun[0].run_id}{CHILD_MARK}")]
+            found = [e for e in begun if begun[0].run_id not in e.listing.lineage]
         if not found:
             raise await self.absent(name)
         if len(found) > 1:

@@ -15,7 +15,7 @@ from remit.core.commands import AskHuman, CallTool
 from remit.core.events import Decision, Turn
 from remit.core.failure import Ending
 from remit.core.halt import HALTED
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, lineage_of
 from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded, RunPaused, RunResumed
 from remit.core.storage import Barrier, Listing
 from remit.kernel.apply import apply
@@ -100,4 +100,5 @@ def listing_of(manifest: Manifest, at_ms: int) -> Listing:
         ordinal=0 if manifest.session is None else manifest.session.ordinal,
         parent_id="" if manifest.parent is None else manifest.parent.run_id,
         likeness=likeness_of(manifest),
+        lineage=lineage_of(manifest),
     )

@@ -53,6 +53,7 @@ from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
 from remit.orchestrate.hub import FindKit, Hub, RunHeld
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
+from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.manifests import Manifests
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
 from remit.orchestrate.ports import Clock, Store
@@ -130,6 +131,7 @@ class System:
         self.archive = Archive(store, signer, self._custody)
         self.queues = Queues(store, clock, queues)
         self.quotas = Quotas(store, quotas, clock)
+        self.lineages = Lineages(store.catalogue)
         executors: dict[type, object] = {}
         self._sealer = sealer = Sealer(store.seals, secrets)
         self.covered = sealer.covered
@@ -146,7 +148,7 @@ class System:
         self._responses = Responses(self._runner)
         self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody)
         self._new_id = new_id
-        self._hub = Hub(self._runner, dispatch, store.locks, find_kit, halts)
+        self._hub = Hub(self._runner, dispatch, store.locks, find_kit, self.lineages, halts)
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
@@ -235,11 +237,12 @@ class System:
             raise left_behind(signal.run_id, orphan)
         if signal.type is Signal.RESUME:
             await self._check_halts(signal.run_id)
+        family = next(iter(entry.listing.lineage), signal.run_id)
         if kit is not None:
             self._hub.lend(signal.run_id, kit)
             # When a child ends, its parent is taken up.
-            self._hub.lend(signal.run_id.partition(".")[0], kit)
-        turn, rests_because = await self._post.deliver(self._sealer.signal(signal))
+            self._hub.lend(family, kit)
+        turn, rests_because = await self._post.deliver(self._sealer.signal(signal, family))
         if signal.type is not Signal.RETRY:
             return Heard(signal.run_id, rests_because=rests_because)
         live = await self._runner.load(signal.run_id)
@@ -283,7 +286,8 @@ class System:
     async def _forked(self, origin: Origin, kit: Kit | None, *lost: EarlierEffect) -> Heard:
         fork_id = self._new_id()
         known = kit or self._hub.known_kit(origin.run_id)
-        await begin_fork(self._runner.journal, self._sealer.origin(origin, fork_id), fork_id, *lost)
+        sealed = self._sealer.origin(origin, fork_id, await self.lineages.family(origin.run_id))
+        await begin_fork(self._runner.journal, sealed, fork_id, *lost)
         if known is not None:
             self._hub.lend(fork_id, known)
         await self._hub.hear(fork_id, ResumeRequested(origin.by))

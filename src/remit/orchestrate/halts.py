@@ -35,7 +35,7 @@ from remit.core.halt import (
     folded,
     halts_in,
 )
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, lineage_of
 from remit.core.person import check_no_secret, check_person
 from remit.core.record import Record, replace
 from remit.core.secret_search import covered
@@ -290,13 +290,9 @@ def run_scopes(state: RunState) -> Iterable[HaltScope]:
     yield _EVERYTHING
     if manifest.request.tenant_id:
         yield HaltScope(HaltKind.TENANT, manifest.request.tenant_id)
-    # A child and a fork are named after the run they came from.
-    run_id = state.run_id
-    while run_id:
+    # What holds back a run holds back all that came from it.
+    for run_id in (state.run_id, *reversed(lineage_of(manifest))):
         yield HaltScope(HaltKind.RUN, run_id)
-        run_id = run_id.rpartition(".")[0]
-    if manifest.parent is not None:
-        yield HaltScope(HaltKind.RUN, manifest.parent.run_id)
 
 
 def _command_scopes(state: RunState, command: Command) -> Iterable[HaltScope]:

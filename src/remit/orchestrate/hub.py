@@ -19,12 +19,13 @@ from remit.core.arrivals import ResumeRequested
 from remit.core.commands import StartChild
 from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, family_of, lineage_of
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.halts import Halts
 from remit.orchestrate.kit import Kit, OnTurn
+from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.needs import check_needs
 from remit.orchestrate.patience import insist
 from remit.orchestrate.ports import Dispatch, Live, Locks
@@ -82,6 +83,7 @@ class Hub:
         dispatch: Dispatch,
         locks: Locks,
         find_kit: FindKit,
+        lineages: Lineages,
         halts: Halts | None = None,
     ) -> None:
         self.runner = runner
@@ -90,6 +92,7 @@ class Hub:
         self.drivers: dict[str, Driver] = {}
         self._locks = locks
         self._find_kit = find_kit
+        self._lineages = lineages
         self._kits: dict[str, Kit] = {}
         self._is_closed = False
         self.on_taken: OnTaken | None = None
@@ -121,6 +124,7 @@ class Hub:
 
     async def begin(self, manifest: Manifest, kit: Kit) -> Driver:
         """Start a run and drive it."""
+        self._lineages.learn(manifest)
         return await self.steps.finish(manifest.run_id, self._begin(manifest, kit))
 
     async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
@@ -272,7 +276,7 @@ class Hub:
         self._is_closed = True
         await self.steps.wait()
         await self.dispatch.finish()
-        tasks = self._moving("")
+        tasks = [task for task, _ in self._under_way()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -282,23 +286,26 @@ class Hub:
 
         With a run, only what belongs to it is waited for: the run, its parents and everybody's children.
         """
-        while tasks := self._moving(run_id.partition(".")[0]):
+        family = await self._lineages.family(run_id) if run_id else ""
+        while tasks := await self._moving(family):
             # Waited for and not gathered: who stops waiting must not stop the runs.
             await asyncio.wait(tasks)
 
     async def settle_beneath(self, run_id: str) -> bool:
         """Wait until neither a run nor anything beneath it moves here; says whether anything did."""
         has_moved = False
-        while tasks := [task for task, name in self._under_way() if f"{name}.".startswith(f"{run_id}.")]:
+        lineages = self._lineages
+        while tasks := [task for task, name in self._under_way() if await lineages.is_beneath(name, run_id)]:
             has_moved = True
             await asyncio.wait(tasks)
             if self._is_closed:
                 raise _closed_under(run_id)
         return has_moved
 
-    def _moving(self, root: str) -> list[asyncio.Task[Any]]:
-        """What is under way for a run and all that came from it, by its id; for everything when it is empty."""
-        return [task for task, run_id in self._under_way() if not root or run_id.partition(".")[0] == root]
+    async def _moving(self, family: str) -> list[asyncio.Task[Any]]:
+        """What is under way for the runs of a family; for everything when it is empty."""
+        under_way = self._under_way()
+        return [task for task, name in under_way if not family or await self._lineages.family(name) == family]
 
     def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
         """Everything that moves here, each with its run."""
@@ -323,7 +330,7 @@ class Hub:
         self._hold(run_id)
         try:
             live = await self._loaded(run_id)
-            found = kit or self._kits.get(run_id) or await self._found_kit(live.state, run_id)
+            found = kit or self._kits.get(run_id) or await self._found_kit(live.state)
             self._check_needs(live.state, found)
             await recover(self.runner, run_id, self._equipped(live, found))
             if is_released:
@@ -354,18 +361,16 @@ class Hub:
             check_needs(state, kit)
         except RequestRejected:
             # What does not suffice is forgotten, or it would stand in the way of whoever brings the right one.
-            for run_id in (state.run_id, state.run_id.partition(".")[0]):
+            for run_id in (state.run_id, family_of(pinned(state))):
                 if run_id not in self.drivers and self._kits.get(run_id) is kit:
                     del self._kits[run_id]
             raise
 
-    async def _found_kit(self, state: RunState, run_id: str) -> Kit:
+    async def _found_kit(self, state: RunState) -> Kit:
         if state.ending is not None:
             return Kit({})  # Nothing of an ended run is performed again but to tell its children.
-        # A child works with what its parent works with, a fork with what its origin did; both are named after those.
-        above = run_id
-        while above.count(".") > 1:
-            above = above.rsplit(".", 2)[0]
+        # A child works with what its parent works with, a retry with what its origin did.
+        for above in reversed(lineage_of(pinned(state))):
             if (known := self.known_kit(above)) is not None:
                 return known
         return await self._find_kit(state)

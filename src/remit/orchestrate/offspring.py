@@ -19,7 +19,8 @@ from remit.core.graph import Ask, Graph, Node, graph_version
 from remit.core.inference import ModelInfo
 from remit.core.json_text import kept_value
 from remit.core.lifecycle import AgentRole
-from remit.core.manifest import EarlierEffect, Manifest, Origin
+from remit.core.lineage import derived_id
+from remit.core.manifest import EarlierEffect, Manifest, Origin, lineage_of
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import JsonObject, replace
 from remit.core.roles import instructed, narrowed_to
@@ -76,6 +77,7 @@ def child_manifest(
         depth=command.depth,
         deadline_at_ms=command.deadline_at_ms,
         parent=Origin(parent.run_id, command.id),
+        lineage=(*lineage_of(parent), parent.run_id),
         session=None,
         forked_from=None,
         replica=replica,
@@ -213,12 +215,16 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
     arrival = turn.arrival
     if isinstance(arrival, RunStarted):
         # Whatever the origin's parent leased was settled with the origin, so the fork answers to nobody.
-        manifest = replace(arrival.manifest, run_id=fork_id, forked_from=origin, parent=None, session=None)
+        # One that was retried is of the family of its origin; any other fork begins one.
+        lineage = (*lineage_of(arrival.manifest), origin.run_id) if origin.command_id else ()
+        manifest = replace(
+            arrival.manifest, run_id=fork_id, forked_from=origin, parent=None, session=None, lineage=lineage
+        )
         if earlier:
             manifest = replace(manifest, earlier=(*manifest.earlier, *earlier))
         arrival = replace(arrival, manifest=manifest)
     decisions = tuple(
-        replace(decision, run_id=f"{fork_id}.{decision.id}") if isinstance(decision, StartChild) else decision
+        replace(decision, run_id=derived_id(fork_id, decision.id)) if isinstance(decision, StartChild) else decision
         for decision in turn.decisions
     )
     return replace(turn, arrival=arrival, decisions=decisions, previous=head)

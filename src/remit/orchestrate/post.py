@@ -173,7 +173,7 @@ class Post:
         # Children that were waiting may have been finished by another process.
         for driver in list(self._hub.drivers.values()):
             for command_id in list(driver.live.state.held):
-                child = await self._catalogue.entry(f"{driver.live.run_id}.{command_id}")
+                child = await self._catalogue.entry(driver.live.state.beneath[command_id])
                 if child is not None and child.ending:
                     await self._hub.child_ended(driver.live.run_id, command_id)
 

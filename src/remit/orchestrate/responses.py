@@ -34,7 +34,7 @@ class Responses:
         # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
         asked: list[WaitingFor] = []
         for command_id in state.held:
-            child = (await self._runner.load(f"{state.run_id}.{command_id}")).state
+            child = (await self._runner.load(state.beneath[command_id])).state
             # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
             if child.seq < 0:
                 continue
@@ -67,7 +67,7 @@ class Responses:
         return {turn.seq: turn.at_ms for turn in turns}
 
     async def _calls_of(self, parent: RunState, command_id: str) -> CallsOfChild:
-        child = (await self._runner.load(f"{parent.run_id}.{command_id}")).state
+        child = (await self._runner.load(parent.beneath[command_id])).state
         if child.seq < 0:
             return CallsOfChild(command_id, ())
         duration_ms = 0 if child.ending is None else child.at_ms - child.started_at_ms

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from remit.core.arrivals import RunHalted, RunStarted
 from remit.core.graph import graph_version
-from remit.core.manifest import Manifest, Origin
+from remit.core.manifest import Manifest, Origin, family_of
 from remit.core.messages import Message
 from remit.core.record import Record, replace
 from remit.core.seal import DIGITS_MIN
@@ -99,9 +99,9 @@ class Sealer:
         """A manifest whose request, session, goal, plan and graph hold no secret."""
         if manifest.session is not None and manifest.session.previous_run_id:
             # What was said in a session may be meant in its next run.
-            self._seals.adopt(family_of(manifest.run_id), family_of(manifest.session.previous_run_id))
+            self._seals.adopt(family_of(manifest), manifest.session.previous_run_id)
         is_first = manifest.parent is None and (manifest.session is None or not manifest.session.previous_run_id)
-        look = _Look(self._scope(manifest.run_id), has_all=is_first)
+        look = _Look(self._scope(family_of(manifest)), has_all=is_first)
         request = manifest.request
         changed = self._changed(look, request.messages), self._changed(look, request.metadata)
         if changed != (request.messages, request.metadata):
@@ -121,9 +121,9 @@ class Sealer:
         sealed: Report = self._changed(self._look(live), report)
         return sealed
 
-    def origin(self, origin: Origin, fork_id: str) -> Origin:
-        """Where a fork comes from, and why, without a secret; what was sealed for its origin is known in it."""
-        self._seals.adopt(family_of(fork_id), family_of(origin.run_id))
+    def origin(self, origin: Origin, fork_id: str, family: str) -> Origin:
+        """Where a fork comes from, and why, without a secret; what was sealed for its origin's family is known in it."""
+        self._seals.adopt(fork_id, family)
         sealed: Origin = self._changed(_Look(self._scope(fork_id)), origin)
         return sealed
 
@@ -131,9 +131,9 @@ class Sealer:
         """A text with a mark in place of every secret, for what belongs to no run that could keep its value."""
         return self._vault.redactor.redacted(covered(text))
 
-    def signal(self, signal: UserSignal) -> UserSignal:
-        """A signal as it may be left for another process."""
-        sealed: UserSignal = self._changed(_Look(self._scope(signal.run_id)), signal)
+    def signal(self, signal: UserSignal, family: str) -> UserSignal:
+        """A signal to a run of this family as it may be left for another process."""
+        sealed: UserSignal = self._changed(_Look(self._scope(family)), signal)
         return sealed
 
     def text(self, family: str, shown: Sequence[Message], text: str) -> str:
@@ -151,11 +151,13 @@ class Sealer:
         return value
 
     def _look(self, live: Live) -> _Look:
-        return _Look(self._scope(live.run_id), live.conversation.messages, has_all=True)
+        manifest = live.state.manifest
+        # What is said to a run that never began is refused, and looked at all the same.
+        family = live.run_id if manifest is None else family_of(manifest)
+        return _Look(self._scope(family), live.conversation.messages, has_all=True)
 
-    def _scope(self, run_id: str) -> _Scope:
-        """What is known in a run, those beneath it and those that were forked from it."""
-        name = family_of(run_id)
+    def _scope(self, name: str) -> _Scope:
+        """What is known in a family: a run, those beneath it and those that it was tried again as."""
         scope = self._scopes.get(name)
         if scope is None:
             scope = self._scopes[name] = _Scope(name)
@@ -295,11 +297,6 @@ def _known(found: re.Match[str], values: Mapping[str, str]) -> str | None:
     """The handle with which what was found begins, if that is known: digits that follow it may read as its own."""
     parts = (found[0][:end] for end in range(len(found[0]), len(found[0]) - len(found[2]) + DIGITS_MIN - 1, -1))
     return next((each for each in parts if each in values), None)
-
-
-def family_of(run_id: str) -> str:
-    """The run that a run came from: children and forks are named after it."""
-    return run_id.partition(".")[0]
 
 
 def _kind(handle: str) -> str:

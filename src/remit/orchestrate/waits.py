@@ -18,7 +18,7 @@ async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
     """The children that a run is held by, and under which code each waits: those first that ask something now."""
     now: dict[str, Ending] = {}
     for command_id in state.held:
-        child = await load(f"{state.run_id}.{command_id}")
+        child = await load(state.beneath[command_id])
         code = None if child is None else await _waits_under(child, load)
         if code is not None:
             now[command_id] = code

@@ -17,6 +17,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.core.arrivals import CancelRequested
 from remit.core.contract import Mode, SystemResponse
 from remit.core.inference import Routing
+from remit.core.lineage import derived_id
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.runner import Runner
 from tests.unit.adapters.desk import Desk, Screen, calls
@@ -413,7 +414,10 @@ def test_what_a_run_that_ended_left_behind_is_cancelled_by_whoever_meets_it(desk
     assert desk.say("approvals", "--json").rows == []
     said = desk.say(*words)
     if words[0] == "resume":
-        assert (said.code, said.err) == (0, f"run {parent}.1.2 is cancelled: the run that started it has ended\n")
+        assert (said.code, said.err) == (
+            0,
+            f"run {derived_id(parent, '1.2')} is cancelled: the run that started it has ended\n",
+        )
     else:
         assert (said.code, said.err.startswith("error PARENT_ENDED")) == (1, True)
     assert [row["ending"] for row in desk.say("runs", "--children", "--json").rows] == ["USER_CANCEL"] * 2

@@ -50,8 +50,9 @@ async def _seen(system: System, response: SystemResponse, approve: Approve) -> l
     """What a run waits for, one yes after the other; each time it is shown as the run that asks is."""
     seen: list[Ending] = []
     while (waits := response.waiting_for) is not None:
-        assert waits.packet_ids[0].startswith(f"{response.run_id}.")
-        asked = await system.result(waits.packet_ids[0].partition("/")[0])
+        asking = waits.packet_ids[0].partition("/")[0]
+        assert await system.lineages.family(asking) == response.run_id != asking
+        asked = await system.result(asking)
         assert asked.waiting_for == waits
         assert waits.expires_at_ms > 0
         told = await system.archive.told(response.run_id)

@@ -1060,7 +1060,7 @@ async def with_a_step_resumed(system: System, *replies: JsonObject) -> str:
         return len(engine.asked) == 1
 
     await until(is_asked)
-    child = max((run.run_id for run in await system.archive.runs(with_children=True)), key=len)
+    child = next(e.run_id for e in await system.archive.runs(with_children=True) if e.listing.parent_id)
     await system.signal(signal(Signal.PAUSE, child))
     paused = await task
     assert paused.response.waiting_for is not None

@@ -482,7 +482,7 @@ def test_a_replica_that_fails_leaves_its_failure_in_its_own_journal() -> None:
         system = system_in_memory()
         loop = RedundantLoop(Panel(BROKEN, GOOD), schema=Mood, system=system, budget=Budget(retries=0))
         await loop.call("I love it")
-        children = [run.run_id for run in await system.store.catalogue.entries() if "." in run.run_id]
+        children = [run.run_id for run in await system.store.catalogue.entries() if run.listing.parent_id]
         assert len(children) == 3
         failures = [
             turn.arrival.code

@@ -108,7 +108,7 @@ def test_a_judge_works_on_its_own_engine_and_is_paid_by_the_run() -> None:
     rules = RuleSet("desk", semantic=(KIND,))
     agent = AgentLoop(ScriptedEngine((GOOD,)), rules=rules, judge=Judge((HOLDS,)), system=system)
     response = play(agent.chat("How long will it take?"))
-    child = play(system.state_of(f"{response.run_id}.{play(system.state_of(response.run_id)).children[0].command_id}"))
+    child = play(system.state_of(*play(system.state_of(response.run_id)).beneath.values()))
 
     assert pinned(child).models[0].name == "judge"
     assert response.token_usage.prompt_tokens > child.prompt_tokens > 0

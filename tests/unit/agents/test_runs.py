@@ -15,6 +15,7 @@ from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival, RemitError, RequestRejected
+from remit.core.lineage import derived_id
 from remit.core.record import JsonObject
 from remit.core.signals import PACKET_UNKNOWN, SIGNAL_INVALID, Signal
 from remit.inference.engine import Restarted, StreamChunk
@@ -155,7 +156,7 @@ def test_what_a_child_asks_is_answered_through_the_call_that_started_it() -> Non
         asked = await runs.call(request(), kit_for(*replies, tools=(keep, helper)), STANDARD_TERMS)
         assert asked.waiting_for is not None
         (packet,) = asked.waiting_for.packet_ids
-        assert packet.startswith(f"{asked.run_id}.")
+        assert packet.startswith(f"{derived_id(asked.run_id, '1.2')}/")
         assert (await runs.approve(packet, by="ada")).content == "thanks"
 
     play(story())
@@ -248,7 +249,7 @@ def test_a_call_that_is_given_up_takes_its_children_along_and_only_the_call_is_t
         assert [entry.ending for entry in entries] == [Ending.USER_CANCEL] * 2
         errors = {entry.run_id: (await system.result(entry.run_id)).error for entry in entries}
         told = [run_id for run_id, error in errors.items() if error and "by caller" in error.message]
-        assert told == [min(errors, key=len)]
+        assert told == [entry.run_id for entry in entries if not entry.listing.parent_id]
 
     play(story())
 

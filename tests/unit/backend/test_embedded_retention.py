@@ -416,12 +416,13 @@ def test_a_child_whose_parent_is_open_is_neither_collected_nor_deleted(tmp_path:
 
 def test_the_newest_run_of_a_session_and_what_came_from_it_is_not_collected(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore, time: Time) -> None:
-        for session_id, ordinal, run_id in (("s", 0, "s0"), ("s", 1, "s1"), ("t", 0, "t0"), ("", 0, "s1.3.1")):
-            listing = Listing(1, session_id=session_id, ordinal=ordinal)
+        runs = [("s", 0, "s0", ()), ("s", 1, "s1", ()), ("t", 0, "t0", ()), ("", 0, "again", ("s1",))]
+        for session_id, ordinal, run_id, lineage in runs:
+            listing = Listing(1, session_id=session_id, ordinal=ordinal, lineage=lineage)
             await store.journal.append(run_id, turn(), after=-1, listing=listing, barrier=Barrier("TIMEOUT"))
         time.at_ms += 1
         assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1
-        assert [entry.run_id for entry in await store.catalogue.entries()] == ["s1.3.1", "t0", "s1"]
+        assert [entry.run_id for entry in await store.catalogue.entries()] == ["again", "t0", "s1"]
         # Whoever deletes it on purpose may.
         assert (await store.retention.delete("t0")).runs == 1
 

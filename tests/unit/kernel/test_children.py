@@ -7,6 +7,7 @@ from remit.core.budget import Budget, Dimension, lease_of
 from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import Edge, Graph, Node, NodeKind
+from remit.core.lineage import derived_id
 from remit.core.record import replace
 from remit.core.usage import TokenUsage
 from remit.kernel.children import child_charges
@@ -39,7 +40,9 @@ def test_the_lease_is_reserved_when_the_child_is_started() -> None:
 
 def test_a_childs_run_id_follows_from_the_command_that_starts_it() -> None:
     run = Run(manifest_of(graph=in_line(FAN)))
-    assert [child.run_id for child in run.open(StartChild)] == [f"run.{child.id}" for child in run.open(StartChild)]
+    assert [child.run_id for child in run.open(StartChild)] == [
+        derived_id("run", child.id) for child in run.open(StartChild)
+    ]
 
 
 def test_a_child_the_graph_declares_costs_no_depth() -> None:
@@ -158,7 +161,7 @@ class TestFailing:
         (child,) = run.open(StartChild)
         run.ends(ending, error=error, message="the reason")
         assert (run.state.ending, run.state.error) == (how, error)
-        assert run.state.message == f"child run.{child.id}: the reason"
+        assert run.state.message == f"child {child.run_id}: the reason"
 
     @pytest.mark.parametrize(
         ("ending", "error"),

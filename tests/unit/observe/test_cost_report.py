@@ -6,6 +6,7 @@ from remit.core.arrivals import ChildEnded
 from remit.core.budget import Dimension
 from remit.core.commands import StartChild
 from remit.core.failure import Ending
+from remit.core.lineage import derived_id
 from remit.core.record import replace
 from remit.core.storage import Listing, RunEntry
 from remit.observe.cost_prices import NO_PRICES, Prices
@@ -44,7 +45,7 @@ def test_a_run_that_is_wanted_and_no_longer_listed_is_left_out() -> None:
 def family(tenant: str = "") -> dict[str, Run]:
     """A run that looked something up and had a child look, too."""
     manifest = manifest_of(request=replace(QUESTION, tenant_id=tenant))
-    parent, child = Run(replace(manifest, run_id="p")), Run(replace(manifest, run_id="p.1.3"))
+    parent, child = Run(replace(manifest, run_id="p")), Run(replace(manifest, run_id=derived_id("p", "1.3")))
     child.proposes(wants("look"))
     child.returns("look")
     child.says("found")

@@ -11,6 +11,7 @@ from remit.backend.embedded.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.lineage import lifted
 from remit.core.storage import Barrier, Listing
 from remit.orchestrate.archive import Archive
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems
@@ -21,8 +22,14 @@ async def store_of(*runs: tuple[str, str]) -> MemoryStore:
     """A store that lists these runs, each with its parent."""
     store = MemoryStore()
     for run_id, parent_id in runs:
-        await store.journal.append(run_id, b"", after=-1, listing=Listing(0, parent_id=parent_id))
+        await store.journal.append(
+            run_id, b"", after=-1, listing=Listing(0, parent_id=parent_id, lineage=_lineage(parent_id))
+        )
     return store
+
+
+def _lineage(parent_id: str) -> tuple[str, ...]:
+    return (*lifted(parent_id), parent_id) if parent_id else ()
 
 
 FAMILY = (("abc", ""), ("abc.1.0", "abc"), ("abc.1.0.2.0", "abc.1.0"), ("abd", ""), ("xyz.3.1", "xyz"))

@@ -18,6 +18,7 @@ from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.contract import ExecutionHints, Mode, OutputContract
 from remit.core.failure import Ending
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
+from remit.core.lineage import derived_id
 from remit.core.record import replace
 from remit.core.signals import Signal
 from remit.core.storage import StoreUnusable
@@ -91,7 +92,7 @@ def test_a_child_that_somebody_paused_waits_for_a_review() -> None:
         slow = {"when": TO_CHILD, "text": "slow", "delay_ms": 100}
         async with in_memory() as system:
             run_id = await system.submit(request(), scripted(slow, DELEGATES, {"text": "thanks"}, tools=[helper]))
-            child_id = f"{run_id}.1.2"
+            child_id = derived_id(run_id, "1.2")
 
             async def is_known() -> bool:
                 return await system.store.catalogue.entry(child_id) is not None
@@ -153,7 +154,7 @@ def test_children_that_are_answered_at_once_and_then_work_use_up_the_time_of_the
             run_id = await system.submit(replace(request(), hints=ExecutionHints(timeout_ms=2_000)), kit)
             while (response := await system.result(run_id)).waiting_for is not None:
                 children = (await system._runner.load(run_id)).state.held
-                for child_id in [f"{run_id}.{command_id}" for command_id in children]:
+                for child_id in [derived_id(run_id, command_id) for command_id in children]:
                     asking = (await system.result(child_id)).waiting_for
                     assert asking is not None
                     await system.signal(approval(asking.packet_ids[0]))
@@ -216,7 +217,7 @@ def test_a_parent_that_goes_on_beside_its_child_learns_that_another_process_fini
                 return bool(parent.held)
 
             await until(is_held)
-            await there.signal(approval(f"{run_id}.1.2/1.2"), kit=kit)
+            await there.signal(approval(f"{derived_id(run_id, '1.2')}/1.2"), kit=kit)
 
             async def is_released() -> bool:
                 return not parent.held

@@ -7,6 +7,7 @@ import pytest
 
 from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending, RequestRejected
+from remit.core.lineage import derived_id
 from remit.core.record import JsonObject
 from remit.core.signals import Signal
 from remit.kernel.state import pinned
@@ -59,7 +60,7 @@ def test_a_delegated_task_comes_back_as_the_result_of_the_call() -> None:
             response = await system.run(request(), family({"when": TO_CHILD, "text": "all quiet"}))
             (call,) = response.tool_calls_made
             assert (response.content, call.result, call.status) == ("thank you", "all quiet", CallStatus.OBSERVED)
-            child = await system.state_of(f"{response.run_id}.1.2")
+            child = await system.state_of(derived_id(response.run_id, "1.2"))
             parent = pinned(child).parent
             assert parent is not None
             assert (parent.run_id, child.ending) == (response.run_id, Ending.SUCCESS)
@@ -74,7 +75,7 @@ def test_a_parent_names_what_its_child_asks_and_both_finish_once_it_is_approved(
         async with systems(store_of(kind, tmp_path)) as (system,):
             waiting = await system.run(request(), asking())
             packet_id = packet_of(waiting)
-            assert packet_id == f"{waiting.run_id}.1.2/1.2"
+            assert packet_id == f"{derived_id(waiting.run_id, '1.2')}/1.2"
             assert waiting.terminal_code is None
             await system.signal(approval(packet_id))
             await system.settle(waiting.run_id)
@@ -101,7 +102,7 @@ def test_a_cancel_of_the_parent_ends_a_child_that_waits_for_a_person(kind: str, 
         async with systems(store_of(kind, tmp_path)) as (system,):
             waiting = await system.run(request(), asking())
             await system.signal(signal(Signal.CANCEL, waiting.run_id))
-            child = await system.result(f"{waiting.run_id}.1.2")
+            child = await system.result(derived_id(waiting.run_id, "1.2"))
             assert child.terminal_code is Ending.USER_CANCEL
 
     play(story())
@@ -111,11 +112,11 @@ def test_a_cancel_of_the_parent_ends_a_child_in_the_middle_of_a_model_call() -> 
     async def story() -> None:
         async with in_memory() as system:
             run_id = await system.submit(request(), family({"when": TO_CHILD, "text": "slow", "delay_ms": 20_000}))
-            await until(lambda: _is_known(system, f"{run_id}.1.2"))
+            await until(lambda: _is_known(system, derived_id(run_id, "1.2")))
             await system.signal(signal(Signal.CANCEL, run_id))
             await system.settle(run_id)
             assert (await system.result(run_id)).terminal_code is Ending.USER_CANCEL
-            assert (await system.result(f"{run_id}.1.2")).terminal_code is Ending.USER_CANCEL
+            assert (await system.result(derived_id(run_id, "1.2"))).terminal_code is Ending.USER_CANCEL
 
     play(story())
 
@@ -128,7 +129,7 @@ def test_a_person_who_cancels_the_child_alone_lets_its_parent_go_on() -> None:
     async def story() -> None:
         async with in_memory() as system:
             waiting = await system.run(request(), asking())
-            await system.signal(signal(Signal.CANCEL, f"{waiting.run_id}.1.2"))
+            await system.signal(signal(Signal.CANCEL, derived_id(waiting.run_id, "1.2")))
             await system.settle(waiting.run_id)
             response = await system.result(waiting.run_id)
             assert (response.terminal_code, response.content) == (Ending.SUCCESS, "thank you")
@@ -149,7 +150,7 @@ def test_a_grandchild_that_waits_is_cancelled_with_its_grandparent() -> None:
         )
         async with in_memory() as system:
             waiting = await system.run(request(), kit)
-            grandchild = f"{waiting.run_id}.1.2.1.2"
+            grandchild = derived_id(derived_id(waiting.run_id, "1.2"), "1.2")
             assert packet_of(waiting) == f"{grandchild}/1.2"
             await system.signal(signal(Signal.CANCEL, waiting.run_id))
             assert (await system.result(grandchild)).terminal_code is Ending.USER_CANCEL
@@ -183,7 +184,7 @@ def test_a_cancel_reaches_a_child_that_another_process_drives(tmp_path: Path) ->
             await there.signal(approval(packet_of(waiting)), kit=kit)
             await here.signal(signal(Signal.CANCEL, waiting.run_id))
             await there.settle()
-            child = await there.result(f"{waiting.run_id}.1.2")
+            child = await there.result(derived_id(waiting.run_id, "1.2"))
             assert child.terminal_code is Ending.USER_CANCEL
 
     play(story())

@@ -58,7 +58,7 @@ def states(running: Work, request: SystemRequest) -> tuple[RunState, RunState]:
         system = system_in_memory()
         run_id = (await system.run(request, running.kit, running.terms)).run_id
         state = await system.state_of(run_id)
-        child = await system.state_of(f"{run_id}.{state.children[0].command_id}")
+        child = await system.state_of(state.beneath[state.children[0].command_id])
         await system.close()
         return state, child
 

@@ -14,6 +14,7 @@ from remit.core.commands import AskHuman, CallModel, CallTool, ForkRun, StartChi
 from remit.core.contract import SystemRequest
 from remit.core.failure import InvariantBroken
 from remit.core.graph import graph_version
+from remit.core.lineage import derived_id
 from remit.core.manifest import Manifest, Origin
 from remit.core.messages import user_message
 from remit.core.record import BlobRef, replace
@@ -72,7 +73,19 @@ def test_a_child_names_its_parent_and_the_command_that_started_it() -> None:
     child = child_of(manifest_of())
     assert child.parent is not None
     assert child.parent.run_id == "run"
-    assert child.run_id == f"run.{child.parent.command_id}"
+    assert child.run_id == derived_id("run", child.parent.command_id)
+    assert child.lineage == ("run",)
+
+
+def test_a_child_of_a_child_knows_every_run_above_it() -> None:
+    child = child_of(manifest_of())
+    command = StartChild("0.3", "grandchild", "look around", (), 0, 0, ())
+    assert child_manifest(child, command, chat_graph()).lineage == ("run", child.run_id)
+
+
+def test_a_child_of_an_old_run_knows_the_runs_that_that_one_is_named_after() -> None:
+    old = replace(manifest_of(), run_id="run.1.2", parent=Origin("run", "1.2"))
+    assert child_of(old).lineage == ("run", "run.1.2")
 
 
 def test_a_child_keeps_who_asked_and_forgets_what_for() -> None:
@@ -316,7 +329,7 @@ def test_the_children_of_a_fork_are_its_own() -> None:
         order = await failed(stage, "ask_child")
         await copied(stage, order)
         child = (await stage.run(order.run_id)).last(StartChild)
-        assert child.run_id == f"{order.run_id}.{child.id}"
+        assert child.run_id == derived_id(order.run_id, child.id)
 
     play(scene())
 

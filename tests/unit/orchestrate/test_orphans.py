@@ -104,7 +104,7 @@ def test_all_that_was_left_behind_is_ended_at_once_and_nothing_else(text: str, t
             assert (await entry_of(system, ended)).listing.parent_id == parent_id
             assert await system.end_orphans() == []
             still_open = await system.store.catalogue.entries(open_only=True)
-            assert {entry.run_id.partition(".")[0] for entry in still_open} == {other.run_id}
+            assert {await system.lineages.family(entry.run_id) for entry in still_open} == {other.run_id}
 
     play(story())
 

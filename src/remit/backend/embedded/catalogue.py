@@ -8,13 +8,14 @@ from typing import Any
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.losses import losses_in
+from remit.backend.embedded.schema import split_lineage
 from remit.core.signing import SignedDeletion
 from remit.core.storage import Listing, Losses, RunEntry, SignedHead
 
 # The number of turns is asked of the turns themselves; a counter could disagree with them.
 _ENTRY = (
     "SELECT run_id, (SELECT coalesce(max(seq), -1) + 1 FROM turns WHERE turns.run_no = runs.run_no), ending, waiting_for,"
-    " started_at_ms, mode, tenant_id, session_id, ordinal, parent_id FROM runs WHERE started_at_ms IS NOT NULL"
+    " lineage, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id FROM runs WHERE started_at_ms IS NOT NULL"
 )
 _HEADS = (
     "SELECT seq, head, ending, signer, signature FROM heads"
@@ -90,5 +91,15 @@ class SQLiteCatalogue:
 
 
 def _entry(row: Sequence[Any]) -> RunEntry:
-    run_id, turns, ending, waiting_for, *listing = row
-    return RunEntry(run_id, Listing(*listing), turns, ending, waiting_for)
+    run_id, turns, ending, waiting_for, lineage, started_at_ms, *listed = row
+    mode, tenant_id, session_id, ordinal, parent_id = listed
+    listing = Listing(
+        started_at_ms=started_at_ms,
+        mode=mode,
+        tenant_id=tenant_id,
+        session_id=session_id,
+        ordinal=ordinal,
+        parent_id=parent_id,
+        lineage=split_lineage(lineage),
+    )
+    return RunEntry(run_id, listing, turns, ending, waiting_for)

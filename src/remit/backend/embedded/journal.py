@@ -15,14 +15,15 @@ from functools import partial
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.inbox import SETTLE
 from remit.backend.embedded.quotas import check_room, reserve, settle
+from remit.backend.embedded.schema import joined_lineage
 from remit.backend.embedded.writer import Outcome, Unawaited, Writer
 from remit.core.codec import hash_turn
 from remit.core.signing import Signer, sign_head
 from remit.core.storage import AppendConflict, Barrier, Listing, SessionConflict, SignedHead
 
 _BEGIN_RUN = (
-    "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness,"
+    " lineage) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _BEGIN_UNLISTED_RUN = "INSERT OR IGNORE INTO runs (run_id) VALUES (?)"
 _FIRST_TURN = "INSERT INTO turns (run_no, seq, data) VALUES (?, 0, ?)"
@@ -110,6 +111,7 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int 
                 listing.ordinal,
                 listing.parent_id,
                 listing.likeness,
+                joined_lineage(listing.lineage),
             ),
         )
     if cursor.rowcount == 1:

@@ -23,6 +23,7 @@ from remit.backend.embedded.failures import BUSY, failure, unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.quotas import close_deleted
+from remit.backend.embedded.schema import split_lineage
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
 from remit.core.codec import hash_turn
@@ -53,6 +54,7 @@ _ENDED = (
     "SELECT run_no, run_id FROM runs WHERE ending <> '' AND ended_at_ms < ?"
     " AND parent_id NOT IN (SELECT run_id FROM runs WHERE ending = '') ORDER BY run_no"
 )
+_LINEAGES = "SELECT run_id, lineage FROM runs WHERE lineage <> ''"
 # Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
 _NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY session_id"
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
@@ -224,14 +226,8 @@ def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> dict[i
     """The runs that ended before a time and that nobody will ask for."""
     newest = {run_id for run_id, _ in connection.execute(_NEWEST)}
     ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
-    return {run_no: run_id for run_no, run_id in ended if newest.isdisjoint(_origins(run_id))}
-
-
-def _origins(run_id: str) -> Iterator[str]:
-    """A run and those it came from: children and forks are named after them."""
-    while run_id:
-        yield run_id
-        run_id = run_id.rpartition(".")[0]
+    lineages = {run_id: split_lineage(told) for run_id, told in connection.execute(_LINEAGES)}
+    return {no: run_id for no, run_id in ended if newest.isdisjoint((run_id, *lineages.get(run_id, ())))}
 
 
 def _needed(run_id: str, parent_id: str) -> RequestRejected:

@@ -15,10 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from remit.backend.embedded.failures import DAMAGED, VERSION_UNKNOWN, failure
+from remit.core.arrivals import RunStarted
+from remit.core.codec import decode_turn
+from remit.core.failure import InvariantBroken
+from remit.core.manifest import lineage_of
 from remit.core.storage import StoreUnusable
 
 # "remi": how file(1) and we know whose database it is.
 APPLICATION_ID = 0x72656D69
+
+# Between the runs of a lineage.
+_BETWEEN = "/"
 
 _FIRST = (
     """
@@ -152,8 +159,21 @@ _LIKENESS = (
     "CREATE INDEX alike ON runs (likeness, run_no) WHERE ending = 'SUCCESS' AND likeness <> ''",
 )
 
+# From which runs a run came. Those that are listed already say it in their first turn.
+_LINEAGE = (
+    "ALTER TABLE runs ADD COLUMN lineage TEXT NOT NULL DEFAULT ''",
+    "UPDATE runs SET lineage = lineage_in(turns.data) FROM turns WHERE turns.run_no = runs.run_no AND turns.seq = 0",
+)
+
+# The same of a store that may not be brought up to date: its runs seem to have the column.
+_LINEAGE_VIEW = (
+    "CREATE TEMP VIEW runs AS SELECT *, lineage_in("
+    "(SELECT data FROM main.turns WHERE turns.run_no = listed.run_no AND turns.seq = 0)) AS lineage"
+    " FROM main.runs AS listed"
+)
+
 # Each brings a store from the version of its position to the next one, in one transaction.
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS, _CHARGES, _RECEIPTS, _LIKENESS)
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS, _CHARGES, _RECEIPTS, _LIKENESS, _LINEAGE)
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
@@ -191,8 +211,20 @@ def refuse_later_version(version: int, path: Path, *, known: int = len(MIGRATION
         raise StoreUnusable(VERSION_UNKNOWN, message, {"path": str(path), "version": version, "known": known})
 
 
+def show_as_newest(connection: sqlite3.Connection, version: int) -> None:
+    """Let a connection that only reads a database of an earlier version ask what the index of this version knows."""
+    if version < MIGRATIONS.index(_LINEAGE) + 1:
+        _offer_functions(connection)
+        connection.execute(_LINEAGE_VIEW)
+
+
+def _offer_functions(connection: sqlite3.Connection) -> None:
+    connection.create_function("lineage_in", 1, _lineage_in, deterministic=True)
+
+
 def migrate(connection: sqlite3.Connection, path: Path, *, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
     """Bring a database to the newest version: all of the way in one transaction, or none of it."""
+    _offer_functions(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Asked again inside the transaction: another process may have been faster.
@@ -206,3 +238,22 @@ def migrate(connection: sqlite3.Connection, path: Path, *, migrations: Sequence[
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def joined_lineage(lineage: Sequence[str]) -> str:
+    """A lineage as the index keeps it; no id has a slash."""
+    return _BETWEEN.join(lineage)
+
+
+def split_lineage(text: str) -> tuple[str, ...]:
+    """The lineage that the index keeps so."""
+    return tuple(text.split(_BETWEEN)) if text else ()
+
+
+def _lineage_in(data: bytes | None) -> str:
+    """The lineage that a first turn tells; none where it cannot be read or is gone, as whoever looks at the run is told."""
+    try:
+        arrival = decode_turn(data or b"").arrival
+    except InvariantBroken:
+        return ""
+    return joined_lineage(lineage_of(arrival.manifest)) if isinstance(arrival, RunStarted) else ""

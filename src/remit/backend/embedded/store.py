@@ -37,7 +37,7 @@ from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.receipts import SQLiteReceipts
 from remit.backend.embedded.redactions import Redactions
 from remit.backend.embedded.retention import Retention
-from remit.backend.embedded.schema import refuse_later_version, version_of
+from remit.backend.embedded.schema import refuse_later_version, show_as_newest, version_of
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.snapshots import SQLiteSnapshots
 from remit.backend.embedded.syncing import Syncer
@@ -49,7 +49,8 @@ def _readable(path: Path) -> sqlite3.Connection:
     """A connection that reads; what nobody has written to yet reads as a store without runs."""
     with ExitStack() as undo:
         connection = undo.enter_context(closing(connect_to_read(path)))
-        if version_of(connection, path):
+        if version := version_of(connection, path):
+            show_as_newest(connection, version)
             undo.pop_all()
             return connection
     return connect_to_nothing()

@@ -24,6 +24,7 @@ from remit.core.arrivals import (
 )
 from remit.core.commands import AskHuman, AskPurpose, CallModel, CallTool, ForkRun
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival
+from remit.core.lineage import derived_id
 from remit.core.manifest import Origin, Source
 from remit.core.record import replace
 from remit.core.rulings import (
@@ -128,7 +129,7 @@ def on_retry(tally: Tally, arrival: RetryRequested) -> None:
         raise IllegalArrival(ArrivalFault.NOT_RETRYABLE, message)
     tally.rule(AddendumNoted(f"retry by {arrival.by}"))
     command_id, at_seq = tally.next_id(), state.ended_seq - 1
-    tally.order(ForkRun(command_id, f"{state.run_id}.{command_id}", at_seq, arrival.by, why=arrival.reason))
+    tally.order(ForkRun(command_id, derived_id(state.run_id, command_id), at_seq, arrival.by, why=arrival.reason))
 
 
 def on_forked(tally: Tally, arrival: RunForked) -> None:

@@ -159,7 +159,7 @@ class ChildExecutor:
         """What earlier attempts at a step changed, or may have: it is tried again, and nothing of that is done again unasked."""
         tried = [child for child in live.state.children if child.node == node.name]
         journal = self._hub.runner.journal
-        done = [await effects_of(journal, f"{live.run_id}.{child.command_id}") for child in tried]
+        done = [await effects_of(journal, live.state.beneath[child.command_id]) for child in tried]
         return tuple([effect for effects in done for effect in effects])
 
     async def _judge(self, live: Live, command: StartChild) -> Manifest:

@@ -12,6 +12,7 @@ from typing import Any
 from remit.core.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve
 from remit.core.graph import NodeKind
 from remit.core.inference import ModelRequest
+from remit.core.manifest import family_of
 from remit.core.messages import Role
 from remit.core.record import Text
 from remit.kernel.rules.tool import FILTER_MARK
@@ -36,7 +37,6 @@ from remit.orchestrate.halts import run_scopes
 from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK
 from remit.orchestrate.patterns.redundant import VOTE_MARK
 from remit.orchestrate.ports import Live
-from remit.orchestrate.seals import family_of
 from remit.orchestrate.shaping import applied, began_at, is_checked, occasion_of
 
 # Gives a text in full, wherever it lives.
@@ -55,7 +55,7 @@ class Common:
         hints, output = request.hints, request.output
         self.sender = Sender(
             run_id,
-            family_of(run_id),
+            family_of(manifest),
             request.request_id,
             request.session_id,
             request.trace_id,

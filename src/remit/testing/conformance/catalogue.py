@@ -40,7 +40,8 @@ async def an_unknown_run_has_no_entry(open_catalogue: OpenCatalogue) -> None:
 async def an_entry_says_what_the_listing_said(open_catalogue: OpenCatalogue) -> None:
     """Nothing of a listing is lost, from the first turn on."""
     async with open_catalogue() as (journal, catalogue):
-        listing = Listing(1_700_000_000_000, "chat", "tenant", "session", 0, "parent")
+        lineage = ("first", "parent")
+        listing = Listing(1_700_000_000_000, "chat", "tenant", "session", 0, "parent", lineage=lineage)
         await journal.append("run", b"turn", after=-1, listing=listing)
         entry = await catalogue.entry("run")
         assert entry == RunEntry("run", listing, 1), f"the run was listed as {listing}, and its entry is {entry}"

@@ -7,6 +7,7 @@ from remit.core.budget import Budget, Dimension, lease_of
 from remit.core.commands import CancelCommand, StartChild
 from remit.core.failure import ArrivalFault, Ending
 from remit.core.graph import JoinRule, Node, NodeKind
+from remit.core.lineage import derived_id
 from remit.kernel import words
 from remit.kernel.doubt import LOST
 from remit.kernel.state import loop_state, waiting_for
@@ -125,4 +126,4 @@ def test_the_ending_of_a_parent_forgets_that_a_child_waits() -> None:
     run.take(arrivals.ChildSuspended(run.open(StartChild)[0].id, Ending.CONFIRM_REQUIRED))
     run.take(arrivals.CancelRequested("ada"))
     assert (run.state.held, waiting_for(run.state)) == ({}, None)
-    assert [order.run_id for order in run.now(CancelCommand)] == ["run.0.3"]
+    assert [order.run_id for order in run.now(CancelCommand)] == [derived_id("run", "0.3")]

@@ -6,6 +6,7 @@ from remit.core import arrivals, rulings
 from remit.core.budget import Budget
 from remit.core.commands import CallModel, CallTool, ForkRun, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
+from remit.core.lineage import derived_id
 from remit.core.manifest import SessionLink, Source
 from remit.core.record import replace
 from remit.kernel.rules.signal import SESSION_ENTRIES_MAX
@@ -119,7 +120,7 @@ def test_retry_forks_a_failed_run_from_its_last_turn_before_the_ending() -> None
     run.proposes(wants("look"))
     run.take(arrivals.CancelRequested("ada"))
     run.take(arrivals.RetryRequested("bob"))
-    assert run.now(ForkRun) == [ForkRun("3.1", "run.3.1", 1, "bob")]
+    assert run.now(ForkRun) == [ForkRun("3.1", derived_id("run", "3.1"), 1, "bob")]
     assert run.state.ending is Ending.USER_CANCEL
 
 
@@ -128,7 +129,7 @@ def test_every_retry_is_a_fork_of_its_own() -> None:
     run.take(arrivals.CancelRequested("ada"))
     for _ in range(2):
         run.take(arrivals.RetryRequested("ada"))
-    assert [fork.run_id for fork in run.all(ForkRun)] == ["run.2.1", "run.3.1"]
+    assert [fork.run_id for fork in run.all(ForkRun)] == [derived_id("run", "2.1"), derived_id("run", "3.1")]
     assert {fork.at_seq for fork in run.all(ForkRun)} == {0}
 
 
