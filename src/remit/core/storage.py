@@ -63,6 +63,17 @@ class SignedHead(Record):
     signature: bytes
 
 
+class Warrant(Record):
+    """What a turn is written under: the lease of whoever drives its run, and who vouches for the turn.
+
+    `token` is the fencing token of the lease, 0 where the run was not taken. `head` is kept together with the turn; a
+    backend neither makes nor checks it.
+    """
+
+    token: int = 0
+    head: SignedHead | None = None
+
+
 class Losses(Record):
     """How the log of heads and the database of a store differ, by the names of runs."""
 
@@ -79,12 +90,14 @@ class Snapshot(Record):
     """A state that was kept: of which run, after which turn, the hash of that turn, and the state as bytes.
 
     It is a cache. `seq` and `head` say where it belongs; whoever takes it up compares them with the turn that is stored.
+    `signature` is the deployment's over all of it, empty where nothing is signed.
     """
 
     run_id: str
     seq: int
     head: bytes
     data: bytes
+    signature: bytes = b""
 
 
 class InboxEntry(Record):

@@ -65,6 +65,7 @@ from remit.orchestrate.restore import lost_turns
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.seals import Sealer
 from remit.orchestrate.sessions import Session, check_entries, last_run, session_of
+from remit.orchestrate.signatures import signed_journal, signed_snapshots
 from remit.tool.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
@@ -133,14 +134,14 @@ class System:
         executors: dict[type, object] = {}
         self._sealer = sealer = Sealer(store.seals, secrets)
         self.covered = sealer.covered
-        self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered)
+        self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key)
         dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
-            journal=self.quotas.journal,
+            journal=signed_journal(self.quotas.journal, store.key),
             blobs=store.blobs,
             clock=clock,
             dispatch=dispatch,
-            snapshots=store.snapshots,
+            snapshots=signed_snapshots(store.snapshots, store.key),
             sealer=sealer,
         )
         self._responses = Responses(self._runner)

@@ -24,6 +24,7 @@ from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.halt import (
     HALT_UNKNOWN,
     HALTED,
+    HALTS,
     NAME_CHARS_MAX,
     NOTHING_HALTED,
     WHY_CHARS_MAX,
@@ -42,8 +43,9 @@ from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
 from remit.inference.model_name import names_of
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Journal, Locks
+from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Journal, Key, Locks
 from remit.orchestrate.reports import PERFORMED
+from remit.orchestrate.signatures import head_of
 
 if TYPE_CHECKING:
     from remit.orchestrate.runner import Runner
@@ -94,8 +96,11 @@ class Halts:
         clock: Clock,
         name_model: Callable[[str], str] = str,
         cover: Callable[[str], str] = covered,
+        key: Key | None = None,
     ) -> None:
         self._log = log
+        # Who vouches for entries.
+        self._key = key
         # Takes secrets out of a reason.
         self._cover = cover
         # What a model as a person names it is called in entries.
@@ -190,7 +195,10 @@ class Halts:
                 is_lift=is_lift,
             )
             try:
-                await self._log.append(encode_halt(entry), after=standing.number)
+                data = encode_halt(entry)
+                await self._log.append(
+                    data, after=standing.number, head=head_of(self._key, HALTS, data, standing.number - 1)
+                )
             except AppendConflict:
                 continue
             # A lift takes the place of every entry that was lost, so that what was signed last is here again.

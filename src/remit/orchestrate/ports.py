@@ -14,8 +14,8 @@ from remit.core.events import Turn
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.recovery import Recovery
-from remit.core.signing import SignedDeletion
-from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot
+from remit.core.signing import SignedDeletion, Signer
+from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot, Warrant
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
@@ -62,12 +62,18 @@ class Journal(Protocol):
     """Keeps the turns of every run, in order, for good."""
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict when another was faster.
 
-        It returns when the turn survives this process; with a barrier, when it also survives a power loss and the
-        head it makes is signed. A listing comes with the first turn; SessionConflict says that its place is taken.
+        It returns when the turn survives this process; with a barrier, when it also survives a power loss, and so does
+        the head that its warrant holds. A listing comes with the first turn; SessionConflict says that its place is taken.
         What it reserves and what a barrier charges is kept in the same write: QuotaConflict says that there is no room.
         """
 
@@ -88,11 +94,11 @@ class Blobs(Protocol):
 class Snapshots(Protocol):
     """Keeps a state of a run, so that it need not be folded from the first turn on. A cache: it may forget anything."""
 
-    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes) -> None:
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
         """Keep the state that a run had after turn `seq` with this hash, instead of any that was kept before."""
 
     async def latest(self, run_id: str) -> Snapshot | None:
-        """What was kept last, if it is still exactly that; None when nothing was, or somebody else touched it."""
+        """What was kept last; None when nothing was."""
 
 
 class Catalogue(Protocol):
@@ -178,8 +184,11 @@ class HaltLog(Protocol):
     def signed(self) -> tuple[int, bytes]:
         """The number and the hash of the highest entry that is known to have been signed, here or not; 0 for none."""
 
-    async def append(self, data: bytes, *, after: int) -> None:
-        """Write the entry that follows this number, signed, to outlive the power; raises AppendConflict for one too late."""
+    async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
+        """Write the entry that follows this number, and the head that vouches for it, to outlive the power.
+
+        Raises AppendConflict for one too late.
+        """
 
 
 class Receipts(Protocol):
@@ -216,6 +225,18 @@ class Locks(Protocol):
 
     def release(self, run_id: str) -> None:
         """Let it go."""
+
+
+class Key(Protocol):
+    """The key that a deployment signs with."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is one: whoever only reads makes none."""
+
+    @property
+    def signer(self) -> Signer:
+        """Who signs with it; it is made on first use."""
 
 
 class Clock(Protocol):
@@ -302,6 +323,10 @@ class Store(Protocol):
     @property
     def receipts(self) -> Receipts:
         """What was done about the items of queues."""
+
+    @property
+    def key(self) -> Key | None:
+        """What turns and snapshots are signed with; None where nothing outlives the process, so that nothing is signed."""
 
     async def close(self) -> None:
         """Leave everything written."""

@@ -30,6 +30,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.ports import Live, Store
 from remit.orchestrate.runner import Runner
+from remit.orchestrate.signatures import signed_snapshots
 from remit.orchestrate.snapshots import SNAPSHOT_TURNS_MIN, is_due, keep_if_due
 from tests.unit.orchestrate.house import (
     STORES,
@@ -80,7 +81,7 @@ async def loaded(store: Store, run_id: str) -> Live:
         blobs=store.blobs,
         clock=stage.clock,
         dispatch=stage.dispatch,
-        snapshots=store.snapshots,
+        snapshots=signed_snapshots(store.snapshots, store.key),
     )
     live = await runner.load(run_id)
     assert live.state == fold(read_history(run_id, await store.journal.read(run_id)))

@@ -21,6 +21,7 @@ from remit.core.storage import (
     RunEntry,
     SessionConflict,
     SignedHead,
+    Warrant,
 )
 from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal
 from remit.testing.conformance.blobs import BLOBS_CHECKS, OpenBlobs
@@ -38,7 +39,13 @@ class BadJournal:
         self._runs: dict[str, list[bytes]] = {}
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         turns = self._runs.setdefault(self._key(run_id), [])
         if self._flaw == "asks too late":
@@ -126,11 +133,15 @@ class BadCatalogue:
         self._flaw = flaw
         self._true = MemoryJournal()
         self.read = self._true.read
-        self.heads = self._true.heads
-        self.last_head = self._true.last_head
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         match self._flaw:
             case "shares places" if listing is not None:
@@ -148,10 +159,12 @@ class BadCatalogue:
                 self._true._entries.setdefault(run_id, RunEntry(run_id, listing, 0))
             case "knows one session" if listing is not None:
                 listing = replace(listing, session_id="", ordinal=0)
+            case "signs for nothing" if warrant is not None:
+                self._true._heads.setdefault(run_id, []).append(SignedHead(run_id, 0, bytes(32), "", "did", b"s"))
             case "counts the empty session" if listing is not None and not listing.session_id:
                 if await self._true.entries():
                     raise SessionConflict("", 0)
-        await self._true.append(run_id, data, after=after, barrier=barrier, listing=listing)
+        await self._true.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
 
     async def entry(self, run_id: str) -> RunEntry | None:
         entry = await self._true.entry(run_id)
@@ -176,6 +189,13 @@ class BadCatalogue:
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         entries = await self._true.alike(likeness, limit=9)
         return entries[::-1][:limit] if self._flaw == "likes old ones" else entries[:limit]
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        heads = await self._true.heads(run_id)
+        return heads[-1:] if self._flaw == "keeps the last head" else heads
+
+    async def last_head(self, run_id: str) -> SignedHead | None:
+        return await self._true.last_head(run_id)
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         return [SignedHead(run_id, 0, b"", "", "", b"")] if self._flaw == "invents heads" else ()
@@ -400,6 +420,8 @@ def test_what_has_no_flaw_passes_every_check(flaw: str) -> None:
         ("shares places", "a_place_in_a_session_is_taken_once"),
         ("leaves runs behind", "a_place_in_a_session_is_taken_once"),
         ("counts the empty session", "runs_without_a_session_share_no_place"),
+        ("keeps the last head", "heads_are_kept_with_their_turns"),
+        ("signs for nothing", "a_refused_turn_leaves_no_head"),
         ("lists at once", "a_refused_first_turn_is_not_listed"),
     ],
 )

@@ -7,12 +7,22 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
+from remit.core.signing import Signer
+
+
+class MemoryKey:
+    """A key that somebody brought."""
+
+    is_made = True
+
+    def __init__(self, signer: Signer) -> None:
+        self.signer = signer
 
 
 class MemoryStore:
-    """Forgets everything with its process."""
+    """Forgets everything with its process. Nothing is signed here unless somebody brings a signer."""
 
-    def __init__(self) -> None:
+    def __init__(self, signer: Signer | None = None) -> None:
         self.journal = MemoryJournal()
         self.blobs = MemoryBlobs()
         self.snapshots = MemorySnapshots()
@@ -23,6 +33,7 @@ class MemoryStore:
         self.halts = MemoryHalts()
         self.receipts = MemoryReceipts()
         self.seals = MemorySeals()
+        self.key = None if signer is None else MemoryKey(signer)
 
     async def close(self) -> None:
         """Nothing to leave behind."""
