@@ -124,6 +124,17 @@ class SessionConflict(RemitError):
         super().__init__("SESSION_BUSY", message, {"session_id": session_id, "ordinal": ordinal})
 
 
+class LeaseLost(RemitError):
+    """The lease under which a turn was to be written is no longer held: it was let go, or went to another."""
+
+    def __init__(self, run_id: str) -> None:
+        message = (
+            f"run {run_id} is no longer driven here: its lease was let go or went to another process, and nothing more is "
+            "written under it; look at the run, and resume it where nobody drives it"
+        )
+        super().__init__("LEASE_LOST", message, {"run_id": run_id})
+
+
 class QuotaConflict(RemitError):
     """Other runs of the tenant took what this one was to reserve; with what is left now it may begin."""
 

@@ -49,7 +49,7 @@ async def append_at_last(
     after: int,
     barrier: Barrier | None,
     listing: Listing | None,
-    warrant: Warrant | None = None,
+    warrant: Warrant | None,
 ) -> None:
     """Append a turn that could not be appended just now, for as long as that takes; raises AppendConflict as a journal does."""
 

@@ -38,6 +38,7 @@ class Live:
         "snapshot_seq",
         "state",
         "tracer",
+        "warrant",
     )
 
     def __init__(self, run_id: str, state: RunState) -> None:
@@ -48,6 +49,8 @@ class Live:
         self.common: Common | None = None
         # The gate that follows a traced run; made again from the journal whenever it is not there.
         self.tracer: Tracer | None = None
+        # Under which lease its turns are written; None for who only reads.
+        self.warrant: Warrant | None = None
         # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
         self.snapshot_seq = -1
         # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
@@ -75,6 +78,7 @@ class Journal(Protocol):
         It returns when the turn survives this process; with a barrier, when it also survives a power loss, and so does
         the head that its warrant holds. A listing comes with the first turn; SessionConflict says that its place is taken.
         What it reserves and what a barrier charges is kept in the same write: QuotaConflict says that there is no room.
+        LeaseLost says that the token of its warrant is not that of the run's lease any more.
         """
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
@@ -217,14 +221,28 @@ class Seals(Protocol):
         """Keep nothing of a scope any more."""
 
 
-class Locks(Protocol):
-    """Who drives which run. A lock dies with its process."""
+class Leases(Protocol):
+    """Who drives which run. A lease ends when it is let go, with its process, or when nobody renews it in time.
 
-    def take(self, run_id: str) -> bool:
-        """Take a run, or say that somebody else holds it."""
+    Its token fences: once it is no longer held, an append under it raises LeaseLost, or AppendConflict behind the first
+    turn of the next holder.
+    """
 
-    def release(self, run_id: str) -> None:
-        """Let it go."""
+    @property
+    def lasts_ms(self) -> int:
+        """How long a lease lasts that nobody renews; 0 where it lasts as long as its process."""
+
+    async def take(self, run_id: str) -> int | None:
+        """Take a run; gives a token that no lease of the run had before, from 1 on. None: somebody holds it."""
+
+    async def renew(self, run_id: str, token: int) -> bool:
+        """Hold a run for longer. False: the lease is not held under this token any more."""
+
+    async def release(self, run_id: str, token: int) -> None:
+        """Let a run go; where it is not held under this token, nothing."""
+
+    async def is_held(self, run_id: str) -> bool:
+        """Whether anybody holds a run, in whatever process."""
 
 
 class Key(Protocol):
@@ -309,7 +327,7 @@ class Store(Protocol):
         """What people left for runs."""
 
     @property
-    def locks(self) -> Locks:
+    def leases(self) -> Leases:
         """Who drives what."""
 
     @property

@@ -27,8 +27,8 @@ from remit.orchestrate.ports import (
     Inbox,
     Journal,
     Key,
+    Leases,
     Ledger,
-    Locks,
     Receipts,
     Seals,
     Snapshots,
@@ -135,7 +135,7 @@ class CrashingStore:
         self.catalogue: Catalogue = store.catalogue
         self.ledger: Ledger = store.ledger
         self.inbox: Inbox = store.inbox
-        self.locks: Locks = store.locks
+        self.leases: Leases = store.leases
         self.halts: HaltLog = store.halts
         self.receipts: Receipts = store.receipts
         self.seals: Seals = store.seals

@@ -14,9 +14,10 @@ from functools import partial
 
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.inbox import SETTLE
+from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.quotas import check_room, reserve, settle
-from remit.backend.embedded.writer import Awaited, Outcome, Unawaited, Writer
-from remit.core.storage import AppendConflict, Barrier, Listing, SessionConflict, SignedHead, Warrant
+from remit.backend.embedded.writer import Act, Awaited, Outcome, Unawaited, Writer
+from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, SessionConflict, SignedHead, Warrant
 
 _BEGIN_RUN = (
     "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness)"
@@ -42,9 +43,10 @@ _READ = "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE ru
 class SQLiteJournal:
     """Turns in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: Reader, leases: FileLeases) -> None:
         self._writer = writer
         self._reader = reader
+        self._leases = leases
 
     async def append(
         self,
@@ -58,6 +60,8 @@ class SQLiteJournal:
         """Write the turn that follows number `after`, or raise AppendConflict."""
         head = None if warrant is None else warrant.head
         act = partial(_append, self._writer.now_ms, head, run_id, data, after, barrier, listing)
+        if warrant is not None and warrant.token:
+            act = partial(_held, self._leases, run_id, warrant.token, act)
         await self._writer.submit(act, len(data))
 
     async def vouch(self, head: SignedHead) -> None:
@@ -67,6 +71,13 @@ class SQLiteJournal:
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
         """The turns that follow number `after`, oldest first."""
         return [data for (data,) in self._reader.rows(_READ, (run_id, after))]
+
+
+def _held(leases: FileLeases, run_id: str, token: int, act: Act, cursor: sqlite3.Cursor) -> Outcome:
+    """Do something for a run that is held under this token when it is written, not only when it was asked for."""
+    if not leases.is_current(run_id, token):
+        raise LeaseLost(run_id)
+    return act(cursor)
 
 
 def _append(

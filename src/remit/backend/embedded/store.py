@@ -29,6 +29,7 @@ from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.backend.embedded.keys import FileKey, refuse_lost_key
+from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.losses import is_log_lost, refuse_cleared, refuse_emptied
 from remit.backend.embedded.permissions import refuse_exposed, refuse_links
@@ -82,7 +83,8 @@ class EmbeddedStore:
         self._writer = Writer(connection, home, now_ms, syncer=syncer, checkpointer=self._checkpointer)
         self.locks = locks
         self.key = FileKey(home)
-        self.journal = SQLiteJournal(self._writer, self._reader)
+        self.leases = FileLeases(locks)
+        self.journal = SQLiteJournal(self._writer, self._reader, self.leases)
         self.blobs = SQLiteBlobs(self._writer, self._reader)
         self.snapshots = SQLiteSnapshots(self._writer, self._reader)
         self.catalogue = SQLiteCatalogue(self._reader, log)

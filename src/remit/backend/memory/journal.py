@@ -3,17 +3,29 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.quotas import MemoryLedger
 from remit.core.quota import Charge
 from remit.core.record import replace
 from remit.core.signing import SignedDeletion
-from remit.core.storage import AppendConflict, Barrier, Listing, Losses, RunEntry, SessionConflict, SignedHead, Warrant
+from remit.core.storage import (
+    AppendConflict,
+    Barrier,
+    LeaseLost,
+    Listing,
+    Losses,
+    RunEntry,
+    SessionConflict,
+    SignedHead,
+    Warrant,
+)
 
 
 class MemoryJournal:
     """Keeps turns until the process ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, leases: MemoryLeases | None = None) -> None:
+        self._leases = leases or MemoryLeases()
         self._runs: dict[str, list[bytes]] = {}
         self._entries: dict[str, RunEntry] = {}
         self._places: set[tuple[str, int]] = set()
@@ -36,6 +48,8 @@ class MemoryJournal:
             turns = self._runs[run_id] = []
         if len(turns) != after + 1:
             raise AppendConflict(run_id, after, len(turns) - 1)
+        if warrant is not None and warrant.token and not self._leases.is_current(run_id, warrant.token):
+            raise LeaseLost(run_id)
         if listing is not None:
             self._list(run_id, listing)
         turns.append(data)
