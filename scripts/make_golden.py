@@ -191,6 +191,7 @@ async def child_waits(stage: Stage) -> None:
         arrivals.ChildSuspended(command.id, Ending.CONFIRM_REQUIRED),
         arrivals.SessionNoted("ada", "language", '"de"'),
         arrivals.SourcesAccepted("ada", (Source("look", "/tools.py", "look", "0f"),)),
+        arrivals.RunTaken(2),
         reports.ChildSaid(command.id, Ending.SUCCESS, "All is well."),
     )
     await stage.answer(live, says("The child says that all is well."))

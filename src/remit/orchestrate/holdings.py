@@ -31,6 +31,11 @@ class Holdings:
         self._leaving: dict[str, asyncio.Task[None]] = {}
         self._renewing: asyncio.Task[None] | None = None
 
+    @property
+    def may_expire(self) -> bool:
+        """Whether a lease may go to another while its holder lives."""
+        return self._leases.lasts_ms > 0
+
     async def hold(self, run_id: str) -> Warrant | None:
         """Take a run; gives what its turns are written under, or None when somebody else holds it."""
         if (leaving := self._leaving.get(run_id)) is not None:
@@ -39,7 +44,7 @@ class Holdings:
         if token is None:
             return None
         warrant = self._held[run_id] = Warrant(token)
-        if self._leases.lasts_ms and (self._renewing is None or self._renewing.done()):
+        if self.may_expire and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())
         return warrant
 

@@ -342,7 +342,8 @@ class Hub:
             live = await self._loaded(run_id, warrant)
             found = kit or self._kits.get(run_id) or await self._found_kit(live.state, run_id)
             self._check_needs(live.state, found)
-            await recover(self.runner, run_id, self._equipped(live, found))
+            token = warrant.token if self._holdings.may_expire else 0
+            await recover(self.runner, run_id, self._equipped(live, found), token=token)
             if is_released:
                 await self._release(live)
             seq = live.state.seq
