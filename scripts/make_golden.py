@@ -191,10 +191,16 @@ async def child_waits(stage: Stage) -> None:
         arrivals.ChildSuspended(command.id, Ending.CONFIRM_REQUIRED),
         arrivals.SessionNoted("ada", "language", '"de"'),
         arrivals.SourcesAccepted("ada", (Source("look", "/tools.py", "look", "0f"),)),
-        arrivals.RunTaken(2),
         reports.ChildSaid(command.id, Ending.SUCCESS, "All is well."),
     )
     await stage.answer(live, says("The child says that all is well."))
+
+
+async def taken_over(stage: Stage) -> None:
+    """A driver whose lease expired is kept from writing by the turn of the next, which finishes the run."""
+    live = await stage.start("taken_over", chat("taken_over", "look"))
+    await stage.hear(live, arrivals.RunTaken(2))
+    await stage.answer(live, says("All is well."))
 
 
 async def children_lost(stage: Stage) -> None:
@@ -351,6 +357,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     usage_exceeded,
     child_of_a_call,
     child_waits,
+    taken_over,
     children_lost,
     paused_and_resumed,
     halted_and_resumed,

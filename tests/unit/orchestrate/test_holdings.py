@@ -36,18 +36,18 @@ class ExpiringLeases(MemoryLeases):
         """Let the time of a lease run out."""
         del self._held[run_id]
 
-    async def take(self, run_id: str) -> int | None:
+    async def take(self, run_id: str) -> int | None:  # type: ignore[explicit-override]
         await asyncio.sleep(0)
         return await super().take(run_id)
 
-    async def renew(self, run_id: str, token: int) -> bool:
+    async def renew(self, run_id: str, token: int) -> bool:  # type: ignore[explicit-override]
         await asyncio.sleep(0)
         self.renewed += 1
         if self.trouble is not None:
             raise self.trouble
         return await super().renew(run_id, token)
 
-    async def release(self, run_id: str, token: int) -> None:
+    async def release(self, run_id: str, token: int) -> None:  # type: ignore[explicit-override]
         await asyncio.sleep(0)
         if self.trouble is not None:
             raise self.trouble
