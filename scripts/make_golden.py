@@ -196,6 +196,13 @@ async def child_waits(stage: Stage) -> None:
     await stage.answer(live, says("The child says that all is well."))
 
 
+async def taken_over(stage: Stage) -> None:
+    """A driver whose lease expired is kept from writing by the turn of the next, which finishes the run."""
+    live = await stage.start("taken_over", chat("taken_over", "look"))
+    await stage.hear(live, arrivals.RunTaken(2))
+    await stage.answer(live, says("All is well."))
+
+
 async def children_lost(stage: Stage) -> None:
     """A graph that starts two children; one is never heard of again, one answers, and that is enough."""
     fan = Node("fan", NodeKind.MAP, prompt="look around", children=2, join=JoinRule.ANY, lease=LEASE, visits_max=1)
@@ -350,6 +357,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     usage_exceeded,
     child_of_a_call,
     child_waits,
+    taken_over,
     children_lost,
     paused_and_resumed,
     halted_and_resumed,

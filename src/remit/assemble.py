@@ -418,14 +418,12 @@ async def reopened(settings: Settings, *, watcher: Watcher | None = None) -> Asy
 @asynccontextmanager
 async def opened_to_read(settings: Settings | None = None) -> AsyncIterator[System]:
     """A system on a store that is there, in which nothing can be written."""
-    from remit.backend.embedded.keys import KEY
     from remit.backend.embedded.store import EmbeddedStore
 
     settings = settings or settings_of()
     store = EmbeddedStore.open_to_read(settings.home)
     # Reading makes no key where there is none.
-    has_key = (settings.home / KEY).exists()
-    signer = (lambda: store.signer) if has_key else None
+    signer = (lambda: store.signer) if store.key.is_made else None
     # Nothing is loaded by those who only look, whoever signed it.
     looking = system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
     async with _closing(looking) as system:

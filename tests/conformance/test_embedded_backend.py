@@ -1,21 +1,20 @@
 """The embedded store does what every backend must."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.store import EmbeddedStore
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Ledger, Locks, Snapshots
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Leases, Ledger, Snapshots
 from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
 from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
 from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck
+from remit.testing.conformance.leases import LEASES_CHECKS, LeasesCheck
 from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
-from remit.testing.conformance.locks import LOCKS_CHECKS, LocksCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
 
 
@@ -78,14 +77,14 @@ def test_the_embedded_inbox_does_what_every_inbox_must(check: InboxCheck, tmp_pa
     asyncio.run(check(open_inbox))
 
 
-@pytest.mark.parametrize("check", LOCKS_CHECKS, ids=lambda check: check.__name__)
-def test_embedded_locks_do_what_all_locks_must(check: LocksCheck, tmp_path: Path) -> None:
-    @contextmanager
-    def open_locks() -> Iterator[Locks]:
-        with closing(FileLocks(tmp_path)) as locks:
-            yield locks
+@pytest.mark.parametrize("check", LEASES_CHECKS, ids=lambda check: check.__name__)
+def test_embedded_leases_do_what_all_leases_must(check: LeasesCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def open_leases() -> AsyncIterator[tuple[Journal, Leases]]:
+        async with opened(tmp_path) as store:
+            yield store.journal, store.leases
 
-    check(open_locks)
+    asyncio.run(check(open_leases))
 
 
 @pytest.mark.parametrize("check", SNAPSHOTS_CHECKS, ids=lambda check: check.__name__)

@@ -2,21 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
 import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.snapshots import MemorySnapshots
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Ledger, Snapshots
+from remit.backend.memory.store import MemoryStore
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Leases, Ledger, Snapshots
 from remit.testing.conformance.blobs import BLOBS_CHECKS, BlobsCheck
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, CatalogueCheck
 from remit.testing.conformance.inbox import INBOX_CHECKS, InboxCheck
 from remit.testing.conformance.journal import JOURNAL_CHECKS, JournalCheck, OpenJournal
+from remit.testing.conformance.leases import LEASES_CHECKS, LeasesCheck
 from remit.testing.conformance.ledger import LEDGER_CHECKS, LedgerCheck
-from remit.testing.conformance.locks import LOCKS_CHECKS, LocksCheck
 from remit.testing.conformance.snapshots import SNAPSHOTS_CHECKS, SnapshotsCheck
 from remit.testing.script import in_turn, says
 from remit.testing.world import SimulatedWorld
@@ -55,6 +56,12 @@ async def memory_snapshots() -> AsyncIterator[tuple[Journal, Snapshots]]:
 
 
 @asynccontextmanager
+async def memory_leases() -> AsyncIterator[tuple[Journal, Leases]]:
+    store = MemoryStore()
+    yield store.journal, store.leases
+
+
+@asynccontextmanager
 async def memory_inbox() -> AsyncIterator[Inbox]:
     yield MemoryInbox()
 
@@ -86,9 +93,9 @@ def test_the_inbox_in_memory_does_what_every_inbox_must(check: InboxCheck) -> No
     asyncio.run(check(memory_inbox))
 
 
-@pytest.mark.parametrize("check", LOCKS_CHECKS, ids=lambda check: check.__name__)
-def test_locks_in_memory_do_what_all_locks_must(check: LocksCheck) -> None:
-    check(lambda: nullcontext(MemoryLocks()))
+@pytest.mark.parametrize("check", LEASES_CHECKS, ids=lambda check: check.__name__)
+def test_leases_in_memory_do_what_all_leases_must(check: LeasesCheck) -> None:
+    asyncio.run(check(memory_leases))
 
 
 @pytest.mark.parametrize("check", SNAPSHOTS_CHECKS, ids=lambda check: check.__name__)

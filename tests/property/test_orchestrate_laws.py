@@ -19,7 +19,7 @@ from remit.core.failure import ErrorCode, IllegalArrival
 from remit.core.inference import ModelResult
 from remit.core.messages import user_message
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
-from remit.core.storage import Barrier, Listing
+from remit.core.storage import Barrier, Listing, Warrant
 from remit.core.tools import ToolCall, ToolResult
 from remit.core.usage import TokenUsage
 from remit.kernel.apply import apply
@@ -175,10 +175,16 @@ class SharedJournal:
         self.kept = MemoryJournal()
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         await Yield()
-        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing)
+        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
         await Yield()
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:

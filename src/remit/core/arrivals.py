@@ -390,6 +390,15 @@ class RunHalted(Record, tag=True):
     withheld: tuple[str, ...] = ()
 
 
+class RunTaken(Record, tag=True):
+    """Somebody has taken up the run under a lease that may expire; whoever drove it before can write nothing behind this.
+
+    `token` is the fencing token of the lease.
+    """
+
+    token: int
+
+
 Arrival: TypeAlias = (
     RunStarted
     | ModelAnswered
@@ -419,4 +428,5 @@ Arrival: TypeAlias = (
     | SessionNoted
     | SourcesAccepted
     | RunHalted
+    | RunTaken
 )

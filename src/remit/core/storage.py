@@ -65,6 +65,17 @@ class SignedHead(Record):
     signature: bytes
 
 
+class Warrant(Record):
+    """What a turn is written under: the lease of whoever drives its run, and who vouches for the turn.
+
+    `token` is the fencing token of the lease, 0 where the run was not taken. `head` is kept together with the turn; a
+    backend neither makes nor checks it.
+    """
+
+    token: int = 0
+    head: SignedHead | None = None
+
+
 class Losses(Record):
     """How the log of heads and the database of a store differ, by the names of runs."""
 
@@ -81,12 +92,14 @@ class Snapshot(Record):
     """A state that was kept: of which run, after which turn, the hash of that turn, and the state as bytes.
 
     It is a cache. `seq` and `head` say where it belongs; whoever takes it up compares them with the turn that is stored.
+    `signature` is the deployment's over all of it, empty where nothing is signed.
     """
 
     run_id: str
     seq: int
     head: bytes
     data: bytes
+    signature: bytes = b""
 
 
 class InboxEntry(Record):
@@ -111,6 +124,17 @@ class SessionConflict(RemitError):
     def __init__(self, session_id: str, ordinal: int) -> None:
         message = f"exchange {ordinal} of session {session_id!r} has begun already; wait for it to end, then send the next one"
         super().__init__("SESSION_BUSY", message, {"session_id": session_id, "ordinal": ordinal})
+
+
+class LeaseLost(RemitError):
+    """The lease under which a turn was to be written is no longer held: it was let go, or went to another."""
+
+    def __init__(self, run_id: str) -> None:
+        message = (
+            f"run {run_id} is no longer driven here: its lease was let go or went to another process, and nothing more is "
+            "written under it; look at the run, and resume it where nobody drives it"
+        )
+        super().__init__("LEASE_LOST", message, {"run_id": run_id})
 
 
 class QuotaConflict(RemitError):

@@ -82,6 +82,7 @@ RULES: Mapping[type[Arrival], Rule] = {
     arrivals.SessionNoted: signal.on_session_noted,
     arrivals.SourcesAccepted: signal.on_sources_accepted,
     arrivals.RunHalted: signal.on_halted,
+    arrivals.RunTaken: signal.on_taken,
 }
 
 # Outcome kind -> the command it must answer.

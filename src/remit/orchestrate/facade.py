@@ -50,6 +50,7 @@ from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.fork import begin_fork, origin_at
 from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
+from remit.orchestrate.holdings import fenced_journal
 from remit.orchestrate.hub import FindKit, Hub, RunHeld
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
@@ -66,6 +67,7 @@ from remit.orchestrate.restore import lost_turns
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.seals import Sealer
 from remit.orchestrate.sessions import Session, check_entries, last_run, session_of
+from remit.orchestrate.signatures import signed_journal, signed_snapshots
 from remit.tool.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
@@ -135,20 +137,20 @@ class System:
         executors: dict[type, object] = {}
         self._sealer = sealer = Sealer(store.seals, secrets)
         self.covered = sealer.covered
-        self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered)
+        self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key)
         dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
-            journal=self.quotas.journal,
+            journal=signed_journal(fenced_journal(self.quotas.journal, store.leases), store.key),
             blobs=store.blobs,
             clock=clock,
             dispatch=dispatch,
-            snapshots=store.snapshots,
+            snapshots=signed_snapshots(store.snapshots, store.key),
             sealer=sealer,
         )
         self._responses = Responses(self._runner)
         self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody)
         self._new_id = new_id
-        self._hub = Hub(self._runner, dispatch, store.locks, find_kit, self.lineages, halts)
+        self._hub = Hub(self._runner, dispatch, store.leases, find_kit, self.lineages, halts)
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
@@ -212,7 +214,7 @@ class System:
         """
         entry = await self._halts.write(scope_of(tenant=tenant, tool=tool, model=model, run=run), by=by, why=why)
         self._hub.call_off()
-        watch = HaltWatch(self._halts, self._runner, self.store.catalogue, self.store.locks)
+        watch = HaltWatch(self._halts, self._runner, self.store.catalogue, self.store.leases)
         return Halted(entry, await watch.settled())
 
     async def lift(
@@ -297,7 +299,7 @@ class System:
         """Wait until no other process drives a run; raises RequestRejected where one still does after so long."""
         for _ in range(wait_ms_max // WATCH_POLL_MS):
             entry = await self._expect(run_id)
-            if entry.ending or run_id in self._hub.drivers or self._is_left(run_id):
+            if entry.ending or run_id in self._hub.drivers or not await self.store.leases.is_held(run_id):
                 return
             await asyncio.sleep(WATCH_POLL_MS / 1000)
         message = (
@@ -341,7 +343,8 @@ class System:
                 turn = decode_turn(data)
                 after, quiet = turn.seq, 0
                 yield turn
-            if run_id not in self._hub.drivers and (is_resting or (quiet >= WATCH_QUIET and self._is_left(run_id))):
+            is_left = is_resting or (quiet >= WATCH_QUIET and not await self.store.leases.is_held(run_id))
+            if is_left and run_id not in self._hub.drivers:
                 return
             quiet += 1
             await asyncio.sleep(WATCH_POLL_MS / 1000)
@@ -384,13 +387,6 @@ class System:
         """Refuse to go on with a run that a halt holds back; where nothing is halted, nobody looks at the run."""
         if self._halts.standing.halts:
             self._halts.check_resume((await self._runner.load(run_id)).state)
-
-    def _is_left(self, run_id: str) -> bool:
-        """Whether nobody drives a run, in whatever process: its lock is free."""
-        is_free = self.store.locks.take(run_id)
-        if is_free:
-            self.store.locks.release(run_id)
-        return is_free
 
     async def _end_orphan(self, entry: RunEntry) -> RunEntry | None:
         """Cancel what was left behind of a run and those above it; gives where that began."""

@@ -96,6 +96,7 @@ SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = Mappin
         arrivals.SessionNoted: (("by", "key"), ()),
         arrivals.SourcesAccepted: (("by",), ()),
         arrivals.RunHalted: (("by", "what"), ("why",)),
+        arrivals.RunTaken: ((), ()),
     }
 )
 

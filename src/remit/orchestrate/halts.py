@@ -24,6 +24,7 @@ from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.halt import (
     HALT_UNKNOWN,
     HALTED,
+    HALTS,
     NAME_CHARS_MAX,
     NOTHING_HALTED,
     WHY_CHARS_MAX,
@@ -42,8 +43,9 @@ from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
 from remit.inference.model_name import names_of
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Journal, Locks
+from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Journal, Key, Leases
 from remit.orchestrate.reports import PERFORMED
+from remit.orchestrate.signatures import head_of
 
 if TYPE_CHECKING:
     from remit.orchestrate.runner import Runner
@@ -94,8 +96,11 @@ class Halts:
         clock: Clock,
         name_model: Callable[[str], str] = str,
         cover: Callable[[str], str] = covered,
+        key: Key | None = None,
     ) -> None:
         self._log = log
+        # Who vouches for entries.
+        self._key = key
         # Takes secrets out of a reason.
         self._cover = cover
         # What a model as a person names it is called in entries.
@@ -190,7 +195,10 @@ class Halts:
                 is_lift=is_lift,
             )
             try:
-                await self._log.append(encode_halt(entry), after=standing.number)
+                data = encode_halt(entry)
+                await self._log.append(
+                    data, after=standing.number, head=head_of(self._key, HALTS, data, standing.number - 1)
+                )
             except AppendConflict:
                 continue
             # A lift takes the place of every entry that was lost, so that what was signed last is here again.
@@ -202,11 +210,11 @@ class Halts:
 class HaltWatch:
     """Waits until other processes have put down what a halt stops."""
 
-    def __init__(self, halts: Halts, runner: "Runner", catalogue: Catalogue, locks: Locks) -> None:
+    def __init__(self, halts: Halts, runner: "Runner", catalogue: Catalogue, leases: Leases) -> None:
         self._halts = halts
         self._runner = runner
         self._catalogue = catalogue
-        self._locks = locks
+        self._leases = leases
 
     async def settled(self) -> tuple[UnderWay, ...]:
         """What was still under way after TOLD_WAIT_MS_MAX."""
@@ -221,7 +229,8 @@ class HaltWatch:
 
     async def _at(self, run_id: str) -> list[UnderWay]:
         found = list(self._stopped((await self._runner.load(run_id)).state))
-        return [] if not found or self._is_left(run_id) else found
+        # What is open of a run that nobody drives goes out when somebody does, and is withheld then.
+        return found if found and await self._leases.is_held(run_id) else []
 
     def _stopped(self, state: RunState) -> Iterable[UnderWay]:
         for command in state.open.values():
@@ -230,13 +239,6 @@ class HaltWatch:
                 continue
             if self._halts.stopping(state, command) is not None:
                 yield UnderWay(state.run_id, command.id, _said(command))
-
-    def _is_left(self, run_id: str) -> bool:
-        """Whether nobody drives a run: what is open of it goes out when somebody does, and is withheld then."""
-        is_free = self._locks.take(run_id)
-        if is_free:
-            self._locks.release(run_id)
-        return is_free
 
 
 def scope_of(*, tenant: str = "", tool: str = "", model: str = "", run: str = "") -> HaltScope:

@@ -1,6 +1,6 @@
 """The hub: which runs this process drives, each by one driver.
 
-Rule 1: a run is driven by one process at a time: by whoever holds its lock, which dies with its process.
+Rule 1: a run is driven by one process at a time: by the holder of its lease. Whoever loses the lease puts the run down.
 Rule 2: a run at rest is driven by nobody; whoever has something for it takes it up and drives it on.
 Rule 3: a driver does not leave while somebody is saying something to its run.
 Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
@@ -20,15 +20,17 @@ from remit.core.commands import StartChild
 from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.manifest import Manifest, family_of, lineage_of
+from remit.core.storage import LeaseLost, Warrant
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.halts import Halts
-from remit.orchestrate.kit import Kit, OnTurn
+from remit.orchestrate.holdings import Holdings
+from remit.orchestrate.kit import Kit, tell
 from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.needs import check_needs
 from remit.orchestrate.patience import insist
-from remit.orchestrate.ports import Dispatch, Live, Locks
+from remit.orchestrate.ports import Dispatch, Leases, Live
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
@@ -63,7 +65,7 @@ class RunHeld(RemitError):
 class Driver:
     """Who drives a run here, and how many are saying something to it."""
 
-    __slots__ = ("heard", "is_awaited", "live", "speaking", "task")
+    __slots__ = ("heard", "is_awaited", "is_lost", "live", "speaking", "task")
 
     def __init__(self, live: Live) -> None:
         self.live = live
@@ -72,6 +74,8 @@ class Driver:
         self.heard = asyncio.Event()
         # Whether a parent waits here for this run to end, and so need not be told.
         self.is_awaited = False
+        # Whether the lease of the run went to another.
+        self.is_lost = False
 
 
 class Hub:
@@ -81,7 +85,7 @@ class Hub:
         self,
         runner: Runner,
         dispatch: Dispatch,
-        locks: Locks,
+        leases: Leases,
         find_kit: FindKit,
         lineages: Lineages,
         halts: Halts | None = None,
@@ -90,7 +94,9 @@ class Hub:
         self._halts = halts
         self.dispatch = dispatch
         self.drivers: dict[str, Driver] = {}
-        self._locks = locks
+        # Drivers at work, until their runs are let go and parents are told.
+        self._driving: dict[asyncio.Task[None], str] = {}
+        self._holdings = Holdings(leases, self._lost)
         self._find_kit = find_kit
         self._lineages = lineages
         self._kits: dict[str, Kit] = {}
@@ -157,9 +163,9 @@ class Hub:
         return await self.steps.finish(run_id, self._note_and_rest(run_id, reports, heard))
 
     async def _note_and_rest(self, run_id: str, reports: Sequence[Report], heard: int) -> Turn:
-        self._hold(run_id)
+        warrant = await self._hold(run_id)
         try:
-            live = await self._loaded(run_id)
+            live = await self._loaded(run_id, warrant)
             *first, last = reports
             for report in first:
                 await self.runner.judge(live, report)
@@ -167,18 +173,19 @@ class Hub:
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
-            self._locks.release(run_id)
+            await self._holdings.let_go(run_id, warrant)
         return turn
 
     async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
         run_id = manifest.run_id
-        self._hold(run_id)
+        warrant = await self._hold(run_id)
         try:
             live = self._equipped(Live(run_id, RunState()), kit)
+            live.warrant = warrant
             await self.runner.start(manifest, live)
         except BaseException:
             self._kits.pop(run_id, None)
-            self._locks.release(run_id)
+            await self._holdings.let_go(run_id, warrant)
             raise
         return self._drive_on(live)
 
@@ -203,10 +210,10 @@ class Hub:
             if has_heard:
                 return self._drive_on(live), None, error
             # Nobody was heard, so the run rests as before; its kit stays for whoever says the right thing.
-            self._rest(live)
+            await self._rest(live)
             return None, None, error
         except BaseException:
-            self._rest(live)
+            await self._rest(live)
             raise
         return self._drive_on(live), turn, None
 
@@ -224,15 +231,15 @@ class Hub:
         driver = self.drivers.get(run_id)
         if driver is not None:
             return driver.live, await self._tell(driver, report, heard)
-        self._hold(run_id)
+        warrant = await self._hold(run_id)
         try:
-            live = await self._loaded(run_id)
+            live = await self._loaded(run_id, warrant)
             was_open = live.state.ending is None
             turn = await self.runner.judge(live, report, heard=heard)
             await self.dispatch.finish(run_id)
             self.dispatch.forget(live)
         finally:
-            self._locks.release(run_id)
+            await self._holdings.let_go(run_id, warrant)
         if live.state.ending is not None:
             self._kits.pop(run_id, None)
             if was_open:
@@ -267,8 +274,9 @@ class Hub:
             except asyncio.CancelledError:
                 if not driver.task.cancelled() or _is_being_cancelled():
                     raise
-                # Whoever waits was not cancelled; the house was closed, and they deserve to know that.
-                raise _closed_under(driver.live.run_id) from None
+                # Whoever waits was not cancelled; the lease was lost or the house closed, and they deserve to know that.
+                run_id = driver.live.run_id
+                raise (LeaseLost(run_id) if driver.is_lost else _closed_under(run_id)) from None
         return driver.live.state
 
     async def close(self) -> None:
@@ -280,6 +288,7 @@ class Hub:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._holdings.close()
 
     async def settle(self, run_id: str = "") -> None:
         """Wait until nothing moves here any more, parents of children that have ended included.
@@ -309,37 +318,46 @@ class Hub:
 
     def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
         """Everything that moves here, each with its run."""
-        named = [*self._chores.items(), *self.steps.under_way(), *self.dispatch.under_way()]
-        return named + [(driver.task, run_id) for run_id, driver in self.drivers.items() if driver.task is not None]
+        return [*self._chores.items(), *self.steps.under_way(), *self.dispatch.under_way(), *self._driving.items()]
 
-    def _hold(self, run_id: str) -> None:
-        if not self._locks.take(run_id):
+    async def _hold(self, run_id: str) -> Warrant:
+        warrant = await self._holdings.hold(run_id)
+        if warrant is None:
             raise RunHeld(run_id)
+        return warrant
+
+    def _lost(self, run_id: str) -> None:
+        """Put down a run whose lease went to another."""
+        driver = self.drivers.get(run_id)
+        if driver is not None and driver.task is not None:
+            driver.is_lost = True
+            driver.task.cancel()
 
     def _equipped(self, live: Live, kit: Kit) -> Live:
         run_id = live.run_id
         self._kits[run_id] = kit
         if (on_turn := kit.on_turn) is not None:
-            live.on_turn = lambda turn: _told(on_turn, live, turn)
+            live.on_turn = lambda turn: tell(on_turn, live.state, turn)
         if (on_recovered := kit.on_recovered) is not None:
             live.on_recovered = lambda recovery: on_recovered(run_id, recovery)
         return live
 
     async def _taken_up(self, run_id: str, kit: Kit | None = None, *, is_released: bool = True) -> tuple[Live, bool]:
-        """A run with its lock and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
-        self._hold(run_id)
+        """A run with its lease and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
+        warrant = await self._hold(run_id)
         try:
-            live = await self._loaded(run_id)
+            live = await self._loaded(run_id, warrant)
             found = kit or self._kits.get(run_id) or await self._found_kit(live.state)
             self._check_needs(live.state, found)
-            await recover(self.runner, run_id, self._equipped(live, found))
+            token = warrant.token if self._holdings.may_expire else 0
+            await recover(self.runner, run_id, self._equipped(live, found), token=token)
             if is_released:
                 await self._release(live)
             seq = live.state.seq
             if self.on_taken is not None:
                 await self.on_taken(live)
         except BaseException:
-            self._locks.release(run_id)
+            await self._holdings.let_go(run_id, warrant)
             raise
         return live, live.state.seq != seq
 
@@ -375,17 +393,19 @@ class Hub:
                 return known
         return await self._find_kit(state)
 
-    async def _loaded(self, run_id: str) -> Live:
+    async def _loaded(self, run_id: str, warrant: Warrant) -> Live:
         """A run that is held here, as its journal tells it; raises where nobody vouches for it, or turns of it are missing."""
         live = await self.runner.load(run_id)
         if self.custody is not None:
             await self.custody.expect_kept(live.state, run_id)
+        live.warrant = warrant
         return live
 
     def _drive_on(self, live: Live) -> Driver:
         driver = self.drivers[live.run_id] = Driver(live)
         self.broken.pop(live.run_id, None)
         driver.task = asyncio.create_task(self._drive(driver))
+        self._driving[driver.task] = live.run_id
         driver.task.add_done_callback(lambda task: self._driven(driver, task))
         if self.on_driven is not None:
             self.on_driven()
@@ -406,34 +426,38 @@ class Hub:
                 if live.state.seq == seq:
                     break
         finally:
-            self._leave(driver)
+            if (leaving := self._leave(driver)) is not None:
+                await asyncio.shield(leaving)
         if live.state.ending is not None and not driver.is_awaited:
             self._tell_parent(live.state)
 
-    def _leave(self, driver: Driver) -> None:
+    def _leave(self, driver: Driver) -> "asyncio.Task[None] | None":
         """Let a run go; it rests, has ended, or nobody may drive it any more."""
         run_id = driver.live.run_id
-        if self.drivers.get(run_id) is driver:
-            del self.drivers[run_id]
-            self._locks.release(run_id)
-            if driver.live.state.ending is not None:
-                self._kits.pop(run_id, None)
+        if self.drivers.get(run_id) is not driver:
+            return None
+        del self.drivers[run_id]
+        if driver.live.state.ending is not None:
+            self._kits.pop(run_id, None)
+        return self._holdings.leave(run_id, driver.live.warrant)
 
     def _driven(self, driver: Driver, task: "asyncio.Task[None]") -> None:
         """See to it that a driver that was cancelled before its first step leaves too, and that one that broke is known."""
         self._leave(driver)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            run_id = driver.live.run_id
+        del self._driving[task]
+        run_id = driver.live.run_id
+        error = (LeaseLost(run_id) if driver.is_lost else None) if task.cancelled() else task.exception()
+        if error is not None:
             fields = run_fields(run_id, driver.live.state)
             _log.error("a run is no longer driven: %s", error, exc_info=error, extra=fields)
             self.broken[run_id] = error
             if len(self.broken) > BROKEN_MAX:
                 del self.broken[next(iter(self.broken))]
 
-    def _rest(self, live: Live) -> None:
+    async def _rest(self, live: Live) -> None:
         """Leave a run as it was found."""
         self.dispatch.forget(live)
-        self._locks.release(live.run_id)
+        await self._holdings.let_go(live.run_id, live.warrant)
 
     def _tell_parent(self, state: RunState) -> None:
         parent = pinned(state).parent
@@ -473,11 +497,3 @@ def _closed_under(run_id: str) -> RemitError:
 def _is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-def _told(on_turn: OnTurn, live: Live, turn: Turn) -> None:
-    """Tell of a turn; whoever listens may break, and the run goes on."""
-    try:
-        on_turn(live.state, turn)
-    except Exception:  # noqa: BLE001  # no listener may break the run
-        _log.exception("whoever follows broke over turn %s", turn.seq, extra=run_fields(live.run_id, live.state))

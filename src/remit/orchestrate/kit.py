@@ -5,6 +5,7 @@ Rule 1: a kit holds what cannot be written down: engines, functions, handlers. L
 Rule 2: terms are data and are pinned in the manifest.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,6 +26,7 @@ from remit.core.recovery import Recovery
 from remit.core.tools import ToolCall
 from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState
+from remit.observe.logs import run_fields
 from remit.orchestrate.patterns.redundant import Redundancy
 from remit.orchestrate.planning import Planner
 from remit.rerank.router import Router
@@ -32,6 +34,8 @@ from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
     from remit.orchestrate.handlers import Handler
+
+_log = logging.getLogger(__name__)
 
 # Named code of the user. A validator gets a text and says what is wrong with it (several texts), gives a value (one text)
 # or is content (None); a step of a plan gets a Step; a voter is a strategy.
@@ -136,3 +140,11 @@ class Terms:
 
 
 STANDARD_TERMS = Terms()
+
+
+def tell(on_turn: OnTurn, state: RunState, turn: Turn) -> None:
+    """Tell a listener of a turn; a listener may break, and the run goes on."""
+    try:
+        on_turn(state, turn)
+    except Exception:  # noqa: BLE001  # no listener may break the run
+        _log.exception("whoever follows broke over turn %s", turn.seq, extra=run_fields(state.run_id, state))

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from remit.core.storage import AppendConflict, Barrier, Listing, StoreUnusable
+from remit.core.storage import AppendConflict, Barrier, Listing, StoreUnusable, Warrant
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal
 
@@ -43,13 +43,19 @@ async def insist(act: Callable[[], Awaitable[None]], run_id: str) -> None:
 
 
 async def append_at_last(
-    journal: Journal, run_id: str, data: bytes, after: int, barrier: Barrier | None, listing: Listing | None
+    journal: Journal,
+    run_id: str,
+    data: bytes,
+    after: int,
+    barrier: Barrier | None,
+    listing: Listing | None,
+    warrant: Warrant | None,
 ) -> None:
     """Append a turn that could not be appended just now, for as long as that takes; raises AppendConflict as a journal does."""
 
     async def write() -> None:
         try:
-            await journal.append(run_id, data, after, barrier, listing)
+            await journal.append(run_id, data, after, barrier, listing, warrant)
         except AppendConflict:
             # It may have been committed although its head could not be logged; then it is ours.
             if list(await journal.read(run_id, after=after))[:1] != [data]:

@@ -14,8 +14,8 @@ from remit.core.events import Turn
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.recovery import Recovery
-from remit.core.signing import SignedDeletion
-from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot
+from remit.core.signing import SignedDeletion, Signer
+from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot, Warrant
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
@@ -38,6 +38,7 @@ class Live:
         "snapshot_seq",
         "state",
         "tracer",
+        "warrant",
     )
 
     def __init__(self, run_id: str, state: RunState) -> None:
@@ -48,6 +49,8 @@ class Live:
         self.common: Common | None = None
         # The gate that follows a traced run; made again from the journal whenever it is not there.
         self.tracer: Tracer | None = None
+        # Under which lease its turns are written; None for who only reads.
+        self.warrant: Warrant | None = None
         # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
         self.snapshot_seq = -1
         # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
@@ -62,13 +65,20 @@ class Journal(Protocol):
     """Keeps the turns of every run, in order, for good."""
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict when another was faster.
 
-        It returns when the turn survives this process; with a barrier, when it also survives a power loss and the
-        head it makes is signed. A listing comes with the first turn; SessionConflict says that its place is taken.
+        It returns when the turn survives this process; with a barrier, when it also survives a power loss, and so does
+        the head that its warrant holds. A listing comes with the first turn; SessionConflict says that its place is taken.
         What it reserves and what a barrier charges is kept in the same write: QuotaConflict says that there is no room.
+        LeaseLost says that the token of its warrant is not that of the run's lease any more.
         """
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
@@ -88,11 +98,11 @@ class Blobs(Protocol):
 class Snapshots(Protocol):
     """Keeps a state of a run, so that it need not be folded from the first turn on. A cache: it may forget anything."""
 
-    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes) -> None:
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
         """Keep the state that a run had after turn `seq` with this hash, instead of any that was kept before."""
 
     async def latest(self, run_id: str) -> Snapshot | None:
-        """What was kept last, if it is still exactly that; None when nothing was, or somebody else touched it."""
+        """What was kept last; None when nothing was."""
 
 
 class Catalogue(Protocol):
@@ -178,8 +188,11 @@ class HaltLog(Protocol):
     def signed(self) -> tuple[int, bytes]:
         """The number and the hash of the highest entry that is known to have been signed, here or not; 0 for none."""
 
-    async def append(self, data: bytes, *, after: int) -> None:
-        """Write the entry that follows this number, signed, to outlive the power; raises AppendConflict for one too late."""
+    async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
+        """Write the entry that follows this number, and the head that vouches for it, to outlive the power.
+
+        Raises AppendConflict for one too late.
+        """
 
 
 class Receipts(Protocol):
@@ -208,14 +221,40 @@ class Seals(Protocol):
         """Keep nothing of a scope any more."""
 
 
-class Locks(Protocol):
-    """Who drives which run. A lock dies with its process."""
+class Leases(Protocol):
+    """Who drives which run. A lease ends when it is let go, with its process, or when nobody renews it in time.
 
-    def take(self, run_id: str) -> bool:
-        """Take a run, or say that somebody else holds it."""
+    Its token fences: once it is no longer held, an append under it raises LeaseLost, or AppendConflict behind the first
+    turn of the next holder.
+    """
 
-    def release(self, run_id: str) -> None:
-        """Let it go."""
+    @property
+    def lasts_ms(self) -> int:
+        """How long a lease lasts that nobody renews; 0 where it lasts as long as its process."""
+
+    async def take(self, run_id: str) -> int | None:
+        """Take a run; gives a token that no lease of the run had before, from 1 on. None: somebody holds it."""
+
+    async def renew(self, run_id: str, token: int) -> bool:
+        """Hold a run for longer. False: the lease is not held under this token any more."""
+
+    async def release(self, run_id: str, token: int) -> None:
+        """Let a run go; where it is not held under this token, nothing."""
+
+    async def is_held(self, run_id: str) -> bool:
+        """Whether anybody holds a run, in whatever process."""
+
+
+class Key(Protocol):
+    """The key that a deployment signs with."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is one: whoever only reads makes none."""
+
+    @property
+    def signer(self) -> Signer:
+        """Who signs with it; it is made on first use."""
 
 
 class Clock(Protocol):
@@ -288,7 +327,7 @@ class Store(Protocol):
         """What people left for runs."""
 
     @property
-    def locks(self) -> Locks:
+    def leases(self) -> Leases:
         """Who drives what."""
 
     @property
@@ -302,6 +341,10 @@ class Store(Protocol):
     @property
     def receipts(self) -> Receipts:
         """What was done about the items of queues."""
+
+    @property
+    def key(self) -> Key | None:
+        """What turns and snapshots are signed with; None where nothing outlives the process, so that nothing is signed."""
 
     async def close(self) -> None:
         """Leave everything written."""

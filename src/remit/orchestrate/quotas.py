@@ -37,7 +37,7 @@ from remit.core.quota import (
     standing,
 )
 from remit.core.record import replace
-from remit.core.storage import Barrier, Listing, QuotaConflict
+from remit.core.storage import Barrier, Listing, QuotaConflict, Warrant
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
@@ -196,7 +196,13 @@ class QuotedJournal:
         self._quotas = quotas
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         """Write the turn that follows number `after`; a fork that finds no room is refused with QUOTA_EXHAUSTED."""
         first = None if listing is None or not self._quotas.of(listing.tenant_id) else _manifest_in(data)
@@ -205,7 +211,9 @@ class QuotedJournal:
         if barrier is not None and barrier.ending:
             barrier = await self._settling(run_id, data, after, barrier, listing)
         try:
-            await self._shelf.journal.append(run_id, data, after=after, barrier=barrier, listing=listing)
+            await self._shelf.journal.append(
+                run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant
+            )
         except QuotaConflict as conflict:
             if first is None or first.forked_from is None:
                 raise

@@ -5,9 +5,11 @@ Rule 2: what is safe to repeat is dispatched again, under the same id and key; a
 Rule 3: an ended run only has its parting commands repeated, which are harmless to repeat.
 Rule 4: what a halt withheld was not begun: it waits for the resume, and is neither repeated nor lost.
 Rule 5: a fork whose copying was cut off is copied to its end before anything else.
+Rule 6: where leases expire, the driver before may still be at work. So a turn with the token of the new lease is written
+        before anything is performed: the next turn of the driver before is refused then.
 """
 
-from remit.core.arrivals import ToolOutcomeLost
+from remit.core.arrivals import RunTaken, ToolOutcomeLost
 from remit.core.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
 from remit.core.failure import RequestRejected
 from remit.core.recovery import Recovery
@@ -22,10 +24,11 @@ RUN_NOT_FOUND = "RUN_NOT_FOUND"
 _CALLS = (CallModel, CallTool, ReconcileTool, CallCode, Retrieve, StartChild)
 
 
-async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live:
+async def recover(runner: Runner, run_id: str, live: Live | None = None, *, token: int = 0) -> Live:
     """A run that nobody is driving any more, taken up where its journal ends.
 
-    A Live of the caller's is gone on with as it was loaded, and loaded first if it was not.
+    A Live of the caller's is gone on with as it was loaded, and loaded first if it was not. `token` is that of a lease
+    that may expire.
     """
     if live is None or live.state.seq < 0:
         live = await runner.load(run_id, live)
@@ -35,6 +38,8 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None) -> Live
     if origin is not None and live.state.seq <= origin.seq:
         await copy_turns(runner.journal, origin, run_id)
         await runner.catch_up(live)
+    if token and live.state.ending is None:
+        await runner.judge(live, RunTaken(token))
     live.recovered_seq = live.state.seq
     repeated: list[Command] = []
     lost = 0

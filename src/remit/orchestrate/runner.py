@@ -20,7 +20,7 @@ from remit.core.failure import IllegalArrival
 from remit.core.goal import Task
 from remit.core.manifest import Manifest
 from remit.core.record import Text, replace
-from remit.core.storage import AppendConflict, Barrier, BlobMissing, Listing, StoreUnusable
+from remit.core.storage import AppendConflict, Barrier, BlobMissing, Listing, StoreUnusable, Warrant
 from remit.core.trust import Reads
 from remit.kernel.apply import apply
 from remit.kernel.decide import weigh
@@ -47,7 +47,7 @@ CONFLICTS_MAX = 32
 
 
 # A run, its next turn, the number of the turn before it, and what is kept beside it.
-Append: TypeAlias = tuple[str, bytes, int, Barrier | None, Listing | None]
+Append: TypeAlias = tuple[str, bytes, int, Barrier | None, Listing | None, Warrant | None]
 
 
 class Runner:
@@ -163,7 +163,7 @@ class Runner:
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
             try:
-                await self._write(kept, (live.run_id, data, seq, barrier, listing), insists)
+                await self._write(kept, (live.run_id, data, seq, barrier, listing, live.warrant), insists)
             except AppendConflict:
                 await self.catch_up(live)
                 conflicts += 1

@@ -19,15 +19,16 @@ from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
 
-from remit.core.storage import Barrier, Listing
+from remit.core.storage import Barrier, Listing, Warrant
 from remit.orchestrate.ports import (
     Blobs,
     Catalogue,
     HaltLog,
     Inbox,
     Journal,
+    Key,
+    Leases,
     Ledger,
-    Locks,
     Receipts,
     Seals,
     Snapshots,
@@ -98,11 +99,17 @@ class CrashingJournal:
         self._on_kept = on_kept
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         """Append, passing every moment."""
         self._fuse.passes(Moment.BEFORE_APPEND)
-        append = self._journal.append(run_id, data, after=after, barrier=barrier, listing=listing)
+        append = self._journal.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
         writing = asyncio.ensure_future(append)
         # In the first tick the store is asked, in the second it commits; a sync takes longer than that.
         await asyncio.sleep(0)
@@ -128,10 +135,11 @@ class CrashingStore:
         self.catalogue: Catalogue = store.catalogue
         self.ledger: Ledger = store.ledger
         self.inbox: Inbox = store.inbox
-        self.locks: Locks = store.locks
+        self.leases: Leases = store.leases
         self.halts: HaltLog = store.halts
         self.receipts: Receipts = store.receipts
         self.seals: Seals = store.seals
+        self.key: Key | None = store.key
 
     async def close(self) -> None:
         """Close the real one."""

@@ -354,5 +354,6 @@ class Hands:
             lambda: arrivals.SessionNoted("ada", f"key-{chance.randrange(3)}", "1"),
             lambda: arrivals.SourcesAccepted("ada", (Source("charge", "/tools.py", "charge", "0f"),)),
             lambda: arrivals.ChildSuspended(some_id, Ending.CONFIRM_REQUIRED),
+            lambda: arrivals.RunTaken(chance.randrange(1, 9)),
         )
         return chance.choice(kinds)()

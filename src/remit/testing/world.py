@@ -16,7 +16,7 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.core.commands import Command
 from remit.core.manifest import Manifest
 from remit.core.record import Text
-from remit.core.storage import Barrier, Listing
+from remit.core.storage import Barrier, Listing, Warrant
 from remit.kernel.state import RunState
 from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import recover
@@ -58,12 +58,18 @@ class SimulatedJournal:
         self.kept = MemoryJournal()
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         """Write a turn, unless the process dies before or a rival is faster."""
         await Yield()
         await self._world.let_a_rival_in(run_id)
-        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing)
+        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
         await Yield()
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:

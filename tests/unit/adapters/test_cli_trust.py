@@ -12,6 +12,9 @@ import pytest
 from remit import assemble
 from remit.backend.embedded import trust
 from remit.backend.embedded.store import EmbeddedStore
+from remit.core.codec import hash_turn
+from remit.core.record import replace
+from remit.core.signing import sign_head
 from remit.inference.specs import EngineSettings
 from remit.kernel.state import RunState
 from remit.orchestrate import kits
@@ -270,9 +273,10 @@ def test_a_store_that_was_opened_by_a_program_signs_what_nobody_has_signed(tmp_p
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
         await store.journal.append("run", b"turn", after=-1)
-        await store.journal.vouch("run")
-        await store.journal.vouch("run")
-        await store.journal.vouch("nobody")
+        signed = sign_head(store.signer, run_id="run", seq=0, head=hash_turn(b"turn"), ending="")
+        await store.journal.vouch(signed)
+        await store.journal.vouch(signed)
+        await store.journal.vouch(replace(signed, run_id="nobody"))
         (head,) = await store.catalogue.heads("run")
         assert (head.seq, head.signer) == (0, store.did)
         await store.close()

@@ -18,6 +18,7 @@ from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.signing import Signer, sign_deletion, sign_head
 from remit.core.storage import Barrier, SignedHead, StoreUnusable
+from tests.unit.backend.signed import journal_of
 
 
 def head(signer: Signer, run_id: str = "run", seq: int = 0) -> SignedHead:
@@ -45,9 +46,9 @@ def test_whoever_comes_second_with_a_key_leaves_the_first_one(tmp_path: Path) ->
 def test_a_key_is_made_only_when_something_is_to_be_signed(tmp_path: Path) -> None:
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
-        await store.journal.append("run", b"turn", after=-1)
+        await journal_of(store).append("run", b"turn", after=-1)
         assert not (tmp_path / "key").exists()
-        await store.journal.append("run", b"turn", after=0, barrier=Barrier())
+        await journal_of(store).append("run", b"turn", after=0, barrier=Barrier())
         assert (tmp_path / "key").exists()
         await store.close()
 
@@ -62,7 +63,7 @@ def test_a_key_that_others_may_read_is_refused_and_nothing_is_written(tmp_path: 
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
         with pytest.raises(StoreUnusable, match=r"STORE_KEY_UNUSABLE.*chmod 600"):
-            await store.journal.append("run", b"turn", after=-1, barrier=Barrier())
+            await journal_of(store).append("run", b"turn", after=-1, barrier=Barrier())
         assert await store.journal.read("run") == []
         await store.close()
 
@@ -81,7 +82,7 @@ def test_a_file_that_holds_no_key_is_refused(tmp_path: Path, text: bytes) -> Non
 def test_a_key_that_was_lost_is_not_replaced_where_heads_were_signed(tmp_path: Path, lost: str) -> None:
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
-        await store.journal.append("run", b"turn", after=-1, barrier=Barrier())
+        await journal_of(store).append("run", b"turn", after=-1, barrier=Barrier())
         await store.close()
 
     asyncio.run(scene())
@@ -286,7 +287,7 @@ def test_barriers_that_wait_together_share_a_sync(tmp_path: Path, monkeypatch: p
         store = EmbeddedStore.open(tmp_path)
         # Opening has synced what other processes may have left.
         syncs.clear()
-        runs = [store.journal.append(f"run{number}", b"turn", after=-1, barrier=Barrier()) for number in range(50)]
+        runs = [journal_of(store).append(f"run{number}", b"turn", after=-1, barrier=Barrier()) for number in range(50)]
         await asyncio.gather(*runs)
         assert len(syncs) == 1
         await store.close()
@@ -307,8 +308,8 @@ def test_what_nobody_waits_for_is_synced_before_long(tmp_path: Path, monkeypatch
 
         store = EmbeddedStore.open(tmp_path)
         monkeypatch.setattr(os, "fdatasync", sync)
-        await store.journal.append("run", b"turn", after=-1)
-        await store.journal.append("run", b"turn", after=0)
+        await journal_of(store).append("run", b"turn", after=-1)
+        await journal_of(store).append("run", b"turn", after=0)
         assert not synced.is_set()
         await asyncio.wait_for(synced.wait(), timeout=60)
         monkeypatch.undo()
@@ -323,13 +324,13 @@ def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch
 
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
-        await store.journal.append("run", b"turn", after=-1, barrier=Barrier())
+        await journal_of(store).append("run", b"turn", after=-1, barrier=Barrier())
         monkeypatch.setattr(os, "fdatasync", broken)
         with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
-            await store.journal.append("run", b"turn", after=0, barrier=Barrier())
+            await journal_of(store).append("run", b"turn", after=0, barrier=Barrier())
         monkeypatch.undo()
         with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
-            await store.journal.append("run", b"turn", after=1)
+            await journal_of(store).append("run", b"turn", after=1)
         assert [entry.seq for entry in await store.catalogue.logged_heads("run")] == [0]
         await store.close()
 
@@ -342,11 +343,11 @@ def test_a_log_that_cannot_be_written_fails_the_barrier_alone(tmp_path: Path) ->
         (tmp_path / "heads.log").unlink()
         (tmp_path / "heads.log").mkdir()
         with pytest.raises(StoreUnusable, match=r"STORE_LINKED.*heads\.log"):
-            await store.journal.append("run", b"turn", after=-1, barrier=Barrier())
+            await journal_of(store).append("run", b"turn", after=-1, barrier=Barrier())
         # The turn is kept, and whoever resumes the run finds it.
         assert await store.journal.read("run") == [b"turn"]
         (tmp_path / "heads.log").rmdir()
-        await store.journal.append("run", b"turn", after=0, barrier=Barrier())
+        await journal_of(store).append("run", b"turn", after=0, barrier=Barrier())
         await store.close()
 
     asyncio.run(scene())

@@ -15,6 +15,7 @@ from remit.core.failure import InvariantBroken
 from remit.core.record import digest_of
 from remit.core.signing import is_head_signed
 from remit.core.storage import AppendConflict, Barrier, Listing, SessionConflict, StoreUnusable
+from tests.unit.backend.signed import journal_of
 
 Scene = Callable[[EmbeddedStore], Awaitable[None]]
 
@@ -49,8 +50,8 @@ def commits_of(store: EmbeddedStore) -> list[str]:
 
 def test_turns_survive_the_closing_of_the_store(tmp_path: Path) -> None:
     async def write(store: EmbeddedStore) -> None:
-        await store.journal.append("run", b"first", after=-1)
-        await store.journal.append("run", b"second", after=0)
+        await journal_of(store).append("run", b"first", after=-1)
+        await journal_of(store).append("run", b"second", after=0)
 
     async def read(store: EmbeddedStore) -> None:
         assert await store.journal.read("run") == [b"first", b"second"]
@@ -62,7 +63,7 @@ def test_turns_survive_the_closing_of_the_store(tmp_path: Path) -> None:
 def test_what_is_appended_in_one_tick_is_one_commit(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
         commits = commits_of(store)
-        await asyncio.gather(*(store.journal.append(f"run{number}", b"turn", after=-1) for number in range(100)))
+        await asyncio.gather(*(journal_of(store).append(f"run{number}", b"turn", after=-1) for number in range(100)))
         assert len(commits) == 1
 
     play(tmp_path, scene)
@@ -71,14 +72,14 @@ def test_what_is_appended_in_one_tick_is_one_commit(tmp_path: Path) -> None:
 def test_a_run_that_has_been_alone_for_a_while_does_not_wait_for_the_tick(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
         for number in range(SOLO_TICKS):
-            await store.journal.append("run", b"turn", after=number - 1)
+            await journal_of(store).append("run", b"turn", after=number - 1)
         later: list[str] = []
         asyncio.get_running_loop().call_soon(later.append, "the tick has ended")
         for number in range(SOLO_TICKS, SOLO_TICKS + AT_ONCE_MAX):
-            await store.journal.append("run", b"turn", after=number - 1)
+            await journal_of(store).append("run", b"turn", after=number - 1)
         assert later == []
         # Others get their turn before it goes on like that.
-        await store.journal.append("run", b"turn", after=SOLO_TICKS + AT_ONCE_MAX - 1)
+        await journal_of(store).append("run", b"turn", after=SOLO_TICKS + AT_ONCE_MAX - 1)
         assert later == ["the tick has ended"]
         assert len(await store.journal.read("run")) == SOLO_TICKS + AT_ONCE_MAX + 1
 
@@ -88,12 +89,12 @@ def test_a_run_that_has_been_alone_for_a_while_does_not_wait_for_the_tick(tmp_pa
 def test_company_ends_the_solitude(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
         for number in range(SOLO_TICKS):
-            await store.journal.append("run", b"turn", after=number - 1)
+            await journal_of(store).append("run", b"turn", after=number - 1)
         commits = commits_of(store)
-        await asyncio.gather(*(store.journal.append(f"run{number}", b"turn", after=-1) for number in range(100)))
+        await asyncio.gather(*(journal_of(store).append(f"run{number}", b"turn", after=-1) for number in range(100)))
         assert len(commits) <= AT_ONCE_MAX + 1
         commits.clear()
-        await asyncio.gather(*(store.journal.append(f"run{number}", b"turn", after=0) for number in range(100)))
+        await asyncio.gather(*(journal_of(store).append(f"run{number}", b"turn", after=0) for number in range(100)))
         assert len(commits) == 1
 
     play(tmp_path, scene)
@@ -104,7 +105,7 @@ def test_a_text_is_committed_together_with_the_turn_that_follows_it(tmp_path: Pa
         commits = commits_of(store)
         await store.blobs.put(digest_of(b"text"), b"text")
         assert await store.blobs.get(digest_of(b"text")) == b"text"
-        await store.journal.append("run", b"turn", after=-1)
+        await journal_of(store).append("run", b"turn", after=-1)
         assert len(commits) == 1
         assert await store.blobs.get(digest_of(b"text")) == b"text"
 
@@ -145,11 +146,11 @@ def test_a_text_that_no_store_can_hold_is_refused(tmp_path: Path, monkeypatch: p
 
 def test_a_barrier_leaves_a_signed_head_in_the_store_and_in_the_log(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        await store.journal.append("run", b"first", after=-1, listing=Listing(1))
+        await journal_of(store).append("run", b"first", after=-1, listing=Listing(1))
         # The first turn of a run names its code, so somebody vouches for it from the beginning.
         (first,) = await store.catalogue.heads("run")
         assert (first.seq, first.head, is_head_signed(first)) == (0, hash_turn(b"first"), True)
-        await store.journal.append("run", b"second", after=0, barrier=Barrier("SUCCESS"))
+        await journal_of(store).append("run", b"second", after=0, barrier=Barrier("SUCCESS"))
         head = (await store.catalogue.heads("run"))[-1]
         assert (head.run_id, head.seq, head.head, head.ending) == ("run", 1, hash_turn(b"second"), "SUCCESS")
         assert head.signer == store.did
@@ -163,7 +164,7 @@ def test_a_barrier_leaves_a_signed_head_in_the_store_and_in_the_log(tmp_path: Pa
 def test_heads_are_logged_in_the_order_of_turns(tmp_path: Path) -> None:
     async def drive(store: EmbeddedStore, run_id: str) -> None:
         for after in range(-1, 4):
-            await store.journal.append(run_id, b"%d" % after, after=after, barrier=Barrier())
+            await journal_of(store).append(run_id, b"%d" % after, after=after, barrier=Barrier())
 
     async def scene(store: EmbeddedStore) -> None:
         await asyncio.gather(*(drive(store, f"run{number}") for number in range(20)))
@@ -177,9 +178,9 @@ def test_heads_are_logged_in_the_order_of_turns(tmp_path: Path) -> None:
 
 def test_a_refused_turn_leaves_no_head(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        await store.journal.append("run", b"first", after=-1)
+        await journal_of(store).append("run", b"first", after=-1)
         with pytest.raises(AppendConflict):
-            await store.journal.append("run", b"second", after=-1, barrier=Barrier("SUCCESS"))
+            await journal_of(store).append("run", b"second", after=-1, barrier=Barrier("SUCCESS"))
         assert await store.catalogue.heads("run") == []
         assert await store.catalogue.logged_heads("run") == []
 
@@ -190,7 +191,7 @@ def test_the_entry_of_the_inbox_that_a_turn_answers_is_settled_with_it(tmp_path:
     async def scene(store: EmbeddedStore) -> None:
         heard, other = await store.inbox.put("run", b"approve"), await store.inbox.put("run", b"pause")
         commits = commits_of(store)
-        await store.journal.append("run", b"turn", after=-1, barrier=Barrier(heard=heard))
+        await journal_of(store).append("run", b"turn", after=-1, barrier=Barrier(heard=heard))
         assert len(commits) == 1
         assert await store.inbox.outcome(heard) == ("", "")
         assert await store.inbox.outcome(other) is None
@@ -202,7 +203,7 @@ def test_a_refused_turn_settles_nothing_in_the_inbox(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
         heard = await store.inbox.put("run", b"approve")
         with pytest.raises(AppendConflict):
-            await store.journal.append("run", b"turn", after=3, barrier=Barrier(heard=heard))
+            await journal_of(store).append("run", b"turn", after=3, barrier=Barrier(heard=heard))
         assert await store.inbox.outcome(heard) is None
 
     play(tmp_path, scene)
@@ -210,14 +211,14 @@ def test_a_refused_turn_settles_nothing_in_the_inbox(tmp_path: Path) -> None:
 
 def test_a_conflict_of_one_run_leaves_the_others_of_the_batch_alone(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        await store.journal.append("taken", b"turn", after=-1, listing=Listing(1, session_id="s"))
+        await journal_of(store).append("taken", b"turn", after=-1, listing=Listing(1, session_id="s"))
         commits = commits_of(store)
         outcomes = await asyncio.gather(
-            store.journal.append("one", b"turn", after=-1),
-            store.journal.append("taken", b"turn", after=-1),
-            store.journal.append("rival", b"turn", after=-1, listing=Listing(1, session_id="s")),
-            store.journal.append("gap", b"turn", after=4),
-            store.journal.append("two", b"turn", after=-1, barrier=Barrier()),
+            journal_of(store).append("one", b"turn", after=-1),
+            journal_of(store).append("taken", b"turn", after=-1),
+            journal_of(store).append("rival", b"turn", after=-1, listing=Listing(1, session_id="s")),
+            journal_of(store).append("gap", b"turn", after=4),
+            journal_of(store).append("two", b"turn", after=-1, barrier=Barrier()),
             return_exceptions=True,
         )
         assert len(commits) == 1
@@ -239,10 +240,10 @@ def test_a_conflict_of_one_run_leaves_the_others_of_the_batch_alone(tmp_path: Pa
 def test_what_no_store_can_hold_leaves_the_others_of_the_batch_alone(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
         outcomes = await asyncio.gather(
-            store.journal.append("one", b"turn", after=-1),
-            store.journal.append("\ud800", b"turn", after=-1),
-            store.journal.append("two", b"turn", after=-1, listing=Listing(2**70)),
-            store.journal.append("three", b"turn", after=-1),
+            journal_of(store).append("one", b"turn", after=-1),
+            journal_of(store).append("\ud800", b"turn", after=-1),
+            journal_of(store).append("two", b"turn", after=-1, listing=Listing(2**70)),
+            journal_of(store).append("three", b"turn", after=-1),
             return_exceptions=True,
         )
         assert [getattr(outcome, "code", None) for outcome in outcomes] == [
@@ -277,23 +278,23 @@ def test_a_bug_in_a_batch_leaves_nobody_waiting(tmp_path: Path) -> None:
         complaints: list[BaseException | None] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context.get("exception")))
         outcomes = await asyncio.gather(
-            store.journal.append("run", b"turn", after=-1), submit(store), return_exceptions=True
+            journal_of(store).append("run", b"turn", after=-1), submit(store), return_exceptions=True
         )
         assert [getattr(outcome, "code", None) for outcome in outcomes] == ["STORE_BATCH_BROKEN"] * 2
         assert [type(complaint) for complaint in complaints] == [ZeroDivisionError]
-        await store.journal.append("run", b"turn", after=-1)
+        await journal_of(store).append("run", b"turn", after=-1)
 
     play(tmp_path, scene)
 
 
 def test_an_append_that_was_cancelled_before_its_batch_is_not_written(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        future = asyncio.ensure_future(store.journal.append("run", b"turn", after=-1))
-        other = asyncio.ensure_future(store.journal.append("other", b"turn", after=-1))
+        future = asyncio.ensure_future(journal_of(store).append("run", b"turn", after=-1))
+        other = asyncio.ensure_future(journal_of(store).append("other", b"turn", after=-1))
         asyncio.get_running_loop().call_soon(future.cancel)
         await other
         assert future.cancelled()
-        await store.journal.append("run", b"instead", after=-1)
+        await journal_of(store).append("run", b"instead", after=-1)
         assert await store.journal.read("run") == [b"instead"]
 
     play(tmp_path, scene)
@@ -301,14 +302,14 @@ def test_an_append_that_was_cancelled_before_its_batch_is_not_written(tmp_path: 
 
 def test_a_barrier_that_was_cancelled_while_it_is_synced_is_written(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        future = asyncio.ensure_future(store.journal.append("run", b"turn", after=-1, barrier=Barrier()))
+        future = asyncio.ensure_future(journal_of(store).append("run", b"turn", after=-1, barrier=Barrier()))
         committed = asyncio.Event()
         asyncio.get_running_loop().call_soon(lambda: asyncio.get_running_loop().call_soon(committed.set))
         await committed.wait()
         assert await store.journal.read("run") == [b"turn"]
         future.cancel()
         await asyncio.wait([future])
-        await store.journal.append("run", b"next", after=0, barrier=Barrier())
+        await journal_of(store).append("run", b"next", after=0, barrier=Barrier())
         assert [head.seq for head in await store.catalogue.logged_heads("run")] == [0, 1]
 
     play(tmp_path, scene)
@@ -317,7 +318,7 @@ def test_a_barrier_that_was_cancelled_while_it_is_synced_is_written(tmp_path: Pa
 def test_a_store_serves_several_event_loops_one_after_the_other(tmp_path: Path) -> None:
     store = EmbeddedStore.open(tmp_path)
     for after in range(-1, 3):
-        asyncio.run(store.journal.append("run", b"turn", after=after, barrier=Barrier()))
+        asyncio.run(journal_of(store).append("run", b"turn", after=after, barrier=Barrier()))
     asyncio.run(store.close())
     assert len(rows(tmp_path, "SELECT 1 FROM turns")) == 4
 
@@ -341,9 +342,9 @@ def test_what_a_loop_left_behind_is_dropped_and_its_texts_are_written(tmp_path: 
 
 def test_two_event_loops_at_once_are_refused(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        await store.journal.append("run", b"turn", after=-1)
+        await journal_of(store).append("run", b"turn", after=-1)
         with pytest.raises(InvariantBroken, match="STORE_IN_TWO_LOOPS"):
-            await asyncio.to_thread(asyncio.run, store.journal.append("run", b"turn", after=0))
+            await asyncio.to_thread(asyncio.run, journal_of(store).append("run", b"turn", after=0))
 
     play(tmp_path, scene)
 
@@ -354,7 +355,7 @@ def test_nothing_is_written_after_the_closing(tmp_path: Path) -> None:
         await store.close()
         await store.close()
         with pytest.raises(StoreUnusable, match="STORE_CLOSED"):
-            await store.journal.append("run", b"turn", after=-1)
+            await journal_of(store).append("run", b"turn", after=-1)
         with pytest.raises(StoreUnusable, match="STORE_CLOSED"):
             await store.journal.read("run")
 
@@ -365,7 +366,7 @@ def test_an_append_waits_while_another_connection_writes(tmp_path: Path) -> None
     async def scene(store: EmbeddedStore) -> None:
         rival = database.connect(tmp_path / "remit.db")
         rival.execute("BEGIN IMMEDIATE")
-        waiting = asyncio.ensure_future(store.journal.append("run", b"turn", after=-1))
+        waiting = asyncio.ensure_future(journal_of(store).append("run", b"turn", after=-1))
         ticks = 0
         while store._writer._pause_s < 0.01:
             ticks += 1
@@ -391,10 +392,10 @@ def test_an_append_gives_up_when_another_connection_never_stops_writing(
         rival.execute("BEGIN IMMEDIATE")
         await store.blobs.put(digest_of(b"text"), b"text")
         with pytest.raises(StoreUnusable, match="STORE_BUSY"):
-            await store.journal.append("run", b"turn", after=-1)
+            await journal_of(store).append("run", b"turn", after=-1)
         rival.execute("ROLLBACK")
         rival.close()
-        await store.journal.append("run", b"turn", after=-1)
+        await journal_of(store).append("run", b"turn", after=-1)
 
     play(tmp_path, scene)
     assert rows(tmp_path, "SELECT data FROM blobs") == [(b"text",)]
@@ -402,14 +403,14 @@ def test_an_append_gives_up_when_another_connection_never_stops_writing(
 
 def test_a_full_disk_fails_the_batch_and_loses_nothing(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
-        await store.journal.append("run", b"first", after=-1, listing=Listing(1))
+        await journal_of(store).append("run", b"first", after=-1, listing=Listing(1))
         (pages,) = store._connection.execute("PRAGMA page_count").fetchone()
         store._connection.execute(f"PRAGMA max_page_count = {pages}")
         large = bytes(100_000)
         await store.blobs.put(digest_of(large), large)
         outcomes = await asyncio.gather(
-            store.journal.append("run", b"second", after=0),
-            store.journal.append("new", b"first", after=-1),
+            journal_of(store).append("run", b"second", after=0),
+            journal_of(store).append("new", b"first", after=-1),
             return_exceptions=True,
         )
         assert [getattr(outcome, "code", None) for outcome in outcomes] == ["STORE_FULL", "STORE_FULL"]
@@ -418,9 +419,9 @@ def test_a_full_disk_fails_the_batch_and_loses_nothing(tmp_path: Path) -> None:
         # The text waits in front of the next turn, so that none is ever written without it.
         assert await store.blobs.get(digest_of(large)) == large
         with pytest.raises(StoreUnusable, match="STORE_FULL"):
-            await store.journal.append("run", b"second", after=0)
+            await journal_of(store).append("run", b"second", after=0)
         store._connection.execute("PRAGMA max_page_count = 100000")
-        await store.journal.append("run", b"second", after=0)
+        await journal_of(store).append("run", b"second", after=0)
         assert await store.journal.read("run") == [b"first", b"second"]
 
     play(tmp_path, scene)

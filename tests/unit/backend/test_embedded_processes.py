@@ -29,6 +29,7 @@ from pathlib import Path
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.record import digest_of
 from remit.core.storage import AppendConflict, Barrier, Listing
+from tests.unit.backend.signed import journal_of
 
 home, name = Path(sys.argv[1]), sys.argv[2]
 
@@ -49,11 +50,11 @@ async def whole():
     won = 0
     for after in range(-1, 29):
         try:
-            await store.journal.append("run", name.encode(), after=after, barrier=Barrier() if after % 5 == 0 else None)
+            await journal_of(store).append("run", name.encode(), after=after, barrier=Barrier() if after % 5 == 0 else None)
             won += 1
         except AppendConflict:
             pass
-        await store.journal.append(name, b"%d" % after, after=after)
+        await journal_of(store).append(name, b"%d" % after, after=after)
     await store.close()
     say(won, store.did)
 
@@ -68,7 +69,7 @@ async def drive(store, run_id):
     for after in itertools.count(-1):
         text = f"{run_id} {after + 1}".encode() * 200
         await store.blobs.put(digest_of(text), text)
-        await store.journal.append(
+        await journal_of(store).append(
             run_id, digest_of(text), after=after, barrier=Barrier() if after % 3 == 0 else None,
             listing=Listing(1) if after == -1 else None,
         )

@@ -18,6 +18,7 @@ from remit.core.failure import RequestRejected
 from remit.core.record import BlobRef, digest_of
 from remit.core.signing import is_deletion_signed
 from remit.core.storage import Barrier, BlobMissing, Listing, StoreUnusable
+from tests.unit.backend.signed import journal_of
 
 START_MS = 1_000_000_000_000
 
@@ -53,8 +54,8 @@ async def run(store: EmbeddedStore, run_id: str, *texts: bytes, ending: str = "S
     """A run of two turns that refers to these texts."""
     for text in texts:
         await store.blobs.put(digest_of(text), text)
-    await store.journal.append(run_id, turn(*texts), after=-1, listing=Listing(1))
-    await store.journal.append(run_id, turn(), after=0, barrier=Barrier(ending))
+    await journal_of(store).append(run_id, turn(*texts), after=-1, listing=Listing(1))
+    await journal_of(store).append(run_id, turn(), after=0, barrier=Barrier(ending))
 
 
 async def kept(store: EmbeddedStore, *texts: bytes) -> list[bytes]:
@@ -259,7 +260,7 @@ def test_runs_go_on_while_many_are_collected(tmp_path: Path, monkeypatch: pytest
         collection = asyncio.ensure_future(store.retention.gc(ended_before_ms=time.at_ms))
         appended = 0
         while not collection.done():
-            await store.journal.append("going", b"%d" % appended, after=appended - 1)
+            await journal_of(store).append("going", b"%d" % appended, after=appended - 1)
             appended += 1
         removed = await collection
         assert (removed.runs, removed.texts) == (30, 30)
@@ -300,7 +301,7 @@ def test_a_file_that_cannot_be_made_smaller_is_told_to_the_log(
 def test_a_clean_up_of_a_damaged_store_says_so(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore, _: Time) -> None:
         store._connection.execute("DROP TABLE heads")
-        await store.journal.append("run", b"turn", after=-1)
+        await journal_of(store).append("run", b"turn", after=-1)
         with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
             await store.retention.delete("run")
         assert await store.journal.read("run") == [b"turn"]
@@ -338,8 +339,8 @@ async def family(store: EmbeddedStore, *, parent_ending: str = "", child_ending:
     for run_id, ending in (("a", parent_ending), ("a.1.2", child_ending), ("a.1.2.1.2", child_ending)):
         await store.blobs.put(digest_of(run_id.encode() * 1000), run_id.encode() * 1000)
         listing = Listing(1, parent_id=above)
-        await store.journal.append(run_id, turn(run_id.encode() * 1000), after=-1, listing=listing)
-        await store.journal.append(run_id, turn(), after=0, barrier=Barrier(ending))
+        await journal_of(store).append(run_id, turn(run_id.encode() * 1000), after=-1, listing=listing)
+        await journal_of(store).append(run_id, turn(), after=0, barrier=Barrier(ending))
         above = run_id
 
 
@@ -387,7 +388,7 @@ def test_a_child_that_begins_while_its_parent_is_taken_is_deleted_with_it(
 
         def begin_a_child_first(run_id: str) -> bool:
             if run_id == "a":
-                begun = store.journal.append("a.1.2", turn(), after=-1, listing=Listing(1, parent_id="a"))
+                begun = journal_of(store).append("a.1.2", turn(), after=-1, listing=Listing(1, parent_id="a"))
                 asyncio.run_coroutine_threadsafe(begun, loop).result()
             return take(run_id)
 
@@ -407,7 +408,7 @@ def test_a_child_whose_parent_is_open_is_neither_collected_nor_deleted(tmp_path:
         with pytest.raises(RequestRejected, match=r"PARENT_OPEN: run a\.1\.2 was started by run a, which is open"):
             await store.retention.delete("a.1.2")
         assert [entry.run_id for entry in await store.catalogue.entries()] == ["a.1.2", "a"]
-        await store.journal.append("a", turn(), after=1, barrier=Barrier("SUCCESS"))
+        await journal_of(store).append("a", turn(), after=1, barrier=Barrier("SUCCESS"))
         time.at_ms += 1
         assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 2
 
@@ -419,7 +420,7 @@ def test_the_newest_run_of_a_session_and_what_came_from_it_is_not_collected(tmp_
         runs = [("s", 0, "s0", ()), ("s", 1, "s1", ()), ("t", 0, "t0", ()), ("", 0, "again", ("s1",))]
         for session_id, ordinal, run_id, lineage in runs:
             listing = Listing(1, session_id=session_id, ordinal=ordinal, lineage=lineage)
-            await store.journal.append(run_id, turn(), after=-1, listing=listing, barrier=Barrier("TIMEOUT"))
+            await journal_of(store).append(run_id, turn(), after=-1, listing=listing, barrier=Barrier("TIMEOUT"))
         time.at_ms += 1
         assert (await store.retention.gc(ended_before_ms=time.at_ms)).runs == 1
         assert [entry.run_id for entry in await store.catalogue.entries()] == ["again", "t0", "s1"]

@@ -19,6 +19,7 @@ from remit.backend.embedded.checkpoints import Checkpointer
 from remit.backend.embedded.failures import unusable
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.storage import Barrier, Listing, StoreUnusable
+from tests.unit.backend.signed import journal_of
 
 NOBODY = 65534
 
@@ -50,7 +51,7 @@ except RemitError as error:
 def fill(home: Path) -> None:
     async def scene() -> None:
         store = EmbeddedStore.open(home)
-        await store.journal.append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
+        await journal_of(store).append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
         await store.close()
 
     asyncio.run(scene())
@@ -126,12 +127,12 @@ def test_closing_leaves_no_wal(tmp_path: Path) -> None:
 def test_opening_twice_in_one_process_shares_the_store(tmp_path: Path) -> None:
     async def scene() -> None:
         first, second = EmbeddedStore.open(tmp_path), EmbeddedStore.open(tmp_path)
-        await first.journal.append("run", b"first", after=-1)
-        await second.journal.append("run", b"second", after=0, barrier=Barrier())
+        await journal_of(first).append("run", b"first", after=-1)
+        await journal_of(second).append("run", b"second", after=0, barrier=Barrier())
         assert first.did == second.did
         await first.close()
         assert await second.journal.read("run") == [b"first", b"second"]
-        await second.journal.append("run", b"third", after=1, barrier=Barrier())
+        await journal_of(second).append("run", b"third", after=1, barrier=Barrier())
         await second.close()
 
     asyncio.run(scene())
@@ -171,7 +172,7 @@ def test_an_older_store_is_brought_to_the_newest_version(tmp_path: Path, monkeyp
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
         assert await store.journal.read("run") == [b"turn"]
-        await store.journal.append("run", b"next", after=0)
+        await journal_of(store).append("run", b"next", after=0)
         await store.close()
 
     asyncio.run(scene())
@@ -258,7 +259,7 @@ def test_a_damaged_page_is_said_to_be_damaged(tmp_path: Path) -> None:
         with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
             await store.journal.read("run")
         with pytest.raises(StoreUnusable, match="STORE_DAMAGED") as caught:
-            await store.journal.append("run", b"turn", after=0)
+            await journal_of(store).append("run", b"turn", after=0)
         assert "backup" in caught.value.message
         await store.close()
 
@@ -310,7 +311,7 @@ def test_a_read_only_store_with_a_wal_of_its_own_is_read_or_refused_but_never_mi
 
     async def scene() -> list[str]:
         store = EmbeddedStore.open(home)
-        await store.journal.append("run", b"turn", after=-1)
+        await journal_of(store).append("run", b"turn", after=-1)
         let_others_read(home)
         lines = await asyncio.to_thread(as_nobody, home, "open_to_read")
         await store.close()
@@ -339,7 +340,7 @@ def test_a_closed_store_is_read_without_the_files_that_writing_needs(tmp_path: P
         store = EmbeddedStore.open_to_read(tmp_path)
         assert await store.journal.read("run") == [b"turn"]
         with pytest.raises(StoreUnusable, match="STORE_READ_ONLY"):
-            await store.journal.append("run", b"turn", after=0)
+            await journal_of(store).append("run", b"turn", after=0)
         await store.close()
 
     asyncio.run(scene())
@@ -360,8 +361,8 @@ def test_runs_are_listed_by_standing_and_by_session(tmp_path: Path) -> None:
         standings = {"ended": Barrier("SUCCESS"), "waiting": Barrier(waiting_for="MISSING_INFO"), "going": None}
         for ordinal, (run_id, barrier) in enumerate(standings.items()):
             listing = Listing(1, session_id="s", ordinal=ordinal)
-            await store.journal.append(run_id, b"turn", after=-1, barrier=barrier, listing=listing)
-        await store.journal.append("unlisted", b"turn", after=-1)
+            await journal_of(store).append(run_id, b"turn", after=-1, barrier=barrier, listing=listing)
+        await journal_of(store).append("unlisted", b"turn", after=-1)
         listed = store.catalogue
         assert [entry.run_id for entry in await listed.entries()] == ["going", "waiting", "ended"]
         assert [entry.run_id for entry in await listed.entries(open_only=True)] == ["going", "waiting"]
@@ -382,7 +383,7 @@ def test_opening_to_read_makes_nothing(tmp_path: Path) -> None:
 def test_what_is_opened_to_read_can_be_read_beside_a_writer(tmp_path: Path) -> None:
     async def scene() -> None:
         store = EmbeddedStore.open(tmp_path)
-        await store.journal.append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
+        await journal_of(store).append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
         reader = EmbeddedStore.open_to_read(tmp_path)
         assert await reader.journal.read("run") == [b"turn"]
         assert await reader.catalogue.logged_heads("run") == await store.catalogue.heads("run")
@@ -453,7 +454,7 @@ def test_the_wal_begins_anew_while_somebody_writes_all_the_time(
         store = EmbeddedStore.open(tmp_path)
         written, salts = 0, set[bytes]()
         while written < turns_max and len(salts) < 3:
-            await store.journal.append("run", b"%d" % written, after=written - 1)
+            await journal_of(store).append("run", b"%d" % written, after=written - 1)
             written += 1
             salts.add(salt_of_wal(tmp_path))
         assert written < turns_max

@@ -23,6 +23,7 @@ from remit.backend.embedded.trust import (
 )
 from remit.core.failure import RequestRejected
 from remit.core.storage import Barrier, Listing, StoreUnusable
+from tests.unit.backend.signed import journal_of
 from tests.unit.orchestrate.stage import play
 
 
@@ -37,7 +38,7 @@ def made(home: Path, *, runs: int = 1) -> EmbeddedStore:
 
     async def fill() -> None:
         for number in range(runs):
-            await store.journal.append(f"run{number}", b"turn", after=-1, barrier=Barrier(), listing=Listing(0))
+            await journal_of(store).append(f"run{number}", b"turn", after=-1, barrier=Barrier(), listing=Listing(0))
         await store.close()
 
     play(fill())

@@ -12,7 +12,7 @@ from remit.core.codec import read_json
 from remit.core.commands import CallModel, CallTool, Command
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
-from remit.core.storage import Barrier, Listing
+from remit.core.storage import Barrier, Listing, Warrant
 from remit.core.tools import ToolResult
 from remit.orchestrate.in_process import Executor, InProcessDispatch
 from remit.orchestrate.ports import Journal, Live
@@ -68,12 +68,18 @@ class WatchedJournal:
         self._before_read = before_read
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         """Write a turn, with the hook before and after it."""
         if self._beside_append is not None:
             await self._beside_append(run_id, after)
-        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing)
+        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
         if self._beside_append is not None:
             await self._beside_append(run_id, after)
 

@@ -14,6 +14,7 @@ from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.lineage import lifted
 from remit.core.storage import Barrier, Listing
 from remit.orchestrate.archive import Archive
+from tests.unit.backend.signed import journal_of
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems
 from tests.unit.orchestrate.stage import play
 
@@ -117,7 +118,7 @@ def test_a_run_that_was_deleted_is_told_from_one_that_somebody_took_out_of_the_s
     async def fill() -> None:
         store = EmbeddedStore.open(tmp_path)
         for run_id in ("deleted", "taken", "kept"):
-            await store.journal.append(run_id, b"turn", after=-1, barrier=Barrier("SUCCESS"), listing=Listing(0))
+            await journal_of(store).append(run_id, b"turn", after=-1, barrier=Barrier("SUCCESS"), listing=Listing(0))
         await store.retention.delete("deleted")
         await store.close()
 

@@ -185,7 +185,7 @@ def test_a_cancel_for_a_child_that_another_process_drives_is_left_in_its_inbox()
         store = MemoryStore()
         async with systems(store) as (system,):
             live, command = await asked(system)
-            assert store.locks.take(command.run_id)
+            assert await store.leases.take(command.run_id) is not None
             await system._children.cancel(live, CancelCommand("9.1", command.id, run_id=command.run_id))
             (entry,) = await store.inbox.pending(after=0)
             left = decode_signal(entry.data)
@@ -239,7 +239,7 @@ def test_a_child_that_cannot_be_told_to_end_is_logged_and_its_parent_ends_all_th
         store = MemoryStore()
         async with systems(store) as (system,):
             live, command = await asked(system)
-            assert store.locks.take(command.run_id)
+            assert await store.leases.take(command.run_id) is not None
             monkeypatch.setattr(store.inbox, "put", full)
             await system.signal(signal(Signal.CANCEL, live.run_id))
             assert (await system.result(live.run_id)).terminal_code is Ending.USER_CANCEL
@@ -341,7 +341,7 @@ def test_a_fork_that_another_process_holds_is_left_to_it() -> None:
     async def story() -> None:
         async with in_memory() as system:
             run_id, order = await ordered(system)
-            assert system.store.locks.take(order.run_id)
+            assert await system.store.leases.take(order.run_id) is not None
             await system.resume(run_id, kit=scripted(HELLO))
             await system.settle()
             assert (await system.result(order.run_id)).terminal_code is None

@@ -361,14 +361,15 @@ def test_a_retry_that_another_process_heard_is_still_made() -> None:
             run_id = await holder.submit(request(), kit)
             await holder.signal(signal(Signal.CANCEL, run_id))
             await holder.result(run_id)
-            assert store.locks.take(run_id)
+            token = await store.leases.take(run_id)
+            assert token is not None
             asked = asyncio.create_task(other.signal(signal(Signal.RETRY, run_id), kit=kit))
 
             async def is_left() -> bool:
                 return bool(await store.inbox.pending(after=0))
 
             await until(is_left)
-            store.locks.release(run_id)
+            await store.leases.release(run_id, token)
             heard = await asked
             assert (await other.result(heard.fork_id)).content == "hello"
 

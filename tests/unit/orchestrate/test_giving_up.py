@@ -92,8 +92,9 @@ def test_a_driver_that_is_cancelled_before_its_first_step_lets_its_run_go() -> N
             driver.task.cancel()
             await asyncio.gather(driver.task, return_exceptions=True)
             assert run_id not in system._hub.drivers
-            assert system.store.locks.take(run_id)
-            system.store.locks.release(run_id)
+            token = await system.store.leases.take(run_id)
+            assert token is not None
+            await system.store.leases.release(run_id, token)
 
     play(story())
 

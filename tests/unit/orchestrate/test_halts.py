@@ -15,7 +15,7 @@ from remit.core.failure import Ending, RequestRejected
 from remit.core.halt import HALT_UNKNOWN, HALTED, HALTS, Halt, HaltKind, HaltScope
 from remit.core.messages import user_message
 from remit.core.signals import Signal
-from remit.core.storage import AppendConflict, Barrier
+from remit.core.storage import AppendConflict, Barrier, SignedHead
 from remit.inference.chain import ChainEngine
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.facade import System, guard
@@ -368,7 +368,7 @@ def test_a_journal_of_halts_that_is_always_a_step_ahead_is_given_up_on() -> None
         def signed(self) -> tuple[int, bytes]:
             return 0, b""
 
-        async def append(self, data: bytes, *, after: int) -> None:
+        async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
             raise AppendConflict(HALTS, after, after + 1)
 
     class Noon:

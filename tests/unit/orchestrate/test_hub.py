@@ -59,8 +59,9 @@ def test_a_run_at_rest_is_held_by_nobody() -> None:
         store = MemoryStore()
         async with systems(store) as (system,):
             response = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
-            assert store.locks.take(response.run_id)
-            store.locks.release(response.run_id)
+            token = await store.leases.take(response.run_id)
+            assert token is not None
+            await store.leases.release(response.run_id, token)
 
     play(story())
 
@@ -74,7 +75,7 @@ def test_a_manifest_that_cannot_start_leaves_nothing_held_and_nothing_kept() -> 
             assert manifest is not None
             with pytest.raises(RemitError):
                 await system._hub.begin(manifest, scripted({"text": "again"}))
-            assert system.store.locks.take(entry.run_id)
+            assert await system.store.leases.take(entry.run_id) is not None
             with pytest.raises(KeyError):
                 system._hub.kit_of(entry.run_id)
 
@@ -91,7 +92,7 @@ def test_a_listener_that_breaks_is_logged_and_the_run_goes_on(caplog: pytest.Log
             response = await system.run(request(), Kit(quiet.engines, on_turn=break_off))
         assert response.content == "hello"
 
-    with caplog.at_level(logging.ERROR, "remit.orchestrate.hub"):
+    with caplog.at_level(logging.ERROR, "remit.orchestrate.kit"):
         play(story())
     assert "broke over turn 0" in caplog.text
 
@@ -198,7 +199,7 @@ def test_a_late_outcome_waits_for_a_run_that_another_process_drives_but_not_for_
         store = MemoryStore()
         async with systems(store) as (system,):
             response = await system.run(request(), scripted({"text": "hello"}))
-            assert store.locks.take(response.run_id)
+            assert await store.leases.take(response.run_id) is not None
             system._hub.late(response.run_id, ToolSaid("1.1", ToolResult("call", "keep", "kept")))
             await system.settle()
 

@@ -114,7 +114,7 @@ def test_what_was_left_behind_and_is_driven_elsewhere_finds_the_cancel_in_its_in
         async with systems(store_of("embedded", tmp_path), store_of("embedded", tmp_path)) as (system, other):
             _, packet_id = await left_behind(system)
             run_id = packet_id.partition("/")[0]
-            assert other.store.locks.take(run_id)
+            assert await other.store.leases.take(run_id) is not None
             with pytest.raises(RequestRejected) as refused:
                 await system.signal(signal(Signal.FEEDBACK, run_id, text="hello"))
             assert refused.value.code == PARENT_ENDED

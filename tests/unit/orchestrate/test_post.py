@@ -110,7 +110,7 @@ def test_a_signal_that_no_holder_hears_in_time_stays_and_its_sender_is_told(monk
         store = MemoryStore()
         async with systems(store) as (system,):
             response = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
-            assert store.locks.take(response.run_id)  # Somebody who holds the run and does nothing.
+            assert await store.leases.take(response.run_id) is not None  # Somebody who holds the run and does nothing.
             with pytest.raises(RemitError) as told:
                 await system.signal(signal(Signal.CANCEL, response.run_id))
             assert told.value.code == SIGNAL_UNHEARD
@@ -124,14 +124,15 @@ def test_a_sender_takes_the_run_up_itself_once_its_holder_is_gone() -> None:
         store = MemoryStore()
         async with systems(store) as (system,):
             response = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
-            assert store.locks.take(response.run_id)
+            token = await store.leases.take(response.run_id)
+            assert token is not None
             sent = asyncio.create_task(system.signal(signal(Signal.CANCEL, response.run_id)))
 
             async def is_left() -> bool:
                 return bool(await store.inbox.pending(after=0))
 
             await until(is_left)
-            store.locks.release(response.run_id)
+            await store.leases.release(response.run_id, token)
             await sent
             assert (await system.result(response.run_id)).terminal_code is Ending.USER_CANCEL
 

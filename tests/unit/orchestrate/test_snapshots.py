@@ -30,6 +30,7 @@ from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.ports import Live, Store
 from remit.orchestrate.runner import Runner
+from remit.orchestrate.signatures import signed_snapshots
 from remit.orchestrate.snapshots import SNAPSHOT_TURNS_MIN, is_due, keep_if_due
 from tests.unit.orchestrate.house import (
     STORES,
@@ -80,7 +81,7 @@ async def loaded(store: Store, run_id: str) -> Live:
         blobs=store.blobs,
         clock=stage.clock,
         dispatch=stage.dispatch,
-        snapshots=store.snapshots,
+        snapshots=signed_snapshots(store.snapshots, store.key),
     )
     live = await runner.load(run_id)
     assert live.state == fold(read_history(run_id, await store.journal.read(run_id)))
@@ -287,7 +288,7 @@ def test_a_run_whose_kept_turn_was_changed_is_refused_as_without_a_snapshot() ->
     play(story())
 
 
-async def _no_room(run_id: str, seq: int, head: bytes, data: bytes) -> None:
+async def _no_room(run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
     raise StoreUnusable("STORE_FULL", "no room")
 
 
@@ -340,13 +341,13 @@ def test_somebody_who_speaks_while_a_snapshot_is_written_is_heard_before_the_dri
         keep_truly = store.snapshots.keep
         async with systems(store) as (system,):
 
-            async def slow_keep(run_id: str, seq: int, head: bytes, data: bytes) -> None:
+            async def slow_keep(run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
                 if not speakers:
                     packet = f"{run_id}/{next(questions(system._hub.drivers[run_id].live.state)).id}"
                     speakers.append(asyncio.create_task(system.signal(approval(packet))))
                     driver = system._hub.drivers[run_id]
                     await until(lambda: asyncio.sleep(0, driver.speaking > 0 or driver.live.state.asking == 0))
-                await keep_truly(run_id, seq, head, data)
+                await keep_truly(run_id, seq, head, data, signature)
 
             store.snapshots.keep = slow_keep  # type: ignore[method-assign]
             replies = [calls("keep", text="x"), {"text": "kept"}]

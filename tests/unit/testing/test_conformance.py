@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
+from itertools import count
 
 import pytest
 
 from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.inbox import MemoryInbox, MemoryLocks
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.leases import MemoryLeases
 from remit.core.record import replace
 from remit.core.signing import SignedDeletion
 from remit.core.storage import (
@@ -16,18 +18,20 @@ from remit.core.storage import (
     Barrier,
     BlobMissing,
     InboxEntry,
+    LeaseLost,
     Listing,
     Losses,
     RunEntry,
     SessionConflict,
     SignedHead,
+    Warrant,
 )
-from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal
+from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Leases
 from remit.testing.conformance.blobs import BLOBS_CHECKS, OpenBlobs
 from remit.testing.conformance.catalogue import CATALOGUE_CHECKS, OpenCatalogue
 from remit.testing.conformance.inbox import INBOX_CHECKS, OpenInbox
 from remit.testing.conformance.journal import JOURNAL_CHECKS, OpenJournal
-from remit.testing.conformance.locks import LOCKS_CHECKS
+from remit.testing.conformance.leases import LEASES_CHECKS, OpenLeases
 
 
 class BadJournal:
@@ -38,7 +42,13 @@ class BadJournal:
         self._runs: dict[str, list[bytes]] = {}
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         turns = self._runs.setdefault(self._key(run_id), [])
         if self._flaw == "asks too late":
@@ -126,11 +136,15 @@ class BadCatalogue:
         self._flaw = flaw
         self._true = MemoryJournal()
         self.read = self._true.read
-        self.heads = self._true.heads
-        self.last_head = self._true.last_head
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         match self._flaw:
             case "shares places" if listing is not None:
@@ -148,10 +162,12 @@ class BadCatalogue:
                 self._true._entries.setdefault(run_id, RunEntry(run_id, listing, 0))
             case "knows one session" if listing is not None:
                 listing = replace(listing, session_id="", ordinal=0)
+            case "signs for nothing" if warrant is not None:
+                self._true._heads.setdefault(run_id, []).append(SignedHead(run_id, 0, bytes(32), "", "did", b"s"))
             case "counts the empty session" if listing is not None and not listing.session_id:
                 if await self._true.entries():
                     raise SessionConflict("", 0)
-        await self._true.append(run_id, data, after=after, barrier=barrier, listing=listing)
+        await self._true.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
 
     async def entry(self, run_id: str) -> RunEntry | None:
         entry = await self._true.entry(run_id)
@@ -176,6 +192,13 @@ class BadCatalogue:
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         entries = await self._true.alike(likeness, limit=9)
         return entries[::-1][:limit] if self._flaw == "likes old ones" else entries[:limit]
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        heads = await self._true.heads(run_id)
+        return heads[-1:] if self._flaw == "keeps the last head" else heads
+
+    async def last_head(self, run_id: str) -> SignedHead | None:
+        return await self._true.last_head(run_id)
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
         return [SignedHead(run_id, 0, b"", "", "", b"")] if self._flaw == "invents heads" else ()
@@ -220,25 +243,68 @@ class BadInbox:
         return await self._true.outcome(number) or (("", "") if self._flaw == "heard it all" else None)
 
 
-class BadLocks:
-    """Locks in memory with one flaw."""
+class BadLeases:
+    """Leases in memory with one flaw."""
+
+    lasts_ms = 0
+
+    def __init__(self, flaw: str, true: MemoryLeases) -> None:
+        self._flaw = flaw
+        self._true = true
+
+    async def take(self, run_id: str) -> int | None:
+        run_id = run_id.lower() if self._flaw == "mixes" else run_id
+        match self._flaw:
+            case "lets all in":
+                self._true._held.pop(run_id, None)
+            case "holds few" if len(self._true._held) > 99:
+                return None
+            case "one token":
+                self._true._numbers = count(1)
+            case "asks too late":
+                is_held = await self._true.is_held(run_id)
+                await asyncio.sleep(0)
+                if not is_held:
+                    self._true._held.pop(run_id, None)
+        return await self._true.take(run_id)
+
+    async def renew(self, run_id: str, token: int) -> bool:
+        return self._flaw == "renews anything" or await self._true.renew(run_id, token)
+
+    async def release(self, run_id: str, token: int) -> None:
+        if self._flaw == "lets anybody let go":
+            token = self._true._held.get(run_id, 0)
+        if self._flaw != "never lets go":
+            await self._true.release(run_id, token)
+
+    async def is_held(self, run_id: str) -> bool:
+        if self._flaw == "takes to ask":
+            return await self._true.take(run_id) is None
+        return await self._true.is_held(run_id)
+
+
+class CarelessJournal:
+    """A journal in memory that looks at nobody's token, or at everybody's wrongly."""
 
     def __init__(self, flaw: str) -> None:
         self._flaw = flaw
-        self._held: set[str] = set()
+        self._true = MemoryJournal()
+        self.read = self._true.read
 
-    def take(self, run_id: str) -> bool:
-        run_id = run_id.lower() if self._flaw == "mixes" else run_id
-        if run_id in self._held or (self._flaw == "holds few" and len(self._held) > 99):
-            return self._flaw == "lets all in"
-        self._held.add(run_id)
-        return True
-
-    def release(self, run_id: str) -> None:
-        if self._flaw == "objects" and run_id not in self._held:
-            raise AssertionError("nobody holds it")
-        if self._flaw != "never lets go":
-            self._held.discard(run_id)
+    async def append(
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
+    ) -> None:
+        if warrant is not None and self._flaw == "refuses holders":
+            raise LeaseLost(run_id)
+        if self._flaw == "never fences":
+            after = len(await self._true.read(run_id)) - 1
+        await self._true.append(run_id, data, after, barrier, listing)
 
 
 def journals(flaw: str) -> OpenJournal:
@@ -294,12 +360,23 @@ def failed_by_inbox(flaw: str) -> set[str]:
     return failed
 
 
-def failed_by_locks(flaw: str) -> set[str]:
+def leases(flaw: str) -> OpenLeases:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[tuple[Journal, Leases]]:
+        true = MemoryLeases()
+        is_careless = flaw in ("never fences", "refuses holders")
+        journal = CarelessJournal(flaw) if is_careless else MemoryJournal(true)
+        yield journal, BadLeases(flaw, true) if flaw else true
+
+    return opened
+
+
+def failed_by_leases(flaw: str) -> set[str]:
     failed = set()
-    for check in LOCKS_CHECKS:
+    for check in LEASES_CHECKS:
         try:
-            check(lambda: nullcontext(BadLocks(flaw) if flaw else MemoryLocks()))
-        except AssertionError:
+            asyncio.run(check(leases(flaw)))
+        except (AssertionError, LeaseLost):
             failed.add(check.__name__)
     return failed
 
@@ -377,7 +454,7 @@ def test_blobs_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str
 
 @pytest.mark.parametrize("flaw", ["", "none"])
 def test_what_has_no_flaw_passes_every_check(flaw: str) -> None:
-    assert failed_by_catalogue(flaw) | failed_by_inbox(flaw) | failed_by_locks(flaw) == set()
+    assert failed_by_catalogue(flaw) | failed_by_inbox(flaw) | failed_by_leases(flaw) == set()
 
 
 @pytest.mark.parametrize(
@@ -400,6 +477,8 @@ def test_what_has_no_flaw_passes_every_check(flaw: str) -> None:
         ("shares places", "a_place_in_a_session_is_taken_once"),
         ("leaves runs behind", "a_place_in_a_session_is_taken_once"),
         ("counts the empty session", "runs_without_a_session_share_no_place"),
+        ("keeps the last head", "heads_are_kept_with_their_turns"),
+        ("signs for nothing", "a_refused_turn_leaves_no_head"),
         ("lists at once", "a_refused_first_turn_is_not_listed"),
     ],
 )
@@ -429,12 +508,18 @@ def test_an_inbox_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check:
         ("lets all in", "a_run_is_taken_once"),
         ("never lets go", "a_run_is_taken_once"),
         ("mixes", "runs_are_held_apart"),
-        ("objects", "a_run_may_be_let_go_without_being_held"),
+        ("one token", "a_run_is_taken_once"),
+        ("asks too late", "one_of_many_rivals_holds_a_run"),
+        ("takes to ask", "who_asks_takes_nothing"),
+        ("renews anything", "a_lease_is_renewed_by_its_holder_alone"),
+        ("lets anybody let go", "a_lease_is_let_go_by_its_holder_alone"),
         ("holds few", "many_runs_may_be_held"),
+        ("refuses holders", "a_holder_writes_under_its_token"),
+        ("never fences", "a_stale_holder_writes_nothing"),
     ],
 )
-def test_locks_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str) -> None:
-    assert check in failed_by_locks(flaw)
+def test_leases_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed_by_leases(flaw)
 
 
 def test_every_check_finds_some_flaw() -> None:

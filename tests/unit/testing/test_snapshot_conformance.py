@@ -21,7 +21,7 @@ class BadSnapshots:
         self._journal = journal
         self._kept: dict[str, Snapshot] = {}
 
-    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes) -> None:
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
         key = run_id.lower() if self._flaw == "mixes" else run_id
         match self._flaw:
             case "trims":
@@ -38,7 +38,7 @@ class BadSnapshots:
                 self._kept = kept
             case "writes turns":
                 await self._journal.append(run_id, data, after=seq)
-        self._kept[key] = Snapshot(run_id, seq, head, data)
+        self._kept[key] = Snapshot(run_id, seq, head, data, b"" if self._flaw == "forgets who" else signature)
 
     async def latest(self, run_id: str) -> Snapshot | None:
         found = self._kept.get(run_id.lower() if self._flaw == "mixes" else run_id)
@@ -79,6 +79,7 @@ def test_snapshots_without_flaw_pass_every_check(flaw: str) -> None:
         ("keeps the largest", "the_newest_snapshot_is_found"),
         ("mixes", "snapshots_do_not_mix"),
         ("loses", "many_may_be_kept_at_once"),
+        ("forgets who", "a_signature_is_kept_with_its_snapshot"),
         ("writes turns", "a_snapshot_changes_no_turn"),
     ],
 )

@@ -11,6 +11,9 @@ from pathlib import Path
 from remit.backend.embedded.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.embedded.trust import Trusted, TrustList, owner_of, signers_in, standing_of
+from remit.core.codec import hash_turn
+from remit.core.signing import sign_head
+from remit.core.storage import RunEntry
 from remit.observe.named import StoreNamed, named_in
 
 
@@ -50,6 +53,15 @@ async def accept(home: Path, trusted: TrustList, seen: StoreNamed) -> None:
         trusted.enter(Trusted(store.did, seen.owner, seen.store, seen.signers))
         for entry in await store.catalogue.entries():
             if await store.catalogue.last_head(entry.run_id) is None:
-                await store.journal.vouch(entry.run_id)
+                await _vouch(store, entry)
     finally:
         await store.close()
+
+
+async def _vouch(store: EmbeddedStore, entry: RunEntry) -> None:
+    """Sign for a run as it was listed; a turn that follows brings a head of its own, or does not need one."""
+    turns = (await store.journal.read(entry.run_id))[: entry.turns]
+    if turns:
+        head = hash_turn(turns[-1])
+        signed = sign_head(store.signer, run_id=entry.run_id, seq=len(turns) - 1, head=head, ending=entry.ending)
+        await store.journal.vouch(signed)

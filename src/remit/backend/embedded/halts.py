@@ -19,7 +19,7 @@ from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.core.halt import HALTS
 from remit.core.regular_file import open_to_append
-from remit.core.storage import Barrier
+from remit.core.storage import Barrier, SignedHead, Warrant
 
 # Grows with every entry.
 NEWS = "halts.news"
@@ -63,9 +63,9 @@ class SQLiteHalts:
             return head.seq + 1, head.head
         return int(self._path.exists() and self._path.stat().st_size > 0 and not self.since(0)), b""
 
-    async def append(self, data: bytes, *, after: int) -> None:
-        """Write the entry that follows this number, signed; it outlives the power once this returns."""
-        await self._journal.append(HALTS, data, after - 1, Barrier())
+    async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
+        """Write the entry that follows this number, and its head; it outlives the power once this returns."""
+        await self._journal.append(HALTS, data, after - 1, Barrier(), warrant=Warrant(head=head))
         try:
             descriptor = open_to_append(self._path)
             try:

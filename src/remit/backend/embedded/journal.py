@@ -3,7 +3,7 @@
 Rule 1: bytes in, bytes out; what a turn means, and whether its chain holds, is not asked here.
 Rule 2: a turn with a barrier is committed together with its signed head, the standing of its run in the index and
         the entry of the inbox that it answers; it is told of once all that outlives the power.
-        The first turn of a run names its code, so it is signed in any case; without a barrier nobody waits for it.
+        A head that comes without a barrier is logged later, and nobody waits for it.
 Rule 3: so is what a first turn reserves of its tenant's quotas, and what an ended run came to. A run that reserves
         nothing asks nothing of them.
 """
@@ -14,12 +14,11 @@ from functools import partial
 
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.inbox import SETTLE
+from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.quotas import check_room, reserve, settle
 from remit.backend.embedded.schema import joined_lineage
-from remit.backend.embedded.writer import Outcome, Unawaited, Writer
-from remit.core.codec import hash_turn
-from remit.core.signing import Signer, sign_head
-from remit.core.storage import AppendConflict, Barrier, Listing, SessionConflict, SignedHead
+from remit.backend.embedded.writer import Act, Awaited, Outcome, Unawaited, Writer
+from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, SessionConflict, SignedHead, Warrant
 
 _BEGIN_RUN = (
     "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness,"
@@ -38,43 +37,53 @@ _HEAD = (
 )
 _STANDING = "UPDATE runs SET ending = ?2, waiting_for = ?3, ended_at_ms = ?4 WHERE run_id = ?1"
 _LAST = "SELECT coalesce(max(seq), -1) FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)"
-_UNSIGNED = (
-    "SELECT seq, data, ending FROM turns JOIN runs USING (run_no) WHERE run_id = ?"
-    " AND run_no NOT IN (SELECT run_no FROM heads) ORDER BY seq DESC LIMIT 1"
-)
+_VOUCHED = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) LIMIT 1"
 _READ = "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > ? ORDER BY seq"
 
 
 class SQLiteJournal:
     """Turns in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader, signer: Callable[[], Signer]) -> None:
+    def __init__(self, writer: Writer, reader: Reader, leases: FileLeases) -> None:
         self._writer = writer
         self._reader = reader
-        self._signer = signer
+        self._leases = leases
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict."""
-        # Asked for here, because a key that cannot be had must refuse the turn before anything of it is written.
-        signer = None if barrier is None and listing is None else self._signer()
-        act = partial(_append, self._writer.now_ms, signer, run_id, data, after, barrier, listing)
+        head = None if warrant is None else warrant.head
+        act = partial(_append, self._writer.now_ms, head, run_id, data, after, barrier, listing)
+        if warrant is not None and warrant.token:
+            act = partial(_held, self._leases, run_id, warrant.token, act)
         await self._writer.submit(act, len(data))
 
-    async def vouch(self, run_id: str) -> None:
-        """Sign for a run that nobody has signed for yet, as it stands."""
-        act = partial(_vouch, self._signer(), run_id)
-        await self._writer.submit(act)
+    async def vouch(self, head: SignedHead) -> None:
+        """Keep a head of a run that nobody has signed for yet; where somebody has, nothing."""
+        await self._writer.submit(partial(_vouch, head))
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
         """The turns that follow number `after`, oldest first."""
         return [data for (data,) in self._reader.rows(_READ, (run_id, after))]
 
 
+def _held(leases: FileLeases, run_id: str, token: int, act: Act, cursor: sqlite3.Cursor) -> Outcome:
+    """Do something for a run that is held under this token when it is written, not only when it was asked for."""
+    if not leases.is_current(run_id, token):
+        raise LeaseLost(run_id)
+    return act(cursor)
+
+
 def _append(
     now_ms: Callable[[], int],
-    signer: Signer | None,
+    head: SignedHead | None,
     run_id: str,
     data: bytes,
     after: int,
@@ -86,11 +95,12 @@ def _append(
         cursor.execute(_FIRST_TURN, (_begin(cursor, run_id, listing), data))
     elif cursor.execute(_NEXT_TURN, (run_id, after, data)).rowcount != 1:
         raise _conflict(cursor, run_id, after)
-    if signer is None:
-        return None, None
+    if head is not None:
+        _keep_head(cursor, head)
     if barrier is None:
-        return None, Unawaited(_signed(cursor, signer, run_id, after + 1, data, ""))
-    return None, _settle(cursor, signer, barrier, now_ms(), run_id, after + 1, data)
+        return None, None if head is None else Unawaited(head)
+    _settle(cursor, barrier, now_ms(), run_id)
+    return None, Awaited(head)
 
 
 def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int | None:
@@ -125,28 +135,24 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int 
     raise conflict
 
 
-def _settle(
-    cursor: sqlite3.Cursor, signer: Signer, barrier: Barrier, at_ms: int, run_id: str, seq: int, data: bytes
-) -> SignedHead:
-    """What is committed together with a turn that somebody will act on."""
-    head = _signed(cursor, signer, run_id, seq, data, barrier.ending)
+def _settle(cursor: sqlite3.Cursor, barrier: Barrier, at_ms: int, run_id: str) -> None:
+    """Write what is committed together with a turn that somebody will act on."""
     cursor.execute(_STANDING, (run_id, barrier.ending, barrier.waiting_for, at_ms if barrier.ending else None))
     if barrier.heard:
         cursor.execute(SETTLE, (barrier.heard, "", "", at_ms))
     if barrier.charge is not None:
         settle(cursor, barrier.charge)
-    return head
 
 
-def _signed(cursor: sqlite3.Cursor, signer: Signer, run_id: str, seq: int, data: bytes, ending: str) -> SignedHead:
-    head = sign_head(signer, run_id=run_id, seq=seq, head=hash_turn(data), ending=ending)
-    cursor.execute(_HEAD, (run_id, seq, head.head, head.ending, head.signer, head.signature))
-    return head
+def _keep_head(cursor: sqlite3.Cursor, head: SignedHead) -> None:
+    cursor.execute(_HEAD, (head.run_id, head.seq, head.head, head.ending, head.signer, head.signature))
 
 
-def _vouch(signer: Signer, run_id: str, cursor: sqlite3.Cursor) -> Outcome:
-    found = cursor.execute(_UNSIGNED, (run_id,)).fetchone()
-    return None, None if found is None else _signed(cursor, signer, run_id, found[0], found[1], found[2])
+def _vouch(head: SignedHead, cursor: sqlite3.Cursor) -> Outcome:
+    if cursor.execute(_VOUCHED, (head.run_id,)).fetchone() is not None:
+        return None, None
+    _keep_head(cursor, head)
+    return None, Awaited(head)
 
 
 def _conflict(cursor: sqlite3.Cursor, run_id: str, after: int) -> AppendConflict:

@@ -9,6 +9,7 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import closing
+from functools import cached_property
 from pathlib import Path
 
 from remit.backend.embedded.database import DATABASE, connect_to_read, sync_folder
@@ -23,6 +24,23 @@ KEY = "key"
 # More than a key takes, so that a file that is no key is not read to its end.
 _READ_BYTES_MAX = 1024
 _OTHERS = 0o077
+
+
+class FileKey:
+    """The key in the folder of a store."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is one."""
+        return (self._home / KEY).exists()
+
+    @cached_property
+    def signer(self) -> Signer:
+        """Who signs with it; it is made on first use."""
+        return load_signer(self._home)
 
 
 def load_signer(home: Path, on_new: Callable[[str], None] | None = None) -> Signer:

@@ -61,6 +61,17 @@ class FileLocks:
                 self._held.discard(run_id)
                 self._lock(fcntl.F_UNLCK, _position(run_id))
 
+    def is_held(self, run_id: str) -> bool:
+        """Whether anybody holds a run; a system that cannot tell has to try."""
+        with self._mutex:
+            if run_id in self._held:
+                return True
+            if _HAS_OFD:
+                return not self._is_free(_position(run_id))
+        if is_free := self.take(run_id):
+            self.release(run_id)
+        return not is_free
+
     def enter(self) -> None:
         """Be counted among those who have the store open."""
         self._lock(fcntl.F_RDLCK, _PRESENCE)
@@ -69,13 +80,7 @@ class FileLocks:
         """Whether nobody else has the store open at this moment; a system that cannot tell says no."""
         if not _HAS_OFD:
             return False
-        wish = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _PRESENCE, 1, 0)
-        try:
-            answer = fcntl.fcntl(self._open(), fcntl.F_OFD_GETLK, wish)
-        except OSError as error:
-            raise unusable(error, self.path) from error
-        kind: int = struct.unpack(_FLOCK, answer)[0]
-        return kind == fcntl.F_UNLCK
+        return self._is_free(_PRESENCE)
 
     def begin_cleaning(self) -> bool:
         """Be the one who removes runs and texts, or learn that somebody else is at it."""
@@ -91,6 +96,16 @@ class FileLocks:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _is_free(self, position: int) -> bool:
+        """Whether no other open file holds a position."""
+        wish = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, position, 1, 0)
+        try:
+            answer = fcntl.fcntl(self._open(), fcntl.F_OFD_GETLK, wish)
+        except OSError as error:
+            raise unusable(error, self.path) from error
+        kind: int = struct.unpack(_FLOCK, answer)[0]
+        return kind == fcntl.F_UNLCK
 
     def _open(self) -> int:
         if self._descriptor is None:

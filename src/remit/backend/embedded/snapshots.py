@@ -8,14 +8,11 @@ Rule 3: reading writes nothing, and makes no key.
 
 import logging
 import sqlite3
-from collections.abc import Callable
 from functools import cached_property, partial
 
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.writer import Outcome, Writer
-from remit.core.signing import Signer, is_snapshot_signed, sign_snapshot
 from remit.core.storage import Snapshot
-from remit.observe.logs import run_fields
 
 # Only of a run that is there: a run that was deleted meanwhile must not leave its state behind.
 _KEEP = (
@@ -34,30 +31,18 @@ _log = logging.getLogger(__name__)
 class SQLiteSnapshots:
     """States in the database of a store."""
 
-    def __init__(
-        self, writer: Writer, reader: Reader, signer: Callable[[], Signer], has_key: Callable[[], bool]
-    ) -> None:
+    def __init__(self, writer: Writer, reader: Reader) -> None:
         self._writer = writer
         self._reader = reader
-        self._signer = signer
-        self._has_key = has_key
 
-    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes) -> None:
-        """Keep a state instead of any that was kept before, signed."""
-        signature = sign_snapshot(self._signer(), Snapshot(run_id, seq, head, data))
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
+        """Keep a state instead of any that was kept before."""
         await self._writer.submit(partial(_keep, (run_id, seq, head, data, signature)), len(data))
 
     async def latest(self, run_id: str) -> Snapshot | None:
-        """What was kept last, if this deployment has signed it."""
+        """What was kept last."""
         found = self._reader.rows(_LATEST, (run_id,)) if self._is_kept_here else []
-        if not found:
-            return None
-        seq, head, data, signature = found[0]
-        snapshot = Snapshot(run_id, seq, head, data)
-        if not self._has_key() or not is_snapshot_signed(self._signer().did, snapshot, signature):
-            _log.warning("a snapshot is not signed by this deployment and is not used", extra=run_fields(run_id))
-            return None
-        return snapshot
+        return Snapshot(run_id, *found[0]) if found else None
 
     @cached_property
     def _is_kept_here(self) -> bool:

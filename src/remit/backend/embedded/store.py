@@ -9,7 +9,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from functools import cached_property
 from pathlib import Path
 
 from remit.backend.embedded.blobs import SQLiteBlobs
@@ -29,7 +28,8 @@ from remit.backend.embedded.halts import SQLiteHalts
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.journal import SQLiteJournal
-from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
+from remit.backend.embedded.keys import FileKey, refuse_lost_key
+from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.losses import is_log_lost, refuse_cleared, refuse_emptied
 from remit.backend.embedded.permissions import refuse_exposed, refuse_links
@@ -83,9 +83,11 @@ class EmbeddedStore:
         self._checkpointer = Checkpointer(home)
         self._writer = Writer(connection, home, now_ms, syncer=syncer, checkpointer=self._checkpointer)
         self.locks = locks
-        self.journal = SQLiteJournal(self._writer, self._reader, lambda: self.signer)
+        self.key = FileKey(home)
+        self.leases = FileLeases(locks)
+        self.journal = SQLiteJournal(self._writer, self._reader, self.leases)
         self.blobs = SQLiteBlobs(self._writer, self._reader)
-        self.snapshots = SQLiteSnapshots(self._writer, self._reader, lambda: self.signer, self._has_key)
+        self.snapshots = SQLiteSnapshots(self._writer, self._reader)
         self.catalogue = SQLiteCatalogue(self._reader, log)
         self.halts = SQLiteHalts(home, self.journal, self._reader, log)
         self.inbox = SQLiteInbox(self._writer, self._reader)
@@ -140,18 +142,15 @@ class EmbeddedStore:
         log, locks = HeadsLog(home), FileLocks(home)
         return cls(home, connection, reader, locks=locks, log=log, syncer=None, now_ms=wall_clock_ms)
 
-    @cached_property
+    @property
     def signer(self) -> Signer:
         """Who signs here; the key is made on first use."""
-        return load_signer(self.home)
+        return self.key.signer
 
     @property
     def did(self) -> str:
         """The name under which this deployment signs."""
         return self.signer.did
-
-    def _has_key(self) -> bool:
-        return (self.home / KEY).exists()
 
     async def close(self) -> None:
         """Write, sync and move into the database what is left, and let the folder go; again, nothing."""

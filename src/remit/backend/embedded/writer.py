@@ -45,14 +45,20 @@ AT_ONCE_MAX = 16
 _UNFIT = (ValueError, OverflowError, TypeError, sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.DataError)
 
 
+class Awaited(NamedTuple):
+    """Has to be synced before it is told of, and its head logged, if it has one."""
+
+    head: SignedHead | None
+
+
 class Unawaited(NamedTuple):
     """A head that is logged with the next sync, and that nobody waits for."""
 
     head: SignedHead
 
 
-# What a piece of work came to: the value it gives, and the head that has to be synced and logged before it may.
-Outcome = tuple[Any, SignedHead | Unawaited | None]
+# What a piece of work came to: the value it gives, and what has to be synced and logged before it may, or later.
+Outcome = tuple[Any, Awaited | Unawaited | None]
 Act = Callable[[sqlite3.Cursor], Outcome]
 
 
@@ -240,12 +246,12 @@ class Writer:
                 future.set_exception(outcome)
                 continue
             size_bytes += work.size_bytes
-            value, head = outcome
-            if isinstance(head, SignedHead):
-                waiting.append((future, head))
+            value, sync = outcome
+            if isinstance(sync, Awaited):
+                waiting.append((future, sync.head))
                 continue
-            if head is not None:
-                unawaited.append(head.head)
+            if sync is not None:
+                unawaited.append(sync.head)
             future.set_result(value)
         assert self._syncer is not None, "a store that cannot be written has committed"
         if unawaited:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from remit.core.halt import HALTS
-from remit.core.storage import AppendConflict
+from remit.core.storage import AppendConflict, SignedHead
 
 
 class MemoryHalts:
@@ -11,6 +11,7 @@ class MemoryHalts:
 
     def __init__(self) -> None:
         self._entries: list[bytes] = []
+        self._head: SignedHead | None = None
 
     def news(self, number: int) -> Sequence[bytes]:
         """The entries after this number, where there may be any."""
@@ -21,11 +22,13 @@ class MemoryHalts:
         return self._entries[number:]
 
     def signed(self) -> tuple[int, bytes]:
-        """Nothing is signed here, and nothing is lost before the process is."""
-        return 0, b""
+        """The last entry that came with a head."""
+        return (0, b"") if self._head is None else (self._head.seq + 1, self._head.head)
 
-    async def append(self, data: bytes, *, after: int) -> None:
+    async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
         """Write the entry that follows this number, or raise AppendConflict."""
         if len(self._entries) != after:
             raise AppendConflict(HALTS, after, len(self._entries))
         self._entries.append(data)
+        if head is not None:
+            self._head = head

@@ -1,4 +1,4 @@
-"""The inbox and the locks of a store that only one process can see."""
+"""The inbox of a store that only one process can see."""
 
 from collections.abc import Sequence
 
@@ -28,21 +28,3 @@ class MemoryInbox:
     async def outcome(self, number: int) -> tuple[str, str] | None:
         """Code and message of a settled entry."""
         return self._outcomes.get(number)
-
-
-class MemoryLocks:
-    """Nobody else can see the runs, so only this process can hold one twice."""
-
-    def __init__(self) -> None:
-        self._held: set[str] = set()
-
-    def take(self, run_id: str) -> bool:
-        """Take a run, or say that it is held."""
-        if run_id in self._held:
-            return False
-        self._held.add(run_id)
-        return True
-
-    def release(self, run_id: str) -> None:
-        """Let it go."""
-        self._held.discard(run_id)

@@ -3,25 +3,44 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.quotas import MemoryLedger
 from remit.core.quota import Charge
 from remit.core.record import replace
 from remit.core.signing import SignedDeletion
-from remit.core.storage import AppendConflict, Barrier, Listing, Losses, RunEntry, SessionConflict, SignedHead
+from remit.core.storage import (
+    AppendConflict,
+    Barrier,
+    LeaseLost,
+    Listing,
+    Losses,
+    RunEntry,
+    SessionConflict,
+    SignedHead,
+    Warrant,
+)
 
 
 class MemoryJournal:
     """Keeps turns until the process ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, leases: MemoryLeases | None = None) -> None:
+        self._leases = leases or MemoryLeases()
         self._runs: dict[str, list[bytes]] = {}
         self._entries: dict[str, RunEntry] = {}
         self._places: set[tuple[str, int]] = set()
+        self._heads: dict[str, list[SignedHead]] = {}
         self._alike: dict[str, list[str]] = {}
         self.ledger = MemoryLedger(self._entries)
 
     async def append(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
     ) -> None:
         """Write the turn that follows number `after`, or raise AppendConflict."""
         turns = self._runs.get(run_id)
@@ -29,9 +48,13 @@ class MemoryJournal:
             turns = self._runs[run_id] = []
         if len(turns) != after + 1:
             raise AppendConflict(run_id, after, len(turns) - 1)
+        if warrant is not None and warrant.token and not self._leases.is_current(run_id, warrant.token):
+            raise LeaseLost(run_id)
         if listing is not None:
             self._list(run_id, listing)
         turns.append(data)
+        if warrant is not None and warrant.head is not None:
+            self._heads.setdefault(run_id, []).append(warrant.head)
         if barrier is not None and run_id in self._entries:
             entry = self._entries[run_id]
             self._entries[run_id] = replace(entry, ending=barrier.ending, waiting_for=barrier.waiting_for)
@@ -74,15 +97,15 @@ class MemoryJournal:
         return [replace(entry, turns=len(self._runs[entry.run_id])) for entry in islice(succeeded, limit)]
 
     async def heads(self, run_id: str) -> Sequence[SignedHead]:
-        """None: nothing here outlives the process, so nothing here is signed."""
-        return ()
+        """The heads that came with the turns of a run, oldest first."""
+        return tuple(self._heads.get(run_id, ()))
 
     async def last_head(self, run_id: str) -> SignedHead | None:
-        """None, for the same reason."""
-        return None
+        """The last of them."""
+        return next(reversed(self._heads.get(run_id, ())), None)
 
     async def last_logged(self, run_id: str) -> SignedHead | None:
-        """None either."""
+        """None: there is no log."""
         return None
 
     async def log_doubt(self, run_id: str, last: int) -> str:
@@ -94,7 +117,7 @@ class MemoryJournal:
         return Losses()
 
     async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
-        """None either."""
+        """None: there is no log."""
         return ()
 
     async def logged_deletion(self, run_id: str) -> SignedDeletion | None:

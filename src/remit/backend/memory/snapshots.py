@@ -9,9 +9,9 @@ class MemorySnapshots:
     def __init__(self) -> None:
         self._kept: dict[str, Snapshot] = {}
 
-    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes) -> None:
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
         """Keep a state instead of any that was kept before."""
-        self._kept[run_id] = Snapshot(run_id, seq, head, data)
+        self._kept[run_id] = Snapshot(run_id, seq, head, data, signature)
 
     async def latest(self, run_id: str) -> Snapshot | None:
         """What was kept last."""

@@ -19,6 +19,7 @@ from remit.core.arrivals import (
     RetryRequested,
     RunForked,
     RunHalted,
+    RunTaken,
     SessionNoted,
     SourcesAccepted,
 )
@@ -159,6 +160,10 @@ def _ask_in_the_fork(tally: Tally, question: AskHuman, origin: Origin) -> None:
         before = was_not_done_before(packet.call, tally)
         packet = packet if before is ALLOWED else replace(packet, reasons=(before.reason, *packet.reasons))
     ask_anew(tally, question, packet, origin.at_ms + tally.manifest.boundary.approval_wait_ms_max)
+
+
+def on_taken(tally: Tally, arrival: RunTaken) -> None:
+    """Decide nothing: that the turn stands there is enough to refuse the next turn of whoever drove the run before."""
 
 
 def on_session_noted(tally: Tally, arrival: SessionNoted) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import AppendConflict, Barrier, Listing, Losses, RunEntry, SessionConflict
+from remit.core.storage import AppendConflict, Barrier, Listing, Losses, RunEntry, SessionConflict, SignedHead, Warrant
 from remit.orchestrate.ports import Catalogue, Journal
 
 # Opens a journal that is empty, with its catalogue, and closes them afterwards.
@@ -174,6 +174,37 @@ async def a_refused_first_turn_is_not_listed(open_catalogue: OpenCatalogue) -> N
         assert entry == RunEntry("run", Listing(1, "chat"), 1), f"a refused first turn changed the entry to {entry}"
 
 
+async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None:
+    """What somebody vouched for comes back as it was, with the run it belongs to; a turn without a head has none."""
+    async with open_catalogue() as (journal, catalogue):
+        heads = [
+            SignedHead("run", seq, bytes([seq]) * 32, ending, "did", b"s") for seq, ending in ((0, ""), (2, "END"))
+        ]
+        await journal.append("run", b"0", -1, None, Listing(1), Warrant(head=heads[0]))
+        assert await catalogue.last_head("run") == heads[0], "a head that came with a listing alone was not kept"
+        await journal.append("run", b"1", 0, Barrier())
+        await journal.append("run", b"2", 1, Barrier("END"), None, Warrant(head=heads[1]))
+        await journal.append("other", b"0", -1, Barrier(), Listing(1))
+        found = list(await catalogue.heads("run"))
+        assert found == heads, f"of two heads came back {found}"
+        assert await catalogue.last_head("run") == heads[1], "the last head is not that of the highest turn"
+        assert list(await catalogue.heads("other")) == [], "a run that nobody signed for has heads"
+
+
+async def a_refused_turn_leaves_no_head(open_catalogue: OpenCatalogue) -> None:
+    """A head without its turn would vouch for what is not there."""
+    async with open_catalogue() as (journal, catalogue):
+        await journal.append("run", b"turn", after=-1, listing=Listing(1))
+        late = Warrant(head=SignedHead("run", 0, bytes(32), "", "did", b"s"))
+        try:
+            await journal.append("run", b"late", -1, Barrier(), None, late)
+        except AppendConflict:
+            pass
+        else:
+            raise AssertionError("a run was begun twice")
+        assert await catalogue.last_head("run") is None, "the head of a refused turn was kept"
+
+
 CATALOGUE_CHECKS: Sequence[CatalogueCheck] = (
     an_unknown_run_has_no_entry,
     an_entry_says_what_the_listing_said,
@@ -187,6 +218,8 @@ CATALOGUE_CHECKS: Sequence[CatalogueCheck] = (
     a_place_in_a_session_is_taken_once,
     runs_without_a_session_share_no_place,
     a_refused_first_turn_is_not_listed,
+    heads_are_kept_with_their_turns,
+    a_refused_turn_leaves_no_head,
 )
 
 

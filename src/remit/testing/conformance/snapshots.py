@@ -78,6 +78,15 @@ async def a_snapshot_changes_no_turn(open_snapshots: OpenSnapshots) -> None:
         assert turns == [b"run 0", b"run 1", b"run 2", b"run 3"], f"the turns beside a snapshot are {turns}"
 
 
+async def a_signature_is_kept_with_its_snapshot(open_snapshots: OpenSnapshots) -> None:
+    """Who vouches for a state is asked when it is taken up; a backend only keeps what it was given."""
+    async with open_snapshots() as (journal, snapshots):
+        head = await _run(journal, "run", 1)
+        await snapshots.keep("run", 1, head, b"state", b"signature")
+        found = await snapshots.latest("run")
+        assert found == Snapshot("run", 1, head, b"state", b"signature"), f"a signed snapshot came back as {found}"
+
+
 SNAPSHOTS_CHECKS: Sequence[SnapshotsCheck] = (
     a_run_that_nobody_kept_has_no_snapshot,
     a_snapshot_comes_back_exactly,
@@ -85,6 +94,7 @@ SNAPSHOTS_CHECKS: Sequence[SnapshotsCheck] = (
     snapshots_do_not_mix,
     many_may_be_kept_at_once,
     a_snapshot_changes_no_turn,
+    a_signature_is_kept_with_its_snapshot,
 )
 
 

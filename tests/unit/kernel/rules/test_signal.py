@@ -189,3 +189,13 @@ def test_an_ended_run_accepts_no_sources_any_more() -> None:
     run = Run()
     run.says("done")
     assert run.fault_of(arrivals.SourcesAccepted("ada", ())) is ArrivalFault.RUN_ENDED
+
+
+def test_being_taken_up_decides_nothing_and_an_ended_run_is_not_taken_up() -> None:
+    run = Run()
+    before = run.state.seq
+    run.take(arrivals.RunTaken(7))
+    assert run.state.seq == before + 1
+    assert run.turns[-1].decisions == ()
+    run.take(arrivals.CancelRequested("ada"))
+    assert run.fault_of(arrivals.RunTaken(8)) is ArrivalFault.RUN_ENDED

@@ -1,0 +1,38 @@
+"""Leases of a store that only one process can see: they end when they are let go."""
+
+from itertools import count
+
+
+class MemoryLeases:
+    """Who drives which run, among those who share this store."""
+
+    # Nobody can die without the others.
+    lasts_ms = 0
+
+    def __init__(self) -> None:
+        self._held: dict[str, int] = {}
+        self._numbers = count(1)
+
+    async def take(self, run_id: str) -> int | None:
+        """Take a run; None when it is held."""
+        if run_id in self._held:
+            return None
+        token = self._held[run_id] = next(self._numbers)
+        return token
+
+    async def renew(self, run_id: str, token: int) -> bool:
+        """Whether the run is still held under this token."""
+        return self.is_current(run_id, token)
+
+    async def release(self, run_id: str, token: int) -> None:
+        """Let a run go."""
+        if self.is_current(run_id, token):
+            del self._held[run_id]
+
+    async def is_held(self, run_id: str) -> bool:
+        """Whether anybody holds a run."""
+        return run_id in self._held
+
+    def is_current(self, run_id: str, token: int) -> bool:
+        """Whether a turn may be written under this token."""
+        return self._held.get(run_id) == token

@@ -1,0 +1,87 @@
+"""What a deployment vouches for: heads of turns and kept states, signed before any backend is given them.
+
+Rule 1: a turn that somebody will act on is signed, and so is the first turn of a run, which names its code.
+Rule 2: the key is asked for before anything is written: one that cannot be had refuses the turn.
+Rule 3: a kept state that this deployment did not sign is not taken up; whoever only reads makes no key for it.
+"""
+
+import logging
+from collections.abc import Sequence
+
+from remit.core.codec import hash_turn
+from remit.core.record import replace
+from remit.core.signing import is_snapshot_signed, sign_head, sign_snapshot
+from remit.core.storage import Barrier, Listing, SignedHead, Snapshot, Warrant
+from remit.observe.logs import run_fields
+from remit.orchestrate.ports import Journal, Key, Snapshots
+
+_NO_WARRANT = Warrant()
+
+_log = logging.getLogger(__name__)
+
+
+class SignedJournal:
+    """A journal that is given the signed heads of its turns."""
+
+    def __init__(self, journal: Journal, key: Key) -> None:
+        self._journal = journal
+        self._key = key
+
+    async def append(
+        self,
+        run_id: str,
+        data: bytes,
+        after: int,
+        barrier: Barrier | None = None,
+        listing: Listing | None = None,
+        warrant: Warrant | None = None,
+    ) -> None:
+        """Write the turn that follows number `after`, signed where it has a barrier or a listing."""
+        if barrier is not None or listing is not None:
+            head = head_of(self._key, run_id, data, after, "" if barrier is None else barrier.ending)
+            warrant = replace(warrant or _NO_WARRANT, head=head)
+        await self._journal.append(run_id, data, after, barrier, listing, warrant)
+
+    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
+        """The turns that follow number `after`, oldest first."""
+        return await self._journal.read(run_id, after=after)
+
+
+class SignedSnapshots:
+    """Snapshots that this deployment has signed."""
+
+    def __init__(self, snapshots: Snapshots, key: Key) -> None:
+        self._snapshots = snapshots
+        self._key = key
+
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
+        """Keep a state instead of any that was kept before, signed."""
+        signature = signature or sign_snapshot(self._key.signer, Snapshot(run_id, seq, head, data))
+        await self._snapshots.keep(run_id, seq, head, data, signature)
+
+    async def latest(self, run_id: str) -> Snapshot | None:
+        """What was kept last, if this deployment has signed it."""
+        snapshot = await self._snapshots.latest(run_id)
+        if snapshot is None:
+            return None
+        if not self._key.is_made or not is_snapshot_signed(self._key.signer.did, snapshot, snapshot.signature):
+            _log.warning("a snapshot is not signed by this deployment and is not used", extra=run_fields(run_id))
+            return None
+        return snapshot
+
+
+def head_of(key: Key | None, run_id: str, data: bytes, after: int, ending: str = "") -> SignedHead | None:
+    """The signed head of the turn that follows number `after`; None where nothing is signed."""
+    if key is None:
+        return None
+    return sign_head(key.signer, run_id=run_id, seq=after + 1, head=hash_turn(data), ending=ending)
+
+
+def signed_journal(journal: Journal, key: Key | None) -> Journal:
+    """A journal whose turns are signed with a key; the journal itself where there is none."""
+    return journal if key is None else SignedJournal(journal, key)
+
+
+def signed_snapshots(snapshots: Snapshots, key: Key | None) -> Snapshots:
+    """Snapshots that are signed with a key; as they are where there is none."""
+    return snapshots if key is None else SignedSnapshots(snapshots, key)

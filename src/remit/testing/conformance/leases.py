@@ -1,0 +1,138 @@
+"""What Leases of every backend must do within one process, and what its Journal does for those who lost one.
+
+A check is a coroutine function. It opens an empty journal and its leases, of which none is held, with the function it is
+given, uses them, and raises AssertionError with a sentence when they do not do what is relied on. Run each of
+LEASES_CHECKS against yours, with any test runner. That a lease ends with its process, or with its time, can only be seen
+with processes and a clock of your own.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, Warrant
+from remit.orchestrate.ports import Journal, Leases
+
+# Opens an empty journal and its leases, of which none is held, and lets go of them afterwards.
+OpenLeases = Callable[[], AbstractAsyncContextManager[tuple[Journal, Leases]]]
+LeasesCheck = Callable[[OpenLeases], Coroutine[Any, Any, None]]
+
+MANY_RUNS = 1_000
+RIVALS = 20
+ODD_IDS = ("", "a", "A", "a/b", "../a", "a\x00b", "ä", "a" * 5000)
+
+
+async def a_run_is_taken_once(open_leases: OpenLeases) -> None:
+    """Whoever comes second is told so, until the first lets go; every lease has a token of its own."""
+    async with open_leases() as (_, leases):
+        first = await leases.take("run")
+        assert first, f"a run that nobody holds is taken under {first!r}, which is no token"
+        assert await leases.take("run") is None, "a run was taken twice"
+        await leases.release("run", first)
+        second = await leases.take("run")
+        assert second, "a run that was let go cannot be taken"
+        assert second != first, "two leases of a run have the same token"
+
+
+async def one_of_many_rivals_holds_a_run(open_leases: OpenLeases) -> None:
+    """However many ask at once."""
+    async with open_leases() as (_, leases):
+        taken = [token for token in await asyncio.gather(*(leases.take("run") for _ in range(RIVALS))) if token]
+        assert len(taken) == 1, f"of {RIVALS} who asked at once, {len(taken)} hold the run"
+
+
+async def runs_are_held_apart(open_leases: OpenLeases) -> None:
+    """Holding one says nothing of any other, however alike their ids are."""
+    async with open_leases() as (_, leases):
+        tokens = {run_id: await leases.take(run_id) for run_id in ODD_IDS}
+        kept_out = [run_id[:20] for run_id, token in tokens.items() if token is None]
+        assert not kept_out, f"runs {kept_out} are held by nobody and cannot be taken"
+        await leases.release("a", tokens["a"] or 0)
+        held = [run_id for run_id in ODD_IDS if await leases.is_held(run_id)]
+        assert held == [run_id for run_id in ODD_IDS if run_id != "a"], f"after one was let go, {held} are held"
+
+
+async def who_asks_takes_nothing(open_leases: OpenLeases) -> None:
+    """Whether a run is held can be asked at any time, without being in anybody's way."""
+    async with open_leases() as (_, leases):
+        assert not await leases.is_held("run"), "a run that nobody holds is said to be held"
+        token = await leases.take("run")
+        assert token, "asking took the run"
+        assert await leases.is_held("run"), "a run that is held is said to be free"
+        assert await leases.renew("run", token), "asking took the run from its holder"
+
+
+async def a_lease_is_renewed_by_its_holder_alone(open_leases: OpenLeases) -> None:
+    """A token of another lease, or of one that was let go, renews nothing."""
+    async with open_leases() as (_, leases):
+        assert not await leases.renew("run", 1), "a lease that nobody took was renewed"
+        stale = await leases.take("run") or 0
+        assert await leases.renew("run", stale), "the holder cannot renew its lease"
+        await leases.release("run", stale)
+        assert not await leases.renew("run", stale), "a lease that was let go was renewed"
+        current = await leases.take("run") or 0
+        assert not await leases.renew("run", stale), "a stale token renewed the lease of another"
+        assert await leases.renew("run", current), "a stale token took the lease from its holder"
+
+
+async def a_lease_is_let_go_by_its_holder_alone(open_leases: OpenLeases) -> None:
+    """Letting go twice, of what was never taken, or of what another holds by now, is no error and changes nothing."""
+    async with open_leases() as (_, leases):
+        await leases.release("run", 1)
+        stale = await leases.take("run") or 0
+        assert stale, "a run that nobody holds cannot be taken"
+        await leases.release("run", stale)
+        current = await leases.take("run") or 0
+        await leases.release("run", stale)
+        assert await leases.renew("run", current), "a stale token let go of the lease of another"
+
+
+async def many_runs_may_be_held(open_leases: OpenLeases) -> None:
+    """One process drives many runs."""
+    async with open_leases() as (_, leases):
+        taken = sum([await leases.take(f"run{number}") is not None for number in range(MANY_RUNS)])
+        assert taken == MANY_RUNS, f"of {MANY_RUNS} runs that nobody holds, {taken} could be taken"
+
+
+async def a_holder_writes_under_its_token(open_leases: OpenLeases) -> None:
+    """From the first turn on, with and without a barrier."""
+    async with open_leases() as (journal, leases):
+        warrant = Warrant(await leases.take("run") or 0)
+        await journal.append("run", b"0", -1, None, Listing(1), warrant)
+        await journal.append("run", b"1", 0, None, None, warrant)
+        await journal.append("run", b"2", 1, Barrier("SUCCESS"), None, warrant)
+        turns = list(await journal.read("run"))
+        assert turns == [b"0", b"1", b"2"], f"a holder wrote three turns, and there are {turns}"
+
+
+async def a_stale_holder_writes_nothing(open_leases: OpenLeases) -> None:
+    """Once another holds the run and has written its first turn, whoever held it before is refused."""
+    async with open_leases() as (journal, leases):
+        stale = Warrant(await leases.take("run") or 0)
+        await journal.append("run", b"0", -1, None, Listing(1), stale)
+        await leases.release("run", stale.token)
+        current = Warrant(await leases.take("run") or 0)
+        await journal.append("run", b"taken over", 0, None, None, current)
+        for barrier in (None, Barrier("SUCCESS")):
+            try:
+                await journal.append("run", b"stale", 0, barrier, None, stale)
+            except (LeaseLost, AppendConflict):
+                continue
+            raise AssertionError("a holder wrote a turn although its lease went to another")
+        await journal.append("run", b"next", 1, Barrier(), None, current)
+        turns = list(await journal.read("run"))
+        assert turns == [b"0", b"taken over", b"next"], f"beside a stale holder the turns are {turns}"
+
+
+LEASES_CHECKS: Sequence[LeasesCheck] = (
+    a_run_is_taken_once,
+    one_of_many_rivals_holds_a_run,
+    runs_are_held_apart,
+    who_asks_takes_nothing,
+    a_lease_is_renewed_by_its_holder_alone,
+    a_lease_is_let_go_by_its_holder_alone,
+    many_runs_may_be_held,
+    a_holder_writes_under_its_token,
+    a_stale_holder_writes_nothing,
+)
