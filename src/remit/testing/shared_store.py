@@ -1,0 +1,289 @@
+"""A store that several simulated processes share: it suspends at every await, its locks have owners, and it looks who writes.
+
+Rule 1: whoever asks anything of it waits a number of turns of the loop that the seed says, before and after.
+Rule 2: a lock belongs to a process, and dies with it. A turn is written by whoever holds the lock of its run.
+Rule 3: whoever has left the store writes nothing. What breaks these rules is noted, and is for the laws to judge.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.halts import MemoryHalts
+from remit.backend.memory.inbox import MemoryInbox
+from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.receipts import MemoryReceipts
+from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.snapshots import MemorySnapshots
+from remit.core.quota import Charge, Committed, Limit
+from remit.core.queue import Receipt, ReceiptKind
+from remit.core.signing import SignedDeletion
+from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot
+
+# Waits for a number of turns of the loop that the seed says.
+Pause = Callable[[], Awaitable[None]]
+
+
+class Ground:
+    """What outlives every process."""
+
+    def __init__(self) -> None:
+        self.inbox = MemoryInbox()
+        self.journal = MemoryJournal()
+        self.blobs = MemoryBlobs()
+        self.snapshots = MemorySnapshots()
+        self.receipts = MemoryReceipts()
+        self.halts = MemoryHalts()
+        self.seals = MemorySeals()
+        self.holders: dict[str, str] = {}
+        # What no store should see, in words, with the run.
+        self.offences: list[tuple[str, str, str]] = []
+
+    def crash(self, process: str) -> None:
+        """Free what a process held."""
+        self.holders = {run_id: holder for run_id, holder in self.holders.items() if holder != process}
+
+
+class SharedStore:
+    """The store as one process has it open."""
+
+    def __init__(self, ground: Ground, process: str, pause: Pause) -> None:
+        self.ground = ground
+        self.process = process
+        self.pause = pause
+        self.is_closed = False
+        self.journal = SharedJournal(self)
+        self.catalogue = self.journal
+        self.ledger = SharedLedger(self)
+        self.blobs = SharedBlobs(self)
+        self.snapshots = SharedSnapshots(self)
+        self.inbox = SharedInbox(self)
+        self.locks = OwnedLocks(self)
+        self.receipts = SharedReceipts(self)
+        self.halts = ground.halts
+        self.seals = ground.seals
+
+    async def close(self) -> None:
+        """Leave."""
+        await self.pause()
+        self.is_closed = True
+        self.ground.crash(self.process)
+
+    def offend(self, law: str, run_id: str, what: str) -> None:
+        """Note what no process may do."""
+        self.ground.offences.append((law, run_id, f"{self.process} {what}"))
+
+
+class SharedJournal:
+    """Turns, and the index of them."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+        self._kept = store.ground.journal
+
+    async def append(
+        self, run_id: str, data: bytes, after: int, barrier: Barrier | None = None, listing: Listing | None = None
+    ) -> None:
+        """Write a turn, and look who does."""
+        store = self._store
+        await store.pause()
+        if store.is_closed:
+            store.offend("nothing_is_written_after_closing", run_id, f"wrote turn {after + 1} after it was closed")
+        if store.ground.holders.get(run_id) != store.process:
+            store.offend("one_driver_at_a_time", run_id, f"wrote turn {after + 1} and does not hold the run")
+        heard = 0 if barrier is None else barrier.heard
+        if heard and (before := await store.ground.inbox.outcome(heard)) is not None:
+            store.offend("no_entry_is_heard_twice", run_id, f"heard entry {heard} again, which was settled as {before}")
+        await self._kept.append(run_id, data, after, barrier, listing)
+        if heard:
+            await store.ground.inbox.settle(heard, "", "")
+        await store.pause()
+
+    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
+        """The turns of a run."""
+        await self._store.pause()
+        found = list(await self._kept.read(run_id, after=after))
+        await self._store.pause()
+        return found
+
+    async def entry(self, run_id: str) -> RunEntry | None:
+        """One run."""
+        await self._store.pause()
+        return await self._kept.entry(run_id)
+
+    async def entries(
+        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+    ) -> Sequence[RunEntry]:
+        """The runs, newest first."""
+        await self._store.pause()
+        return await self._kept.entries(open_only=open_only, waiting_only=waiting_only, limit=limit)
+
+    async def session(self, session_id: str) -> Sequence[RunEntry]:
+        """The runs of a session."""
+        await self._store.pause()
+        return await self._kept.session(session_id)
+
+    async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
+        """The newest runs of a likeness."""
+        await self._store.pause()
+        return await self._kept.alike(likeness, limit=limit)
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """Nothing is signed."""
+        return ()
+
+    async def last_head(self, run_id: str) -> SignedHead | None:
+        """Nothing is signed."""
+        return None
+
+    async def last_logged(self, run_id: str) -> SignedHead | None:
+        """There is no log."""
+        return None
+
+    async def log_doubt(self, run_id: str, last: int) -> str:
+        """There is no log."""
+        return ""
+
+    async def losses(self) -> Losses:
+        """There is no log."""
+        return Losses()
+
+    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
+        """There is no log."""
+        return ()
+
+    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
+        """Nothing is deleted."""
+        return None
+
+
+class SharedLedger:
+    """What runs count for their tenants."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+        self._kept = store.ground.journal.ledger
+
+    async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
+        """What counts against each of these limits."""
+        await self._store.pause()
+        return await self._kept.committed(tenant_id, limits)
+
+    async def uncounted(self, tenant_id: str, from_ms: int) -> Sequence[str]:
+        """The runs that are not counted as they stand."""
+        await self._store.pause()
+        return await self._kept.uncounted(tenant_id, from_ms)
+
+    async def count(self, charges: Sequence[Charge]) -> None:
+        """Count these runs so."""
+        await self._store.pause()
+        await self._kept.count(charges)
+
+    async def tenants(self) -> Sequence[str]:
+        """Every tenant."""
+        await self._store.pause()
+        return await self._kept.tenants()
+
+
+class SharedBlobs:
+    """Long texts."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+
+    async def put(self, digest: bytes, data: bytes) -> None:
+        """Keep these bytes."""
+        await self._store.pause()
+        await self._store.ground.blobs.put(digest, data)
+
+    async def get(self, digest: bytes) -> bytes:
+        """The bytes with this digest."""
+        await self._store.pause()
+        return await self._store.ground.blobs.get(digest)
+
+
+class SharedSnapshots:
+    """States that need not be folded again."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+
+    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes) -> None:
+        """Keep a state."""
+        await self._store.pause()
+        await self._store.ground.snapshots.keep(run_id, seq, head, data)
+
+    async def latest(self, run_id: str) -> Snapshot | None:
+        """What was kept last."""
+        await self._store.pause()
+        return await self._store.ground.snapshots.latest(run_id)
+
+
+class SharedInbox:
+    """What people left for runs."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+        self._kept = store.ground.inbox
+
+    async def put(self, run_id: str, data: bytes) -> int:
+        """Leave something for a run."""
+        await self._store.pause()
+        number = await self._kept.put(run_id, data)
+        await self._store.pause()
+        return number
+
+    async def pending(self, *, after: int) -> Sequence[InboxEntry]:
+        """Entries that nobody has settled; others may settle them before whoever asked goes on."""
+        await self._store.pause()
+        found = await self._kept.pending(after=after)
+        await self._store.pause()
+        return found
+
+    async def settle(self, number: int, code: str, message: str) -> None:
+        """Say that an entry was heard or refused."""
+        await self._store.pause()
+        if await self._kept.outcome(number) is None:  # The first word stays.
+            await self._kept.settle(number, code, message)
+
+    async def outcome(self, number: int) -> tuple[str, str] | None:
+        """Code and message of a settled entry."""
+        await self._store.pause()
+        return await self._kept.outcome(number)
+
+
+class SharedReceipts:
+    """What was done about the items of queues."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+
+    async def keep(self, receipt: Receipt) -> None:
+        """Keep a receipt."""
+        await self._store.pause()
+        await self._store.ground.receipts.keep(receipt)
+
+    async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
+        """The receipts of a kind."""
+        await self._store.pause()
+        return await self._store.ground.receipts.kept(kind)
+
+
+class OwnedLocks:
+    """Who drives which run; a lock dies with its process."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self._store = store
+
+    def take(self, run_id: str) -> bool:
+        """Take a run, or say that it is held."""
+        holders = self._store.ground.holders
+        if run_id in holders:
+            return False
+        holders[run_id] = self._store.process
+        return True
+
+    def release(self, run_id: str) -> None:
+        """Let it go; who lets go what is not theirs forgot a lock."""
+        store = self._store
+        if store.ground.holders.get(run_id) == store.process:
+            del store.ground.holders[run_id]
