@@ -184,9 +184,10 @@ async def copy_turns(journal: Journal, origin: Origin, fork_id: str, earlier: tu
     if len(original) <= origin.seq:
         message = f"run {origin.run_id} has {len(original)} turns and cannot be forked at turn {origin.seq}"
         raise InvariantBroken("FORK_TOO_LATE", message)
+    why = _why_forked(original[0])
     for data in original[len(copied) :]:
         head = hash_turn(copied[-1]) if copied else NO_HASH
-        copied.append(encode_turn(_copied(decode_turn(data), origin, fork_id, head, earlier)))
+        copied.append(encode_turn(_copied(_explained(decode_turn(data), why), origin, fork_id, head, earlier)))
         await _append(journal, fork_id, copied)
     state = RunState()
     for data in copied:
@@ -204,8 +205,24 @@ async def _append(journal: Journal, fork_id: str, copied: list[bytes]) -> None:
     try:
         await journal.append(fork_id, copied[-1], after=len(copied) - 2, listing=listing)
     except AppendConflict:
-        # Another process is copying too; what it wrote is what the next turn follows.
-        copied[-1] = (await journal.read(fork_id, after=len(copied) - 2))[0]
+        # Whoever held the fork before wrote this turn although they were told otherwise; any other is not of this copy.
+        if list(await journal.read(fork_id, after=len(copied) - 2))[:1] != copied[-1:]:
+            raise
+
+
+def _why_forked(data: bytes) -> str:
+    """Why a run is itself a fork, from its first turn; empty where it is none."""
+    first = decode_turn(data).arrival
+    origin = first.manifest.forked_from if isinstance(first, RunStarted) else None
+    return "" if origin is None else origin.why
+
+
+def _explained(turn: Turn, why: str) -> Turn:
+    """A turn that tells its reason itself: the manifest of a copy has another."""
+    arrival = turn.arrival
+    if not isinstance(arrival, RunForked) or arrival.why is not None:
+        return turn
+    return replace(turn, arrival=replace(arrival, why=why))
 
 
 def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tuple[EarlierEffect, ...]) -> Turn:

@@ -9,12 +9,11 @@ from remit.core.codec import decode_signal
 from remit.core.commands import ForkRun
 from remit.core.events import Turn
 from remit.core.signals import Signal, UserSignal
-from remit.kernel.state import pinned
 from remit.orchestrate.post import SIGNAL_UNHEARD
 from remit.testing.laws import LAWS
 from remit.testing.laws import keep_the_law as keep_the_laws_of_runs
 from remit.testing.runs import LawBroken, SimulatedRun
-from remit.testing.shell_world import SENDER_WAIT_S_MAX, ShellWorld
+from remit.testing.shell_world import SENDER_WAIT_S_MAX, ShellWorld, own_turns
 from remit.testing.world import SimulatedWorld
 
 # A law of shells yields a run and what is wrong with it, in words.
@@ -105,10 +104,8 @@ SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
 
 def turns_of(run: SimulatedRun, signal: UserSignal) -> list[Turn]:
     """The turns in which a run heard a signal, those that a fork copied left out."""
-    origin = pinned(run.state).forked_from
-    since = -1 if origin is None else origin.seq
     kinds = _HEARD_AS[signal.type]
-    own = (turn for turn in run.turns if turn.seq > since and isinstance(turn.arrival, kinds))
+    own = (turn for turn in own_turns(run) if isinstance(turn.arrival, kinds))
     return [turn for turn in own if getattr(turn.arrival, "by", "") == signal.user_id]
 
 

@@ -28,7 +28,7 @@ class Ground:
 
     def __init__(self) -> None:
         self.inbox = MemoryInbox()
-        self.journal = MemoryJournal()
+        self.journal = MemoryJournal(self.inbox)
         self.blobs = MemoryBlobs()
         self.snapshots = MemorySnapshots()
         self.receipts = MemoryReceipts()
@@ -90,12 +90,7 @@ class SharedJournal:
             store.offend("nothing_is_written_after_closing", run_id, f"wrote turn {after + 1} after it was closed")
         if store.ground.holders.get(run_id) != store.process:
             store.offend("one_driver_at_a_time", run_id, f"wrote turn {after + 1} and does not hold the run")
-        heard = 0 if barrier is None else barrier.heard
-        if heard and (before := await store.ground.inbox.outcome(heard)) is not None:
-            store.offend("no_entry_is_heard_twice", run_id, f"heard entry {heard} again, which was settled as {before}")
         await self._kept.append(run_id, data, after, barrier, listing)
-        if heard:
-            await store.ground.inbox.settle(heard, "", "")
         await store.pause()
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
@@ -242,8 +237,7 @@ class SharedInbox:
     async def settle(self, number: int, code: str, message: str) -> None:
         """Say that an entry was heard or refused."""
         await self._store.pause()
-        if await self._kept.outcome(number) is None:  # The first word stays.
-            await self._kept.settle(number, code, message)
+        await self._kept.settle(number, code, message)
 
     async def outcome(self, number: int) -> tuple[str, str] | None:
         """Code and message of a settled entry."""

@@ -8,19 +8,22 @@ Rule 3: a storm comes first: crashes at any await, callers that stop waiting, pr
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import cached_property
 from random import Random
 from typing import Any
 
-from remit.core.codec import decode_turn
+from remit.core.commands import CallTool
 from remit.core.contract import SystemRequest
+from remit.core.events import Turn
 from remit.core.failure import RemitError
 from remit.core.messages import user_message
 from remit.core.record import Record, Text
 from remit.core.signals import Signal, UserSignal, packet_id
-from remit.kernel.state import RunState, questions
+from remit.kernel.state import RunState, pinned, questions
 from remit.orchestrate.facade import Heard, System
 from remit.orchestrate.kit import Kit
 from remit.testing.faults import CALM, Faults
+from remit.testing.hands import Performed
 from remit.testing.runs import LawBroken, SimulatedRun, fold
 from remit.testing.seeded_loop import WORLD, SeededLoop, Stalled, Turns
 from remit.testing.shared_store import Ground, SharedStore
@@ -328,20 +331,25 @@ class ShellWorld:
         took_s = self.loop.time() - began_s
         self.told[signal.signal_id] = Told(signal, is_known=True, fork_id=heard.fork_id, took_s=took_s)
 
-    @property
+    @cached_property
     def hands(self) -> Hands:
         """What was performed, as the laws of effects ask for it."""
-        from remit.core.commands import CallTool
-        from remit.testing.hands import Performed
-
-        orders: dict[str, tuple[str, str]] = {}
-        for run_id, journal in self.journals().items():
-            for data in journal:
-                for decision in decode_turn(data).decisions:
-                    if isinstance(decision, CallTool):
-                        orders.setdefault(decision.key, (run_id, decision.id))
-        performed = [
-            Performed(*orders.get(made.key, ("", "")), made.key, made.tool, made.arguments, made.life)
-            for made in self.stage.made
-        ]
+        orders: dict[str, list[tuple[str, str]]] = {}
+        for run_id in self.run_ids():
+            for turn in own_turns(self.run(run_id)):
+                for command in turn.decisions:
+                    if isinstance(command, CallTool):
+                        orders.setdefault(command.key, []).append((run_id, command.id))
+        performed = []
+        for made in self.stage.made:
+            # A fork may go on with the key of its origin, so the first order of a key is performed first.
+            known = orders.get(made.key, [("", "")])
+            who = known.pop(0) if len(known) > 1 else known[0]
+            performed.append(Performed(*who, made.key, made.tool, made.arguments, made.life))
         return Hands(tuple(performed), self.stage.effects)
+
+
+def own_turns(run: SimulatedRun) -> list[Turn]:
+    """The turns of a run, those that a fork copied left out."""
+    origin = pinned(run.state).forked_from
+    return [turn for turn in run.turns if origin is None or turn.seq > origin.seq]

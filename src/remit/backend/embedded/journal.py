@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from remit.backend.embedded.database import Reader
-from remit.backend.embedded.inbox import SETTLE
+from remit.backend.embedded.inbox import IS_SETTLED, SETTLE
 from remit.backend.embedded.quotas import check_room, reserve, settle
 from remit.backend.embedded.writer import Outcome, Unawaited, Writer
 from remit.core.codec import hash_turn
 from remit.core.signing import Signer, sign_head
-from remit.core.storage import AppendConflict, Barrier, Listing, SessionConflict, SignedHead
+from remit.core.storage import AppendConflict, Barrier, EntrySettled, Listing, SessionConflict, SignedHead
 
 _BEGIN_RUN = (
     "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness)"
@@ -81,6 +81,8 @@ def _append(
     listing: Listing | None,
     cursor: sqlite3.Cursor,
 ) -> Outcome:
+    if barrier is not None and barrier.heard and cursor.execute(IS_SETTLED, (barrier.heard,)).fetchone() is not None:
+        raise EntrySettled(run_id, barrier.heard)
     if after == -1:
         cursor.execute(_FIRST_TURN, (_begin(cursor, run_id, listing), data))
     elif cursor.execute(_NEXT_TURN, (run_id, after, data)).rowcount != 1:
@@ -130,7 +132,7 @@ def _settle(
     head = _signed(cursor, signer, run_id, seq, data, barrier.ending)
     cursor.execute(_STANDING, (run_id, barrier.ending, barrier.waiting_for, at_ms if barrier.ending else None))
     if barrier.heard:
-        cursor.execute(SETTLE, (barrier.heard, "", "", at_ms))
+        cursor.execute(SETTLE, (barrier.heard, "", barrier.answer, at_ms))
     if barrier.charge is not None:
         settle(cursor, barrier.charge)
     return head

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.quotas import MemoryLedger
 from remit.core.quota import Charge
 from remit.core.record import replace
@@ -13,7 +14,8 @@ from remit.core.storage import AppendConflict, Barrier, Listing, Losses, RunEntr
 class MemoryJournal:
     """Keeps turns until the process ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, inbox: MemoryInbox | None = None) -> None:
+        self._inbox = inbox
         self._runs: dict[str, list[bytes]] = {}
         self._entries: dict[str, RunEntry] = {}
         self._places: set[tuple[str, int]] = set()
@@ -29,6 +31,8 @@ class MemoryJournal:
             turns = self._runs[run_id] = []
         if len(turns) != after + 1:
             raise AppendConflict(run_id, after, len(turns) - 1)
+        if barrier is not None and barrier.heard and self._inbox is not None:
+            self._inbox.hear(run_id, barrier.heard, barrier.answer)
         if listing is not None:
             self._list(run_id, listing)
         turns.append(data)

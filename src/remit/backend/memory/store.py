@@ -13,12 +13,12 @@ class MemoryStore:
     """Forgets everything with its process."""
 
     def __init__(self) -> None:
-        self.journal = MemoryJournal()
+        self.inbox = MemoryInbox()
+        self.journal = MemoryJournal(self.inbox)
         self.blobs = MemoryBlobs()
         self.snapshots = MemorySnapshots()
         self.catalogue = self.journal
         self.ledger = self.journal.ledger
-        self.inbox = MemoryInbox()
         self.locks = MemoryLocks()
         self.halts = MemoryHalts()
         self.receipts = MemoryReceipts()
