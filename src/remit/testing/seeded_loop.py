@@ -9,6 +9,8 @@ Rule 5: a loop in which nothing will ever happen again, although it is waited fo
 
 import asyncio
 import heapq
+import inspect
+import threading
 import warnings
 from asyncio import events
 from collections import deque
@@ -37,6 +39,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.on_step = on_step
         self.steps = 0
+        self._is_disturbed = False
         self._chance = chance
         self._now_s = 0.0
         self._queues: dict[str, deque[asyncio.Handle]] = {}
@@ -72,7 +75,9 @@ class SeededLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(  # type: ignore[explicit-override]
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """There are no threads, so this is as good as call_soon."""
+        """As good as call_soon where no thread is; one that comes all the same is refused, since no seed orders it."""
+        if threading.get_ident() != self._thread_id:  # type: ignore[attr-defined]
+            self._is_disturbed = True
         return self.call_soon(callback, *args, context=context)
 
     def run_in_executor(  # type: ignore[explicit-override]
@@ -114,6 +119,8 @@ class SeededLoop(asyncio.BaseEventLoop):
             queue.append(handle)
 
     def _run_once(self) -> None:
+        if self._is_disturbed:
+            raise RuntimeError("a thread called into the simulated loop; what it does depends on more than the seed")
         self._ring()
         ready = [process for process, queue in self._queues.items() if queue]
         if not ready:
@@ -162,14 +169,11 @@ class SeededLoop(asyncio.BaseEventLoop):
         self._tasks.clear()
         self._queues.clear()
         self._alarms.clear()
-        self._crashed.update(["", *self._crashed])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for task in left:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                work = task.get_coro()
-                with suppress(BaseException):
-                    work.close()  # type: ignore[union-attr]
+                _drop(task.get_coro())
         super().close()
 
 
@@ -181,6 +185,18 @@ def _succeed(future: "asyncio.Future[T]", result: T) -> None:
 def _fail(future: "asyncio.Future[Any]", error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
+
+
+def _drop(work: Any) -> None:
+    """Close a coroutine, what it waits for, and what it was given to await and never began."""
+    inner = work
+    while inspect.iscoroutine(inner):
+        for value in [] if inner.cr_frame is None else list(inner.cr_frame.f_locals.values()):
+            if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+                value.close()
+        inner = inner.cr_await
+    with suppress(BaseException):
+        work.close()
 
 
 def _name(task: "asyncio.Task[Any]") -> str:

@@ -31,6 +31,8 @@ TERMS = Terms(budget=Budget(child_runs=3))
 # How long a model or a tool takes: mostly no time to speak of, sometimes longer than any sender may be kept waiting.
 _SOON_S, _LATE_S = 0.3, 100.0
 _IS_LATE = 0.1
+# The tool of which a call may be repeated with its key.
+IDEMPOTENT = "put"
 _TOOLS = ("look", "write", "put", "pay", "helper")
 
 
@@ -127,6 +129,6 @@ class StagedModel:
         return MODEL
 
 
-def _is_kept(arguments: dict[str, int], result: str) -> bool:
-    """Whether the effect is what was asked for."""
+async def _is_kept(arguments: dict[str, int], result: str) -> bool:
+    """Whether the effect is what was asked for. One that is no coroutine would be called in a thread."""
     return result == f"kept {arguments['n']}"

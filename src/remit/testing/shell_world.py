@@ -12,7 +12,7 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-from remit.core.commands import CallTool
+from remit.core.commands import AskPurpose, CallTool
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import RemitError
@@ -24,10 +24,10 @@ from remit.orchestrate.facade import Heard, System
 from remit.orchestrate.kit import Kit
 from remit.testing.faults import CALM, Faults
 from remit.testing.hands import Performed
-from remit.testing.runs import LawBroken, SimulatedRun, fold
+from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.seeded_loop import WORLD, SeededLoop, Stalled, Turns
 from remit.testing.shared_store import Ground, SharedStore
-from remit.testing.shell_stage import TERMS, Stage
+from remit.testing.shell_stage import IDEMPOTENT, TERMS, Stage
 
 BEGINS_AT_MS = 1_000_000
 # A world that is still busy after so many callbacks never comes to rest.
@@ -73,7 +73,7 @@ class Process:
         self.system = system
         self.store = store
         self.is_leaving = False
-        self.callers: set[asyncio.Task[Any]] = set()
+        self.callers: dict[asyncio.Task[Any], None] = {}
 
 
 class Hands(Record):
@@ -102,6 +102,8 @@ class ShellWorld:
         self._started = 0
         self._new_ids = 0
         self._said = 0
+        # Runs as they were read last; a journal only grows.
+        self._read: dict[str, SimulatedRun] = {}
         # The laws of single runs ask these of a world.
         self.lives: dict[str, Any] = {}
         self.sent: list[Any] = []
@@ -127,7 +129,11 @@ class ShellWorld:
 
     def run(self, run_id: str) -> SimulatedRun:
         """A run as its journal tells it."""
-        return SimulatedRun(run_id, self.ground.journal._runs[run_id])
+        journal = self.ground.journal._runs[run_id]
+        kept = self._read.get(run_id)
+        if kept is None or len(kept.journal) != len(journal):
+            kept = self._read[run_id] = SimulatedRun(run_id, journal)
+        return kept
 
     def text(self, text: Text) -> str:
         """A text of a run in full."""
@@ -184,7 +190,7 @@ class ShellWorld:
         for _ in range(3):  # A parent may be held by nobody once its child has ended.
             for run_id in self.run_ids():
                 if self.state_of(run_id).ending is None:
-                    last.callers.add(self.loop.spawn(last.name, self._quietly(last.system.resume(run_id))))
+                    last.callers[self.loop.spawn(last.name, self._quietly(last.system.resume(run_id)))] = None
             await self._finish(list(last.callers), "a resume")
             await self._finish([self.loop.spawn(last.name, last.system.settle())], "the last settle")
         for process in self._living():
@@ -204,7 +210,7 @@ class ShellWorld:
 
     def state_of(self, run_id: str) -> RunState:
         """A run as it stands."""
-        return fold(self.ground.journal._runs[run_id])
+        return self.run(run_id).state
 
     # Processes.
 
@@ -228,11 +234,11 @@ class ShellWorld:
     def _leave(self, process: Process) -> None:
         process.is_leaving = True
         self.stage.life += 1
-        process.callers.add(self.loop.spawn(process.name, self._close(process)))
+        process.callers[self.loop.spawn(process.name, self._close(process))] = None
 
     async def _close(self, process: Process) -> None:
         await process.system.close()
-        mine = process.callers | {asyncio.current_task()}
+        mine = {*process.callers, asyncio.current_task()}
         for task in self.loop.tasks_of(process.name):
             if task not in mine:
                 self.broken("nothing_outlives_closing", f"{process.name} was closed and left {task.get_coro()} behind")
@@ -263,7 +269,7 @@ class ShellWorld:
         if work is None:
             return
         task = self.loop.spawn(process.name, self._quietly(work))
-        process.callers.add(task)
+        process.callers[task] = None
         if self.chance.random() < self.weather.cancel:
             self.loop.call_later(self.chance.random() ** 3 * 3, task.cancel)
 
@@ -310,7 +316,14 @@ class ShellWorld:
             kinds = [Signal.RETRY] * 4 + kinds
         kind = self.chance.choice(kinds)
         if kind in (Signal.APPROVE, Signal.REJECT):
-            payload = {"packet_id": packet_id(run_id, self.chance.choice(asked).id)}
+            question = self.chance.choice(asked)
+            payload = {"packet_id": packet_id(run_id, question.id)}
+            if question.purpose is AskPurpose.OUTCOME:
+                # People say what they see; whether they are asked too early is not for them to know.
+                assert question.packet is not None, "whoever asks about an outcome shows the call"
+                call = state.open.get(question.packet.about)
+                is_done = isinstance(call, CallTool) and call.key in self.stage.effects
+                kind = Signal.APPROVE if is_done else Signal.REJECT
         elif kind is Signal.RETRY:
             payload = {"reason": "again"}
         # Often it is said twice, from anywhere.
@@ -334,17 +347,17 @@ class ShellWorld:
     @cached_property
     def hands(self) -> Hands:
         """What was performed, as the laws of effects ask for it."""
-        orders: dict[str, list[tuple[str, str]]] = {}
+        orders: dict[str, dict[str, str]] = {}
         for run_id in self.run_ids():
-            for turn in own_turns(self.run(run_id)):
+            for turn in self.run(run_id).turns:
                 for command in turn.decisions:
                     if isinstance(command, CallTool):
-                        orders.setdefault(command.key, []).append((run_id, command.id))
+                        orders.setdefault(command.key, {})[run_id] = command.id
         performed = []
         for made in self.stage.made:
-            # A fork may go on with the key of its origin, so the first order of a key is performed first.
-            known = orders.get(made.key, [("", "")])
-            who = known.pop(0) if len(known) > 1 else known[0]
+            runs = orders.get(made.key, {"": ""})
+            # A fork repeats what may be repeated with the key of its origin; who did it when cannot be told from the key.
+            who = ("", "") if made.tool == IDEMPOTENT and len(runs) > 1 else next(iter(runs.items()))
             performed.append(Performed(*who, made.key, made.tool, made.arguments, made.life))
         return Hands(tuple(performed), self.stage.effects)
 
