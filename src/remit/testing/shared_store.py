@@ -63,7 +63,10 @@ class SharedStore:
         self.seals = ground.seals
 
     async def close(self) -> None:
-        """Leave."""
+        """Leave, with nothing in hand."""
+        for run_id, holder in self.ground.holders.items():
+            if holder == self.process:
+                self.offend("nothing_outlives_closing", run_id, "was closed and still held the run")
         await self.pause()
         self.is_closed = True
         self.ground.crash(self.process)

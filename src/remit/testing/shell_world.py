@@ -15,7 +15,7 @@ from typing import Any
 from remit.core.commands import AskPurpose, CallTool
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
-from remit.core.failure import RemitError
+from remit.core.failure import InvariantBroken, RemitError
 from remit.core.messages import user_message
 from remit.core.record import Record, Text
 from remit.core.signals import Signal, UserSignal, packet_id
@@ -132,7 +132,11 @@ class ShellWorld:
         journal = self.ground.journal._runs[run_id]
         kept = self._read.get(run_id)
         if kept is None or len(kept.journal) != len(journal):
-            kept = self._read[run_id] = SimulatedRun(run_id, journal)
+            try:
+                kept = self._read[run_id] = SimulatedRun(run_id, journal)
+            except (InvariantBroken, KeyError, AssertionError) as error:
+                what = f"its journal cannot be folded: {type(error).__name__}: {error}"
+                raise LawBroken("journals_add_up", self.seed, run_id, what) from error
         return kept
 
     def text(self, text: Text) -> str:
