@@ -1,6 +1,6 @@
 """Break the shell on purpose, as it was once broken or as it could be, and see the simulation of whole systems find it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
@@ -9,6 +9,7 @@ import pytest
 
 from remit.backend.memory.inbox import MemoryInbox
 from remit.core.arrivals import ResumeRequested
+from remit.core.codec import decode_signal
 from remit.core.commands import ForkRun
 from remit.core.events import Turn
 from remit.core.failure import RemitError
@@ -75,7 +76,7 @@ async def _refuse_a_fork_that_goes_on(self: ChildExecutor, live: Live, command: 
 
 
 async def _hear_without_saying_so(self: Post, live: Live, number: int, data: bytes) -> None:
-    report = await self._report(live.state, post.decode_signal(data))
+    report = await self._report(live.state, decode_signal(data))
     try:
         if live.run_id in self._hub.drivers:
             await self._hub.hear(live.run_id, report)
@@ -144,7 +145,11 @@ def test_a_broken_shell_is_found_by_its_seed(name: str) -> None:
         for patch in patches:
             stack.enter_context(patch)
         with pytest.raises(LawBroken) as found:
-            # The seed that found it first; where worlds have changed since, any of the others may.
-            for one in (seed, *range(SEEDS)):
-                keep_the_law(shell_scenario(one))
+            _play((seed, *range(SEEDS)))
     assert found.value.law == law, f"found by {found.value.law} at seed {found.value.seed}"
+
+
+def _play(seeds: Iterable[int]) -> None:
+    """The seed that found a mutant comes first; where worlds have changed since, any of the others may."""
+    for seed in seeds:
+        keep_the_law(shell_scenario(seed))

@@ -110,7 +110,9 @@ class EntrySettled(RemitError):
     """The entry of the inbox that a turn was to answer has been answered already, so the turn is not written."""
 
     def __init__(self, run_id: str, number: int) -> None:
-        message = f"entry {number} of the inbox was left for run {run_id} and has been settled already; ask for its outcome"
+        message = (
+            f"entry {number} of the inbox was left for run {run_id} and has been settled already; ask for its outcome"
+        )
         super().__init__("ENTRY_SETTLED", message, {"run_id": run_id, "entry": number})
 
 

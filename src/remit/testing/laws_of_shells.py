@@ -50,12 +50,11 @@ def no_signal_is_lost_or_doubled(world: ShellWorld) -> Iterator[tuple[str, str]]
 
 def the_inbox_agrees_with_the_journals(world: ShellWorld) -> Iterator[tuple[str, str]]:
     """An entry that is settled as heard stands in a turn, and one that is refused stands in none."""
-    inbox = world.ground.inbox
-    for entry in inbox._entries:
+    for entry in world.ground.entries:
         signal = decode_signal(entry.data)
         if signal.signal_id not in world.told:
             continue  # A parent's cancel; its turns do not name who asked.
-        times, outcome = len(turns_of(world.run(entry.run_id), signal)), inbox._outcomes.get(entry.number)
+        times, outcome = len(turns_of(world.run(entry.run_id), signal)), world.ground.outcome(entry.number)
         if outcome is not None and (outcome[0] == "") != (times == 1):
             yield entry.run_id, f"entry {entry.number}, {signal.type}, is settled as {outcome} and heard {times} times"
         if outcome is None and times:
@@ -66,7 +65,10 @@ def nobody_is_kept_waiting(world: ShellWorld) -> Iterator[tuple[str, str]]:
     """Who says something to a run learns soon whether it was heard, however long the run goes on."""
     for told in world.told.values():
         if told.took_s > SENDER_WAIT_S_MAX:
-            yield told.signal.run_id, f"the sender of {told.signal.type} waited {told.took_s:.1f} s for {told.code or 'yes'}"
+            yield (
+                told.signal.run_id,
+                f"the sender of {told.signal.type} waited {told.took_s:.1f} s for {told.code or 'yes'}",
+            )
 
 
 def a_retry_names_its_own_fork(world: ShellWorld) -> Iterator[tuple[str, str]]:

@@ -111,7 +111,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         """A cancelled alarm is passed over when its moment comes."""
 
     def _enqueue(self, handle: asyncio.Handle) -> None:
-        process = handle._context.get(PROCESS, WORLD)  # type: ignore[attr-defined]
+        process = handle._context.get(PROCESS, WORLD)  # type: ignore[attr-defined]  # noqa: SLF001  # a loop owns its handles
         if process not in self._crashed:
             queue = self._queues.get(process)
             if queue is None:
@@ -135,7 +135,7 @@ class SeededLoop(asyncio.BaseEventLoop):
             self.on_step(process)
             if process in self._crashed:
                 return
-        handle._run()
+        handle._run()  # noqa: SLF001  # a loop owns its handles
 
     def _ring(self) -> None:
         """Let every alarm ring whose moment has come."""
@@ -159,7 +159,7 @@ class SeededLoop(asyncio.BaseEventLoop):
 
     def _new_task(self, loop: Any, work: Any, context: Context | None = None) -> "asyncio.Task[Any]":
         task: asyncio.Task[Any] = asyncio.Task(work, loop=self, context=context)
-        self._tasks[task] = (context.get(PROCESS, WORLD) if context is not None else PROCESS.get())
+        self._tasks[task] = context.get(PROCESS, WORLD) if context is not None else PROCESS.get()
         task.add_done_callback(self._tasks.pop)
         return task
 
@@ -172,7 +172,7 @@ class SeededLoop(asyncio.BaseEventLoop):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for task in left:
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  # as gather() does
                 _drop(task.get_coro())
         super().close()
 

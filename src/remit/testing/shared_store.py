@@ -5,7 +5,8 @@ Rule 2: a lock belongs to a process, and dies with it. A turn is written by whoe
 Rule 3: whoever has left the store writes nothing. What breaks these rules is noted, and is for the laws to judge.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.halts import MemoryHalts
@@ -14,10 +15,12 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
-from remit.core.quota import Charge, Committed, Limit
 from remit.core.queue import Receipt, ReceiptKind
+from remit.core.quota import Charge, Committed, Limit
 from remit.core.signing import SignedDeletion
 from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot
+
+T = TypeVar("T")
 
 # Waits for a number of turns of the loop that the seed says.
 Pause = Callable[[], Awaitable[None]]
@@ -35,12 +38,36 @@ class Ground:
         self.halts = MemoryHalts()
         self.seals = MemorySeals()
         self.holders: dict[str, str] = {}
+        # Whatever was left for runs, settled or not.
+        self.entries: list[InboxEntry] = []
         # What no store should see, in words, with the run.
         self.offences: list[tuple[str, str, str]] = []
+
+    def run_ids(self) -> Sequence[str]:
+        """Every run that has a turn, for those who look from outside and wait for nothing."""
+        return at_once(self.journal.run_ids())
+
+    def turns(self, run_id: str) -> Sequence[bytes]:
+        """The turns of a run."""
+        return at_once(self.journal.read(run_id))
+
+    def outcome(self, number: int) -> tuple[str, str] | None:
+        """What became of an entry of the inbox."""
+        return at_once(self.inbox.outcome(number))
 
     def crash(self, process: str) -> None:
         """Free what a process held."""
         self.holders = {run_id: holder for run_id, holder in self.holders.items() if holder != process}
+
+
+def at_once(work: Coroutine[Any, Any, T]) -> T:
+    """What something comes to that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError("memory waits for nothing")
 
 
 class SharedStore:
@@ -227,6 +254,7 @@ class SharedInbox:
         """Leave something for a run."""
         await self._store.pause()
         number = await self._kept.put(run_id, data)
+        self._store.ground.entries.append(InboxEntry(number, run_id, data))
         await self._store.pause()
         return number
 

@@ -34,8 +34,14 @@ _IS_LATE = 0.1
 # The tool of which a call may be repeated with its key.
 IDEMPOTENT = "put"
 # What a child does, whatever it was asked.
-_OF_CHILDREN = (("look", 1), ("pay", 2), ("look", 3))
+_OF_CHILDREN = ((("look", 1),), (("pay", 2),), (("look", 3),))
+# How often a model wants one call alone; else it wants two at once.
+_ALONE = 0.6
 _TOOLS = ("look", "write", "put", "pay", "helper")
+
+
+# The calls that a model wants at once: of which tool, about which number.
+Step = tuple[tuple[str, int], ...]
 
 
 class Made(Record):
@@ -55,12 +61,12 @@ class Stage:
         self.life = 0
         self.made: list[Made] = []
         self.effects: dict[str, str] = {}
-        self._scripts: list[tuple[tuple[str, int], ...]] = []
+        self._scripts: list[tuple[Step, ...]] = []
         self.kit: Kit = kit_of(StagedModel(self), Registry(self._tools()))
 
     def new_task(self) -> str:
         """A task with a script of its own."""
-        steps = [(self.chance.choice(_TOOLS), self.chance.randrange(4)) for _ in range(self.chance.randrange(4))]
+        steps = [self._new_step() for _ in range(self.chance.randrange(4))]
         self._scripts.append(tuple(steps))
         return f"task {len(self._scripts) - 1}"
 
@@ -72,10 +78,16 @@ class Stage:
         script = self._scripts[int(number)] if number else _OF_CHILDREN
         if given >= len(script):
             return ModelResult("done", usage=USAGE, finish_reason=FinishReason.STOP, model=MODEL.name)
-        name, n = script[given]
-        arguments = {"task": f"subtask {n}"} if name == "helper" else {"n": n}
-        call = ToolCall(f"call-{given}", name, arguments)
-        return ModelResult("", "", (call,), TokenUsage(8, 0, 4), FinishReason.TOOL, MODEL.name)
+        calls = [
+            ToolCall(f"call-{given}-{place}", name, {"task": f"subtask {n}"} if name == "helper" else {"n": n})
+            for place, (name, n) in enumerate(script[given])
+        ]
+        return ModelResult("", "", tuple(calls), TokenUsage(8, 0, 4), FinishReason.TOOL, MODEL.name)
+
+    def _new_step(self) -> Step:
+        """One call, or several at once."""
+        count = 1 if self.chance.random() < _ALONE else 2
+        return tuple((self.chance.choice(_TOOLS), self.chance.randrange(4)) for _ in range(count))
 
     async def take_time(self) -> None:
         """Let time pass."""

@@ -26,7 +26,7 @@ from remit.testing.faults import CALM, Faults
 from remit.testing.hands import Performed
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.seeded_loop import WORLD, SeededLoop, Stalled, Turns
-from remit.testing.shared_store import Ground, SharedStore
+from remit.testing.shared_store import Ground, SharedStore, at_once
 from remit.testing.shell_stage import IDEMPOTENT, TERMS, Stage
 
 BEGINS_AT_MS = 1_000_000
@@ -125,11 +125,11 @@ class ShellWorld:
 
     def run_ids(self) -> Sequence[str]:
         """Every run that has a turn."""
-        return [run_id for run_id, turns in self.ground.journal._runs.items() if turns]
+        return self.ground.run_ids()
 
     def run(self, run_id: str) -> SimulatedRun:
         """A run as its journal tells it."""
-        journal = self.ground.journal._runs[run_id]
+        journal = self.ground.turns(run_id)
         kept = self._read.get(run_id)
         if kept is None or len(kept.journal) != len(journal):
             try:
@@ -141,11 +141,11 @@ class ShellWorld:
 
     def text(self, text: Text) -> str:
         """A text of a run in full."""
-        return text if isinstance(text, str) else self.ground.blobs._kept[text.digest].decode()
+        return text if isinstance(text, str) else at_once(self.ground.blobs.get(text.digest)).decode()
 
     def journals(self) -> dict[str, tuple[bytes, ...]]:
         """Every journal that is left."""
-        return {run_id: tuple(self.ground.journal._runs[run_id]) for run_id in self.run_ids()}
+        return {run_id: tuple(self.ground.turns(run_id)) for run_id in self.run_ids()}
 
     def broken(self, law: str, what: str, run_id: str = "") -> None:
         """Note that a law is broken."""
