@@ -282,9 +282,13 @@ class Hub:
             await self.steps.wait()
             await self.dispatch.finish()
         self._is_closed = True
+        told: set[asyncio.Task[Any]] = set()
         while tasks := self._moving(""):
-            for task in tasks:
+            # What the dispatch has under way was told to stop already, and is left to clean up.
+            stopping = {task for task, _ in self.dispatch.under_way()}
+            for task in [task for task in tasks if task not in told and task not in stopping]:
                 task.cancel()
+                told.add(task)
             await asyncio.wait(tasks)
 
     async def settle(self, run_id: str = "") -> None:

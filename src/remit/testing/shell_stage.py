@@ -31,6 +31,7 @@ TERMS = Terms(budget=Budget(child_runs=3))
 # How long a model or a tool takes: mostly no time to speak of, sometimes longer than any sender may be kept waiting.
 _SOON_S, _LATE_S = 0.3, 100.0
 _IS_LATE = 0.1
+_CLEANS_UP = 0.3
 # The tool of which a call may be repeated with its key.
 IDEMPOTENT = "put"
 # What a child does, whatever it was asked.
@@ -90,9 +91,14 @@ class Stage:
         return tuple((self.chance.choice(_TOOLS), self.chance.randrange(4)) for _ in range(count))
 
     async def take_time(self) -> None:
-        """Let time pass."""
+        """Let time pass; who is told to stop takes a while to clean up, now and then."""
         span_s = _LATE_S if self.chance.random() < _IS_LATE else _SOON_S
-        await asyncio.sleep(self.chance.random() * span_s)
+        try:
+            await asyncio.sleep(self.chance.random() * span_s)
+        except asyncio.CancelledError:
+            if self.chance.random() < _CLEANS_UP:
+                await asyncio.sleep(self.chance.random() * _SOON_S)
+            raise
 
     async def act(self, name: str, n: int, key: str) -> str:
         """Change something, once for a key, at some moment of the call."""
