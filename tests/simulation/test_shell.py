@@ -13,9 +13,6 @@ SEEDS = _ASKED if _ASKED >= 400 else _ASKED // 4
 # Small enough that two workers share the load evenly, large enough that starting a test costs nothing.
 CHUNK = 25
 
-# Seeds that once broke a law, by what happened; docs/decisions/0047-the-shell-is-simulated.md says how each was mended.
-FOUND: tuple[tuple[str, int], ...] = ()
-
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_every_world_of_whole_systems_keeps_the_law(first: int) -> None:
