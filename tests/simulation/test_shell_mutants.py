@@ -7,7 +7,6 @@ from unittest import mock
 
 import pytest
 
-from remit.backend.memory.inbox import MemoryInbox
 from remit.core.arrivals import ResumeRequested
 from remit.core.codec import decode_signal
 from remit.core.commands import ForkRun
@@ -42,10 +41,6 @@ async def _copy_unheld(self: Hub, run_id: str, report: ResumeRequested, copy: Ca
 
 async def _nothing(*_: object) -> None:
     return None
-
-
-def _hear_again(self: MemoryInbox, run_id: str, number: int, answer: str) -> None:
-    self._outcomes.setdefault(number, ("", answer))
 
 
 def _unexplained(turn: Turn, why: str) -> Turn:
@@ -107,16 +102,14 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         0,
         (_instead(Hub, "fork", _copy_unheld), _instead(hub, "copy_whole", _nothing)),
     ),
-    "a fork is told something before it is copied to its end": (
-        "?",
-        0,
-        (_instead(hub, "copy_whole", _nothing),),
+    "the fork of a fork forgets why its origin was one": (
+        "journals_add_up",
+        1,
+        (_instead(offspring, "_explained", _unexplained),),
     ),
-    "what was settled is heard again": ("?", 0, (_instead(MemoryInbox, "hear", _hear_again),)),
-    "the fork of a fork forgets why its origin was one": ("?", 0, (_instead(offspring, "_explained", _unexplained),)),
     "a retry is told the newest fork": (
         "a_retry_names_its_own_fork",
-        0,
+        8,
         (_instead(durability, "answer_of", lambda turn: ""), _instead(post, "answer_of", lambda turn: "")),
     ),
     "a retry that is recorded is refused": (
@@ -126,15 +119,22 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "whoever is refused waits until the run rests": (
         "nobody_is_kept_waiting",
-        0,
+        9,
         (_instead(Hub, "hear", _hear_and_wait),),
     ),
-    "runs are taken up after closing": ("?", 0, (_instead(Hub, "_step", _step_although_closed),)),
-    "an entry is heard apart from its turn": ("?", 0, (_instead(Post, "_hear", _hear_without_saying_so),)),
+    "runs are taken up after closing": (
+        "nothing_is_written_after_closing",
+        85,
+        (_instead(Hub, "_step", _step_although_closed),),
+    ),
+    "an entry is heard apart from its turn": (
+        "a_retry_names_its_own_fork",
+        59,
+        (_instead(Post, "_hear", _hear_without_saying_so),),
+    ),
     "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Hub, "_hold", _hold_nothing),)),
-    "a lock is forgotten": ("?", 0, (_instead(Hub, "_rest", _keep_the_lock),)),
-    "a wake is dropped": ("?", 0, (_instead(in_process._Work, "report", _report_quietly),)),
-    "a cancel is lost": ("an_ended_run_leaves_nothing_running", 0, (_instead(ChildExecutor, "end", _nothing),)),
+    "a lock is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lock),)),
+    "a wake is dropped": ("nothing_waits_for_ever", 11, (_instead(in_process._Work, "report", _report_quietly),)),
 }
 
 
