@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 
+from remit.backend.memory.inbox import MemoryInbox
 from remit.core.arrivals import ResumeRequested
 from remit.core.codec import decode_signal
 from remit.core.commands import ForkRun
@@ -41,6 +42,10 @@ async def _copy_unheld(self: Hub, run_id: str, report: ResumeRequested, copy: Ca
 
 async def _nothing(*_: object) -> None:
     return None
+
+
+def _hear_again(self: MemoryInbox, run_id: str, number: int, answer: str) -> None:
+    self._outcomes.setdefault(number, ("", answer))
 
 
 def _unexplained(turn: Turn, why: str) -> Turn:
@@ -131,6 +136,11 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         "a_retry_names_its_own_fork",
         59,
         (_instead(Post, "_hear", _hear_without_saying_so),),
+    ),
+    "what was settled is heard again": (
+        "no_signal_is_lost_or_doubled",
+        159,
+        (_instead(MemoryInbox, "hear", _hear_again),),
     ),
     "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Hub, "_hold", _hold_nothing),)),
     "a lock is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lock),)),
