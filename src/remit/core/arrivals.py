@@ -356,9 +356,13 @@ class RetryRequested(Record, tag=True):
 
 
 class RunForked(Record, tag=True):
-    """A copy of another run's turns ends here; from here on it is a run of its own, which its manifest says why."""
+    """A copy of another run's turns ends here; from here on it is a run of its own, which its manifest says why.
+
+    Where the fork is copied in its turn, `why` keeps the reason, since the manifest of the copy has one of its own.
+    """
 
     by: str
+    why: str | None = None
 
 
 class SessionNoted(Record, tag=True):

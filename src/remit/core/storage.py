@@ -31,7 +31,8 @@ class Barrier(Record):
     """Asks that a turn survive a power loss, its head signed, before anyone acts on it or is told of it.
 
     `ending` and `waiting_for` are how the run stands after the turn: ended, waiting for a person, or (both empty)
-    going on. `heard` is the entry of the inbox that the turn answers; it is settled together with the turn.
+    going on. `heard` is the entry of the inbox that the turn answers; it is settled together with the turn,
+    which is not written where it was settled before.
     `charge` is what the run came to for its tenant, in place of what it had reserved; kept together with the turn.
     """
 
@@ -39,6 +40,8 @@ class Barrier(Record):
     waiting_for: str = ""
     heard: int = 0
     charge: Charge | None = None
+    # What whoever left the entry is told beside that it was heard.
+    answer: str = ""
 
 
 class RunEntry(Record):
@@ -116,6 +119,16 @@ class AppendConflict(RemitError):
     def __init__(self, run_id: str, after: int, last: int) -> None:
         message = f"run {run_id} stands at turn {last}, so nothing can follow turn {after}; fold it and decide again"
         super().__init__("APPEND_CONFLICT", message, {"run_id": run_id, "after": after, "last": last})
+
+
+class EntrySettled(RemitError):
+    """The entry of the inbox that a turn was to answer has been answered already, so the turn is not written."""
+
+    def __init__(self, run_id: str, number: int) -> None:
+        message = (
+            f"entry {number} of the inbox was left for run {run_id} and has been settled already; ask for its outcome"
+        )
+        super().__init__("ENTRY_SETTLED", message, {"run_id": run_id, "entry": number})
 
 
 class SessionConflict(RemitError):

@@ -166,9 +166,10 @@ def _hear_feedback(state: RunState, arrival: arrivals.FeedbackGiven) -> None:
 def _hear_fork(state: RunState, arrival: arrivals.RunForked) -> None:
     """Let the model know why there is a fork, before it is asked again."""
     origin = pinned(state).forked_from
-    if origin is not None and origin.why:
-        state.pending.append(user_message(origin.why))
-        state.pending_tokens += words.tokens_bound(origin.why)
+    why = arrival.why if arrival.why is not None or origin is None else origin.why
+    if why:
+        state.pending.append(user_message(why))
+        state.pending_tokens += words.tokens_bound(why)
 
 
 def _hear_question_answered(state: RunState, arrival: arrivals.QuestionAnswered) -> None:

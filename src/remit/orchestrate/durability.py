@@ -11,7 +11,7 @@ from typing import get_args
 
 from remit.core import arrivals
 from remit.core.arrivals import Arrival
-from remit.core.commands import AskHuman, CallTool
+from remit.core.commands import AskHuman, CallTool, ForkRun
 from remit.core.events import Decision, Turn
 from remit.core.failure import Ending
 from remit.core.halt import HALTED
@@ -35,7 +35,7 @@ _WEIGHTY = WEIGHTY | {CallTool, AskHuman}
 def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
     """What must be kept before this turn is acted on, given the state it was decided in; None when nothing must."""
     if state.ending is not None:
-        return Barrier(state.ending.value, heard=heard)
+        return Barrier(state.ending.value, heard=heard, answer=answer_of(turn) if heard else "")
     for decision in turn.decisions:
         if type(decision) in _WEIGHTY and (type(decision) is not CallTool or decision.mutating):
             break
@@ -47,6 +47,11 @@ def barrier_of(state: RunState, turn: Turn, heard: int = 0) -> Barrier | None:
         if isinstance(decision, RunEnded):
             return Barrier(decision.ending.value, heard=heard)
     return Barrier(waiting_for=_waiting_after(state, turn, weighty), heard=heard)
+
+
+def answer_of(turn: Turn) -> str:
+    """What whoever was heard is told: the fork that their retry ordered."""
+    return next((decision.run_id for decision in turn.decisions if isinstance(decision, ForkRun)), "")
 
 
 def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> str:

@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -244,13 +245,13 @@ class System:
             self._hub.lend(signal.run_id, kit)
             # When a child ends, its parent is taken up.
             self._hub.lend(family, kit)
-        turn, rests_because = await self._post.deliver(self._sealer.signal(signal, family))
+        fork_id, rests_because = await self._post.deliver(self._sealer.signal(signal, family))
         if signal.type is not Signal.RETRY:
             return Heard(signal.run_id, rests_because=rests_because)
         live = await self._runner.load(signal.run_id)
-        # A retry that another process heard stands among the parting commands, the newest last.
-        decisions = live.state.parting if turn is None else turn.decisions
-        order = [decision for decision in decisions if isinstance(decision, ForkRun)][-1]
+        forks = [command for command in live.state.parting if isinstance(command, ForkRun)]
+        # An entry that was settled before answers named forks says nothing; then it is the newest.
+        order = next((command for command in forks if command.run_id == fork_id), forks[-1])
         # Whoever heard the retry has made the fork, as a rule; if that failed, the sender learns why.
         if kit is not None:
             self._hub.lend(order.run_id, kit)
@@ -289,10 +290,10 @@ class System:
         fork_id = self._new_id()
         known = kit or self._hub.known_kit(origin.run_id)
         sealed = self._sealer.origin(origin, fork_id, await self.lineages.family(origin.run_id))
-        await begin_fork(self._runner.journal, sealed, fork_id, *lost)
         if known is not None:
             self._hub.lend(fork_id, known)
-        await self._hub.hear(fork_id, ResumeRequested(origin.by))
+        copy = partial(begin_fork, self._runner.journal, sealed, fork_id, lost)
+        await self._hub.fork(fork_id, ResumeRequested(origin.by), copy)
         return Heard(origin.run_id, fork_id)
 
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:

@@ -14,6 +14,7 @@ from remit.core.commands import CallTool, ForkRun, StartChild
 from remit.core.failure import RequestRejected
 from remit.core.manifest import EarlierEffect, Origin
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
+from remit.core.storage import Warrant
 from remit.kernel.state import CallTrace, RunState
 from remit.observe.history import fold as folded
 from remit.observe.history import read_history
@@ -66,10 +67,16 @@ def origin_at(state: RunState, at_seq: int | None, by: str, why: str, now_ms: in
     return Origin(state.run_id, "", seq, name(by), note(why), now_ms)
 
 
-async def begin_fork(journal: Journal, origin: Origin, fork_id: str, *lost: EarlierEffect) -> None:
+async def begin_fork(
+    journal: Journal,
+    origin: Origin,
+    fork_id: str,
+    lost: tuple[EarlierEffect, ...] = (),
+    warrant: Warrant | None = None,
+) -> None:
     """Copy a run up to a turn, with what it did since, and what it may have done in turns that are missing."""
     earlier = [effect async for effect in _effects_since(journal, origin.run_id, origin.seq)]
-    await copy_turns(journal, origin, fork_id, (*lost, *earlier))
+    await copy_turns(journal, origin, fork_id, (*lost, *earlier), warrant)
 
 
 async def is_resumed(runner: Runner, fork_id: str, at_seq: int) -> bool:

@@ -6,14 +6,16 @@ Rule 3: a driver does not leave while somebody is saying something to its run.
 Rule 4: when a child ends and its parent does not wait here, the parent is taken up; starting the child again then
         only finds out how it ended.
 Rule 5: a run that a halt paused goes on by being taken up once that is lifted; until then it is taken up and rests.
-Rule 6: whatever a run names must be there when it is taken up; else that is refused, and the run rests as before.
+Rule 6: a fork is copied by whoever holds its lease, and before anything else is said to it.
+Rule 7: once closed, nothing is begun or told here any more, and nothing that was begun is left.
+Rule 8: whatever a run names must be there when it is taken up; else that is refused, and the run rests as before.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from remit.core.arrivals import ResumeRequested
 from remit.core.commands import StartChild
@@ -31,7 +33,7 @@ from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.needs import check_needs
 from remit.orchestrate.patience import insist
 from remit.orchestrate.ports import Dispatch, Leases, Live
-from remit.orchestrate.recover import recover
+from remit.orchestrate.recover import copy_whole, recover
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.snapshots import keep_if_due
@@ -52,6 +54,9 @@ _log = logging.getLogger(__name__)
 FindKit = Callable[[RunState], Awaitable[Kit]]
 # Told of a run that was taken up, before it is driven; and that a driver has set out.
 OnTaken = Callable[[Live], Awaitable[None]]
+# Writes what is missing of a fork, under the warrant of whoever holds it.
+Copy = Callable[[Warrant], Awaitable[None]]
+T = TypeVar("T")
 
 
 class RunHeld(RemitError):
@@ -100,7 +105,8 @@ class Hub:
         self._find_kit = find_kit
         self._lineages = lineages
         self._kits: dict[str, Kit] = {}
-        self._is_closed = False
+        # While it is being closed, what was ordered is still done, and nothing follows from it here; then nothing is.
+        self._is_closing = self._is_closed = False
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
         # Parents that are being taken up because a child has ended, and late outcomes on their way, each with its run.
@@ -131,36 +137,38 @@ class Hub:
     async def begin(self, manifest: Manifest, kit: Kit) -> Driver:
         """Start a run and drive it."""
         self._lineages.learn(manifest)
-        return await self.steps.finish(manifest.run_id, self._begin(manifest, kit))
+        return await self._step(manifest.run_id, self._begin(manifest, kit))
 
     async def take_up(self, run_id: str, kit: Kit | None = None) -> Driver:
         """Go on with a run that nobody drives; one that is driven here already just goes on."""
         if (driver := self.drivers.get(run_id)) is not None:
             return driver
-        return await self.steps.finish(run_id, self._take_up(run_id, kit))
+        return await self._step(run_id, self._take_up(run_id, kit))
 
     async def hear(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
         """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
-        driver, turn, error = await self.steps.finish(run_id, self._hear(run_id, report, heard))
-        if error is None:
-            assert driver is not None, "whoever was heard has a driver"
-            assert turn is not None, "whoever was heard has a turn"
-            return driver, turn
-        if driver is not None:
-            # Somebody else was heard first; what follows from that is done before this one is sent away.
-            await self.at_rest(driver)
-        raise error
+        return await self._step(run_id, self._hear(run_id, report, heard))
+
+    async def fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> None:
+        """Copy a run as another and let that go on, in one step that nobody comes between; raises as hear() does."""
+        await self._step(run_id, self._hear(run_id, report, 0, copy))
 
     async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
         """Say something to a run without letting it go on, unless it is going on here anyway."""
-        return await self.steps.finish(run_id, self._note(run_id, report, heard))
+        return await self._step(run_id, self._note(run_id, report, heard))
 
     async def note_and_rest(self, run_id: str, reports: Sequence[Report], *, heard: int = 0) -> Turn:
         """Say something to a run that nobody drives, order nothing and load nothing; gives the turn of the last report.
 
         `heard` is the entry of the inbox that the last report came from. A parent is not told: it asks when it is resumed.
         """
-        return await self.steps.finish(run_id, self._note_and_rest(run_id, reports, heard))
+        return await self._step(run_id, self._note_and_rest(run_id, reports, heard))
+
+    async def _step(self, run_id: str, step: Coroutine[Any, Any, T]) -> T:
+        if self._is_closed:
+            step.close()
+            raise _closed_under(run_id)
+        return await self.steps.finish(run_id, step)
 
     async def _note_and_rest(self, run_id: str, reports: Sequence[Report], heard: int) -> Turn:
         warrant = await self._hold(run_id)
@@ -195,27 +203,26 @@ class Hub:
         live, _ = await self._taken_up(run_id, kit)
         return self._drive_on(live)
 
-    async def _hear(
-        self, run_id: str, report: Report, heard: int
-    ) -> tuple[Driver | None, Turn | None, RemitError | None]:
-        """The driver and the turn; or why there is no turn, with a driver if the run heard somebody else first."""
+    async def _hear(self, run_id: str, report: Report, heard: int, copy: Copy | None = None) -> tuple[Driver, Turn]:
         driver = self.drivers.get(run_id)
         if driver is not None:
-            return driver, await self._tell(driver, report, heard), None
+            return driver, await self._tell(driver, report, heard)
         # Who says resume releases the run, from whatever paused it.
-        live, has_heard = await self._taken_up(run_id, is_released=not isinstance(report, ResumeRequested))
+        live, has_heard = await self._taken_up(run_id, is_released=not isinstance(report, ResumeRequested), copy=copy)
         try:
             turn = await self.runner.judge(live, report, heard=heard)
-        except RemitError as error:
+        except RemitError:
             if has_heard:
-                return self._drive_on(live), None, error
-            # Nobody was heard, so the run rests as before; its kit stays for whoever says the right thing.
-            await self._rest(live)
-            return None, None, error
+                # It goes on because of what it heard before; whoever is refused need not wait for that.
+                self._drive_on(live)
+            else:
+                # Nobody was heard, so the run rests as before; its kit stays for whoever says the right thing.
+                await self._rest(live)
+            raise
         except BaseException:
             await self._rest(live)
             raise
-        return self._drive_on(live), turn, None
+        return self._drive_on(live), turn
 
     async def _tell(self, driver: Driver, report: Report, heard: int) -> Turn:
         """Say something to a run that is driven here."""
@@ -281,13 +288,20 @@ class Hub:
 
     async def close(self) -> None:
         """Stop driving. Every run stays as its journal has it and can be taken up again."""
+        self._is_closing = True
+        # What is being begun or told is finished, and may have children or forks told in turn.
+        while self.steps.under_way() or self.dispatch.under_way():
+            await self.steps.wait()
+            await self.dispatch.finish()
         self._is_closed = True
-        await self.steps.wait()
-        await self.dispatch.finish()
-        tasks = [task for task, _ in self._under_way()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        told: set[asyncio.Task[Any]] = set()
+        while tasks := await self._moving(""):
+            # What the dispatch has under way was told to stop already, and is left to clean up.
+            stopping = {task for task, _ in self.dispatch.under_way()}
+            for task in [task for task in tasks if task not in told and task not in stopping]:
+                task.cancel()
+                told.add(task)
+            await asyncio.wait(tasks)
         await self._holdings.close()
 
     async def settle(self, run_id: str = "") -> None:
@@ -307,7 +321,7 @@ class Hub:
         while tasks := [task for task, name in self._under_way() if await lineages.is_beneath(name, run_id)]:
             has_moved = True
             await asyncio.wait(tasks)
-            if self._is_closed:
+            if self._is_closing:
                 raise _closed_under(run_id)
         return has_moved
 
@@ -342,10 +356,14 @@ class Hub:
             live.on_recovered = lambda recovery: on_recovered(run_id, recovery)
         return live
 
-    async def _taken_up(self, run_id: str, kit: Kit | None = None, *, is_released: bool = True) -> tuple[Live, bool]:
+    async def _taken_up(
+        self, run_id: str, kit: Kit | None = None, *, is_released: bool = True, copy: Copy | None = None
+    ) -> tuple[Live, bool]:
         """A run with its lease and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
         warrant = await self._hold(run_id)
         try:
+            if copy is not None:
+                await copy(warrant)
             live = await self._loaded(run_id, warrant)
             found = kit or self._kits.get(run_id) or await self._found_kit(live.state)
             self._check_needs(live.state, found)
@@ -399,6 +417,7 @@ class Hub:
         if self.custody is not None:
             await self.custody.expect_kept(live.state, run_id)
         live.warrant = warrant
+        await copy_whole(self.runner, live)
         return live
 
     def _drive_on(self, live: Live) -> Driver:
@@ -465,7 +484,7 @@ class Hub:
             self._run_chore(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
 
     def _run_chore(self, run_id: str, chore: Coroutine[Any, Any, None]) -> None:
-        if self._is_closed:
+        if self._is_closing:
             chore.close()
             return
         task = asyncio.create_task(chore)

@@ -107,6 +107,8 @@ class InProcessDispatch:
         self.on_late: Callable[[str, Report], None] | None = None
         # Cancels on their way to children and forks in the making, with the run that sends each. Nobody else keeps them.
         self._chores: dict[asyncio.Task[None], str] = {}
+        # What was under way for a run that nobody drives here any more, and was told to stop.
+        self._stopping: dict[asyncio.Task[None], str] = {}
 
     def send(self, live: Live, command: Command) -> None:
         """Have a command performed: when the run is next driven, or at once when whoever drives it waits already."""
@@ -191,6 +193,9 @@ class InProcessDispatch:
         _disarm(work)
         for task in work.tasks.values():
             task.cancel()
+            # It may take a while to stop; nobody may leave before it has.
+            self._stopping[task] = live.run_id
+            task.add_done_callback(self._stopping.pop)
 
     def wake(self, live: Live) -> None:
         """Let whoever drives a run look at it again: someone else has judged a report for it."""
@@ -199,16 +204,18 @@ class InProcessDispatch:
             work.waiter.set_result(None)
 
     def under_way(self) -> list[tuple[asyncio.Task[None], str]]:
-        """The chores that are not done, each with the run that sends it."""
-        return list(self._chores.items())
+        """The chores that are not done, and what was told to stop and has not, each with its run."""
+        return [*self._chores.items(), *self._stopping.items()]
 
     async def finish(self, run_id: str = "") -> None:
         """Wait until every child that was to be cancelled has been told, and every fork made: of one run, or of all.
 
         Telling a child may mean that it tells its own children, so whoever is telling waits only for those beneath it.
         """
-        while chores := [chore for chore, sender in self._chores.items() if run_id in ("", sender)]:
+        named = self._chores.items() if run_id else self.under_way()
+        while chores := [chore for chore, sender in named if run_id in ("", sender)]:
             await asyncio.wait(chores)
+            named = self._chores.items() if run_id else self.under_way()
 
     def _run_chore(self, live: Live, command: Command) -> None:
         if (executor := self._executors.get(type(command))) is not None:

@@ -24,7 +24,7 @@ from remit.core.manifest import EarlierEffect, Manifest, Origin, lineage_of
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import JsonObject, replace
 from remit.core.roles import instructed, narrowed_to
-from remit.core.storage import AppendConflict
+from remit.core.storage import AppendConflict, Warrant
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
@@ -174,7 +174,13 @@ def observed_by(state: RunState) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(observed.items()))
 
 
-async def copy_turns(journal: Journal, origin: Origin, fork_id: str, earlier: tuple[EarlierEffect, ...] = ()) -> None:
+async def copy_turns(
+    journal: Journal,
+    origin: Origin,
+    fork_id: str,
+    earlier: tuple[EarlierEffect, ...] = (),
+    warrant: Warrant | None = None,
+) -> None:
     """Write what is still missing of a fork: its origin's turns up to the one it was copied at, and that it stands still.
 
     It does so from the moment the origin was left until the fork is resumed. `earlier` is what its origin did since.
@@ -186,28 +192,45 @@ async def copy_turns(journal: Journal, origin: Origin, fork_id: str, earlier: tu
     if len(original) <= origin.seq:
         message = f"run {origin.run_id} has {len(original)} turns and cannot be forked at turn {origin.seq}"
         raise InvariantBroken("FORK_TOO_LATE", message)
+    why = _why_forked(original[0])
     for data in original[len(copied) :]:
         head = hash_turn(copied[-1]) if copied else NO_HASH
-        copied.append(encode_turn(_copied(decode_turn(data), origin, fork_id, head, earlier)))
-        await _append(journal, fork_id, copied)
+        copied.append(encode_turn(_copied(_explained(decode_turn(data), why), origin, fork_id, head, earlier)))
+        await _append(journal, fork_id, copied, warrant)
     state = RunState()
     for data in copied:
         apply(state, decode_turn(data), hash_turn(data))
     copied.append(encode_turn(take_turn(state, RunForked(origin.by or f"fork of {origin.run_id}"), state.at_ms)))
-    await _append(journal, fork_id, copied)
+    await _append(journal, fork_id, copied, warrant)
 
 
-async def _append(journal: Journal, fork_id: str, copied: list[bytes]) -> None:
+async def _append(journal: Journal, fork_id: str, copied: list[bytes], warrant: Warrant | None) -> None:
     listing = None
     if len(copied) == 1:
         first = decode_turn(copied[0])
         assert isinstance(first.arrival, RunStarted), "the first turn of a run is its start"
         listing = listing_of(first.arrival.manifest, first.at_ms)
     try:
-        await journal.append(fork_id, copied[-1], after=len(copied) - 2, listing=listing)
+        await journal.append(fork_id, copied[-1], after=len(copied) - 2, listing=listing, warrant=warrant)
     except AppendConflict:
-        # Another process is copying too; what it wrote is what the next turn follows.
-        copied[-1] = (await journal.read(fork_id, after=len(copied) - 2))[0]
+        # Whoever held the fork before wrote this turn although they were told otherwise; any other is not of this copy.
+        if list(await journal.read(fork_id, after=len(copied) - 2))[:1] != copied[-1:]:
+            raise
+
+
+def _why_forked(data: bytes) -> str:
+    """Why a run is itself a fork, from its first turn; empty where it is none."""
+    first = decode_turn(data).arrival
+    origin = first.manifest.forked_from if isinstance(first, RunStarted) else None
+    return "" if origin is None else origin.why
+
+
+def _explained(turn: Turn, why: str) -> Turn:
+    """A turn that tells its reason itself: the manifest of a copy has another."""
+    arrival = turn.arrival
+    if not isinstance(arrival, RunForked) or arrival.why is not None:
+        return turn
+    return replace(turn, arrival=replace(arrival, why=why))
 
 
 def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tuple[EarlierEffect, ...]) -> Turn:

@@ -9,7 +9,6 @@ Rule 3: whoever closes the system, or ends the process, ends the waiting; the ca
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 
 from remit.core.storage import AppendConflict, Barrier, Listing, StoreUnusable, Warrant
@@ -26,12 +25,12 @@ _log = logging.getLogger(__name__)
 
 async def insist(act: Callable[[], Awaitable[None]], run_id: str) -> None:
     """Do something that writes to a store, again and again until it is written or cannot be."""
-    deadline_s, pause_s, failures = time.monotonic() + KEPT_MS_MAX / 1000, PAUSE_S_MIN, 0
+    deadline_s, pause_s, failures = asyncio.get_running_loop().time() + KEPT_MS_MAX / 1000, PAUSE_S_MIN, 0
     while True:
         try:
             return await act()
         except StoreUnusable as error:
-            if not error.may_pass or time.monotonic() > deadline_s:
+            if not error.may_pass or asyncio.get_running_loop().time() > deadline_s:
                 raise
             failures += 1
             # The first, the second, the fourth and so on: a line every now and then, however long it takes.

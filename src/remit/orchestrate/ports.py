@@ -77,6 +77,7 @@ class Journal(Protocol):
 
         It returns when the turn survives this process; with a barrier, when it also survives a power loss, and so does
         the head that its warrant holds. A listing comes with the first turn; SessionConflict says that its place is taken.
+        EntrySettled says that the entry of the inbox that the turn answers was settled before.
         What it reserves and what a barrier charges is kept in the same write: QuotaConflict says that there is no room.
         LeaseLost says that the token of its warrant is not that of the run's lease any more.
         """

@@ -17,9 +17,11 @@ from remit.core.codec import decode_signal, encode_signal
 from remit.core.events import Turn
 from remit.core.failure import IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.signals import Signal, UserSignal
+from remit.core.storage import EntrySettled
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
+from remit.orchestrate.durability import answer_of
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.hub import Hub, RunHeld
 from remit.orchestrate.ports import Catalogue, Inbox, Live
@@ -64,17 +66,18 @@ class Post:
         self._check_answer = check_answer
         self._rounds: asyncio.Task[None] | None = None
 
-    async def deliver(self, signal: UserSignal) -> tuple[Turn | None, str]:
-        """Have a run hear a signal: here, or through its holder, whose turn is not known here.
+    async def deliver(self, signal: UserSignal) -> tuple[str, str]:
+        """Have a run hear a signal: here, or through its holder.
 
-        Gives the turn, and why the run rests when it heard and cannot go on. Raises IllegalArrival, or RequestRejected
-        with the holder's code, when the run does not want to hear it.
+        Gives the fork that it ordered, if it did, and why the run rests when it heard and cannot go on. Raises
+        IllegalArrival, or RequestRejected with the holder's code, when the run does not want to hear it.
         """
         try:
-            return await self._say(signal)
+            turn, why = await self._say(signal)
+            return answer_of(turn), why
         except RunHeld:
             number = await self._inbox.put(signal.run_id, encode_signal(signal))
-        return None, await self._wait(signal, number)
+        return await self._wait(signal, number)
 
     def keep_watch(self) -> None:
         """Look into the inbox for as long as runs are driven here."""
@@ -130,25 +133,29 @@ class Post:
         turn = await self._hub.note_and_rest(signal.run_id, (*before, report), heard=heard)
         return turn, "" if is_idle else why
 
-    async def _wait(self, signal: UserSignal, number: int) -> str:
-        """Wait for the holder's answer; when the holder is gone, let the run hear the inbox. Gives why it rests, if it does."""
+    async def _wait(self, signal: UserSignal, number: int) -> tuple[str, str]:
+        """Wait for the holder's answer; when the holder is gone, let the run hear the inbox. Gives what deliver() gives."""
         run_id = signal.run_id
         for _ in range(OUTCOME_WAIT_MS_MAX // OUTCOME_POLL_MS):
             await asyncio.sleep(OUTCOME_POLL_MS / 1000)
             outcome = await self._inbox.outcome(number)
             if outcome is not None:
-                code, message = outcome
-                if code:
-                    raise RequestRejected(code, message)
-                return ""
+                return _accepted(outcome), ""
             try:
                 if signal.type is Signal.REJECT and not self._hub.has_kit(run_id):
                     state = (await self._hub.runner.load(run_id)).state
                     report = await self._report(state, signal)
-                    return (await self._say_and_rest(signal, state, report, REJECT_LOADS_NOTHING, number))[1]
+                    return "", (await self._say_and_rest(signal, state, report, REJECT_LOADS_NOTHING, number))[1]
                 await self._hub.take_up(run_id)
-            except RunHeld:
+            except (RunHeld, EntrySettled):
                 continue
+            except (IllegalArrival, RequestRejected, SourceFault) as error:
+                # Whoever is refused must not be heard later; where the run was faster, that counts.
+                await self._inbox.settle(number, str(error.code), error.message)
+                if (outcome := await self._inbox.outcome(number)) == (str(error.code), error.message):
+                    raise
+                assert outcome is not None, "what was settled has an outcome"
+                return _accepted(outcome), ""
         raise RequestRejected(
             SIGNAL_UNHEARD,
             f"whoever drives run {run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
@@ -178,13 +185,21 @@ class Post:
                     await self._hub.child_ended(driver.live.run_id, command_id)
 
     async def _hear(self, live: Live, number: int, data: bytes) -> None:
-        code, message = "", ""
         try:
             report = await self._report(live.state, decode_signal(data))
             if live.run_id in self._hub.drivers:
                 await self._hub.hear(live.run_id, report, heard=number)
             else:
                 await self._hub.runner.judge(live, report, heard=number)
+        except EntrySettled:
+            return  # Somebody else was faster; what they said of it stays.
         except (IllegalArrival, RequestRejected, InvariantBroken) as error:
-            code, message = str(error.code), error.message
-        await self._inbox.settle(number, code, message)
+            await self._inbox.settle(number, str(error.code), error.message)
+
+
+def _accepted(outcome: tuple[str, str]) -> str:
+    """What the holder says to whoever was heard; raises what it says to one that was not."""
+    code, message = outcome
+    if code:
+        raise RequestRejected(code, message)
+    return message

@@ -13,7 +13,7 @@ from remit.core.arrivals import RunTaken, ToolOutcomeLost
 from remit.core.commands import CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
 from remit.core.failure import RequestRejected
 from remit.core.recovery import Recovery
-from remit.kernel.state import is_safe_to_repeat, pinned
+from remit.kernel.state import is_safe_to_repeat
 from remit.orchestrate.offspring import copy_turns
 from remit.orchestrate.ports import Live
 from remit.orchestrate.runner import Runner
@@ -34,10 +34,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         live = await runner.load(run_id, live)
     if live.state.seq < 0:
         raise RequestRejected(RUN_NOT_FOUND, f"run {run_id!r} has no turn in this journal; start it, or correct its id")
-    origin = pinned(live.state).forked_from
-    if origin is not None and live.state.seq <= origin.seq:
-        await copy_turns(runner.journal, origin, run_id)
-        await runner.catch_up(live)
+    await copy_whole(runner, live)
     if token and live.state.ending is None:
         await runner.judge(live, RunTaken(token))
     live.recovered_seq = live.state.seq
@@ -57,6 +54,14 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
     if live.on_recovered is not None:
         live.on_recovered(_told(live, repeated, lost))
     return live
+
+
+async def copy_whole(runner: Runner, live: Live) -> None:
+    """Copy a fork to its end whose copying was cut off; whoever calls holds it. Nothing else may be written before."""
+    origin = None if live.state.manifest is None else live.state.manifest.forked_from
+    if origin is not None and live.state.seq <= origin.seq:
+        await copy_turns(runner.journal, origin, live.run_id, warrant=live.warrant)
+        await runner.catch_up(live)
 
 
 def _told(live: Live, repeated: list[Command], lost: int) -> Recovery:

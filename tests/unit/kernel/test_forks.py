@@ -11,6 +11,7 @@ from remit.core.manifest import EarlierEffect, Origin
 from remit.core.record import replace
 from remit.core.rulings import Answer
 from remit.core.tools import Effect, ToolDefinition
+from remit.kernel.apply import apply
 from remit.testing.runs import fold
 from remit.testing.scenarios import PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
@@ -50,6 +51,21 @@ def test_a_fork_takes_back_what_was_asked_of_the_model_and_asks_it_anew_with_the
 def test_without_a_reason_the_model_is_told_nothing() -> None:
     fork = resumed(copied(Run()))
     assert fork.now(CallModel)[0].messages_count == 1
+
+
+@pytest.mark.parametrize("again", ["", "and the third"])
+def test_the_fork_of_a_fork_was_told_why_its_origin_was_one(again: str) -> None:
+    origin = resumed(copied(Run(), why="the second page is missing"))
+    shown = origin.now(CallModel)[0].messages_count
+    first = origin.turns[0].arrival
+    assert isinstance(first, arrivals.RunStarted)
+    fork = Run(replace(first.manifest, forked_from=Origin("origin", seq=origin.state.seq, by="dan", why=again)))
+    for turn in origin.turns[1:]:
+        arrival = turn.arrival
+        copy = replace(arrival, why="the second page is missing") if isinstance(arrival, RunForked) else arrival
+        apply(fork.state, replace(turn, arrival=copy), b"")
+    assert fork.messages()[-1] == "the second page is missing"
+    assert len(fork.messages()) == shown
 
 
 def test_a_fork_of_a_paused_run_is_not_paused_twice() -> None:

@@ -131,3 +131,17 @@ def test_a_run_that_ended_in_its_first_turn_cannot_be_forked() -> None:
                 await system.signal(signal(Signal.RETRY, ended.run_id))
 
     play(story())
+
+
+def test_a_retry_of_a_retry_goes_on_and_its_model_was_told_both_reasons() -> None:
+    async def story() -> None:
+        async with in_memory() as system:
+            kit = scripted({"text": "one"}, {"text": "two"})
+            run_id = (await system.run(request(), kit)).run_id
+            for reason in ("the first reason", "the second reason"):
+                run_id = (await system.signal(signal(Signal.RETRY, run_id, reason=reason), kit=kit)).fork_id
+                assert (await system.result(run_id)).terminal_code is Ending.SUCCESS
+            said = [entry.content for entry in (await system.state_of(run_id)).context if isinstance(entry, Message)]
+            assert said[-2:] == ["the first reason", "the second reason"]
+
+    play(story())

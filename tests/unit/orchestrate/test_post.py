@@ -11,11 +11,24 @@ from remit.core.codec import encode_signal
 from remit.core.commands import CallModel, CallTool, Command
 from remit.core.failure import Ending, RemitError
 from remit.core.signals import Signal
+from remit.core.storage import EntrySettled
 from remit.kernel.state import RunState, waiting_for
 from remit.orchestrate import post
 from remit.orchestrate.facade import RUN_STILL_DRIVEN
 from remit.orchestrate.post import GOES_ON, REJECT_LOADS_NOTHING, SIGNAL_UNHEARD
-from tests.unit.orchestrate.house import calls, in_memory, keep, request, scripted, signal, store_of, systems, until
+from remit.orchestrate.reports import PersonSaid
+from tests.unit.orchestrate.house import (
+    STORES,
+    calls,
+    in_memory,
+    keep,
+    request,
+    scripted,
+    signal,
+    store_of,
+    systems,
+    until,
+)
 from tests.unit.orchestrate.stage import play
 
 SLOW = {"text": "at last", "delay_ms": 20_000}
@@ -223,5 +236,51 @@ def test_whoever_answered_a_run_that_another_process_drives_waits_for_its_next_r
             ended = await there.result(run_id)
             assert (ended.terminal_code is not None, ended.content) == (True, "at last")
             await there.rested(run_id)
+
+    play(story())
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_turn_that_answers_an_entry_which_was_settled_before_is_not_written(kind: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        store = store_of(kind, tmp_path)
+        async with systems(store) as (system,):
+            run_id = (await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))).run_id
+            number = await store.inbox.put(run_id, encode_signal(signal(Signal.FEEDBACK, run_id, text="more")))
+            await store.inbox.settle(number, "REFUSED", "not now")
+            turns = len(await store.journal.read(run_id))
+            with pytest.raises(EntrySettled):
+                await system._hub.note(run_id, PersonSaid("ada", "more"), heard=number)
+            assert len(await store.journal.read(run_id)) == turns
+            assert await store.inbox.outcome(number) == ("REFUSED", "not now")
+
+    play(story())
+
+
+def test_whoever_cannot_be_heard_here_is_not_heard_later_either() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            run_id = (await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))).run_id
+            system._hub._kits.clear()
+            number = await store.inbox.put(run_id, encode_signal(signal(Signal.RESUME, run_id)))
+            with pytest.raises(RemitError) as refused:
+                await system._post._wait(signal(Signal.RESUME, run_id), number)
+            assert await store.inbox.outcome(number) == (refused.value.code, refused.value.message)
+
+    play(story())
+
+
+@pytest.mark.parametrize("kind", [Signal.PAUSE, Signal.FEEDBACK])
+def test_nothing_is_said_to_a_run_once_its_system_is_closed(kind: Signal) -> None:
+    async def story() -> None:
+        store = MemoryStore()
+        async with systems(store) as (system,):
+            run_id = (await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))).run_id
+            await system.close()
+            turns = len(await store.journal.read(run_id))
+            with pytest.raises(RemitError, match="SYSTEM_CLOSED"):
+                await system.signal(signal(kind, run_id, text="more"))
+            assert len(await store.journal.read(run_id)) == turns
 
     play(story())

@@ -2,7 +2,7 @@
 
 Rule 1: an entry is settled once; the first word about it stays.
 Rule 2: an entry that a turn answers is settled in the transaction of that turn (journal.py), so it is heard exactly
-        when the turn exists.
+        when the turn exists. Where it was settled before, the turn is not written.
 """
 
 import sqlite3
@@ -18,6 +18,7 @@ from remit.core.storage import InboxEntry, StoreUnusable
 UNHEARD_MAX = 1_000
 
 SETTLE = "UPDATE inbox SET code = ?2, message = ?3, settled_at_ms = ?4 WHERE number = ?1 AND settled_at_ms IS NULL"
+IS_SETTLED = "SELECT 1 FROM inbox WHERE number = ? AND settled_at_ms IS NOT NULL"
 _UNHEARD = "SELECT count(*) FROM inbox WHERE settled_at_ms IS NULL AND run_id = ?"
 _PUT = "INSERT INTO inbox (run_id, data) VALUES (?, ?)"
 _PENDING = "SELECT number, run_id, data FROM inbox WHERE settled_at_ms IS NULL AND number > ? ORDER BY number"

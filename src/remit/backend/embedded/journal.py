@@ -13,12 +13,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from remit.backend.embedded.database import Reader
-from remit.backend.embedded.inbox import SETTLE
+from remit.backend.embedded.inbox import IS_SETTLED, SETTLE
 from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.quotas import check_room, reserve, settle
 from remit.backend.embedded.schema import joined_lineage
 from remit.backend.embedded.writer import Act, Awaited, Outcome, Unawaited, Writer
-from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, SessionConflict, SignedHead, Warrant
+from remit.core.storage import (
+    AppendConflict,
+    Barrier,
+    EntrySettled,
+    LeaseLost,
+    Listing,
+    SessionConflict,
+    SignedHead,
+    Warrant,
+)
 
 _BEGIN_RUN = (
     "INSERT OR IGNORE INTO runs (run_id, started_at_ms, mode, tenant_id, session_id, ordinal, parent_id, likeness,"
@@ -91,6 +100,8 @@ def _append(
     listing: Listing | None,
     cursor: sqlite3.Cursor,
 ) -> Outcome:
+    if barrier is not None and barrier.heard and cursor.execute(IS_SETTLED, (barrier.heard,)).fetchone() is not None:
+        raise EntrySettled(run_id, barrier.heard)
     if after == -1:
         cursor.execute(_FIRST_TURN, (_begin(cursor, run_id, listing), data))
     elif cursor.execute(_NEXT_TURN, (run_id, after, data)).rowcount != 1:
@@ -139,7 +150,7 @@ def _settle(cursor: sqlite3.Cursor, barrier: Barrier, at_ms: int, run_id: str) -
     """Write what is committed together with a turn that somebody will act on."""
     cursor.execute(_STANDING, (run_id, barrier.ending, barrier.waiting_for, at_ms if barrier.ending else None))
     if barrier.heard:
-        cursor.execute(SETTLE, (barrier.heard, "", "", at_ms))
+        cursor.execute(SETTLE, (barrier.heard, "", barrier.answer, at_ms))
     if barrier.charge is not None:
         settle(cursor, barrier.charge)
 

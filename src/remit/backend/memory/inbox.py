@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from remit.core.storage import InboxEntry
+from remit.core.storage import EntrySettled, InboxEntry
 
 
 class MemoryInbox:
@@ -22,8 +22,14 @@ class MemoryInbox:
         return [entry for entry in self._entries[after:] if entry.number not in self._outcomes]
 
     async def settle(self, number: int, code: str, message: str) -> None:
-        """Say that an entry was heard or refused."""
-        self._outcomes[number] = (code, message)
+        """Say that an entry was heard or refused; the first word stays."""
+        self._outcomes.setdefault(number, (code, message))
+
+    def hear(self, run_id: str, number: int, answer: str) -> None:
+        """Settle an entry together with the turn that answers it; raises EntrySettled where it was."""
+        if number in self._outcomes:
+            raise EntrySettled(run_id, number)
+        self._outcomes[number] = ("", answer)
 
     async def outcome(self, number: int) -> tuple[str, str] | None:
         """Code and message of a settled entry."""

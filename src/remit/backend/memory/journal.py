@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.quotas import MemoryLedger
 from remit.core.quota import Charge
@@ -24,8 +25,9 @@ from remit.core.storage import (
 class MemoryJournal:
     """Keeps turns until the process ends."""
 
-    def __init__(self, leases: MemoryLeases | None = None) -> None:
+    def __init__(self, leases: MemoryLeases | None = None, inbox: MemoryInbox | None = None) -> None:
         self._leases = leases or MemoryLeases()
+        self._inbox = inbox
         self._runs: dict[str, list[bytes]] = {}
         self._entries: dict[str, RunEntry] = {}
         self._places: set[tuple[str, int]] = set()
@@ -50,6 +52,8 @@ class MemoryJournal:
             raise AppendConflict(run_id, after, len(turns) - 1)
         if warrant is not None and warrant.token and not self._leases.is_current(run_id, warrant.token):
             raise LeaseLost(run_id)
+        if barrier is not None and barrier.heard and self._inbox is not None:
+            self._inbox.hear(run_id, barrier.heard, barrier.answer)
         if listing is not None:
             self._list(run_id, listing)
         turns.append(data)

@@ -25,12 +25,12 @@ class MemoryStore:
 
     def __init__(self, signer: Signer | None = None) -> None:
         self.leases = MemoryLeases()
-        self.journal = MemoryJournal(self.leases)
+        self.inbox = MemoryInbox()
+        self.journal = MemoryJournal(self.leases, self.inbox)
         self.blobs = MemoryBlobs()
         self.snapshots = MemorySnapshots()
         self.catalogue = self.journal
         self.ledger = self.journal.ledger
-        self.inbox = MemoryInbox()
         self.halts = MemoryHalts()
         self.receipts = MemoryReceipts()
         self.seals = MemorySeals()

@@ -10,6 +10,7 @@ Rule 5: a child or a fork that was deleted, or that only the log of heads rememb
 """
 
 import asyncio
+from functools import partial
 
 from remit.core.arrivals import CancelRequested, ChildLost, ChildSuspended, ResumeRequested
 from remit.core.candidate import Candidate, ScoreMaker
@@ -50,6 +51,8 @@ from remit.validate.semantic import ask_of
 PARENT = "parent"
 # How often a parent looks whether a child that another process drives can be taken up.
 HELD_POLL_MS = 100
+# How long a fork is offered to whoever holds it: copying takes that long only where a process hangs.
+FORK_WAIT_MS_MAX = 10_000
 
 
 class ChildExecutor:
@@ -96,18 +99,21 @@ class ChildExecutor:
         if await self._was_there(live, command):
             return
         origin = origin_of(live.run_id, command, runner.clock.now_ms())
-        await begin_fork(runner.journal, origin, command.run_id)
-        if await is_resumed(runner, command.run_id, command.at_seq):
+        copy = partial(begin_fork, runner.journal, origin, command.run_id, ())
+        for _ in range(FORK_WAIT_MS_MAX // HELD_POLL_MS):
+            if await is_resumed(runner, command.run_id, command.at_seq):
+                return
+            if kit is not None:
+                self._hub.lend(command.run_id, kit)
+            try:
+                await self._hub.fork(command.run_id, ResumeRequested(command.by), copy)
+            except RunHeld:
+                # Another process makes it, or tells it something, and may be gone before it has resumed it.
+                await asyncio.sleep(HELD_POLL_MS / 1000)
+                continue
+            except IllegalArrival:
+                pass  # It is there, and somebody has resumed or ended it meanwhile.
             return
-        if kit is not None:
-            self._hub.lend(command.run_id, kit)
-        try:
-            await self._hub.hear(command.run_id, ResumeRequested(command.by))
-        except RunHeld:
-            return  # Whoever holds it resumes it.
-        except IllegalArrival:
-            if not await is_resumed(runner, command.run_id, command.at_seq):
-                raise
 
     async def _driver_at_last(self, live: Live, command: StartChild) -> Driver | None:
         """Who drives the child here, once nobody else does; None when it was deleted.

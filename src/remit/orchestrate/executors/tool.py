@@ -11,7 +11,6 @@ Rule 6: a call whose arguments hold a secret is not made: the model should never
 
 import asyncio
 import logging
-import time
 from functools import partial
 
 from remit.core.arrivals import Happened, RunHalted
@@ -38,7 +37,7 @@ from remit.tool.outcomes import Performed, ToolFault
 from remit.tool.performing import Attempt, Late, perform
 from remit.tool.threads import THREADS_MAX
 
-_NS_PER_MS = 1_000_000
+_MS_PER_S = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -82,21 +81,21 @@ class ToolExecutor:
         if isinstance(arguments, ToolBroke | RunHalted):
             return arguments
         attempt = Attempt(tool, arguments, command.key, bench.vault, partial(self._pass, errand))
-        began_ns = time.monotonic_ns()
+        began_s = asyncio.get_running_loop().time()
         try:
             performed = await within(command.timeout_ms, perform(attempt))
         except ToolFault as fault:
-            return ToolBroke(command.id, fault.error_code, fault.error, _since(began_ns), is_unknown=fault.is_unknown)
+            return ToolBroke(command.id, fault.error_code, fault.error, _since(began_s), is_unknown=fault.is_unknown)
         except HaltStands as stop:
             return halted(stop.halt, command.id)
         except Revoked:
             return not_done(command)
         except TimeRanOut:
-            return self._out_of_time(errand, attempt, _since(began_ns))
+            return self._out_of_time(errand, attempt, _since(began_s))
         except BaseException:
             self._leave(errand, attempt)
             raise
-        return _said(command, performed, _since(began_ns))
+        return _said(command, performed, _since(began_s))
 
     async def _pass(self, errand: ToolErrand, has_waited: bool) -> None:  # noqa: FBT001  # as every gate is told
         """Raise where a call that is about to begin may not: it was halted meanwhile, or taken back."""
@@ -212,5 +211,6 @@ def _gone(command: CallTool, handle: str) -> str:
     return f"{SECRET_GONE}: tool {command.tool!r} was not called: {why}; ask the user to give it again"
 
 
-def _since(began_ns: int) -> int:
-    return (time.monotonic_ns() - began_ns) // _NS_PER_MS
+def _since(began_s: float) -> int:
+    # The loop's own clock never goes back, and is played where the loop is.
+    return int((asyncio.get_running_loop().time() - began_s) * _MS_PER_S)

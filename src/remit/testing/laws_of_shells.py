@@ -1,0 +1,123 @@
+"""Laws of whole systems: who drives, who is told what, and what is left when everybody has gone."""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import cast
+
+from remit.core import arrivals
+from remit.core.codec import decode_signal
+from remit.core.commands import ForkRun, StartChild
+from remit.core.events import Turn
+from remit.core.signals import Signal, UserSignal
+from remit.orchestrate.post import SIGNAL_UNHEARD
+from remit.testing.laws import LAWS
+from remit.testing.laws import keep_the_law as keep_the_laws_of_runs
+from remit.testing.runs import LawBroken, SimulatedRun
+from remit.testing.shell_world import SENDER_WAIT_S_MAX, ShellWorld, own_turns
+from remit.testing.world import SimulatedWorld
+
+# A law of shells yields a run and what is wrong with it, in words.
+ShellLaw = Callable[[ShellWorld], Iterator[tuple[str, str]]]
+
+# What each signal is in a journal.
+_HEARD_AS: Mapping[Signal, tuple[type, ...]] = MappingProxyType(
+    {
+        Signal.CANCEL: (arrivals.CancelRequested,),
+        Signal.PAUSE: (arrivals.PauseRequested,),
+        Signal.RESUME: (arrivals.ResumeRequested,),
+        Signal.FEEDBACK: (arrivals.FeedbackGiven,),
+        Signal.APPROVE: (arrivals.ApprovalGiven, arrivals.OutcomeJudged, arrivals.FeedbackGiven),
+        Signal.REJECT: (arrivals.ApprovalRefused, arrivals.OutcomeJudged),
+        Signal.RETRY: (arrivals.RetryRequested,),
+    }
+)
+# Why nobody knows whether a signal was heard: it is still under way, or its sender's process was closed.
+_UNDECIDED = (SIGNAL_UNHEARD, "SYSTEM_CLOSED")
+
+
+def no_signal_is_lost_or_doubled(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """Who was told that a run heard them was heard once; who was refused, not at all; and nobody is heard twice."""
+    for told in world.told.values():
+        signal = told.signal
+        times = len(turns_of(world.run(signal.run_id), signal))
+        if times > 1:
+            yield signal.run_id, f"{signal.type} {signal.signal_id} was heard {times} times"
+        if told.is_known and told.code and told.code not in _UNDECIDED and times:
+            yield signal.run_id, f"{signal.type} {signal.signal_id} was refused with {told.code} and applied"
+        if told.is_known and not told.code and not times:
+            yield signal.run_id, f"{signal.type} {signal.signal_id} was told to be heard and was not"
+
+
+def the_inbox_agrees_with_the_journals(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """An entry that is settled as heard stands in a turn, and one that is refused stands in none."""
+    for entry in world.ground.entries:
+        signal = decode_signal(entry.data)
+        if signal.signal_id not in world.told:
+            continue  # A parent's cancel; its turns do not name who asked.
+        times, outcome = len(turns_of(world.run(entry.run_id), signal)), world.ground.outcome(entry.number)
+        if outcome is not None and (outcome[0] == "") != (times == 1):
+            yield entry.run_id, f"entry {entry.number}, {signal.type}, is settled as {outcome} and heard {times} times"
+        if outcome is None and times:
+            yield entry.run_id, f"entry {entry.number}, {signal.type}, was heard and is not settled"
+
+
+def nobody_is_kept_waiting(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """Who says something to a run learns soon whether it was heard, however long the run goes on."""
+    for told in world.told.values():
+        if told.took_s > SENDER_WAIT_S_MAX:
+            yield (
+                told.signal.run_id,
+                f"the sender of {told.signal.type} waited {told.took_s:.1f} s for {told.code or 'yes'}",
+            )
+
+
+def a_retry_names_its_own_fork(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """Who asked for a retry is told the fork that was ordered for them."""
+    for told in world.told.values():
+        if told.fork_id:
+            turns = turns_of(world.run(told.signal.run_id), told.signal)
+            ordered = [d.run_id for turn in turns for d in turn.decisions if isinstance(d, ForkRun)]
+            if told.fork_id not in ordered:
+                yield told.signal.run_id, f"{told.signal.signal_id} was told fork {told.fork_id} and ordered {ordered}"
+
+
+def an_ended_run_leaves_nothing_running(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """When a run has ended, everything beneath it has ended too, once somebody could see to it."""
+    known = frozenset(world.run_ids())
+    for run_id in known:
+        run = world.run(run_id)
+        for child in run.all(StartChild) if run.ending is not None else ():
+            if child.run_id in known and world.run(child.run_id).ending is None:
+                yield run_id, f"it ended as {run.ending}, and its child {child.run_id} has not"
+
+
+SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
+    {
+        law.__name__: law
+        for law in (
+            no_signal_is_lost_or_doubled,
+            the_inbox_agrees_with_the_journals,
+            nobody_is_kept_waiting,
+            a_retry_names_its_own_fork,
+            an_ended_run_leaves_nothing_running,
+        )
+    }
+)
+
+
+def turns_of(run: SimulatedRun, signal: UserSignal) -> list[Turn]:
+    """The turns in which a run heard a signal, those that a fork copied left out."""
+    kinds = _HEARD_AS[signal.type]
+    own = (turn for turn in own_turns(run) if isinstance(turn.arrival, kinds))
+    return [turn for turn in own if getattr(turn.arrival, "by", "") == signal.user_id]
+
+
+def keep_the_law(world: ShellWorld) -> None:
+    """Check every law of shells and of runs on a world that was played; raise LawBroken for the first that does not hold."""
+    for name, law in SHELL_LAWS.items():
+        for run_id, what in law(world):
+            raise LawBroken(name, world.seed, run_id, what)
+    for name, run_id, what in world.offences:
+        raise LawBroken(name, world.seed, run_id, what)
+    # A shell world answers what these laws ask of a world.
+    keep_the_laws_of_runs(cast("SimulatedWorld", world), LAWS)

@@ -1,0 +1,28 @@
+"""Whole systems, several on one store, in many seeded worlds: every law holds, and one seed gives one history."""
+
+import os
+
+import pytest
+
+from remit.testing.laws_of_shells import keep_the_law
+from remit.testing.shell_scenarios import shell_scenario
+
+_ASKED = int(os.environ.get("REMIT_SIMULATION_SEEDS", "200"))
+# A world of whole systems takes several times as long as one of the kernel alone; a quick check plays fewer of them.
+SEEDS = _ASKED if _ASKED >= 400 else _ASKED // 4
+# Small enough that two workers share the load evenly, large enough that starting a test costs nothing.
+CHUNK = 25
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_every_world_of_whole_systems_keeps_the_law(first: int) -> None:
+    for seed in range(first, min(first + CHUNK, SEEDS)):
+        keep_the_law(shell_scenario(seed))
+
+
+@pytest.mark.parametrize("seed", [1, 4, 6])
+def test_one_seed_gives_the_same_journals_byte_for_byte(seed: int) -> None:
+    first, second = shell_scenario(seed), shell_scenario(seed)
+    assert first.journals() == second.journals()
+    assert first.told == second.told
+    assert first.loop.steps == second.loop.steps

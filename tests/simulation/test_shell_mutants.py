@@ -1,0 +1,166 @@
+"""Break the shell on purpose, as it was once broken or as it could be, and see the simulation of whole systems find it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from remit.backend.memory.inbox import MemoryInbox
+from remit.core.arrivals import ResumeRequested
+from remit.core.codec import decode_signal
+from remit.core.commands import ForkRun
+from remit.core.events import Turn
+from remit.core.failure import RemitError
+from remit.core.storage import Warrant
+from remit.orchestrate import durability, hub, in_process, offspring, post
+from remit.orchestrate.executors.child import ChildExecutor
+from remit.orchestrate.fork import begin_fork, origin_of
+from remit.orchestrate.hub import Driver, Hub
+from remit.orchestrate.ports import Live
+from remit.orchestrate.post import Post
+from remit.orchestrate.reports import Report
+from remit.testing.laws_of_shells import keep_the_law
+from remit.testing.runs import LawBroken
+from remit.testing.shell_scenarios import shell_scenario
+
+# A mutant that survives this many worlds is one the laws would miss in practice.
+SEEDS = 400
+
+hub_hear = Hub._hear
+hub_step = Hub._step
+
+
+def _instead(place: object, name: str, replacement: object) -> Any:
+    return mock.patch.object(place, name, replacement)
+
+
+async def _copy_unheld(self: Hub, run_id: str, report: ResumeRequested, copy: Callable[[Warrant], Any]) -> None:
+    await copy(Warrant())
+    await self.hear(run_id, report)
+
+
+async def _nothing(*_: object) -> None:
+    return None
+
+
+def _hear_again(self: MemoryInbox, run_id: str, number: int, answer: str) -> None:
+    self._outcomes.setdefault(number, ("", answer))
+
+
+def _unexplained(turn: Turn, why: str) -> Turn:
+    return turn
+
+
+async def _hear_and_wait(self: Hub, run_id: str, report: Report, *, heard: int = 0) -> tuple[Driver, Turn]:
+    try:
+        return await hub_step(self, run_id, hub_hear(self, run_id, report, heard))
+    except RemitError:
+        if (driver := self.drivers.get(run_id)) is not None:
+            await self.at_rest(driver)
+        raise
+
+
+async def _step_although_closed(self: Hub, run_id: str, step: Any) -> Any:
+    return await self.steps.finish(run_id, step)
+
+
+async def _refuse_a_fork_that_goes_on(self: ChildExecutor, live: Live, command: ForkRun) -> None:
+    runner = self._hub.runner
+    origin = origin_of(live.run_id, command, runner.clock.now_ms())
+
+    async def copy(warrant: Warrant) -> None:
+        await begin_fork(runner.journal, origin, command.run_id, warrant=warrant)
+
+    await self._hub.fork(command.run_id, ResumeRequested(command.by), copy)
+
+
+async def _hear_without_saying_so(self: Post, live: Live, number: int, data: bytes) -> None:
+    report = await self._report(live.state, decode_signal(data))
+    try:
+        if live.run_id in self._hub.drivers:
+            await self._hub.hear(live.run_id, report)
+        else:
+            await self._hub.runner.judge(live, report)
+    except RemitError as error:
+        await self._inbox.settle(number, str(error.code), error.message)
+        return
+    await self._inbox.settle(number, "", "")
+
+
+def _report_quietly(self: in_process._Work, report: Report) -> None:
+    self.reports.append(report)
+
+
+async def _hold_nothing(self: Hub, run_id: str) -> Warrant:
+    return await self._holdings.hold(run_id) or Warrant(1)
+
+
+async def _keep_the_lease(self: Hub, live: Live) -> None:
+    self.dispatch.forget(live)
+
+
+# What is broken -> the law that says so, a seed of a world that shows it, and how it is broken.
+MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
+    "a fork is copied by whoever likes": (
+        "one_driver_at_a_time",
+        0,
+        (_instead(Hub, "fork", _copy_unheld), _instead(hub, "copy_whole", _nothing)),
+    ),
+    "the fork of a fork forgets why its origin was one": (
+        "journals_add_up",
+        1,
+        (_instead(offspring, "_explained", _unexplained),),
+    ),
+    "a retry is told the newest fork": (
+        "a_retry_names_its_own_fork",
+        8,
+        (_instead(durability, "answer_of", lambda turn: ""), _instead(post, "answer_of", lambda turn: "")),
+    ),
+    "a retry that is recorded is refused": (
+        "no_signal_is_lost_or_doubled",
+        0,
+        (_instead(ChildExecutor, "fork", _refuse_a_fork_that_goes_on),),
+    ),
+    "whoever is refused waits until the run rests": (
+        "nobody_is_kept_waiting",
+        9,
+        (_instead(Hub, "hear", _hear_and_wait),),
+    ),
+    "runs are taken up after closing": (
+        "nothing_is_written_after_closing",
+        85,
+        (_instead(Hub, "_step", _step_although_closed),),
+    ),
+    "an entry is heard apart from its turn": (
+        "a_retry_names_its_own_fork",
+        59,
+        (_instead(Post, "_hear", _hear_without_saying_so),),
+    ),
+    "what was settled is heard again": (
+        "no_signal_is_lost_or_doubled",
+        159,
+        (_instead(MemoryInbox, "hear", _hear_again),),
+    ),
+    "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Hub, "_hold", _hold_nothing),)),
+    "a lease is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lease),)),
+    "a wake is dropped": ("nothing_waits_for_ever", 11, (_instead(in_process._Work, "report", _report_quietly),)),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_shell_is_found_by_its_seed(name: str) -> None:
+    law, seed, patches = MUTANTS[name]
+    with ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
+        with pytest.raises(LawBroken) as found:
+            _play((seed, *range(SEEDS)))
+    assert found.value.law == law, f"found by {found.value.law} at seed {found.value.seed}"
+
+
+def _play(seeds: Iterable[int]) -> None:
+    """The seed that found a mutant comes first; where worlds have changed since, any of the others may."""
+    for seed in seeds:
+        keep_the_law(shell_scenario(seed))
