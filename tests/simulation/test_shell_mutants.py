@@ -17,6 +17,7 @@ from remit.core.storage import Warrant
 from remit.orchestrate import durability, hub, in_process, offspring, post
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.fork import begin_fork, origin_of
+from remit.orchestrate.holdings import Holdings, RunHeld
 from remit.orchestrate.hub import Driver, Hub
 from remit.orchestrate.ports import Live
 from remit.orchestrate.post import Post
@@ -28,6 +29,7 @@ from remit.testing.shell_scenarios import shell_scenario
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 400
 
+holdings_hold = Holdings.hold
 hub_hear = Hub._hear
 hub_step = Hub._step
 
@@ -93,8 +95,11 @@ def _report_quietly(self: in_process._Work, report: Report) -> None:
     self.reports.append(report)
 
 
-async def _hold_nothing(self: Hub, run_id: str) -> Warrant:
-    return await self._holdings.hold(run_id) or Warrant(1)
+async def _hold_nothing(self: Holdings, run_id: str) -> Warrant:
+    try:
+        return await holdings_hold(self, run_id)
+    except RunHeld:
+        return Warrant(1)
 
 
 async def _keep_the_lease(self: Hub, live: Live) -> None:
@@ -143,7 +148,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         159,
         (_instead(MemoryInbox, "hear", _hear_again),),
     ),
-    "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Hub, "_hold", _hold_nothing),)),
+    "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Holdings, "hold", _hold_nothing),)),
     "a lease is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lease),)),
     "a wake is dropped": ("nothing_waits_for_ever", 11, (_instead(in_process._Work, "report", _report_quietly),)),
 }

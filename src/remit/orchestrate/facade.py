@@ -51,8 +51,8 @@ from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.fork import begin_fork, origin_at
 from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
-from remit.orchestrate.holdings import fenced_journal
-from remit.orchestrate.hub import FindKit, Hub, RunHeld
+from remit.orchestrate.holdings import RunHeld, fenced_journal
+from remit.orchestrate.hub import FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
 from remit.orchestrate.lineages import Lineages
@@ -156,8 +156,8 @@ class System:
         self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
-        dispatch.on_late = self._hub.late
-        bench = Bench(self._runner.text, secrets, sealer, halts, clock, self._hub.late, dispatch.claim)
+        dispatch.on_late = self._hub.aftermath.late
+        bench = Bench(self._runner.text, secrets, sealer, halts, clock, self._hub.aftermath.late, dispatch.claim)
         self._performers = Performers(bench)
         executors |= {
             **dict.fromkeys(ERRANDS, self._performers.carrier(self._hub.kit_of)),

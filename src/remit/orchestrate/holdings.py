@@ -15,10 +15,20 @@ from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, Warr
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal, Leases
 
+RUN_HELD = "RUN_HELD"
+
 # Two may fail before a lease is in danger.
 RENEWALS = 3
 
 _log = logging.getLogger(__name__)
+
+
+class RunHeld(RemitError):
+    """Another process drives the run."""
+
+    def __init__(self, run_id: str) -> None:
+        message = f"run {run_id} is being driven by another process; wait for it, or send it a signal"
+        super().__init__(RUN_HELD, message, {"run_id": run_id})
 
 
 class Holdings:
@@ -36,13 +46,13 @@ class Holdings:
         """Whether a lease may go to another while its holder lives."""
         return self._leases.lasts_ms > 0
 
-    async def hold(self, run_id: str) -> Warrant | None:
-        """Take a run; gives what its turns are written under, or None when somebody else holds it."""
+    async def hold(self, run_id: str) -> Warrant:
+        """Take a run; gives what its turns are written under. Raises RunHeld when somebody else holds it."""
         if (leaving := self._leaving.get(run_id)) is not None:
             await asyncio.wait([leaving])
         token = await self._leases.take(run_id)
         if token is None:
-            return None
+            raise RunHeld(run_id)
         warrant = self._held[run_id] = Warrant(token)
         if self.may_expire and (self._renewing is None or self._renewing.done()):
             self._renewing = asyncio.create_task(self._renew())

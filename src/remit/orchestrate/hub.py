@@ -14,24 +14,22 @@ Rule 8: whatever a run names must be there when it is taken up; else that is ref
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from remit.core.arrivals import ResumeRequested
-from remit.core.commands import StartChild
 from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.manifest import Manifest, family_of, lineage_of
 from remit.core.storage import LeaseLost, Warrant
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
+from remit.orchestrate.aftermath import Aftermath
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.halts import Halts
 from remit.orchestrate.holdings import Holdings
 from remit.orchestrate.kit import Kit, tell
 from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.needs import check_needs
-from remit.orchestrate.patience import insist
 from remit.orchestrate.ports import Dispatch, Leases, Live
 from remit.orchestrate.recover import copy_whole, recover
 from remit.orchestrate.reports import Report
@@ -39,12 +37,8 @@ from remit.orchestrate.runner import Runner
 from remit.orchestrate.snapshots import keep_if_due
 from remit.orchestrate.steps import Steps
 
-RUN_HELD = "RUN_HELD"
 SYSTEM_CLOSED = "SYSTEM_CLOSED"
 
-# How long, and how often, an outcome that came late is offered to a run that another process drives.
-LATE_WAIT_MS_MAX = 10_000
-LATE_POLL_MS = 100
 # Of so many runs that broke here it is remembered why, for whoever asks for their result.
 BROKEN_MAX = 1024
 
@@ -57,14 +51,6 @@ OnTaken = Callable[[Live], Awaitable[None]]
 # Writes what is missing of a fork, under the warrant of whoever holds it.
 Copy = Callable[[Warrant], Awaitable[None]]
 T = TypeVar("T")
-
-
-class RunHeld(RemitError):
-    """Another process drives the run."""
-
-    def __init__(self, run_id: str) -> None:
-        message = f"run {run_id} is being driven by another process; wait for it, or send it a signal"
-        super().__init__(RUN_HELD, message, {"run_id": run_id})
 
 
 class Driver:
@@ -106,11 +92,10 @@ class Hub:
         self._lineages = lineages
         self._kits: dict[str, Kit] = {}
         # While it is being closed, what was ordered is still done, and nothing follows from it here; then nothing is.
-        self._is_closing = self._is_closed = False
+        self.is_closing = self._is_closed = False
         self.on_taken: OnTaken | None = None
         self.on_driven: Callable[[], None] | None = None
-        # Parents that are being taken up because a child has ended, and late outcomes on their way, each with its run.
-        self._chores: dict[asyncio.Task[None], str] = {}
+        self.aftermath = Aftermath(self)
         self.steps = Steps()
         # Why a driver broke, until the run is taken up again.
         self.broken: dict[str, BaseException] = {}
@@ -171,7 +156,7 @@ class Hub:
         return await self.steps.finish(run_id, step)
 
     async def _note_and_rest(self, run_id: str, reports: Sequence[Report], heard: int) -> Turn:
-        warrant = await self._hold(run_id)
+        warrant = await self._holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             *first, last = reports
@@ -186,7 +171,7 @@ class Hub:
 
     async def _begin(self, manifest: Manifest, kit: Kit) -> Driver:
         run_id = manifest.run_id
-        warrant = await self._hold(run_id)
+        warrant = await self._holdings.hold(run_id)
         try:
             live = self._equipped(Live(run_id, RunState()), kit)
             live.warrant = warrant
@@ -238,7 +223,7 @@ class Hub:
         driver = self.drivers.get(run_id)
         if driver is not None:
             return driver.live, await self._tell(driver, report, heard)
-        warrant = await self._hold(run_id)
+        warrant = await self._holdings.hold(run_id)
         try:
             live = await self._loaded(run_id, warrant)
             was_open = live.state.ending is None
@@ -250,28 +235,8 @@ class Hub:
         if live.state.ending is not None:
             self._kits.pop(run_id, None)
             if was_open:
-                self._tell_parent(live.state)
+                self.aftermath.tell_parent(live.state)
         return live, turn
-
-    def late(self, run_id: str, report: Report) -> None:
-        """Have a run hear an outcome that came after everyone had stopped waiting for it."""
-        self._run_chore(run_id, self._hear_late(run_id, report))
-
-    async def _hear_late(self, run_id: str, report: Report) -> None:
-        for _ in range(LATE_WAIT_MS_MAX // LATE_POLL_MS):
-            try:
-                # It may be just what the run waits for, so it is let go on.
-                await insist(partial(self._hear_report, run_id, report), run_id)
-            except RunHeld:
-                await asyncio.sleep(LATE_POLL_MS / 1000)
-                continue
-            except RemitError as error:
-                _log.warning("a run did not hear a late outcome: %s", error, extra=run_fields(run_id))
-            return
-        _log.warning("a run did not hear a late outcome: another process drives it", extra=run_fields(run_id))
-
-    async def _hear_report(self, run_id: str, report: Report) -> None:
-        await self.hear(run_id, report)
 
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""
@@ -288,7 +253,7 @@ class Hub:
 
     async def close(self) -> None:
         """Stop driving. Every run stays as its journal has it and can be taken up again."""
-        self._is_closing = True
+        self.is_closing = True
         # What is being begun or told is finished, and may have children or forks told in turn.
         while self.steps.under_way() or self.dispatch.under_way():
             await self.steps.wait()
@@ -321,7 +286,7 @@ class Hub:
         while tasks := [task for task, name in self._under_way() if await lineages.is_beneath(name, run_id)]:
             has_moved = True
             await asyncio.wait(tasks)
-            if self._is_closing:
+            if self.is_closing:
                 raise _closed_under(run_id)
         return has_moved
 
@@ -332,13 +297,12 @@ class Hub:
 
     def _under_way(self) -> list[tuple[asyncio.Task[Any], str]]:
         """Everything that moves here, each with its run."""
-        return [*self._chores.items(), *self.steps.under_way(), *self.dispatch.under_way(), *self._driving.items()]
-
-    async def _hold(self, run_id: str) -> Warrant:
-        warrant = await self._holdings.hold(run_id)
-        if warrant is None:
-            raise RunHeld(run_id)
-        return warrant
+        return [
+            *self.aftermath.under_way(),
+            *self.steps.under_way(),
+            *self.dispatch.under_way(),
+            *self._driving.items(),
+        ]
 
     def _lost(self, run_id: str) -> None:
         """Put down a run whose lease went to another."""
@@ -360,7 +324,7 @@ class Hub:
         self, run_id: str, kit: Kit | None = None, *, is_released: bool = True, copy: Copy | None = None
     ) -> tuple[Live, bool]:
         """A run with its lease and its kit, its open commands sent again, not yet driven; and whether it heard somebody."""
-        warrant = await self._hold(run_id)
+        warrant = await self._holdings.hold(run_id)
         try:
             if copy is not None:
                 await copy(warrant)
@@ -448,7 +412,7 @@ class Hub:
             if (leaving := self._leave(driver)) is not None:
                 await asyncio.shield(leaving)
         if live.state.ending is not None and not driver.is_awaited:
-            self._tell_parent(live.state)
+            self.aftermath.tell_parent(live.state)
 
     def _leave(self, driver: Driver) -> "asyncio.Task[None] | None":
         """Let a run go; it rests, has ended, or nobody may drive it any more."""
@@ -477,35 +441,6 @@ class Hub:
         """Leave a run as it was found."""
         self.dispatch.forget(live)
         await self._holdings.let_go(live.run_id, live.warrant)
-
-    def _tell_parent(self, state: RunState) -> None:
-        parent = pinned(state).parent
-        if parent is not None:
-            self._run_chore(parent.run_id, self.child_ended(parent.run_id, parent.command_id))
-
-    def _run_chore(self, run_id: str, chore: Coroutine[Any, Any, None]) -> None:
-        if self._is_closing:
-            chore.close()
-            return
-        task = asyncio.create_task(chore)
-        self._chores[task] = run_id
-        task.add_done_callback(self._chores.pop)
-
-    async def child_ended(self, run_id: str, command_id: str) -> None:
-        """Let a parent find out how its child ended: here, or not at all when another process drives it."""
-        if (driver := self.drivers.get(run_id)) is not None:
-            command = driver.live.state.open.get(command_id)
-            if isinstance(command, StartChild):
-                self.dispatch.send(driver.live, command)
-            return
-        try:
-            if isinstance((await self.runner.load(run_id)).state.open.get(command_id), StartChild):
-                await self.take_up(run_id)
-        except RunHeld:
-            return  # The holder looks after its children itself.
-        except RemitError as error:
-            # What cannot be taken up now can be resumed later.
-            _log.warning("a run was not taken up although its child ended: %s", error, extra=run_fields(run_id))
 
 
 def _closed_under(run_id: str) -> RemitError:

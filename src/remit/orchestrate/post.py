@@ -23,7 +23,8 @@ from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.durability import answer_of
 from remit.orchestrate.executors.human import answer_to
-from remit.orchestrate.hub import Hub, RunHeld
+from remit.orchestrate.holdings import RunHeld
+from remit.orchestrate.hub import Hub
 from remit.orchestrate.ports import Catalogue, Inbox, Live
 from remit.orchestrate.reports import PERFORMED, Report
 from remit.tool.loading import SourceFault
@@ -182,7 +183,7 @@ class Post:
             for command_id in list(driver.live.state.held):
                 child = await self._catalogue.entry(driver.live.state.beneath[command_id])
                 if child is not None and child.ending:
-                    await self._hub.child_ended(driver.live.run_id, command_id)
+                    await self._hub.aftermath.child_ended(driver.live.run_id, command_id)
 
     async def _hear(self, live: Live, number: int, data: bytes) -> None:
         try:

@@ -20,7 +20,8 @@ from remit.core.signals import Signal
 from remit.inference.specs import open_engine
 from remit.kernel.state import pinned
 from remit.orchestrate.facade import System
-from remit.orchestrate.hub import RUN_HELD, SYSTEM_CLOSED
+from remit.orchestrate.holdings import RUN_HELD
+from remit.orchestrate.hub import SYSTEM_CLOSED
 from remit.orchestrate.kit import Terms, kit_of
 from remit.orchestrate.planning import PLAN_MISSING
 from remit.orchestrate.recover import RUN_NOT_FOUND

@@ -15,7 +15,7 @@ from remit.core.codec import decode_turn
 from remit.core.failure import Ending, RemitError
 from remit.core.storage import AppendConflict, LeaseLost, StoreUnusable, Warrant
 from remit.orchestrate.facade import System
-from remit.orchestrate.holdings import Holdings, fenced_journal
+from remit.orchestrate.holdings import Holdings, RunHeld, fenced_journal
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems, until
 from tests.unit.orchestrate.stage import play
 
@@ -174,8 +174,8 @@ def test_whoever_wants_a_run_that_is_being_let_go_waits_for_that() -> None:
         leases = ExpiringLeases(LONG_MS)
         holdings = Holdings(leases, lambda run_id: None)
         first = await holdings.hold("run")
-        assert first is not None
-        assert await holdings.hold("run") is None
+        with pytest.raises(RunHeld):
+            await holdings.hold("run")
         leaving = holdings.leave("run", first)
         assert leaving is not None
         assert holdings.leave("run", first) is None

@@ -30,7 +30,8 @@ from remit.kernel.voting import place_in_journal
 from remit.kernel.words import correction
 from remit.observe.execution import usage_of
 from remit.orchestrate.fork import begin_fork, effects_of, is_resumed, origin_of
-from remit.orchestrate.hub import Driver, Hub, RunHeld
+from remit.orchestrate.holdings import RunHeld
+from remit.orchestrate.hub import Driver, Hub
 from remit.orchestrate.offspring import (
     child_manifest,
     judge_request,
