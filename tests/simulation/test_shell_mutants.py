@@ -13,11 +13,11 @@ from remit.core.codec import decode_signal
 from remit.core.commands import ForkRun
 from remit.core.events import Turn
 from remit.core.failure import RemitError
-from remit.core.storage import Warrant
+from remit.core.storage import RunHeld, Warrant
 from remit.orchestrate import durability, hub, in_process, offspring, post
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.fork import begin_fork, origin_of
-from remit.orchestrate.holdings import Holdings, RunHeld
+from remit.orchestrate.holdings import Holdings
 from remit.orchestrate.hub import Driver, Hub
 from remit.orchestrate.ports import Live
 from remit.orchestrate.post import Post
@@ -134,7 +134,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         (_instead(Hub, "hear", _hear_and_wait),),
     ),
     "runs are taken up after closing": (
-        "nothing_is_written_after_closing",
+        "nothing_outlives_closing",
         85,
         (_instead(Hub, "_step", _step_although_closed),),
     ),

@@ -113,6 +113,9 @@ class InboxEntry(Record):
     data: bytes
 
 
+RUN_HELD = "RUN_HELD"
+
+
 class AppendConflict(RemitError):
     """Another runner has already written the turn that was to be appended."""
 
@@ -139,7 +142,15 @@ class SessionConflict(RemitError):
         super().__init__("SESSION_BUSY", message, {"session_id": session_id, "ordinal": ordinal})
 
 
-class LeaseLost(RemitError):
+class RunHeld(RemitError):
+    """Another process drives the run."""
+
+    def __init__(self, run_id: str, code: str = RUN_HELD, message: str = "") -> None:
+        message = message or f"run {run_id} is being driven by another process; wait for it, or send it a signal"
+        super().__init__(code, message, {"run_id": run_id})
+
+
+class LeaseLost(RunHeld):
     """The lease under which a turn was to be written is no longer held: it was let go, or went to another."""
 
     def __init__(self, run_id: str) -> None:
@@ -147,7 +158,7 @@ class LeaseLost(RemitError):
             f"run {run_id} is no longer driven here: its lease was let go or went to another process, and nothing more is "
             "written under it; look at the run, and resume it where nobody drives it"
         )
-        super().__init__("LEASE_LOST", message, {"run_id": run_id})
+        super().__init__(run_id, "LEASE_LOST", message)
 
 
 class QuotaConflict(RemitError):

@@ -112,6 +112,10 @@ def _say(state: RunState, message: Message, tokens_bound: int) -> None:
     state.context_tokens += tokens_bound
 
 
+def _hear_taken(state: RunState, arrival: arrivals.RunTaken) -> None:
+    state.token = arrival.token
+
+
 # What an arrival leaves in the state by itself. The outcome of a tool call is heard when it is settled.
 
 
@@ -247,6 +251,7 @@ HEARD: Mapping[type[Arrival], Callable[[RunState, Any], None]] = {
     arrivals.ContextFailed: _hear_no_context,
     arrivals.FeedbackGiven: _hear_feedback,
     arrivals.RunForked: _hear_fork,
+    arrivals.RunTaken: _hear_taken,
     arrivals.QuestionAnswered: _hear_question_answered,
     arrivals.ApprovalRefused: _hear_refusal,
     arrivals.ChildEnded: _hear_child,

@@ -92,6 +92,8 @@ class RunState:
     seq: int = -1
     head: bytes = b""
     at_ms: int = 0
+    # The fencing token of the lease under which it was taken up last; 0 where no lease of it may expire.
+    token: int = 0
     started_at_ms: int = 0
     manifest: Manifest | None = None
     graph: CompiledGraph | None = None

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from remit.core.commands import StartChild
 from remit.core.failure import RemitError
+from remit.core.storage import RunHeld
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
-from remit.orchestrate.holdings import RunHeld
 from remit.orchestrate.patience import insist
 from remit.orchestrate.reports import Report
 

@@ -32,7 +32,7 @@ from remit.core.quota import Quota
 from remit.core.record import JsonObject, Record, Text
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
-from remit.core.storage import RunEntry
+from remit.core.storage import RunEntry, RunHeld
 from remit.core.tools import ToolDefinition
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.draw import draw_mermaid
@@ -51,7 +51,7 @@ from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.fork import begin_fork, origin_at
 from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
-from remit.orchestrate.holdings import RunHeld, fenced_journal
+from remit.orchestrate.holdings import fenced_journal
 from remit.orchestrate.hub import FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms

@@ -11,24 +11,14 @@ import logging
 from collections.abc import Callable, Sequence
 
 from remit.core.failure import RemitError
-from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, Warrant
+from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, RunHeld, Warrant
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal, Leases
-
-RUN_HELD = "RUN_HELD"
 
 # Two may fail before a lease is in danger.
 RENEWALS = 3
 
 _log = logging.getLogger(__name__)
-
-
-class RunHeld(RemitError):
-    """Another process drives the run."""
-
-    def __init__(self, run_id: str) -> None:
-        message = f"run {run_id} is being driven by another process; wait for it, or send it a signal"
-        super().__init__(RUN_HELD, message, {"run_id": run_id})
 
 
 class Holdings:

@@ -7,7 +7,7 @@ Rule 3: copying can be cut off between any two turns and goes on from there; the
 Rule 4: a fork begins paused where its origin was left, and goes on when whoever asked for it resumes it.
 """
 
-from remit.core.arrivals import RunForked, RunStarted
+from remit.core.arrivals import RunForked, RunStarted, RunTaken
 from remit.core.boundary import boundary_version, narrow
 from remit.core.budget import COUNTERS, Charges, budget_of
 from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn
@@ -246,6 +246,8 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
         if earlier:
             manifest = replace(manifest, earlier=(*manifest.earlier, *earlier))
         arrival = replace(arrival, manifest=manifest)
+    elif isinstance(arrival, RunTaken):
+        arrival = replace(arrival, token=0)  # The leases of a fork are its own.
     decisions = tuple(
         replace(decision, run_id=derived_id(fork_id, decision.id)) if isinstance(decision, StartChild) else decision
         for decision in turn.decisions

@@ -17,13 +17,12 @@ from remit.core.codec import decode_signal, encode_signal
 from remit.core.events import Turn
 from remit.core.failure import IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.signals import Signal, UserSignal
-from remit.core.storage import EntrySettled
+from remit.core.storage import EntrySettled, RunHeld
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
 from remit.orchestrate.durability import answer_of
 from remit.orchestrate.executors.human import answer_to
-from remit.orchestrate.holdings import RunHeld
 from remit.orchestrate.hub import Hub
 from remit.orchestrate.ports import Catalogue, Inbox, Live
 from remit.orchestrate.reports import PERFORMED, Report
@@ -192,8 +191,8 @@ class Post:
                 await self._hub.hear(live.run_id, report, heard=number)
             else:
                 await self._hub.runner.judge(live, report, heard=number)
-        except EntrySettled:
-            return  # Somebody else was faster; what they said of it stays.
+        except (EntrySettled, RunHeld):
+            return  # Somebody else was faster, and what they said of it stays; or the run is theirs, and they hear it.
         except (IllegalArrival, RequestRejected, InvariantBroken) as error:
             await self._inbox.settle(number, str(error.code), error.message)
 

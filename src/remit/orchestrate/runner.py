@@ -20,7 +20,7 @@ from remit.core.failure import IllegalArrival
 from remit.core.goal import Task
 from remit.core.manifest import Manifest
 from remit.core.record import Text, replace
-from remit.core.storage import AppendConflict, Barrier, BlobMissing, Listing, StoreUnusable, Warrant
+from remit.core.storage import AppendConflict, Barrier, BlobMissing, LeaseLost, Listing, StoreUnusable, Warrant
 from remit.core.trust import Reads
 from remit.kernel.apply import apply
 from remit.kernel.decide import weigh
@@ -139,6 +139,7 @@ class Runner:
         report = report if self.sealer is None else self.sealer.report(live, report)
         while conflicts < CONFLICTS_MAX:
             seq = state.seq
+            _check_fence(live)
             kept: Kept = []
             tracer = await self._tracer(live) if state.is_traced else None
             try:
@@ -257,6 +258,12 @@ def _followed(tracer: Tracer, turn: Turn, kept: Kept) -> Tracer | None:
     was_lost = tracer.is_lost
     tracer.follow(turn, reader_of(dict(kept)))
     return tracer if tracer.is_lost is was_lost else None
+
+
+def _check_fence(live: Live) -> None:
+    """Refuse to write for a run that another has taken up since."""
+    if live.warrant is not None and live.warrant.token < live.state.token:
+        raise LeaseLost(live.run_id)
 
 
 def _fold(live: Live, steps: Iterable[Linked]) -> None:

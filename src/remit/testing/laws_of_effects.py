@@ -160,7 +160,7 @@ def an_approval_is_used_once(world: SimulatedWorld, run: SimulatedRun) -> Iterat
 def no_mutating_command_is_issued_again(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     """An effect is attempted once; again only with the same key, by a tool declared idempotent.
 
-    That is after a crash, or where it failed and nobody knows what it had done by then.
+    That is after a crash or when its run was taken over, or where it failed and nobody knows what it had done by then.
     """
     tools = tools_of(run)
     seen: dict[str, int] = {}
@@ -169,13 +169,17 @@ def no_mutating_command_is_issued_again(world: SimulatedWorld, run: SimulatedRun
         if performed.run_id != run.run_id or tool is None or tool.effect not in MUTATING:
             continue
         is_again = performed.key in seen and performed.life <= seen[performed.key]
-        if performed.key in seen and not (tool.idempotent and (not is_again or _is_open(run, performed.command_id))):
+        if performed.key in seen and not (
+            tool.idempotent and (not is_again or _may_be_repeated(run, performed.command_id))
+        ):
             yield f"{performed.tool} was attempted again with key {performed.key}"
         seen[performed.key] = performed.life
 
 
-def _is_open(run: SimulatedRun, command_id: str) -> bool:
-    """Whether an attempt came after another at the same effect that failed within."""
+def _may_be_repeated(run: SimulatedRun, command_id: str) -> bool:
+    """Whether an attempt came after another at the same effect that failed within, or whose driver lost the run."""
+    if any(isinstance(turn.arrival, arrivals.RunTaken) for turn in run.turns):
+        return True
     calls = {command.id: command for _, command in commands_of(run) if isinstance(command, CallTool)}
     key = calls[command_id].key if command_id in calls else ""
     failed = [turn.arrival for turn in run.turns if isinstance(turn.arrival, arrivals.ToolFailed)]

@@ -17,6 +17,8 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
+from remit.core.arrivals import RunTaken
+from remit.core.codec import decode_turn
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.record import Record
@@ -49,7 +51,7 @@ class Ground:
         self.halts = MemoryHalts()
         self.seals = MemorySeals()
         self.leases: dict[str, Lease] = {}
-        # The token of the newest turn of a run; and how many leases there were.
+        # The token under which a run was taken up last; and how many leases there were.
         self.tokens: dict[str, int] = {}
         self.leased = 0
         # Whatever was left for runs, settled or not.
@@ -147,11 +149,13 @@ class SharedJournal:
         token = 0 if warrant is None else warrant.token
         ground = store.ground
         if store.leases.lasts_ms:
+            arrival = decode_turn(data).arrival
+            if isinstance(arrival, RunTaken):
+                ground.tokens[run_id] = max(arrival.token, ground.tokens.get(run_id, 0))
             if token < ground.tokens.get(run_id, 1):
                 store.offend("one_driver_at_a_time", run_id, f"wrote turn {after + 1} under a lease of the past")
         elif (lease := ground.leases.get(run_id)) is None or (lease.holder, lease.token) != (store.process, token):
             store.offend("one_driver_at_a_time", run_id, f"wrote turn {after + 1} and does not hold the run")
-        ground.tokens[run_id] = max(token, ground.tokens.get(run_id, 0))
         await store.pause()
 
     async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:

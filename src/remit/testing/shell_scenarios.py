@@ -17,6 +17,9 @@ WEATHERS: tuple[Weather, ...] = (
     replace(STORM, crash=0.001, leave=0.0, slow=0.1, turns_max=8),
     replace(BUSY, processes=3, actions=30, apart_s=0.1),
     replace(CALM, leave=0.0, cancel=0.3),
+    # Leases that expire under living holders: their renewals are slower than they last, now and then.
+    replace(STORM, lease_ms=3_000, slow=0.03),
+    replace(STORM, crash=0.0, leave=0.0, processes=3, lease_ms=1_000, slow=0.1),
 )
 
 

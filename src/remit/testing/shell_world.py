@@ -53,6 +53,8 @@ class Weather(Record):
     # How many turns of the loop the store takes at most, and how often it takes seconds.
     turns_max: int = 3
     slow: float = 0.0
+    # How long a lease lasts that nobody renews; 0 where it lasts as long as its process.
+    lease_ms: int = 0
 
 
 class Told(Record):
@@ -190,6 +192,8 @@ class ShellWorld:
         await self._finish([task for process in self.processes for task in process.callers], "a caller")
         for process in self._living():
             await self._finish([self.loop.spawn(process.name, process.system.settle())], f"settle of {process.name}")
+        # What crashed holds its runs for a while.
+        await asyncio.sleep(self.weather.lease_ms / 1000)
         last = self._start()
         for _ in range(3):  # A parent may be held by nobody once its child has ended.
             for run_id in self.run_ids():
@@ -224,7 +228,7 @@ class ShellWorld:
     def _start(self) -> Process:
         self._started += 1
         name = f"p{self._started}"
-        store = SharedStore(self.ground, name, self._pause)
+        store = SharedStore(self.ground, name, self._pause, self.weather.lease_ms)
 
         async def find_kit(state: RunState) -> Kit:
             await self._pause()

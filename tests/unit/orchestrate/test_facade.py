@@ -17,10 +17,10 @@ from remit.core.messages import Message
 from remit.core.record import replace
 from remit.core.rulings import RunEnded
 from remit.core.signals import Signal
+from remit.core.storage import RUN_HELD
 from remit.inference.specs import open_engine
 from remit.kernel.state import pinned
 from remit.orchestrate.facade import System
-from remit.orchestrate.holdings import RUN_HELD
 from remit.orchestrate.hub import SYSTEM_CLOSED
 from remit.orchestrate.kit import Terms, kit_of
 from remit.orchestrate.planning import PLAN_MISSING

@@ -13,9 +13,9 @@ from remit.backend.memory.store import MemoryStore
 from remit.core.arrivals import RunStarted, RunTaken
 from remit.core.codec import decode_turn
 from remit.core.failure import Ending, RemitError
-from remit.core.storage import AppendConflict, LeaseLost, StoreUnusable, Warrant
+from remit.core.storage import AppendConflict, LeaseLost, RunHeld, StoreUnusable, Warrant
 from remit.orchestrate.facade import System
-from remit.orchestrate.holdings import Holdings, RunHeld, fenced_journal
+from remit.orchestrate.holdings import Holdings, fenced_journal
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems, until
 from tests.unit.orchestrate.stage import play
 

@@ -23,6 +23,7 @@ from remit.core.manifest import EarlierEffect, Manifest
 from remit.core.messages import user_message
 from remit.core.signals import Signal, UserSignal
 from remit.core.signing import is_deletion_signed
+from remit.core.storage import LeaseLost, RunHeld
 from remit.kernel.clock import waited_by
 from remit.kernel.grounding import left_by
 from remit.kernel.state import RunState, compiled, pinned, waiting_for
@@ -30,7 +31,6 @@ from remit.kernel.voting import place_in_journal
 from remit.kernel.words import correction
 from remit.observe.execution import usage_of
 from remit.orchestrate.fork import begin_fork, effects_of, is_resumed, origin_of
-from remit.orchestrate.holdings import RunHeld
 from remit.orchestrate.hub import Driver, Hub
 from remit.orchestrate.offspring import (
     child_manifest,
@@ -66,14 +66,18 @@ class ChildExecutor:
 
     async def start(self, live: Live, command: StartChild) -> Report:
         """Have a child run until it ends or waits for people."""
-        driver = await self._driver_at_last(live, command)
-        if driver is None:
-            return ChildLost(command.id)
-        driver.is_awaited = True
-        try:
-            state = await self._hub.at_rest(driver)
-        finally:
-            driver.is_awaited = False
+        while True:
+            driver = await self._driver_at_last(live, command)
+            if driver is None:
+                return ChildLost(command.id)
+            driver.is_awaited = True
+            try:
+                state = await self._hub.at_rest(driver)
+                break
+            except LeaseLost:
+                continue  # Another process drives it on, and is waited for.
+            finally:
+                driver.is_awaited = False
         if state.ending is None:
             # A child that somebody paused waits under no code; whoever paused it has to look after it.
             return ChildSuspended(command.id, waiting_for(state) or Ending.REVIEW_REQUIRED)
