@@ -33,6 +33,8 @@ from remit.orchestrate.durability import listing_of
 from remit.orchestrate.ports import Journal
 
 _NO_TOOLS = ToolChoice(ToolChoiceMode.NONE)
+# How often whoever copies a fork goes on behind others who do; each of them stops at the first turn that is not theirs.
+CONFLICTS_MAX = 10
 # Greedy replicas would all say the same and outvote nobody; this is what most engines take by themselves.
 REPLICA_TEMPERATURE = 0.7
 
@@ -185,9 +187,28 @@ async def copy_turns(
 
     It does so from the moment the origin was left until the fork is resumed. `earlier` is what its origin did since.
     """
+    for left in reversed(range(CONFLICTS_MAX)):
+        try:
+            return await _copy_on(journal, origin, fork_id, earlier, warrant)
+        except AppendConflict:
+            # Whoever held the fork before was copying it too, and may have begun it: it goes on from what they wrote.
+            if not left:
+                raise
+    return None
+
+
+async def _copy_on(
+    journal: Journal,
+    origin: Origin,
+    fork_id: str,
+    earlier: tuple[EarlierEffect, ...],
+    warrant: Warrant | None,
+) -> None:
     copied = list(await journal.read(fork_id))
     if len(copied) > origin.seq + 1:
         return
+    if copied:
+        origin = _manifest_in(copied[0]).forked_from or origin
     original = (await journal.read(origin.run_id))[: origin.seq + 1]
     if len(original) <= origin.seq:
         message = f"run {origin.run_id} has {len(original)} turns and cannot be forked at turn {origin.seq}"
@@ -207,21 +228,19 @@ async def copy_turns(
 async def _append(journal: Journal, fork_id: str, copied: list[bytes], warrant: Warrant | None) -> None:
     listing = None
     if len(copied) == 1:
-        first = decode_turn(copied[0])
-        assert isinstance(first.arrival, RunStarted), "the first turn of a run is its start"
-        listing = listing_of(first.arrival.manifest, first.at_ms)
-    try:
-        await journal.append(fork_id, copied[-1], after=len(copied) - 2, listing=listing, warrant=warrant)
-    except AppendConflict:
-        # Whoever held the fork before wrote this turn although they were told otherwise; any other is not of this copy.
-        if list(await journal.read(fork_id, after=len(copied) - 2))[:1] != copied[-1:]:
-            raise
+        listing = listing_of(_manifest_in(copied[0]), decode_turn(copied[0]).at_ms)
+    await journal.append(fork_id, copied[-1], after=len(copied) - 2, listing=listing, warrant=warrant)
+
+
+def _manifest_in(data: bytes) -> Manifest:
+    first = decode_turn(data).arrival
+    assert isinstance(first, RunStarted), "the first turn of a run is its start"
+    return first.manifest
 
 
 def _why_forked(data: bytes) -> str:
     """Why a run is itself a fork, from its first turn; empty where it is none."""
-    first = decode_turn(data).arrival
-    origin = first.manifest.forked_from if isinstance(first, RunStarted) else None
+    origin = _manifest_in(data).forked_from
     return "" if origin is None else origin.why
 
 
