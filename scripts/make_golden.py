@@ -11,7 +11,7 @@ import asyncio
 import json
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from remit.core import arrivals, commands
@@ -417,7 +417,7 @@ def files() -> dict[str, str]:
     return made
 
 
-async def _played(script: Callable[[Stage], Awaitable[None]]) -> dict[str, Sequence[bytes]]:
+async def _played(script: Callable[[Stage], Awaitable[None]]) -> Mapping[str, Sequence[bytes]]:
     stage = Stage()
     await script(stage)
     journals = {name: await stage.journal.read(run_id) for name, run_id in stage.names.items()}

@@ -19,7 +19,7 @@ from remit.core.failure import ErrorCode, IllegalArrival
 from remit.core.inference import ModelResult
 from remit.core.messages import user_message
 from remit.core.record import TEXT_INLINE_BYTES_MAX, JsonObject
-from remit.core.storage import Barrier, Listing, Warrant
+from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.core.tools import ToolCall, ToolResult
 from remit.core.usage import TokenUsage
 from remit.kernel.apply import apply
@@ -178,16 +178,18 @@ class SharedJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
+        orders: Sequence[Command] = (),
+    ) -> Place:
         await Yield()
-        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
+        place = await self.kept.append(run_id, data, after, barrier, listing, warrant, orders)
         await Yield()
+        return place
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
         await Yield()
         return await self.kept.read(run_id, after=after)
 

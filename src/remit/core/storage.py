@@ -3,10 +3,29 @@
 Every backend speaks in these, so they are words of the house.
 """
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 from remit.core.budget import FIELDS
 from remit.core.failure import RemitError
 from remit.core.quota import Charge, Limit, Reservation
 from remit.core.record import Record
+
+# Where a journal stands: what its backend gave when a turn was read or written, and wants to see before the next one. Only
+# the backend knows what it counts; two of them say nothing of how many turns lie between.
+Place: TypeAlias = int
+# Where every journal stands before its first turn.
+START: Place = -1
+
+
+class Stretch(list[bytes]):
+    """Turns of a run as they were read, oldest first, and where the run stood behind the last of all its turns."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, turns: Iterable[bytes] = (), place: Place = START) -> None:
+        super().__init__(turns)
+        self.place = place
 
 
 class Listing(Record):
@@ -34,6 +53,7 @@ class Barrier(Record):
     going on. `heard` is the entry of the inbox that the turn answers; it is settled together with the turn,
     which is not written where it was settled before.
     `charge` is what the run came to for its tenant, in place of what it had reserved; kept together with the turn.
+    `seq` is the number of the turn, for whoever signs it.
     """
 
     ending: str = ""
@@ -42,6 +62,7 @@ class Barrier(Record):
     charge: Charge | None = None
     # What whoever left the entry is told beside that it was heard.
     answer: str = ""
+    seq: int = 0
 
 
 class RunEntry(Record):
@@ -119,9 +140,9 @@ RUN_HELD = "RUN_HELD"
 class AppendConflict(RemitError):
     """Another runner has already written the turn that was to be appended."""
 
-    def __init__(self, run_id: str, after: int, last: int) -> None:
-        message = f"run {run_id} stands at turn {last}, so nothing can follow turn {after}; fold it and decide again"
-        super().__init__("APPEND_CONFLICT", message, {"run_id": run_id, "after": after, "last": last})
+    def __init__(self, run_id: str) -> None:
+        message = f"another turn of run {run_id} was written first; fold it and decide again"
+        super().__init__("APPEND_CONFLICT", message, {"run_id": run_id})
 
 
 class EntrySettled(RemitError):

@@ -197,7 +197,7 @@ class Halts:
             try:
                 data = encode_halt(entry)
                 await self._log.append(
-                    data, after=standing.number, head=head_of(self._key, HALTS, data, standing.number - 1)
+                    data, after=standing.number, head=head_of(self._key, HALTS, data, standing.number)
                 )
             except AppendConflict:
                 continue

@@ -10,8 +10,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from remit.core.commands import Command
 from remit.core.failure import RemitError
-from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, RunHeld, Warrant
+from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, Place, RunHeld, Stretch, Warrant
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal, Leases
 
@@ -102,21 +103,22 @@ class FencedJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
-        """Write the turn that follows number `after`; raises LeaseLost in place of a conflict with the new holder."""
+        orders: Sequence[Command] = (),
+    ) -> Place:
+        """Write the next turn of a run that stands at `after`; raises LeaseLost in place of a conflict with the new holder."""
         try:
-            await self._journal.append(run_id, data, after, barrier, listing, warrant)
+            return await self._journal.append(run_id, data, after, barrier, listing, warrant, orders)
         except AppendConflict:
             if warrant is not None and warrant.token and not await self._leases.renew(run_id, warrant.token):
                 raise LeaseLost(run_id) from None
             raise
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
-        """The turns that follow number `after`, oldest first."""
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        """The turns that follow turn number `after`, oldest first."""
         return await self._journal.read(run_id, after=after)
 
 

@@ -24,7 +24,7 @@ from remit.core.manifest import EarlierEffect, Manifest, Origin, lineage_of
 from remit.core.messages import Message, Role, system_message, user_message
 from remit.core.record import JsonObject, replace
 from remit.core.roles import instructed, narrowed_to
-from remit.core.storage import AppendConflict, Warrant
+from remit.core.storage import AppendConflict, Place, Warrant
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
@@ -204,7 +204,8 @@ async def _copy_on(
     earlier: tuple[EarlierEffect, ...],
     warrant: Warrant | None,
 ) -> None:
-    copied = list(await journal.read(fork_id))
+    found = await journal.read(fork_id)
+    copied, place = list(found), found.place
     if len(copied) > origin.seq + 1:
         return
     if copied:
@@ -217,19 +218,19 @@ async def _copy_on(
     for data in original[len(copied) :]:
         head = hash_turn(copied[-1]) if copied else NO_HASH
         copied.append(encode_turn(_copied(_explained(decode_turn(data), why), origin, fork_id, head, earlier)))
-        await _append(journal, fork_id, copied, warrant)
+        place = await _append(journal, fork_id, copied, place, warrant)
     state = RunState()
     for data in copied:
         apply(state, decode_turn(data), hash_turn(data))
     copied.append(encode_turn(take_turn(state, RunForked(origin.by or f"fork of {origin.run_id}"), state.at_ms)))
-    await _append(journal, fork_id, copied, warrant)
+    await _append(journal, fork_id, copied, place, warrant)
 
 
-async def _append(journal: Journal, fork_id: str, copied: list[bytes], warrant: Warrant | None) -> None:
+async def _append(journal: Journal, fork_id: str, copied: list[bytes], place: Place, warrant: Warrant | None) -> Place:
     listing = None
     if len(copied) == 1:
         listing = listing_of(_manifest_in(copied[0]), decode_turn(copied[0]).at_ms)
-    await journal.append(fork_id, copied[-1], after=len(copied) - 2, listing=listing, warrant=warrant)
+    return await journal.append(fork_id, copied[-1], place, listing=listing, warrant=warrant)
 
 
 def _manifest_in(data: bytes) -> Manifest:

@@ -9,9 +9,11 @@ Rule 3: whoever closes the system, or ends the process, ends the waiting; the ca
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
-from remit.core.storage import AppendConflict, Barrier, Listing, StoreUnusable, Warrant
+from remit.core.commands import Command
+from remit.core.storage import AppendConflict, Barrier, Listing, Place, StoreUnusable, Warrant
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal
 
@@ -20,10 +22,12 @@ KEPT_MS_MAX = 24 * 3_600_000
 # The first and the longest pause between two tries. The store itself waits ten seconds for another process before it fails.
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 5.0
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 
-async def insist(act: Callable[[], Awaitable[None]], run_id: str) -> None:
+async def insist(act: Callable[[], Awaitable[T]], run_id: str) -> T:
     """Do something that writes to a store, again and again until it is written or cannot be."""
     deadline_s, pause_s, failures = asyncio.get_running_loop().time() + KEPT_MS_MAX / 1000, PAUSE_S_MIN, 0
     while True:
@@ -45,19 +49,22 @@ async def append_at_last(
     journal: Journal,
     run_id: str,
     data: bytes,
-    after: int,
+    after: Place,
     barrier: Barrier | None,
     listing: Listing | None,
     warrant: Warrant | None,
-) -> None:
+    orders: Sequence[Command],
+) -> Place:
     """Append a turn that could not be appended just now, for as long as that takes; raises AppendConflict as a journal does."""
 
-    async def write() -> None:
+    async def write() -> Place:
         try:
-            await journal.append(run_id, data, after, barrier, listing, warrant)
+            return await journal.append(run_id, data, after, barrier, listing, warrant, orders)
         except AppendConflict:
             # It may have been committed although its head could not be logged; then it is ours.
-            if list(await journal.read(run_id, after=after))[:1] != [data]:
+            turns = await journal.read(run_id)
+            if turns[-1:] != [data]:
                 raise
+            return turns.place
 
-    await insist(write, run_id)
+    return await insist(write, run_id)

@@ -15,7 +15,19 @@ from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.recovery import Recovery
 from remit.core.signing import SignedDeletion, Signer
-from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot, Warrant
+from remit.core.storage import (
+    START,
+    Barrier,
+    InboxEntry,
+    Listing,
+    Losses,
+    Place,
+    RunEntry,
+    SignedHead,
+    Snapshot,
+    Stretch,
+    Warrant,
+)
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.reports import Report
@@ -33,6 +45,7 @@ class Live:
         "conversation",
         "on_recovered",
         "on_turn",
+        "place",
         "recovered_seq",
         "run_id",
         "snapshot_seq",
@@ -44,6 +57,8 @@ class Live:
     def __init__(self, run_id: str, state: RunState) -> None:
         self.run_id = run_id
         self.state = state
+        # Where its journal stands behind the last turn that is in the state.
+        self.place = START
         self.conversation = Conversation()
         # What all its errands have in common, kept here by whoever prepares them.
         self.common: Common | None = None
@@ -68,13 +83,16 @@ class Journal(Protocol):
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
-        """Write the turn that follows number `after`, or raise AppendConflict when another was faster.
+        orders: Sequence[Command] = (),
+    ) -> Place:
+        """Write the next turn of a run that stands at `after`, or raise AppendConflict when another was faster.
 
+        Gives where the run stands then. `orders` is what the turn has done: a backend may write that with it, for those
+        who do it; or not, and it is found again by folding.
         It returns when the turn survives this process; with a barrier, when it also survives a power loss, and so does
         the head that its warrant holds. A listing comes with the first turn; SessionConflict says that its place is taken.
         EntrySettled says that the entry of the inbox that the turn answers was settled before.
@@ -82,8 +100,8 @@ class Journal(Protocol):
         LeaseLost says that the token of its warrant is not that of the run's lease any more.
         """
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
-        """The turns that follow number `after`, oldest first; none for a run nobody started."""
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        """The turns that follow turn number `after`, oldest first, and where the run stands; none of a run nobody started."""
 
 
 class Blobs(Protocol):

@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from remit.core.arrivals import ResumeRequested, RunStarted
 from remit.core.budget import Caps, Dimension
 from remit.core.codec import decode_turn
+from remit.core.commands import Command
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.graph import NodeKind
 from remit.core.manifest import Manifest, Origin
@@ -37,7 +38,7 @@ from remit.core.quota import (
     standing,
 )
 from remit.core.record import replace
-from remit.core.storage import Barrier, Listing, QuotaConflict, Warrant
+from remit.core.storage import Barrier, Listing, Place, QuotaConflict, Stretch, Warrant
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
@@ -199,33 +200,32 @@ class QuotedJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
-        """Write the turn that follows number `after`; a fork that finds no room is refused with QUOTA_EXHAUSTED."""
+        orders: Sequence[Command] = (),
+    ) -> Place:
+        """Write the next turn of a run that stands at `after`; a fork that finds no room is refused with QUOTA_EXHAUSTED."""
         first = None if listing is None or not self._quotas.of(listing.tenant_id) else _manifest_in(data)
         if listing is not None and first is not None:
             listing = await self._quotas.reserving(listing, first)
         if barrier is not None and barrier.ending:
             barrier = await self._settling(run_id, data, after, barrier, listing)
         try:
-            await self._shelf.journal.append(
-                run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant
-            )
+            return await self._shelf.journal.append(run_id, data, after, barrier, listing, warrant, orders)
         except QuotaConflict as conflict:
             if first is None or first.forked_from is None:
                 raise
             # The caps of a fork are those of the turns it copies, so it cannot begin with less.
             raise await self._quotas.refusal(first.request.tenant_id, conflict) from conflict
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
-        """The turns that follow number `after`, oldest first."""
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        """The turns that follow turn number `after`, oldest first."""
         return await self._shelf.journal.read(run_id, after=after)
 
     async def _settling(
-        self, run_id: str, data: bytes, after: int, barrier: Barrier, listing: Listing | None
+        self, run_id: str, data: bytes, after: Place, barrier: Barrier, listing: Listing | None
     ) -> Barrier:
         """The barrier of a turn that ends a run, or comes after its ending, with what the run comes to."""
         if listing is None:
@@ -234,7 +234,7 @@ class QuotedJournal:
         if listing is None or listing.parent_id or not self._quotas.of(listing.tenant_id):
             return barrier
         turns = await self._shelf.journal.read(run_id)
-        if len(turns) != after + 1:
+        if turns.place != after:
             return barrier  # Another was faster, and whoever appends learns it.
         return replace(barrier, charge=charge_of(run_id, [*turns, data]))
 

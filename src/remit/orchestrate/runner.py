@@ -7,7 +7,7 @@ Rule 4: no secret stands in what is written: whatever looks like one is sealed b
 Rule 5: a run's time never goes back, whatever the clock says; when a timer has come, its moment has.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
@@ -20,7 +20,7 @@ from remit.core.failure import IllegalArrival
 from remit.core.goal import Task
 from remit.core.manifest import Manifest
 from remit.core.record import Text, replace
-from remit.core.storage import AppendConflict, Barrier, BlobMissing, LeaseLost, Listing, StoreUnusable, Warrant
+from remit.core.storage import AppendConflict, Barrier, BlobMissing, LeaseLost, Listing, Place, StoreUnusable, Warrant
 from remit.core.trust import Reads
 from remit.kernel.apply import apply
 from remit.kernel.decide import weigh
@@ -47,7 +47,7 @@ CONFLICTS_MAX = 32
 
 
 # A run, its next turn, the number of the turn before it, and what is kept beside it.
-Append: TypeAlias = tuple[str, bytes, int, Barrier | None, Listing | None, Warrant | None]
+Append: TypeAlias = tuple[str, bytes, Place, Barrier | None, Listing | None, Warrant | None, Sequence[Command]]
 
 
 class Runner:
@@ -94,13 +94,14 @@ class Runner:
         if later is None:
             await self.catch_up(live)
         else:
-            _fold(live, later)
+            _fold(live, *later)
         return live
 
     async def catch_up(self, live: Live) -> None:
         """Fold the turns that others have written. A journal that does not add up raises InvariantBroken."""
         head, seq = live.state.head, live.state.seq
-        _fold(live, linked(live.run_id, await self.journal.read(live.run_id, after=seq), after=seq, head=head))
+        later = await self.journal.read(live.run_id, after=seq)
+        _fold(live, linked(live.run_id, later, after=seq, head=head), later.place)
 
     async def drive(self, live: Live) -> None:
         """Take turns until the run has ended or nothing is under way that could move it.
@@ -163,8 +164,9 @@ class Runner:
             barrier = barrier_of(state, turn, heard) if is_relied_on else None
             # Until its first turn is folded, a run has a manifest only in the state that it was decided in.
             listing = None if seq >= 0 else listing_of(pinned(tally.state), at_ms)
+            written = (live.run_id, data, live.place, barrier, listing, live.warrant, tally.orders)
             try:
-                await self._write(kept, (live.run_id, data, seq, barrier, listing, live.warrant), insists)
+                place = await self._write(kept, written, insists)
             except AppendConflict:
                 await self.catch_up(live)
                 conflicts += 1
@@ -173,6 +175,7 @@ class Runner:
             is_latest = state.seq == seq
             if is_latest:
                 apply(state, turn, hash_turn(data))
+                live.place = place
                 if tracer is not None:
                     live.tracer = _followed(tracer, turn, kept)
             if live.on_turn is not None:
@@ -181,7 +184,7 @@ class Runner:
                 if is_latest or _is_wanted(state, command):
                     self.dispatch.send(live, command)
             return turn
-        raise AppendConflict(live.run_id, state.seq - 1, state.seq)
+        raise AppendConflict(live.run_id)
 
     async def _cut(self, live: Live, report: Report) -> Report:
         """A report that may end the run, with the calls that it keeps from beginning: of others nobody knows."""
@@ -196,17 +199,17 @@ class Runner:
         revoked = [name for name in unsure if await self.dispatch.revoke(live.run_id, name)]
         return replace(report, unbegun=tuple(revoked)) if revoked else report
 
-    async def _write(self, kept: Kept, turn: Append, insists: bool) -> None:  # noqa: FBT001  # asked for once a turn
+    async def _write(self, kept: Kept, turn: Append, insists: bool) -> Place:  # noqa: FBT001  # asked for once a turn
         """Write the texts of a turn and the turn, or keep both until the store can be written."""
         try:
             if kept:
                 await self._keep(kept)
-            await self.journal.append(*turn)
+            return await self.journal.append(*turn)
         except StoreUnusable:
             if not insists:
                 raise
             await insist(partial(self._keep, kept), turn[0])
-            await append_at_last(self.journal, *turn)
+            return await append_at_last(self.journal, *turn)
 
     async def labels_of(self, state: RunState) -> tuple[str, ...]:
         """Labels of what a run has read, at worst where nobody traced it; those it began with are among them."""
@@ -266,11 +269,14 @@ def _check_fence(live: Live) -> None:
         raise LeaseLost(live.run_id)
 
 
-def _fold(live: Live, steps: Iterable[Linked]) -> None:
+def _fold(live: Live, steps: Sequence[Linked], place: Place) -> None:
     """Bring a run up to date. The links were all checked: a turn is vouched for by the one that follows it."""
     for step in steps:
         if step.turn.seq == live.state.seq + 1:  # Someone else who holds this run may have folded it meanwhile.
             apply(live.state, step.turn, step.link)
+    # Unless someone else has gone further meanwhile.
+    if not steps or steps[-1].turn.seq == live.state.seq:
+        live.place = place
 
 
 def _due_at_ms(state: RunState, fired: TimerFired) -> int:

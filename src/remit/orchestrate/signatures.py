@@ -9,9 +9,10 @@ import logging
 from collections.abc import Sequence
 
 from remit.core.codec import hash_turn
+from remit.core.commands import Command
 from remit.core.record import replace
 from remit.core.signing import is_snapshot_signed, sign_head, sign_snapshot
-from remit.core.storage import Barrier, Listing, SignedHead, Snapshot, Warrant
+from remit.core.storage import Barrier, Listing, Place, SignedHead, Snapshot, Stretch, Warrant
 from remit.observe.logs import run_fields
 from remit.orchestrate.ports import Journal, Key, Snapshots
 
@@ -31,19 +32,20 @@ class SignedJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
-        """Write the turn that follows number `after`, signed where it has a barrier or a listing."""
+        orders: Sequence[Command] = (),
+    ) -> Place:
+        """Write the next turn of a run that stands at `after`, signed where it has a barrier or a listing."""
         if barrier is not None or listing is not None:
-            head = head_of(self._key, run_id, data, after, "" if barrier is None else barrier.ending)
-            warrant = replace(warrant or _NO_WARRANT, head=head)
-        await self._journal.append(run_id, data, after, barrier, listing, warrant)
+            seq, ending = (0, "") if barrier is None else (barrier.seq, barrier.ending)
+            warrant = replace(warrant or _NO_WARRANT, head=head_of(self._key, run_id, data, seq, ending))
+        return await self._journal.append(run_id, data, after, barrier, listing, warrant, orders)
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
-        """The turns that follow number `after`, oldest first."""
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        """The turns that follow turn number `after`, oldest first."""
         return await self._journal.read(run_id, after=after)
 
 
@@ -70,11 +72,11 @@ class SignedSnapshots:
         return snapshot
 
 
-def head_of(key: Key | None, run_id: str, data: bytes, after: int, ending: str = "") -> SignedHead | None:
-    """The signed head of the turn that follows number `after`; None where nothing is signed."""
+def head_of(key: Key | None, run_id: str, data: bytes, seq: int, ending: str = "") -> SignedHead | None:
+    """The signed head of turn number `seq`; None where nothing is signed."""
     if key is None:
         return None
-    return sign_head(key.signer, run_id=run_id, seq=after + 1, head=hash_turn(data), ending=ending)
+    return sign_head(key.signer, run_id=run_id, seq=seq, head=hash_turn(data), ending=ending)
 
 
 def signed_journal(journal: Journal, key: Key | None) -> Journal:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from remit.core.codec import hash_turn
 from remit.core.failure import RemitError
-from remit.core.storage import Snapshot
+from remit.core.storage import Place, Snapshot
 from remit.kernel.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
 from remit.observe.history import Linked, linked
@@ -29,8 +29,11 @@ SNAPSHOT_BYTES_MAX = 16 << 20
 _log = logging.getLogger(__name__)
 
 
-async def restore(live: Live, snapshots: Snapshots, journal: Journal) -> Sequence[Linked] | None:
-    """Give a run the state that was kept of it, and say which turns follow; None when it has to be folded whole."""
+async def restore(live: Live, snapshots: Snapshots, journal: Journal) -> tuple[Sequence[Linked], Place] | None:
+    """Give a run the state that was kept of it, and say which turns follow and where it stands then.
+
+    None when it has to be folded whole.
+    """
     run_id = live.run_id
     try:
         snapshot = await snapshots.latest(run_id)
@@ -47,7 +50,7 @@ async def restore(live: Live, snapshots: Snapshots, journal: Journal) -> Sequenc
         return None
     later = linked(run_id, stored[1:], after=state.seq, head=state.head)
     live.state, live.snapshot_seq = state, state.seq
-    return later
+    return later, stored.place
 
 
 def _state_in(snapshot: Snapshot, stored: Sequence[bytes]) -> RunState | None:

@@ -19,7 +19,8 @@ from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
 
-from remit.core.storage import Barrier, Listing, Warrant
+from remit.core.commands import Command
+from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.orchestrate.ports import (
     Blobs,
     Catalogue,
@@ -86,7 +87,7 @@ class Fuse:
         return [Position(moment, number) for moment in Moment for number in range(self.passed[moment])]
 
 
-# Told of every append that returned: run, number of the turn, its bytes.
+# Told of every append that returned: the run, where it stands, the bytes of the turn.
 OnKept = Callable[[str, int, bytes], None]
 
 
@@ -102,24 +103,26 @@ class CrashingJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
+        orders: Sequence[Command] = (),
+    ) -> Place:
         """Append, passing every moment."""
         self._fuse.passes(Moment.BEFORE_APPEND)
-        append = self._journal.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
+        append = self._journal.append(run_id, data, after, barrier, listing, warrant, orders)
         writing = asyncio.ensure_future(append)
         # In the first tick the store is asked, in the second it commits; a sync takes longer than that.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         self._fuse.passes(Moment.DURING_APPEND)
-        await writing
-        self._on_kept(run_id, after + 1, data)
+        place = await writing
+        self._on_kept(run_id, place, data)
         self._fuse.passes(Moment.AFTER_APPEND)
+        return place
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
         """What the real one holds."""
         return await self._journal.read(run_id, after=after)
 

@@ -19,11 +19,25 @@ from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
 from remit.core.arrivals import RunTaken
 from remit.core.codec import decode_turn
+from remit.core.commands import Command
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.record import Record
 from remit.core.signing import SignedDeletion
-from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot, Warrant
+from remit.core.storage import (
+    START,
+    AppendConflict,
+    Barrier,
+    InboxEntry,
+    Listing,
+    Losses,
+    Place,
+    RunEntry,
+    SignedHead,
+    Snapshot,
+    Stretch,
+    Warrant,
+)
 
 T = TypeVar("T")
 
@@ -53,6 +67,9 @@ class Ground:
         self.leases: dict[str, Lease] = {}
         # The token under which a run was taken up last; and how many leases there were.
         self.tokens: dict[str, int] = {}
+        # Where each run stood before and after every turn of it; and how many turns there are of all runs.
+        self.places: dict[str, list[Place]] = {}
+        self.written = 0
         self.leased = 0
         # Whatever was left for runs, settled or not.
         self.entries: list[InboxEntry] = []
@@ -135,33 +152,43 @@ class SharedJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
+        orders: Sequence[Command] = (),
+    ) -> Place:
         """Write a turn, and look who does."""
         store = self._store
         await store.pause()
         if store.is_closed:
-            store.offend("nothing_is_written_after_closing", run_id, f"wrote turn {after + 1} after it was closed")
-        await self._kept.append(run_id, data, after, barrier, listing)
+            store.offend("nothing_is_written_after_closing", run_id, "wrote a turn after it was closed")
         token = 0 if warrant is None else warrant.token
         ground = store.ground
+        places = ground.places.setdefault(run_id, [START])
+        if places[-1] != after:
+            raise AppendConflict(run_id)
+        await self._kept.append(run_id, data, len(places) - 2, barrier, listing)
+        # A place is where the turn stands among those of all runs, as in a log that they share.
+        ground.written += 1
+        places.append(ground.written)
         if store.leases.lasts_ms:
             arrival = decode_turn(data).arrival
             if isinstance(arrival, RunTaken):
                 ground.tokens[run_id] = max(arrival.token, ground.tokens.get(run_id, 0))
             if token < ground.tokens.get(run_id, 1):
-                store.offend("one_driver_at_a_time", run_id, f"wrote turn {after + 1} under a lease of the past")
+                store.offend("one_driver_at_a_time", run_id, "wrote a turn under a lease of the past")
         elif (lease := ground.leases.get(run_id)) is None or (lease.holder, lease.token) != (store.process, token):
-            store.offend("one_driver_at_a_time", run_id, f"wrote turn {after + 1} and does not hold the run")
+            store.offend("one_driver_at_a_time", run_id, "wrote a turn and does not hold the run")
+        place = places[-1]
         await store.pause()
+        return place
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
         """The turns of a run."""
         await self._store.pause()
-        found = list(await self._kept.read(run_id, after=after))
+        turns = await self._kept.read(run_id, after=after)
+        found = Stretch(turns, self._store.ground.places.get(run_id, [START])[-1])
         await self._store.pause()
         return found
 

@@ -16,7 +16,7 @@ from remit.backend.memory.journal import MemoryJournal
 from remit.core.commands import Command
 from remit.core.manifest import Manifest
 from remit.core.record import Text
-from remit.core.storage import Barrier, Listing, Warrant
+from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.kernel.state import RunState
 from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import recover
@@ -61,18 +61,20 @@ class SimulatedJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
+        orders: Sequence[Command] = (),
+    ) -> Place:
         """Write a turn, unless the process dies before or a rival is faster."""
         await Yield()
         await self._world.let_a_rival_in(run_id)
-        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
+        place = await self.kept.append(run_id, data, after, barrier, listing, warrant, orders)
         await Yield()
+        return place
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
         """The turns of a run."""
         await Yield()
         return await self.kept.read(run_id, after=after)

@@ -223,11 +223,11 @@ def test_a_conflict_of_one_run_leaves_the_others_of_the_batch_alone(tmp_path: Pa
         )
         assert len(commits) == 1
         assert [type(outcome) for outcome in outcomes] == [
-            type(None),
+            int,
             AppendConflict,
             SessionConflict,
             AppendConflict,
-            type(None),
+            int,
         ]
         assert isinstance(outcomes[3], AppendConflict)
         assert outcomes[3].details == {"run_id": "gap", "after": 4, "last": -1}

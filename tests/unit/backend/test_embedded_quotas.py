@@ -111,7 +111,7 @@ def test_a_refused_reservation_leaves_the_rest_of_its_batch_alone(tmp_path: Path
                 type(None),
                 QuotaConflict,
                 QuotaConflict,
-                *[type(None)] * 3,
+                *[int] * 3,
             ]
             assert await committed(store) == Committed(0, 60)
 

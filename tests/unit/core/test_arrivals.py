@@ -39,6 +39,7 @@ def test_an_arrival_comes_back_as_its_own_kind(kind: type[msgspec.Struct]) -> No
         "happened": "yes",
         "evidence": b"",
         "number": 1,
+        "token": 1,
         "content": "",
         "sources": [],
         "waiting_for": "CONFIRM_REQUIRED",

@@ -4,13 +4,11 @@ from remit.core.failure import RemitError
 from remit.core.storage import AppendConflict, BlobMissing, SessionConflict, StoreUnusable
 
 
-def test_a_conflict_names_both_turns_and_the_way_out() -> None:
-    conflict = AppendConflict("run", after=3, last=5)
+def test_a_conflict_names_the_run_and_the_way_out() -> None:
+    conflict = AppendConflict("run")
     assert isinstance(conflict, RemitError)
-    assert str(conflict) == (
-        "APPEND_CONFLICT: run run stands at turn 5, so nothing can follow turn 3; fold it and decide again"
-    )
-    assert conflict.details == {"run_id": "run", "after": 3, "last": 5}
+    assert str(conflict) == "APPEND_CONFLICT: another turn of run run was written first; fold it and decide again"
+    assert conflict.details == {"run_id": "run"}
 
 
 def test_a_missing_text_is_named_by_its_digest() -> None:

@@ -12,7 +12,7 @@ from remit.core.codec import read_json
 from remit.core.commands import CallModel, CallTool, Command
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
-from remit.core.storage import Barrier, Listing, Warrant
+from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.core.tools import ToolResult
 from remit.orchestrate.in_process import Executor, InProcessDispatch
 from remit.orchestrate.ports import Journal, Live
@@ -71,19 +71,21 @@ class WatchedJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
+        orders: Sequence[Command] = (),
+    ) -> Place:
         """Write a turn, with the hook before and after it."""
         if self._beside_append is not None:
             await self._beside_append(run_id, after)
-        await self.kept.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
+        place = await self.kept.append(run_id, data, after, barrier, listing, warrant, orders)
         if self._beside_append is not None:
             await self._beside_append(run_id, after)
+        return place
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
         """The turns of a run, once the hook is done."""
         if self._before_read is not None:
             await self._before_read(run_id, after)

@@ -16,11 +16,12 @@ from tests.unit.kernel.builders import Run, manifest_of, wants
 
 
 def barrier_for(run: Run, arrival: Arrival, heard: int = 0) -> Barrier | None:
-    """What a turn asks for, judged in the state before it."""
+    """What a turn asks for, judged in the state before it, beside its own number."""
     turn = take_turn(run.state, arrival, run.now_ms)
     barrier = barrier_of(run.state, turn, heard)
+    assert barrier is None or barrier.seq == turn.seq
     run.take(arrival, after_ms=0)
-    return barrier
+    return barrier if barrier is None else replace(barrier, seq=0)
 
 
 def answered(run: Run, *tools: str) -> Arrival:

@@ -104,10 +104,10 @@ def test_whoever_asks_for_a_run_whose_driver_broke_is_told_why_until_it_is_resum
         store = store_of("embedded", tmp_path)
         append = store.journal.append
 
-        async def full(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> None:
+        async def full(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> int:
             if after >= 0:
                 raise StoreUnusable("STORE_FULL", "no room")
-            await append(run_id, data, after, *more, **named)
+            return await append(run_id, data, after, *more, **named)
 
         async with systems(store) as (system,):
             store.journal.append = full  # type: ignore[method-assign]

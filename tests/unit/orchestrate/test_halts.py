@@ -369,7 +369,7 @@ def test_a_journal_of_halts_that_is_always_a_step_ahead_is_given_up_on() -> None
             return 0, b""
 
         async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
-            raise AppendConflict(HALTS, after, after + 1)
+            raise AppendConflict(HALTS)
 
     class Noon:
         def now_ms(self) -> int:

@@ -114,7 +114,7 @@ def test_a_driver_waits_for_whoever_is_still_saying_something() -> None:
         append, speakers = store.journal.append, list[asyncio.Task[object]]()
         async with systems(store) as (system,):
 
-            async def slow_append(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> None:
+            async def slow_append(run_id: str, data: bytes, after: int, *more: Any, **named: Any) -> int:
                 # While the turn is written with which the run would come to rest, somebody begins to speak.
                 if after == 0 and not speakers:
                     speakers.append(asyncio.create_task(system._hub.hear(run_id, PersonSaid("ada", "hurry"))))
@@ -122,7 +122,7 @@ def test_a_driver_waits_for_whoever_is_still_saying_something() -> None:
                 elif speakers:
                     for _ in range(20):
                         await asyncio.sleep(0)
-                await append(run_id, data, after, *more, **named)
+                return await append(run_id, data, after, *more, **named)
 
             store.journal.append = slow_append  # type: ignore[method-assign]
             response = await system.run(request(), scripted(calls("keep", text="x"), {"text": "kept"}, tools=[keep]))

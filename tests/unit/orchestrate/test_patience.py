@@ -121,8 +121,8 @@ def test_another_turn_in_its_place_is_a_conflict_as_ever(tmp_path: Path) -> None
         store = EmbeddedStore.open(tmp_path)
         await store.journal.append("run", b"theirs", after=-1)
         with pytest.raises(AppendConflict):
-            await patience.append_at_last(store.journal, "run", b"ours", -1, None, None, None)
-        await patience.append_at_last(store.journal, "run", b"theirs", -1, None, None, None)
+            await patience.append_at_last(store.journal, "run", b"ours", -1, None, None, None, ())
+        await patience.append_at_last(store.journal, "run", b"theirs", -1, None, None, None, ())
         await store.close()
 
     play(story())

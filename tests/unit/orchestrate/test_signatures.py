@@ -85,7 +85,7 @@ def test_a_first_turn_and_a_barrier_are_signed_and_no_other_turn_is() -> None:
         journal = signed_journal(store.journal, store.key)
         await journal.append("run", b"0", -1, None, Listing(1))
         await journal.append("run", b"1", 0)
-        await journal.append("run", b"2", 1, Barrier("SUCCESS"), None, Warrant())
+        await journal.append("run", b"2", 1, Barrier("SUCCESS", seq=2), None, Warrant())
         assert list(await store.catalogue.heads("run")) == [
             sign_head(SIGNER, run_id="run", seq=0, head=hash_turn(b"0"), ending=""),
             sign_head(SIGNER, run_id="run", seq=2, head=hash_turn(b"2"), ending="SUCCESS"),

@@ -11,6 +11,7 @@ from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.leases import MemoryLeases
+from remit.core.commands import Command
 from remit.core.record import replace
 from remit.core.signing import SignedDeletion
 from remit.core.storage import (
@@ -21,9 +22,11 @@ from remit.core.storage import (
     LeaseLost,
     Listing,
     Losses,
+    Place,
     RunEntry,
     SessionConflict,
     SignedHead,
+    Stretch,
     Warrant,
 )
 from remit.orchestrate.ports import Blobs, Catalogue, Inbox, Journal, Leases
@@ -39,18 +42,19 @@ class BadJournal:
 
     def __init__(self, flaw: str) -> None:
         self._flaw = flaw
-        self._runs: dict[str, list[bytes]] = {}
+        self._runs: dict[str, Stretch] = {}
 
     async def append(
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
-        turns = self._runs.setdefault(self._key(run_id), [])
+        orders: Sequence[Command] = (),
+    ) -> Place:
+        turns = self._runs.setdefault(self._key(run_id), Stretch())
         if self._flaw == "asks too late":
             stands_at = len(turns)
             await asyncio.sleep(0)
@@ -68,15 +72,21 @@ class BadJournal:
                 self._flaw = "locked"
                 raise
         if self._flaw == "locked" or (is_conflict and self._flaw != "never objects"):
-            raise AppendConflict(run_id, after, len(turns) - 1)
+            raise AppendConflict(run_id)
         if self._flaw == "closes ended runs" and turns and turns[-1] == b"end":
-            return
+            return after + 1
         turns.append(self._kept(data))
         if self._flaw == "marks barriers" and barrier is not None:
             turns[-1] += b"!"
+        return after + 1
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
-        turns = self._runs.get(self._key(run_id), [])
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        turns = self._runs.get(self._key(run_id), Stretch())
+        if self._flaw == "lives on" and after < 0:
+            return turns
+        return Stretch(self._shown(turns, after), len(turns) - 1)
+
+    def _shown(self, turns: list[bytes], after: int) -> list[bytes]:
         match self._flaw:
             case "newest first":
                 return turns[::-1][: len(turns) - after - 1]
@@ -84,8 +94,6 @@ class BadJournal:
                 return turns[after if after > 0 else after + 1 :]
             case "one page":
                 return turns[after + 1 : after + 1001]
-            case "lives on":
-                return turns if after < 0 else turns[after + 1 :]
             case "invents a turn":
                 return turns[after + 1 :] or [b""]
         return turns[after + 1 :]
@@ -141,11 +149,12 @@ class BadCatalogue:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
+        orders: Sequence[Command] = (),
+    ) -> Place:
         match self._flaw:
             case "shares places" if listing is not None:
                 listing = replace(listing, session_id="")
@@ -167,7 +176,7 @@ class BadCatalogue:
             case "counts the empty session" if listing is not None and not listing.session_id:
                 if await self._true.entries():
                     raise SessionConflict("", 0)
-        await self._true.append(run_id, data, after=after, barrier=barrier, listing=listing, warrant=warrant)
+        return await self._true.append(run_id, data, after, barrier, listing, warrant)
 
     async def entry(self, run_id: str) -> RunEntry | None:
         entry = await self._true.entry(run_id)
@@ -295,16 +304,17 @@ class CarelessJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
+        orders: Sequence[Command] = (),
+    ) -> Place:
         if warrant is not None and self._flaw == "refuses holders":
             raise LeaseLost(run_id)
         if self._flaw == "never fences":
             after = len(await self._true.read(run_id)) - 1
-        await self._true.append(run_id, data, after, barrier, listing)
+        return await self._true.append(run_id, data, after, barrier, listing)
 
 
 def journals(flaw: str) -> OpenJournal:

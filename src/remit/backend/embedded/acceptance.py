@@ -5,7 +5,7 @@ Rule 2: a yes enters the key of the store, whoever owns its files, and everybody
         has signed yet is signed for as it stands, since the person who said yes has seen what it names.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from remit.backend.embedded.database import DATABASE
@@ -13,7 +13,7 @@ from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.embedded.trust import Trusted, TrustList, owner_of, signers_in, standing_of
 from remit.core.codec import hash_turn
 from remit.core.signing import sign_head
-from remit.core.storage import RunEntry
+from remit.core.storage import RunEntry, Stretch
 from remit.observe.named import StoreNamed, named_in
 
 
@@ -35,7 +35,7 @@ async def look_at(home: Path, trusted: TrustList, webhooks: tuple[str, ...], fil
     )
 
 
-async def _runs_in(home: Path) -> tuple[list[Sequence[bytes]], int]:
+async def _runs_in(home: Path) -> tuple[list[Stretch], int]:
     """The turns of every run, and how many runs nobody has signed."""
     store = EmbeddedStore.open_to_read(home)
     try:

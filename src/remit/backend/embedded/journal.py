@@ -18,14 +18,18 @@ from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.quotas import check_room, reserve, settle
 from remit.backend.embedded.schema import joined_lineage
 from remit.backend.embedded.writer import Act, Awaited, Outcome, Unawaited, Writer
+from remit.core.commands import Command
 from remit.core.storage import (
+    START,
     AppendConflict,
     Barrier,
     EntrySettled,
     LeaseLost,
     Listing,
+    Place,
     SessionConflict,
     SignedHead,
+    Stretch,
     Warrant,
 )
 
@@ -62,25 +66,31 @@ class SQLiteJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
-        """Write the turn that follows number `after`, or raise AppendConflict."""
+        orders: Sequence[Command] = (),
+    ) -> Place:
+        """Write the next turn of a run that stands at `after`, or raise AppendConflict. A place is the number of a turn."""
         head = None if warrant is None else warrant.head
         act = partial(_append, self._writer.now_ms, head, run_id, data, after, barrier, listing)
         if warrant is not None and warrant.token:
             act = partial(_held, self._leases, run_id, warrant.token, act)
         await self._writer.submit(act, len(data))
+        return after + 1
 
     async def vouch(self, head: SignedHead) -> None:
         """Keep a head of a run that nobody has signed for yet; where somebody has, nothing."""
         await self._writer.submit(partial(_vouch, head))
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
-        """The turns that follow number `after`, oldest first."""
-        return [data for (data,) in self._reader.rows(_READ, (run_id, after))]
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        """The turns that follow turn number `after`, oldest first."""
+        turns = [data for (data,) in self._reader.rows(_READ, (run_id, after))]
+        if turns or after < 0:
+            return Stretch(turns, max(after, START) + len(turns))
+        ((last,),) = self._reader.rows(_LAST, (run_id,))
+        return Stretch((), last)
 
 
 def _held(leases: FileLeases, run_id: str, token: int, act: Act, cursor: sqlite3.Cursor) -> Outcome:
@@ -95,17 +105,17 @@ def _append(
     head: SignedHead | None,
     run_id: str,
     data: bytes,
-    after: int,
+    after: Place,
     barrier: Barrier | None,
     listing: Listing | None,
     cursor: sqlite3.Cursor,
 ) -> Outcome:
     if barrier is not None and barrier.heard and cursor.execute(IS_SETTLED, (barrier.heard,)).fetchone() is not None:
         raise EntrySettled(run_id, barrier.heard)
-    if after == -1:
+    if after == START:
         cursor.execute(_FIRST_TURN, (_begin(cursor, run_id, listing), data))
     elif cursor.execute(_NEXT_TURN, (run_id, after, data)).rowcount != 1:
-        raise _conflict(cursor, run_id, after)
+        raise AppendConflict(run_id)
     if head is not None:
         _keep_head(cursor, head)
     if barrier is None:
@@ -140,10 +150,9 @@ def _begin(cursor: sqlite3.Cursor, run_id: str, listing: Listing | None) -> int 
         if listing is not None and listing.reserves is not None:
             reserve(cursor, run_no, listing.tenant_id, listing.reserves)
         return run_no
-    conflict = _conflict(cursor, run_id, -1)
-    if conflict.details["last"] == -1 and listing is not None:
+    if listing is not None and cursor.execute(_LAST, (run_id,)).fetchone() == (START,):
         raise SessionConflict(listing.session_id, listing.ordinal)
-    raise conflict
+    raise AppendConflict(run_id)
 
 
 def _settle(cursor: sqlite3.Cursor, barrier: Barrier, at_ms: int, run_id: str) -> None:
@@ -164,8 +173,3 @@ def _vouch(head: SignedHead, cursor: sqlite3.Cursor) -> Outcome:
         return None, None
     _keep_head(cursor, head)
     return None, Awaited(head)
-
-
-def _conflict(cursor: sqlite3.Cursor, run_id: str, after: int) -> AppendConflict:
-    (last,) = cursor.execute(_LAST, (run_id,)).fetchone()
-    return AppendConflict(run_id, after, last)

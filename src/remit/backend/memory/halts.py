@@ -28,7 +28,7 @@ class MemoryHalts:
     async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
         """Write the entry that follows this number, or raise AppendConflict."""
         if len(self._entries) != after:
-            raise AppendConflict(HALTS, after, len(self._entries))
+            raise AppendConflict(HALTS)
         self._entries.append(data)
         if head is not None:
             self._head = head

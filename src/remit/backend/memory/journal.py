@@ -6,6 +6,7 @@ from itertools import islice
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.quotas import MemoryLedger
+from remit.core.commands import Command
 from remit.core.quota import Charge
 from remit.core.record import replace
 from remit.core.signing import SignedDeletion
@@ -15,9 +16,11 @@ from remit.core.storage import (
     LeaseLost,
     Listing,
     Losses,
+    Place,
     RunEntry,
     SessionConflict,
     SignedHead,
+    Stretch,
     Warrant,
 )
 
@@ -39,17 +42,18 @@ class MemoryJournal:
         self,
         run_id: str,
         data: bytes,
-        after: int,
+        after: Place,
         barrier: Barrier | None = None,
         listing: Listing | None = None,
         warrant: Warrant | None = None,
-    ) -> None:
-        """Write the turn that follows number `after`, or raise AppendConflict."""
+        orders: Sequence[Command] = (),
+    ) -> Place:
+        """Write the next turn of a run that stands at `after`, or raise AppendConflict."""
         turns = self._runs.get(run_id)
         if turns is None:
             turns = self._runs[run_id] = []
         if len(turns) != after + 1:
-            raise AppendConflict(run_id, after, len(turns) - 1)
+            raise AppendConflict(run_id)
         if warrant is not None and warrant.token and not self._leases.is_current(run_id, warrant.token):
             raise LeaseLost(run_id)
         if barrier is not None and barrier.heard and self._inbox is not None:
@@ -64,10 +68,12 @@ class MemoryJournal:
             self._entries[run_id] = replace(entry, ending=barrier.ending, waiting_for=barrier.waiting_for)
             if barrier.charge is not None:
                 self.ledger.keep(barrier.charge)
+        return after + 1
 
-    async def read(self, run_id: str, *, after: int = -1) -> Sequence[bytes]:
-        """The turns that follow number `after`, oldest first."""
-        return self._runs.get(run_id, [])[after + 1 :]
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        """The turns that follow turn number `after`, oldest first."""
+        turns = self._runs.get(run_id, [])
+        return Stretch(turns[after + 1 :], len(turns) - 1)
 
     async def run_ids(self) -> Sequence[str]:
         """Every run that has a turn, in the order they started."""

@@ -10,8 +10,20 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import AppendConflict, Barrier, Listing, Losses, RunEntry, SessionConflict, SignedHead, Warrant
+from remit.core.storage import (
+    START,
+    AppendConflict,
+    Barrier,
+    Listing,
+    Losses,
+    Place,
+    RunEntry,
+    SessionConflict,
+    SignedHead,
+    Warrant,
+)
 from remit.orchestrate.ports import Catalogue, Journal
+from remit.testing.conformance.writing import add
 
 # Opens a journal that is empty, with its catalogue, and closes them afterwards.
 OpenCatalogue = Callable[[], AbstractAsyncContextManager[tuple[Journal, Catalogue]]]
@@ -42,7 +54,7 @@ async def an_entry_says_what_the_listing_said(open_catalogue: OpenCatalogue) -> 
     async with open_catalogue() as (journal, catalogue):
         lineage = ("first", "parent")
         listing = Listing(1_700_000_000_000, "chat", "tenant", "session", 0, "parent", lineage=lineage)
-        await journal.append("run", b"turn", after=-1, listing=listing)
+        await add(journal, "run", b"turn", listing=listing)
         entry = await catalogue.entry("run")
         assert entry == RunEntry("run", listing, 1), f"the run was listed as {listing}, and its entry is {entry}"
 
@@ -50,9 +62,8 @@ async def an_entry_says_what_the_listing_said(open_catalogue: OpenCatalogue) -> 
 async def an_entry_counts_turns(open_catalogue: OpenCatalogue) -> None:
     """The number of turns is that of the journal, also when an append was refused."""
     async with open_catalogue() as (journal, catalogue):
-        for position in range(5):
-            await journal.append("run", b"turn", after=position - 1, listing=None if position else Listing(1))
-        await _expect_refusal(journal, "run", after=1)
+        places = [await add(journal, "run", b"turn", listing=None if n else Listing(1)) for n in range(5)]
+        await _expect_refusal(journal, "run", places[1])
         entry = await catalogue.entry("run")
         assert entry is not None, "a run that was listed has no entry"
         assert entry.turns == 5, f"a run of 5 turns is listed with {entry.turns}"
@@ -62,9 +73,9 @@ async def a_barrier_says_how_a_run_stands(open_catalogue: OpenCatalogue) -> None
     """Waiting, going on and ended: the entry follows the last barrier."""
     async with open_catalogue() as (journal, catalogue):
         standings = [Barrier(waiting_for="REVIEW_REQUIRED"), Barrier(), Barrier("SUCCESS")]
-        await journal.append("run", b"turn", after=-1, listing=Listing(1))
-        for after, barrier in enumerate(standings):
-            await journal.append("run", b"turn", after=after, barrier=barrier)
+        await add(journal, "run", b"turn", listing=Listing(1))
+        for barrier in standings:
+            await add(journal, "run", b"turn", barrier=barrier)
             entry = await catalogue.entry("run")
             assert entry is not None, "a run that was listed has no entry"
             stands = (entry.ending, entry.waiting_for)
@@ -74,7 +85,7 @@ async def a_barrier_says_how_a_run_stands(open_catalogue: OpenCatalogue) -> None
 async def a_barrier_may_come_with_the_first_turn(open_catalogue: OpenCatalogue) -> None:
     """A run may ask or end with its first turn."""
     async with open_catalogue() as (journal, catalogue):
-        await journal.append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier("SUCCESS"))
+        await add(journal, "run", b"turn", listing=Listing(1), barrier=Barrier("SUCCESS"))
         entry = await catalogue.entry("run")
         assert entry is not None, "a run that was listed has no entry"
         assert entry.ending == "SUCCESS", "a run that ended with its first turn is listed as open"
@@ -84,8 +95,8 @@ async def runs_are_listed_newest_first(open_catalogue: OpenCatalogue) -> None:
     """In the order they were begun here, whatever their clocks say, and never more than asked for."""
     async with open_catalogue() as (journal, catalogue):
         for number, run_id in enumerate("cab"):
-            await journal.append(run_id, b"turn", after=-1, listing=Listing(100 - number))
-        await journal.append("c", b"turn", after=0)
+            await add(journal, run_id, b"turn", listing=Listing(100 - number))
+        await add(journal, "c", b"turn")
         assert [entry.run_id for entry in await catalogue.entries()] == ["b", "a", "c"], "runs are not newest first"
         assert [entry.run_id for entry in await catalogue.entries(limit=2)] == ["b", "a"], "a limit is not kept"
 
@@ -95,7 +106,7 @@ async def runs_are_listed_by_how_they_stand(open_catalogue: OpenCatalogue) -> No
     async with open_catalogue() as (journal, catalogue):
         standings = {"ended": Barrier("SUCCESS"), "waiting": Barrier(waiting_for="MISSING_INFO"), "going": None}
         for run_id, barrier in standings.items():
-            await journal.append(run_id, b"turn", after=-1, listing=Listing(1), barrier=barrier)
+            await add(journal, run_id, b"turn", listing=Listing(1), barrier=barrier)
         found = [entry.run_id for entry in await catalogue.entries(open_only=True)]
         assert found == ["going", "waiting"], f"of one ended and two open runs, {found} are listed as open"
         found = [entry.run_id for entry in await catalogue.entries(waiting_only=True)]
@@ -109,12 +120,12 @@ async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> Non
     async with open_catalogue() as (journal, catalogue):
         standings = {"c": "SUCCESS", "a": "TIMEOUT", "b": "SUCCESS", "open": "", "d": "SUCCESS"}
         for run_id, ending in standings.items():
-            await journal.append(run_id, b"turn", after=-1, listing=Listing(1, likeness="like"))
+            await add(journal, run_id, b"turn", listing=Listing(1, likeness="like"))
             if ending:
-                await journal.append(run_id, b"end", after=0, barrier=Barrier(ending))
+                await add(journal, run_id, b"end", barrier=Barrier(ending))
         for run_id, likeness in {"other": "LIKE", "none": ""}.items():
             listing = Listing(1, likeness=likeness)
-            await journal.append(run_id, b"turn", after=-1, listing=listing, barrier=Barrier("SUCCESS"))
+            await add(journal, run_id, b"turn", listing=listing, barrier=Barrier("SUCCESS"))
         found = list(await catalogue.alike("like", limit=9))
         expected = [RunEntry(run_id, Listing(1), 2, "SUCCESS") for run_id in "dbc"]
         assert found == expected, f"of five runs that are alike, three succeeded, and {found} are given"
@@ -131,7 +142,7 @@ async def a_session_is_listed_in_order(open_catalogue: OpenCatalogue) -> None:
             for session_id in ODD_SESSIONS:
                 run_id = f"{session_id} {ordinal}"
                 listing = Listing(1, session_id=session_id, ordinal=ordinal)
-                await journal.append(run_id, b"turn", after=-1, listing=listing)
+                await add(journal, run_id, b"turn", listing=listing)
         for session_id in ODD_SESSIONS:
             found = [entry.run_id for entry in await catalogue.session(session_id)]
             expected = [f"{session_id} {ordinal}" for ordinal in (0, 1, 2)]
@@ -149,23 +160,23 @@ async def a_place_in_a_session_is_taken_once(open_catalogue: OpenCatalogue) -> N
         assert listed == won, f"{won} has the place, and {listed} are listed"
         kept = [f"run{number}" for number in range(RIVALS) if await journal.read(f"run{number}")]
         assert kept == won, f"{won} has the place, and {kept} have turns"
-        await journal.append("next", b"turn", after=-1, listing=Listing(1, session_id="session", ordinal=1))
+        await add(journal, "next", b"turn", listing=Listing(1, session_id="session", ordinal=1))
 
 
 async def runs_without_a_session_share_no_place(open_catalogue: OpenCatalogue) -> None:
     """The empty session is none: any number of runs belong to it, and none is listed under it."""
     async with open_catalogue() as (journal, catalogue):
         for number in range(3):
-            await journal.append(f"run{number}", b"turn", after=-1, listing=Listing(1))
+            await add(journal, f"run{number}", b"turn", listing=Listing(1))
         assert len(await catalogue.entries()) == 3, "runs without a session keep each other out"
 
 
 async def a_refused_first_turn_is_not_listed(open_catalogue: OpenCatalogue) -> None:
     """A conflict changes the index no more than it changes the journal."""
     async with open_catalogue() as (journal, catalogue):
-        await journal.append("run", b"turn", after=-1, listing=Listing(1, "chat"))
+        await add(journal, "run", b"turn", listing=Listing(1, "chat"))
         try:
-            await journal.append("run", b"turn", after=-1, listing=Listing(2, "plan"), barrier=Barrier("SUCCESS"))
+            await journal.append("run", b"turn", START, Barrier("SUCCESS"), Listing(2, "plan"))
         except AppendConflict:
             pass
         else:
@@ -180,11 +191,11 @@ async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None
         heads = [
             SignedHead("run", seq, bytes([seq]) * 32, ending, "did", b"s") for seq, ending in ((0, ""), (2, "END"))
         ]
-        await journal.append("run", b"0", -1, None, Listing(1), Warrant(head=heads[0]))
+        await add(journal, "run", b"0", listing=Listing(1), warrant=Warrant(head=heads[0]))
         assert await catalogue.last_head("run") == heads[0], "a head that came with a listing alone was not kept"
-        await journal.append("run", b"1", 0, Barrier())
-        await journal.append("run", b"2", 1, Barrier("END"), None, Warrant(head=heads[1]))
-        await journal.append("other", b"0", -1, Barrier(), Listing(1))
+        await add(journal, "run", b"1", barrier=Barrier())
+        await add(journal, "run", b"2", barrier=Barrier("END"), warrant=Warrant(head=heads[1]))
+        await add(journal, "other", b"0", barrier=Barrier(), listing=Listing(1))
         found = list(await catalogue.heads("run"))
         assert found == heads, f"of two heads came back {found}"
         assert await catalogue.last_head("run") == heads[1], "the last head is not that of the highest turn"
@@ -194,10 +205,10 @@ async def heads_are_kept_with_their_turns(open_catalogue: OpenCatalogue) -> None
 async def a_refused_turn_leaves_no_head(open_catalogue: OpenCatalogue) -> None:
     """A head without its turn would vouch for what is not there."""
     async with open_catalogue() as (journal, catalogue):
-        await journal.append("run", b"turn", after=-1, listing=Listing(1))
+        await add(journal, "run", b"turn", listing=Listing(1))
         late = Warrant(head=SignedHead("run", 0, bytes(32), "", "did", b"s"))
         try:
-            await journal.append("run", b"late", -1, Barrier(), None, late)
+            await journal.append("run", b"late", START, Barrier(), None, late)
         except AppendConflict:
             pass
         else:
@@ -223,18 +234,18 @@ CATALOGUE_CHECKS: Sequence[CatalogueCheck] = (
 )
 
 
-async def _expect_refusal(journal: Journal, run_id: str, *, after: int) -> None:
+async def _expect_refusal(journal: Journal, run_id: str, place: Place) -> None:
     try:
-        await journal.append(run_id, b"too late", after=after)
+        await journal.append(run_id, b"too late", place)
     except AppendConflict:
         return
-    raise AssertionError(f"an append after turn {after}, where it does not belong, raised no AppendConflict")
+    raise AssertionError("an append where the run does not stand any more raised no AppendConflict")
 
 
 async def _begun(journal: Journal, run_id: str, listing: Listing) -> str | None:
     """The run, or None when its place was taken."""
     try:
-        await journal.append(run_id, b"turn", after=-1, listing=listing)
+        await add(journal, run_id, b"turn", listing=listing)
     except SessionConflict:
         return None
     return run_id

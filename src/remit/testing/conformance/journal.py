@@ -10,8 +10,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from remit.core.storage import AppendConflict, Barrier, Listing
+from remit.core.storage import START, AppendConflict, Barrier, Listing, Place
 from remit.orchestrate.ports import Journal
+from remit.testing.conformance.writing import add
 
 # Opens a journal that is empty, and closes it afterwards.
 OpenJournal = Callable[[], AbstractAsyncContextManager[Journal]]
@@ -46,8 +47,8 @@ async def bytes_come_back_exactly(open_journal: OpenJournal) -> None:
     """A turn is bytes; nothing is decoded, trimmed or terminated by a zero."""
     async with open_journal() as journal:
         turns = [EVERY_BYTE, b"\x00\x00", b"\r\n", b"\xff\xfe", b" "]
-        for position, data in enumerate(turns):
-            await journal.append("run", data, position - 1, None, None)  # By position, as the runner does.
+        for data in turns:
+            await add(journal, "run", data)
         assert list(await journal.read("run")) == turns, "bytes changed on their way through the journal"
 
 
@@ -55,7 +56,7 @@ async def a_large_turn_comes_back(open_journal: OpenJournal) -> None:
     """A turn may be large."""
     async with open_journal() as journal:
         data = EVERY_BYTE * (LARGE_BYTES // len(EVERY_BYTE))
-        await journal.append("run", data, after=-1)
+        await journal.append("run", data, START)
         assert list(await journal.read("run")) == [data], f"a turn of {len(data)} bytes did not come back whole"
 
 
@@ -80,17 +81,18 @@ async def a_turn_is_written_once(open_journal: OpenJournal) -> None:
     """Whoever comes second is told so, and the first turn stays."""
     async with open_journal() as journal:
         written = await _written(journal, "run", 3)
-        for after in (-1, 0, 1):
-            await _expect_conflict(journal, "run", after=after)
+        for place in (START, *written.places[:-1]):
+            await _expect_conflict(journal, "run", place)
         assert list(await journal.read("run")) == written, "an append that was refused changed the run"
 
 
 async def a_gap_is_refused(open_journal: OpenJournal) -> None:
     """Nothing follows a turn that is not there."""
     async with open_journal() as journal:
-        await _expect_conflict(journal, "empty", after=0)
         written = await _written(journal, "run", 2)
-        await _expect_conflict(journal, "run", after=2)
+        await _expect_conflict(journal, "empty", written.places[0])
+        longer = await _written(journal, "longer", 3)
+        await _expect_conflict(journal, "run", longer.places[-1])
         assert list(await journal.read("empty")) == [], "an append that was refused began a run"
         assert list(await journal.read("run")) == written, "an append that was refused changed the run"
 
@@ -99,8 +101,8 @@ async def a_run_goes_on_after_a_conflict(open_journal: OpenJournal) -> None:
     """A conflict leaves nothing locked."""
     async with open_journal() as journal:
         await _written(journal, "run", 1)
-        await _expect_conflict(journal, "run", after=-1)
-        await journal.append("run", b"second", after=0)
+        await _expect_conflict(journal, "run", START)
+        await add(journal, "run", b"second")
         assert list(await journal.read("run", after=0)) == [b"second"], "after a conflict the run cannot go on"
 
 
@@ -109,7 +111,7 @@ async def runs_do_not_mix(open_journal: OpenJournal) -> None:
     async with open_journal() as journal:
         for position in range(2):
             for run_id in ODD_IDS:
-                await journal.append(run_id, f"{run_id} {position}".encode(), after=position - 1)
+                await add(journal, run_id, f"{run_id} {position}".encode())
         for run_id in ODD_IDS:
             expected = [f"{run_id} {position}".encode() for position in range(2)]
             assert list(await journal.read(run_id)) == expected, f"run {run_id!r} holds turns that are not its own"
@@ -119,7 +121,8 @@ async def one_of_many_rivals_wins(open_journal: OpenJournal) -> None:
     """Of appends after the same turn, at the same time, exactly one is written and every other one is told."""
     async with open_journal() as journal:
         for after in range(-1, 3):
-            rivals = [_outcome(journal, f"{after} {rival}".encode(), after) for rival in range(RIVALS)]
+            place = (await journal.read("run")).place
+            rivals = [_outcome(journal, f"{after} {rival}".encode(), place) for rival in range(RIVALS)]
             won = [data for data in await asyncio.gather(*rivals) if data is not None]
             read = list(await journal.read("run", after=after))
             assert len(won) == 1, f"{len(won)} of {RIVALS} rivals were told that they won"
@@ -139,7 +142,7 @@ async def what_was_read_stays_as_it_was(open_journal: OpenJournal) -> None:
     async with open_journal() as journal:
         written = await _written(journal, "run", 2)
         read = await journal.read("run")
-        await journal.append("run", b"later", after=1)
+        await add(journal, "run", b"later")
         assert list(read) == written, "a turn that was written later appeared in an earlier reading"
 
 
@@ -147,25 +150,25 @@ async def a_turn_with_a_barrier_is_written_like_any_other(open_journal: OpenJour
     """A barrier asks for more and changes nothing of the turn; whoever comes second learns it all the same."""
     async with open_journal() as journal:
         turns = [b"first", b"second", b"third"]
-        await journal.append("run", turns[0], after=-1, listing=Listing(1))
-        await journal.append("run", turns[1], after=0, barrier=Barrier(waiting_for="REVIEW_REQUIRED"))
-        await _expect_conflict(journal, "run", after=0, barrier=Barrier())
-        await journal.append("run", turns[2], after=1, barrier=Barrier("SUCCESS"))
+        place = await add(journal, "run", turns[0], listing=Listing(1))
+        await add(journal, "run", turns[1], barrier=Barrier(waiting_for="REVIEW_REQUIRED"))
+        await _expect_conflict(journal, "run", place, Barrier())
+        await add(journal, "run", turns[2], barrier=Barrier("SUCCESS"))
         assert list(await journal.read("run")) == turns, "turns with barriers do not come back as written"
 
 
 async def an_ended_run_takes_an_addendum(open_journal: OpenJournal) -> None:
     """What comes after the ending is written too; the journal does not judge."""
     async with open_journal() as journal:
-        await journal.append("run", b"end", after=-1, listing=Listing(1), barrier=Barrier("SUCCESS"))
-        await journal.append("run", b"late", after=0, barrier=Barrier("SUCCESS"))
+        await add(journal, "run", b"end", listing=Listing(1), barrier=Barrier("SUCCESS"))
+        await add(journal, "run", b"late", barrier=Barrier("SUCCESS"))
         assert list(await journal.read("run")) == [b"end", b"late"], "an addendum is not kept"
 
 
 async def rivals_with_barriers_are_told_apart(open_journal: OpenJournal) -> None:
     """Of barriers after the same turn, at the same time, exactly one is written; other runs are not held up."""
     async with open_journal() as journal:
-        rivals = [_outcome(journal, b"%d" % rival, -1, Barrier()) for rival in range(RIVALS)]
+        rivals = [_outcome(journal, b"%d" % rival, START, Barrier()) for rival in range(RIVALS)]
         others = [_written(journal, f"other{number}", 2) for number in range(RIVALS)]
         outcomes, _ = await asyncio.gather(asyncio.gather(*rivals), asyncio.gather(*others))
         won = [data for data in outcomes if data is not None]
@@ -176,17 +179,29 @@ async def rivals_with_barriers_are_told_apart(open_journal: OpenJournal) -> None
 async def a_cancelled_append_harms_nobody(open_journal: OpenJournal) -> None:
     """Whoever gives up may or may not have written; all others have, and the run goes on from where it stands."""
     async with open_journal() as journal:
-        await _written(journal, "run", 1)
-        given_up = asyncio.ensure_future(journal.append("run", b"given up", after=0, barrier=Barrier()))
+        (place,) = (await _written(journal, "run", 1)).places
+        given_up = asyncio.ensure_future(journal.append("run", b"given up", place, Barrier()))
         others = [asyncio.ensure_future(_written(journal, f"other{number}", 2)) for number in range(RIVALS)]
         await asyncio.sleep(0)
         given_up.cancel()
         for number, turns in enumerate(await asyncio.gather(*others)):
             assert list(await journal.read(f"other{number}")) == turns, "a cancelled append took another one along"
         await asyncio.wait([given_up])
-        stands_at = len(await journal.read("run")) - 1
-        await journal.append("run", b"next", after=stands_at)
-        assert list(await journal.read("run", after=stands_at)) == [b"next"], "after a cancelled append nothing follows"
+        await add(journal, "run", b"next")
+        assert (await journal.read("run"))[-1:] == [b"next"], "after a cancelled append nothing follows"
+
+
+async def a_place_is_the_same_however_it_was_found(open_journal: OpenJournal) -> None:
+    """Whoever wrote the last turn, whoever read it, and whoever read only that nothing follows: all may write the next."""
+    async with open_journal() as journal:
+        place = (await journal.read("run")).place
+        assert place == START, "a run that nobody started does not stand at the start"
+        for position in range(3):
+            place = await add(journal, "run", b"turn")
+            found = {(await journal.read("run", after=after)).place for after in range(-1, position + 1)}
+            assert found == {place}, f"whoever wrote the last turn was told {place}, and whoever read it {found}"
+        await journal.append("other", b"turn", START)
+        await journal.append("run", b"turn", place)
 
 
 JOURNAL_CHECKS: Sequence[JournalCheck] = (
@@ -207,28 +222,37 @@ JOURNAL_CHECKS: Sequence[JournalCheck] = (
     an_ended_run_takes_an_addendum,
     rivals_with_barriers_are_told_apart,
     a_cancelled_append_harms_nobody,
+    a_place_is_the_same_however_it_was_found,
 )
 
 
-async def _written(journal: Journal, run_id: str, count: int) -> list[bytes]:
-    turns = [f"turn {position} of {run_id}".encode() for position in range(count)]
-    for position, data in enumerate(turns):
-        await journal.append(run_id, data, after=position - 1)
+class _Written(list[bytes]):
+    """Turns that were written, and where the run stood after each."""
+
+    places: list[Place]
+
+
+async def _written(journal: Journal, run_id: str, count: int) -> _Written:
+    turns = _Written(f"turn {position} of {run_id}".encode() for position in range(count))
+    place, turns.places = START, []
+    for data in turns:
+        place = await journal.append(run_id, data, place)
+        turns.places.append(place)
     return turns
 
 
-async def _expect_conflict(journal: Journal, run_id: str, *, after: int, barrier: Barrier | None = None) -> None:
+async def _expect_conflict(journal: Journal, run_id: str, place: Place, barrier: Barrier | None = None) -> None:
     try:
-        await journal.append(run_id, b"too late", after=after, barrier=barrier)
+        await journal.append(run_id, b"too late", place, barrier)
     except AppendConflict:
         return
-    raise AssertionError(f"an append after turn {after}, where it does not belong, raised no AppendConflict")
+    raise AssertionError("an append where the run does not stand raised no AppendConflict")
 
 
-async def _outcome(journal: Journal, data: bytes, after: int, barrier: Barrier | None = None) -> bytes | None:
+async def _outcome(journal: Journal, data: bytes, place: Place, barrier: Barrier | None = None) -> bytes | None:
     """What was written, or None when another was faster."""
     try:
-        await journal.append("run", data, after=after, barrier=barrier)
+        await journal.append("run", data, place, barrier)
     except AppendConflict:
         return None
     return data

@@ -13,6 +13,7 @@ from typing import Any
 
 from remit.core.storage import AppendConflict, Barrier, LeaseLost, Listing, Warrant
 from remit.orchestrate.ports import Journal, Leases
+from remit.testing.conformance.writing import add
 
 # Opens an empty journal and its leases, of which none is held, and lets go of them afterwards.
 OpenLeases = Callable[[], AbstractAsyncContextManager[tuple[Journal, Leases]]]
@@ -99,9 +100,9 @@ async def a_holder_writes_under_its_token(open_leases: OpenLeases) -> None:
     """From the first turn on, with and without a barrier."""
     async with open_leases() as (journal, leases):
         warrant = Warrant(await leases.take("run") or 0)
-        await journal.append("run", b"0", -1, None, Listing(1), warrant)
-        await journal.append("run", b"1", 0, None, None, warrant)
-        await journal.append("run", b"2", 1, Barrier("SUCCESS"), None, warrant)
+        await add(journal, "run", b"0", listing=Listing(1), warrant=warrant)
+        await add(journal, "run", b"1", warrant=warrant)
+        await add(journal, "run", b"2", barrier=Barrier("SUCCESS"), warrant=warrant)
         turns = list(await journal.read("run"))
         assert turns == [b"0", b"1", b"2"], f"a holder wrote three turns, and there are {turns}"
 
@@ -110,17 +111,17 @@ async def a_stale_holder_writes_nothing(open_leases: OpenLeases) -> None:
     """Once another holds the run and has written its first turn, whoever held it before is refused."""
     async with open_leases() as (journal, leases):
         stale = Warrant(await leases.take("run") or 0)
-        await journal.append("run", b"0", -1, None, Listing(1), stale)
+        place = await add(journal, "run", b"0", listing=Listing(1), warrant=stale)
         await leases.release("run", stale.token)
         current = Warrant(await leases.take("run") or 0)
-        await journal.append("run", b"taken over", 0, None, None, current)
+        await add(journal, "run", b"taken over", warrant=current)
         for barrier in (None, Barrier("SUCCESS")):
             try:
-                await journal.append("run", b"stale", 0, barrier, None, stale)
+                await journal.append("run", b"stale", place, barrier, None, stale)
             except (LeaseLost, AppendConflict):
                 continue
             raise AssertionError("a holder wrote a turn although its lease went to another")
-        await journal.append("run", b"next", 1, Barrier(), None, current)
+        await add(journal, "run", b"next", barrier=Barrier(), warrant=current)
         turns = list(await journal.read("run"))
         assert turns == [b"0", b"taken over", b"next"], f"beside a stale holder the turns are {turns}"
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from remit.core.budget import Dimension
 from remit.core.quota import HOUR_MS, NEVER_MS, Charge, Committed, Limit, Period, Reservation
-from remit.core.storage import AppendConflict, Barrier, Listing, QuotaConflict, SessionConflict
+from remit.core.storage import START, AppendConflict, Barrier, Listing, Place, QuotaConflict, SessionConflict
 from remit.orchestrate.ports import Journal, Ledger
+from remit.testing.conformance.writing import add
 
 OpenLedger = Callable[[], AbstractAsyncContextManager[tuple[Journal, Ledger]]]
 LedgerCheck = Callable[[OpenLedger], Coroutine[Any, Any, None]]
@@ -68,10 +69,10 @@ async def what_a_run_came_to_takes_the_place_of_its_reservation(open_ledger: Ope
     """The charge comes with the ending, and once more with what comes after it; the last word counts."""
     async with open_ledger() as (journal, ledger):
         await _begin(journal, "run", ((TOKENS, 60), (CALLS, 3)), limit(100))
-        await _end(journal, "run", 0, ((TOKENS, 25),))
+        await _end(journal, "run", ((TOKENS, 25),))
         await _expect(ledger, limit(100), Committed(25, 0))
         await _expect(ledger, limit(100, CALLS), Committed())
-        await _end(journal, "run", 1, ((TOKENS, 20),))
+        await _end(journal, "run", ((TOKENS, 20),))
         await _expect(ledger, limit(100), Committed(20, 0))
 
 
@@ -79,7 +80,7 @@ async def a_run_stays_in_the_period_it_began_in(open_ledger: OpenLedger) -> None
     """Whenever it ends, what it came to counts where it was reserved."""
     async with open_ledger() as (journal, ledger):
         await _begin(journal, "run", ((TOKENS, 60),), limit(100), at_ms=2 * HOUR_MS + 10)
-        await _end(journal, "run", 0, ((TOKENS, 25),), at_ms=9 * HOUR_MS)
+        await _end(journal, "run", ((TOKENS, 25),), at_ms=9 * HOUR_MS)
         await _expect(ledger, limit(100, from_ms=2 * HOUR_MS, until_ms=3 * HOUR_MS), Committed(25, 0))
         await _expect(ledger, limit(100, from_ms=3 * HOUR_MS), Committed())
 
@@ -89,7 +90,7 @@ async def a_run_may_begin_and_end_in_one_turn(open_ledger: OpenLedger) -> None:
     async with open_ledger() as (journal, ledger):
         charge = Charge("run", "tenant", 1, ((TOKENS, 5),))
         listing = Listing(1, tenant_id="tenant", reserves=Reservation(1, ((TOKENS, 60),), (limit(100),)))
-        await journal.append("run", b"all", after=-1, listing=listing, barrier=Barrier("SUCCESS", charge=charge))
+        await add(journal, "run", b"all", listing=listing, barrier=Barrier("SUCCESS", charge=charge))
         await _expect(ledger, limit(100), Committed(5, 0))
 
 
@@ -98,13 +99,13 @@ async def a_turn_that_loses_changes_nothing(open_ledger: OpenLedger) -> None:
     async with open_ledger() as (journal, ledger):
         await _begin(journal, "run", ((TOKENS, 90),), limit(100), session_id="session")
         try:
-            await _begin(journal, "run", ((TOKENS, 90),), limit(100))
+            await _begin(journal, "run", ((TOKENS, 90),), limit(100), place=START)
             raise AssertionError("a run was begun twice")
         except AppendConflict:
             pass
         try:
-            await _end(journal, "run", 7, ((TOKENS, 1),))
-            raise AssertionError("a turn follows one that is not there")
+            await _end(journal, "run", ((TOKENS, 1),), place=START)
+            raise AssertionError("a turn was written where its run does not stand")
         except AppendConflict:
             pass
         try:
@@ -118,13 +119,13 @@ async def a_turn_that_loses_changes_nothing(open_ledger: OpenLedger) -> None:
 async def runs_that_are_not_counted_as_they_stand_are_named(open_ledger: OpenLedger) -> None:
     """Those of the tenant since the time that nobody counted, or that ended uncounted; children never."""
     async with open_ledger() as (journal, ledger):
-        await journal.append("uncounted", b"turn", after=-1, listing=Listing(5, tenant_id="tenant"))
-        await journal.append("child", b"turn", after=-1, listing=Listing(5, tenant_id="tenant", parent_id="uncounted"))
-        await journal.append("another's", b"turn", after=-1, listing=Listing(5, tenant_id="another"))
-        await journal.append("early", b"turn", after=-1, listing=Listing(4, tenant_id="tenant"))
+        await add(journal, "uncounted", b"turn", listing=Listing(5, tenant_id="tenant"))
+        await add(journal, "child", b"turn", listing=Listing(5, tenant_id="tenant", parent_id="uncounted"))
+        await add(journal, "another's", b"turn", listing=Listing(5, tenant_id="another"))
+        await add(journal, "early", b"turn", listing=Listing(4, tenant_id="tenant"))
         await _begin(journal, "open", ((TOKENS, 1),), limit(9), at_ms=5)
         await _begin(journal, "ended", ((TOKENS, 1),), limit(9), at_ms=5)
-        await journal.append("ended", b"end", after=0, barrier=Barrier("SUCCESS"))
+        await add(journal, "ended", b"end", barrier=Barrier("SUCCESS"))
         found = list(await ledger.uncounted("tenant", 5))
         assert found == ["uncounted", "ended"], f"{found} are named as not counted"
         assert list(await ledger.tenants()) == ["another", "tenant"], "the tenants are not those who have runs"
@@ -133,11 +134,11 @@ async def runs_that_are_not_counted_as_they_stand_are_named(open_ledger: OpenLed
 async def runs_are_counted_as_they_stand_or_not_at_all(open_ledger: OpenLedger) -> None:
     """A charge for a run that has ended meanwhile, or is not there, is left out."""
     async with open_ledger() as (journal, ledger):
-        await journal.append("run", b"turn", after=-1, listing=Listing(5, tenant_id="tenant"))
+        await add(journal, "run", b"turn", listing=Listing(5, tenant_id="tenant"))
         charge = Charge("run", "tenant", 5, ((TOKENS, 7),), is_open=True)
         await ledger.count([charge, Charge("nobody", "tenant", 5, ((TOKENS, 7),))])
         await _expect(ledger, limit(100), Committed(0, 7))
-        await journal.append("run", b"end", after=0, barrier=Barrier("SUCCESS"))
+        await add(journal, "run", b"end", barrier=Barrier("SUCCESS"))
         await ledger.count([Charge("run", "tenant", 5, ((TOKENS, 9),), is_open=True)])
         await _expect(ledger, limit(100), Committed(0, 7))
         await ledger.count([Charge("run", "tenant", 5, ((TOKENS, 9),))])
@@ -178,22 +179,30 @@ async def _begin(
     *,
     at_ms: int = 1,
     session_id: str = "",
+    place: Place | None = None,
 ) -> bool:
     """Begin a run that reserves this; says whether there was room."""
     reserves = Reservation(at_ms, amounts, (within,))
     listing = Listing(at_ms, tenant_id="tenant", session_id=session_id, reserves=reserves)
     try:
-        await journal.append(run_id, b"turn", after=-1, listing=listing)
+        stands_at = (await journal.read(run_id)).place if place is None else place
+        await journal.append(run_id, b"turn", stands_at, listing=listing)
     except QuotaConflict:
         return False
     return True
 
 
 async def _end(
-    journal: Journal, run_id: str, after: int, amounts: tuple[tuple[int, int], ...], *, at_ms: int = 1
+    journal: Journal,
+    run_id: str,
+    amounts: tuple[tuple[int, int], ...],
+    *,
+    at_ms: int = 1,
+    place: Place | None = None,
 ) -> None:
     barrier = Barrier("SUCCESS", charge=Charge(run_id, "tenant", at_ms, amounts))
-    await journal.append(run_id, b"end", after=after, barrier=barrier)
+    stands_at = (await journal.read(run_id)).place if place is None else place
+    await journal.append(run_id, b"end", stands_at, barrier)
 
 
 async def _expect(ledger: Ledger, within: Limit, expected: Committed, tenant_id: str = "tenant") -> None:

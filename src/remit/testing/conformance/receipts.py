@@ -12,6 +12,7 @@ from typing import Any
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.storage import Listing
 from remit.orchestrate.ports import Journal, Receipts
+from remit.testing.conformance.writing import add
 
 # Opens a store in which nothing was written, and closes it afterwards.
 OpenReceipts = Callable[[], AbstractAsyncContextManager[tuple[Journal, Receipts]]]
@@ -20,7 +21,7 @@ ReceiptsCheck = Callable[[OpenReceipts], Coroutine[Any, Any, None]]
 
 async def _begun(journal: Journal, *run_ids: str) -> None:
     for at_ms, run_id in enumerate(run_ids):
-        await journal.append(run_id, b"turn", after=-1, listing=Listing(at_ms))
+        await add(journal, run_id, b"turn", listing=Listing(at_ms))
 
 
 async def nothing_is_kept_at_first(open_receipts: OpenReceipts) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from remit.core.codec import hash_turn
 from remit.core.storage import Snapshot
 from remit.orchestrate.ports import Journal, Snapshots
+from remit.testing.conformance.writing import add
 
 # Opens a journal and snapshots of its runs, both empty, and closes them afterwards.
 OpenSnapshots = Callable[[], AbstractAsyncContextManager[tuple[Journal, Snapshots]]]
@@ -73,7 +74,7 @@ async def a_snapshot_changes_no_turn(open_snapshots: OpenSnapshots) -> None:
     """It is a cache beside the journal."""
     async with open_snapshots() as (journal, snapshots):
         await _keep(journal, snapshots, "run", 2, b"state")
-        await journal.append("run", b"run 3", after=2)
+        await add(journal, "run", b"run 3")
         turns = list(await journal.read("run"))
         assert turns == [b"run 0", b"run 1", b"run 2", b"run 3"], f"the turns beside a snapshot are {turns}"
 
@@ -101,8 +102,8 @@ SNAPSHOTS_CHECKS: Sequence[SnapshotsCheck] = (
 async def _run(journal: Journal, run_id: str, seq: int) -> bytes:
     """Write a run up to a turn; gives the hash of that turn."""
     turns = [f"{run_id} {number}".encode() for number in range(seq + 1)]
-    for number, turn in enumerate(turns):
-        await journal.append(run_id, turn, after=number - 1)
+    for turn in turns:
+        await add(journal, run_id, turn)
     return hash_turn(turns[-1])
 
 
