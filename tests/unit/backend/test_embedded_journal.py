@@ -230,7 +230,7 @@ def test_a_conflict_of_one_run_leaves_the_others_of_the_batch_alone(tmp_path: Pa
             int,
         ]
         assert isinstance(outcomes[3], AppendConflict)
-        assert outcomes[3].details == {"run_id": "gap", "after": 4, "last": -1}
+        assert outcomes[3].details == {"run_id": "gap"}
         assert await store.journal.read("one") == [b"turn"] == await store.journal.read("two")
 
     play(tmp_path, scene)
