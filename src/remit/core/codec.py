@@ -16,7 +16,7 @@ import msgspec
 from remit.core.events import RedactedTurn, Turn
 from remit.core.failure import InvariantBroken
 from remit.core.json_text import kept_value, parse_json
-from remit.core.record import JsonObject, Text
+from remit.core.record import JsonObject, Record, Text
 from remit.core.signals import UserSignal
 
 T = TypeVar("T")
@@ -97,6 +97,19 @@ def turn_to_json(turn: Turn) -> bytes:
 def turn_from_json(line: bytes) -> Turn:
     """The turn in such a line; raises ValueError when there is none."""
     return from_json(line, Turn)
+
+
+def encode_record(record: Record) -> bytes:
+    """The bytes that a log keeps of a record."""
+    return _encode(record)
+
+
+def decode_record(data: bytes, kind: Any) -> Any:
+    """The record in these bytes, of this kind or of one of these kinds."""
+    try:
+        return msgspec.msgpack.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvariantBroken("ENTRY_UNREADABLE", f"entry of {len(data)} bytes does not decode: {error}") from error
 
 
 def encode_signal(signal: UserSignal) -> bytes:

@@ -188,8 +188,12 @@ class Inbox(Protocol):
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:
         """Entries with a larger number than `after` that nobody has settled, oldest first."""
 
-    async def settle(self, number: int, code: str, message: str) -> None:
-        """Say that an entry was heard (empty code) or refused, so that whoever left it learns."""
+    async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
+        """Say that an entry was heard (empty code) or refused, so that whoever left it learns.
+
+        `token` is that of the lease of its run, where the holder says so: a backend that cannot settle an entry together
+        with its turn hears nobody else while a turn is being written that answers it.
+        """
 
     async def outcome(self, number: int) -> tuple[str, str] | None:
         """Code and message of a settled entry; None while it waits."""

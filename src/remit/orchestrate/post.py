@@ -154,8 +154,8 @@ class Post:
                 await self._inbox.settle(number, str(error.code), error.message)
                 if (outcome := await self._inbox.outcome(number)) == (str(error.code), error.message):
                     raise
-                assert outcome is not None, "what was settled has an outcome"
-                return _accepted(outcome), ""
+                if outcome is not None:  # Else a turn that answers it is being written by somebody who holds the run.
+                    return _accepted(outcome), ""
         raise RequestRejected(
             SIGNAL_UNHEARD,
             f"whoever drives run {run_id} has not heard the signal within {OUTCOME_WAIT_MS_MAX} ms; "
@@ -194,7 +194,8 @@ class Post:
         except (EntrySettled, RunHeld):
             return  # Somebody else was faster, and what they said of it stays; or the run is theirs, and they hear it.
         except (IllegalArrival, RequestRejected, InvariantBroken) as error:
-            await self._inbox.settle(number, str(error.code), error.message)
+            token = 0 if live.warrant is None else live.warrant.token
+            await self._inbox.settle(number, str(error.code), error.message, token=token)
 
 
 def _accepted(outcome: tuple[str, str]) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import cast
 
+from remit.backend.folded.log import RUN, OfRun, Written
 from remit.core import arrivals
-from remit.core.codec import decode_signal
+from remit.core.codec import decode_record, decode_signal, decode_turn
 from remit.core.commands import ForkRun, StartChild
 from remit.core.events import Turn
 from remit.core.signals import Signal, UserSignal
@@ -50,11 +51,11 @@ def no_signal_is_lost_or_doubled(world: ShellWorld) -> Iterator[tuple[str, str]]
 
 def the_inbox_agrees_with_the_journals(world: ShellWorld) -> Iterator[tuple[str, str]]:
     """An entry that is settled as heard stands in a turn, and one that is refused stands in none."""
-    for entry in world.ground.entries:
+    for entry, outcome in world.ground.letters():
         signal = decode_signal(entry.data)
         if signal.signal_id not in world.told:
             continue  # A parent's cancel; its turns do not name who asked.
-        times, outcome = len(turns_of(world.run(entry.run_id), signal)), world.ground.outcome(entry.number)
+        times = len(turns_of(world.run(entry.run_id), signal))
         if outcome is not None and (outcome[0] == "") != (times == 1):
             yield entry.run_id, f"entry {entry.number}, {signal.type}, is settled as {outcome} and heard {times} times"
         if outcome is None and times:
@@ -91,6 +92,25 @@ def an_ended_run_leaves_nothing_running(world: ShellWorld) -> Iterator[tuple[str
                 yield run_id, f"it ended as {run.ending}, and its child {child.run_id} has not"
 
 
+def one_driver_at_a_time(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """A turn is written under the lease of its run; once another has taken the run up, nothing under a lease before it.
+
+    Where leases last as long as their holders, nobody writes between two turns of the same lease either.
+    """
+    taken: dict[str, int] = {}
+    for entry in world.ground.log.entries:
+        kind, _, run_id = entry.name.partition(":")
+        if f"{kind}:" != RUN or entry.place not in world.ground.writers:
+            continue  # Whoever wrote it crashed before anybody knew.
+        written = decode_record(entry.data, OfRun)
+        arrival = decode_turn(written.data).arrival if isinstance(written, Written) else None
+        writer, token = world.ground.writers[entry.place]
+        if isinstance(arrival, arrivals.RunTaken) or not world.weather.lease_ms:
+            taken[run_id] = max(token, taken.get(run_id, 0))
+        if token < max(1, taken.get(run_id, 0)):
+            yield run_id, f"{writer} wrote under token {token} where {taken.get(run_id, 0)} had been taken"
+
+
 SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
     {
         law.__name__: law
@@ -100,6 +120,7 @@ SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
             nobody_is_kept_waiting,
             a_retry_names_its_own_fork,
             an_ended_run_leaves_nothing_running,
+            one_driver_at_a_time,
         )
     }
 )

@@ -1,43 +1,26 @@
 """A store that several simulated processes share: it suspends at every await, its leases have owners, and it looks who writes.
 
-Rule 1: whoever asks anything of it waits a number of turns of the loop that the seed says, before and after.
-Rule 2: a lease belongs to a process. It dies with that, or it lasts for a time that is renewed and then goes to whoever asks.
-        A turn is written under the token of the lease of its run, and none under an older token follows it.
-Rule 3: whoever has left the store writes nothing. What breaks these rules is noted, and is for the laws to judge.
+Rule 1: it is the poorest there is: one entry of one log is written at a time (backend/folded), so whatever is decided over
+        several logs can be cut off or overtaken between any two of them.
+Rule 2: whoever asks anything of it waits a number of turns of the loop that the seed says, before and after.
+Rule 3: a lease belongs to a process. It dies with that, or it lasts for a time that is renewed and then goes to whoever asks.
+Rule 4: whoever has left the store writes nothing. What breaks these rules is noted, and is for the laws to judge.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from remit.backend.folded.log import Entry
+from remit.backend.folded.replica import Replica
+from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs
-from remit.backend.memory.halts import MemoryHalts
-from remit.backend.memory.inbox import MemoryInbox
-from remit.backend.memory.journal import MemoryJournal
-from remit.backend.memory.receipts import MemoryReceipts
 from remit.backend.memory.seals import MemorySeals
-from remit.backend.memory.snapshots import MemorySnapshots
-from remit.core.arrivals import RunTaken
-from remit.core.codec import decode_turn
 from remit.core.commands import Command
-from remit.core.queue import Receipt, ReceiptKind
-from remit.core.quota import Charge, Committed, Limit
 from remit.core.record import Record
-from remit.core.signing import SignedDeletion
-from remit.core.storage import (
-    START,
-    AppendConflict,
-    Barrier,
-    InboxEntry,
-    Listing,
-    Losses,
-    Place,
-    RunEntry,
-    SignedHead,
-    Snapshot,
-    Stretch,
-    Warrant,
-)
+from remit.core.storage import Barrier, InboxEntry, Listing, Place, Stretch, Warrant
+from remit.orchestrate.ports import Journal
+from remit.testing.poor_log import PoorLog
 
 T = TypeVar("T")
 
@@ -57,36 +40,34 @@ class Ground:
     """What outlives every process."""
 
     def __init__(self) -> None:
-        self.inbox = MemoryInbox()
-        self.journal = MemoryJournal(inbox=self.inbox)
+        self.log = PoorLog()
         self.blobs = MemoryBlobs()
-        self.snapshots = MemorySnapshots()
-        self.receipts = MemoryReceipts()
-        self.halts = MemoryHalts()
         self.seals = MemorySeals()
         self.leases: dict[str, Lease] = {}
-        # The token under which a run was taken up last; and how many leases there were.
-        self.tokens: dict[str, int] = {}
-        # Where each run stood before and after every turn of it; and how many turns there are of all runs.
-        self.places: dict[str, list[Place]] = {}
-        self.written = 0
+        # How many leases there were; and who wrote which turn under which token, by the place of the turn.
         self.leased = 0
-        # Whatever was left for runs, settled or not.
-        self.entries: list[InboxEntry] = []
+        self.writers: dict[Place, tuple[str, int]] = {}
         # What no store should see, in words, with the run.
         self.offences: list[tuple[str, str, str]] = []
+        self._replica = Replica(self.log)
+
+    def look(self) -> Replica:
+        """What the logs come to, for those who look from outside and wait for nothing."""
+        at_once(self._replica.refresh())
+        return self._replica
 
     def run_ids(self) -> Sequence[str]:
-        """Every run that has a turn, for those who look from outside and wait for nothing."""
-        return at_once(self.journal.run_ids())
+        """Every run that has a turn."""
+        return at_once(self.look().journal.run_ids())
 
     def turns(self, run_id: str) -> Sequence[bytes]:
         """The turns of a run."""
-        return at_once(self.journal.read(run_id))
+        return at_once(self.look().journal.read(run_id))
 
-    def outcome(self, number: int) -> tuple[str, str] | None:
-        """What became of an entry of the inbox."""
-        return at_once(self.inbox.outcome(number))
+    def letters(self) -> Sequence[tuple[InboxEntry, tuple[str, str] | None]]:
+        """Whatever was left for runs, and what became of it."""
+        found = self.look().letters.items()
+        return [(InboxEntry(number, letter.run_id, letter.data), letter.outcome) for number, letter in found]
 
     def crash(self, process: str) -> None:
         """Free what a process held, unless that has a time of its own."""
@@ -105,29 +86,18 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
     raise AssertionError("memory waits for nothing")
 
 
-class SharedStore:
+class SharedStore(FoldedStore):
     """The store as one process has it open."""
-
-    # Nothing is signed.
-    key = None
 
     def __init__(self, ground: Ground, process: str, pause: Pause, lease_ms: int = 0) -> None:
         self.ground = ground
         self.process = process
         self.pause = pause
         self.is_closed = False
-        self.journal = SharedJournal(self)
-        self.catalogue = self.journal
-        self.ledger = SharedLedger(self)
-        self.blobs = SharedBlobs(self)
-        self.snapshots = SharedSnapshots(self)
-        self.inbox = SharedInbox(self)
-        self.leases = SharedLeases(self, lease_ms)
-        self.receipts = SharedReceipts(self)
-        self.halts = ground.halts
-        self.seals = ground.seals
+        super().__init__(SlowLog(self), SharedLeases(self, lease_ms), SlowBlobs(self), ground.seals)
+        self.journal: Journal = WatchedJournal(self, self.journal)  # type: ignore[assignment]
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # type: ignore[explicit-override]  # typing.override comes with Python 3.12
         """Leave, with nothing in hand."""
         for run_id, lease in self.ground.leases.items():
             if lease.holder == self.process:
@@ -141,12 +111,35 @@ class SharedStore:
         self.ground.offences.append((law, run_id, f"{self.process} {what}"))
 
 
-class SharedJournal:
-    """Turns, and the index of them."""
+class SlowLog:
+    """The log of all, which takes its time."""
 
     def __init__(self, store: SharedStore) -> None:
         self._store = store
-        self._kept = store.ground.journal
+
+    async def append(self, name: str, data: bytes, after: Place) -> Place:
+        """Write an entry."""
+        store = self._store
+        await store.pause()
+        place = await store.ground.log.append(name, data, after)
+        if store.is_closed:
+            store.offend("nothing_is_written_after_closing", name.partition(":")[2], "wrote after it was closed")
+        await store.pause()
+        return place
+
+    async def news(self, after: Place) -> list[Entry]:
+        """What is new; others may write before whoever asked goes on."""
+        found = await self._store.ground.log.news(after)
+        await self._store.pause()
+        return found
+
+
+class WatchedJournal:
+    """The journal of a process, of which it is noted under which token it wrote which turn."""
+
+    def __init__(self, store: SharedStore, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
 
     async def append(
         self,
@@ -158,120 +151,17 @@ class SharedJournal:
         warrant: Warrant | None = None,
         orders: Sequence[Command] = (),
     ) -> Place:
-        """Write a turn, and look who does."""
-        store = self._store
-        await store.pause()
-        if store.is_closed:
-            store.offend("nothing_is_written_after_closing", run_id, "wrote a turn after it was closed")
-        token = 0 if warrant is None else warrant.token
-        ground = store.ground
-        places = ground.places.setdefault(run_id, [START])
-        if places[-1] != after:
-            raise AppendConflict(run_id)
-        await self._kept.append(run_id, data, len(places) - 2, barrier, listing)
-        # A place is where the turn stands among those of all runs, as in a log that they share.
-        ground.written += 1
-        places.append(ground.written)
-        if store.leases.lasts_ms:
-            arrival = decode_turn(data).arrival
-            if isinstance(arrival, RunTaken):
-                ground.tokens[run_id] = max(arrival.token, ground.tokens.get(run_id, 0))
-            if token < ground.tokens.get(run_id, 1):
-                store.offend("one_driver_at_a_time", run_id, "wrote a turn under a lease of the past")
-        elif (lease := ground.leases.get(run_id)) is None or (lease.holder, lease.token) != (store.process, token):
-            store.offend("one_driver_at_a_time", run_id, "wrote a turn and does not hold the run")
-        place = places[-1]
-        await store.pause()
+        """Write a turn."""
+        place = await self._journal.append(run_id, data, after, barrier, listing, warrant, orders)
+        self._store.ground.writers[place] = (self._store.process, 0 if warrant is None else warrant.token)
         return place
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
         """The turns of a run."""
-        await self._store.pause()
-        turns = await self._kept.read(run_id, after=after)
-        found = Stretch(turns, self._store.ground.places.get(run_id, [START])[-1])
-        await self._store.pause()
-        return found
-
-    async def entry(self, run_id: str) -> RunEntry | None:
-        """One run."""
-        await self._store.pause()
-        return await self._kept.entry(run_id)
-
-    async def entries(
-        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
-    ) -> Sequence[RunEntry]:
-        """The runs, newest first."""
-        await self._store.pause()
-        return await self._kept.entries(open_only=open_only, waiting_only=waiting_only, limit=limit)
-
-    async def session(self, session_id: str) -> Sequence[RunEntry]:
-        """The runs of a session."""
-        await self._store.pause()
-        return await self._kept.session(session_id)
-
-    async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
-        """The newest runs of a likeness."""
-        await self._store.pause()
-        return await self._kept.alike(likeness, limit=limit)
-
-    async def heads(self, run_id: str) -> Sequence[SignedHead]:
-        """Nothing is signed."""
-        return ()
-
-    async def last_head(self, run_id: str) -> SignedHead | None:
-        """Nothing is signed."""
-        return None
-
-    async def last_logged(self, run_id: str) -> SignedHead | None:
-        """There is no log."""
-        return None
-
-    async def log_doubt(self, run_id: str, last: int) -> str:
-        """There is no log."""
-        return ""
-
-    async def losses(self) -> Losses:
-        """There is no log."""
-        return Losses()
-
-    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
-        """There is no log."""
-        return ()
-
-    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
-        """Nothing is deleted."""
-        return None
+        return await self._journal.read(run_id, after=after)
 
 
-class SharedLedger:
-    """What runs count for their tenants."""
-
-    def __init__(self, store: SharedStore) -> None:
-        self._store = store
-        self._kept = store.ground.journal.ledger
-
-    async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
-        """What counts against each of these limits."""
-        await self._store.pause()
-        return await self._kept.committed(tenant_id, limits)
-
-    async def uncounted(self, tenant_id: str, from_ms: int) -> Sequence[str]:
-        """The runs that are not counted as they stand."""
-        await self._store.pause()
-        return await self._kept.uncounted(tenant_id, from_ms)
-
-    async def count(self, charges: Sequence[Charge]) -> None:
-        """Count these runs so."""
-        await self._store.pause()
-        await self._kept.count(charges)
-
-    async def tenants(self) -> Sequence[str]:
-        """Every tenant."""
-        await self._store.pause()
-        return await self._kept.tenants()
-
-
-class SharedBlobs:
+class SlowBlobs:
     """Long texts."""
 
     def __init__(self, store: SharedStore) -> None:
@@ -286,73 +176,6 @@ class SharedBlobs:
         """The bytes with this digest."""
         await self._store.pause()
         return await self._store.ground.blobs.get(digest)
-
-
-class SharedSnapshots:
-    """States that need not be folded again."""
-
-    def __init__(self, store: SharedStore) -> None:
-        self._store = store
-
-    async def keep(self, run_id: str, seq: int, head: bytes, data: bytes, signature: bytes = b"") -> None:
-        """Keep a state."""
-        await self._store.pause()
-        await self._store.ground.snapshots.keep(run_id, seq, head, data, signature)
-
-    async def latest(self, run_id: str) -> Snapshot | None:
-        """What was kept last."""
-        await self._store.pause()
-        return await self._store.ground.snapshots.latest(run_id)
-
-
-class SharedInbox:
-    """What people left for runs."""
-
-    def __init__(self, store: SharedStore) -> None:
-        self._store = store
-        self._kept = store.ground.inbox
-
-    async def put(self, run_id: str, data: bytes) -> int:
-        """Leave something for a run."""
-        await self._store.pause()
-        number = await self._kept.put(run_id, data)
-        self._store.ground.entries.append(InboxEntry(number, run_id, data))
-        await self._store.pause()
-        return number
-
-    async def pending(self, *, after: int) -> Sequence[InboxEntry]:
-        """Entries that nobody has settled; others may settle them before whoever asked goes on."""
-        await self._store.pause()
-        found = await self._kept.pending(after=after)
-        await self._store.pause()
-        return found
-
-    async def settle(self, number: int, code: str, message: str) -> None:
-        """Say that an entry was heard or refused."""
-        await self._store.pause()
-        await self._kept.settle(number, code, message)
-
-    async def outcome(self, number: int) -> tuple[str, str] | None:
-        """Code and message of a settled entry."""
-        await self._store.pause()
-        return await self._kept.outcome(number)
-
-
-class SharedReceipts:
-    """What was done about the items of queues."""
-
-    def __init__(self, store: SharedStore) -> None:
-        self._store = store
-
-    async def keep(self, receipt: Receipt) -> None:
-        """Keep a receipt."""
-        await self._store.pause()
-        await self._store.ground.receipts.keep(receipt)
-
-    async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
-        """The receipts of a kind."""
-        await self._store.pause()
-        return await self._store.ground.receipts.kept(kind)
 
 
 class SharedLeases:

@@ -41,7 +41,7 @@ class SQLiteInbox:
         """Entries with a larger number than `after` that nobody has settled, oldest first."""
         return [InboxEntry(number, run_id, data) for number, run_id, data in self._reader.rows(_PENDING, (after,))]
 
-    async def settle(self, number: int, code: str, message: str) -> None:
+    async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
         """Say that an entry was heard (empty code) or refused; the first word stays."""
         await self._writer.submit(partial(_settle, (number, code, message, self._writer.now_ms())))
 

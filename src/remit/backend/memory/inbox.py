@@ -21,7 +21,7 @@ class MemoryInbox:
         """Entries after this number that nobody has settled."""
         return [entry for entry in self._entries[after:] if entry.number not in self._outcomes]
 
-    async def settle(self, number: int, code: str, message: str) -> None:
+    async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
         """Say that an entry was heard or refused; the first word stays."""
         self._outcomes.setdefault(number, (code, message))
 

@@ -14,18 +14,22 @@ class MemoryLedger:
         self._entries = entries
         self._charges: dict[str, Charge] = {}
 
-    def check_room(self, tenant_id: str, reservation: Reservation) -> None:
-        """Raise QuotaConflict where what a new run is to reserve does not fit."""
+    def check_room(self, tenant_id: str, reservation: Reservation, *, but: str = "") -> None:
+        """Raise QuotaConflict where what a new run is to reserve does not fit beside all others; `but` is the run."""
         for limit in reservation.limits:
-            committed = self._committed(tenant_id, limit)
+            committed = self._committed(tenant_id, limit, but)
             if not has_room(limit, committed, reservation.amounts):
                 wanted = dict(reservation.amounts)[limit.dimension]
                 raise QuotaConflict(tenant_id, limit, wanted, left_of(limit, committed))
 
-    def keep(self, charge: Charge) -> None:
-        """Count a run so, in the period in which it reserved."""
-        before = self._charges.get(charge.run_id, charge)
+    def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
+        """Count a run so, in the period in which it reserved, unless it is counted anew."""
+        before = charge if is_anew else self._charges.get(charge.run_id, charge)
         self._charges[charge.run_id] = replace(charge, at_ms=before.at_ms)
+
+    def open_charges(self, tenant_id: str) -> Sequence[Charge]:
+        """What the open runs of a tenant have reserved."""
+        return [charge for charge in self._charges.values() if charge.tenant_id == tenant_id and charge.is_open]
 
     async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
         """What counts against each of these limits."""
@@ -52,10 +56,14 @@ class MemoryLedger:
         charge = self._charges.get(entry.run_id)
         return charge is not None and not (charge.is_open and entry.ending)
 
-    def _committed(self, tenant_id: str, limit: Limit) -> Committed:
+    def _committed(self, tenant_id: str, limit: Limit, but: str = "") -> Committed:
         spent = reserved = 0
         for charge in self._charges.values():
-            if charge.tenant_id == tenant_id and limit.from_ms <= charge.at_ms < limit.until_ms:
+            if (
+                charge.run_id != but
+                and charge.tenant_id == tenant_id
+                and limit.from_ms <= charge.at_ms < limit.until_ms
+            ):
                 amount = dict(charge.amounts).get(limit.dimension, 0)
                 spent, reserved = (spent, reserved + amount) if charge.is_open else (spent + amount, reserved)
         return Committed(spent, reserved)

@@ -1,0 +1,90 @@
+"""The least that a backend must be able to do: write one entry behind the last one of a log that it has seen.
+
+Rule 1: one log per run, per session, per tenant and per run with an inbox; one for receipts and one for halts. What must be
+        decided once is decided by being the next entry of one of them.
+Rule 2: nothing holds two logs together. Whatever was cut off between two entries is seen by whoever comes next, who undoes
+        it or does the rest.
+"""
+
+from typing import Protocol, TypeAlias
+
+from remit.core.quota import Charge
+from remit.core.record import Record
+from remit.core.storage import Barrier, Listing, Place, SignedHead
+
+RUN, SESSION, TENANT, INBOX = "run:", "session:", "tenant:", "inbox:"
+RECEIPTS, HALT_LOG = "receipts", "halts"
+
+# How often an entry is tried again behind those of others; each time one of them has written theirs.
+TRIES_MAX = 1_000
+
+
+class Entry(Record):
+    """An entry of a log. Places grow over all logs in the order in which entries were written."""
+
+    place: Place
+    name: str
+    data: bytes
+
+
+class Log(Protocol):
+    """Keeps entries, for good."""
+
+    async def append(self, name: str, data: bytes, after: Place) -> Place:
+        """Write the next entry of a log that stands at `after`, or raise AppendConflict when another was faster."""
+
+    async def news(self, after: Place) -> "list[Entry]":
+        """The entries of all logs after a place, oldest first."""
+
+
+class Written(Record, tag=True):
+    """An entry of a run: a turn, and what its run knows by it without being folded."""
+
+    data: bytes
+    barrier: Barrier | None = None
+    listing: Listing | None = None
+    head: SignedHead | None = None
+
+
+class Forestalled(Record, tag=True):
+    """The first and only entry of a run that was to begin and, its process gone, never may."""
+
+
+class PlaceClaimed(Record, tag=True):
+    """A run is to have a place of a session."""
+
+    ordinal: int
+    run_id: str
+
+
+class Charged(Record, tag=True):
+    """What a run counts for its tenant from here on; `is_anew` where nothing of how it was counted before is left."""
+
+    charge: Charge
+    is_anew: bool = False
+
+
+class Left(Record, tag=True):
+    """Something that a person left for a run."""
+
+    data: bytes
+
+
+class Taken(Record, tag=True):
+    """The holder of a run, under this token, is about to write the turn that answers an entry: nobody else may refuse it."""
+
+    number: int
+    token: int
+
+
+class Settled(Record, tag=True):
+    """What whoever left an entry is told. `token` is that of the run's holder, 0 where somebody else says it."""
+
+    number: int
+    code: str
+    message: str
+    token: int = 0
+
+
+OfRun: TypeAlias = Written | Forestalled
+OfInbox: TypeAlias = Left | Taken | Settled

@@ -1,0 +1,144 @@
+"""What the logs come to: folded entry by entry, and asked after everything that is new was folded.
+
+Rule 1: it is a cache of the logs. A process that has none folds them from the first entry on, and knows the same.
+Rule 2: entries that could not have been decided so are no entries: a settlement after another, a first turn of a run that
+        was forestalled.
+"""
+
+from collections.abc import Sequence
+
+from remit.backend.folded.log import (
+    HALT_LOG,
+    INBOX,
+    RECEIPTS,
+    RUN,
+    SESSION,
+    TENANT,
+    Charged,
+    Entry,
+    Forestalled,
+    Left,
+    Log,
+    OfInbox,
+    OfRun,
+    PlaceClaimed,
+    Taken,
+    Written,
+)
+from remit.backend.memory.halts import MemoryHalts
+from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.receipts import MemoryReceipts
+from remit.core.codec import decode_record
+from remit.core.queue import Receipt
+from remit.core.record import replace
+from remit.core.storage import START, InboxEntry, Place, Warrant
+
+
+class Letter:
+    """An entry of an inbox, and how far it is from being settled."""
+
+    __slots__ = ("answer", "data", "is_heard", "run_id", "settled", "token")
+
+    def __init__(self, run_id: str, data: bytes) -> None:
+        self.run_id = run_id
+        self.data = data
+        # Who is about to answer it; whether a turn does, and what whoever left it is told by that; what somebody said of it.
+        self.token = 0
+        self.is_heard = False
+        self.answer = ""
+        self.settled: tuple[str, str] | None = None
+
+    @property
+    def outcome(self) -> tuple[str, str] | None:
+        """Code and message for whoever left it; None while nobody knows."""
+        return ("", self.answer) if self.is_heard else self.settled
+
+
+class Replica:
+    """The logs as one process has folded them."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.journal = MemoryJournal()
+        self.receipts = MemoryReceipts()
+        self.halts = MemoryHalts()
+        self.forestalled: set[str] = set()
+        # Who is to have which place of which session.
+        self.claims: dict[str, dict[int, str]] = {}
+        self.letters: dict[int, Letter] = {}
+        self._stands: dict[str, Place] = {}
+        self._seen: Place = START
+        self._folds = {
+            RUN: self._fold_run,
+            SESSION: self._fold_session,
+            TENANT: self._fold_tenant,
+            INBOX: self._fold_inbox,
+        }
+
+    def place(self, name: str) -> Place:
+        """Where a log stands, as far as it was folded."""
+        return self._stands.get(name, START)
+
+    async def refresh(self) -> None:
+        """Fold everything that was written by now."""
+        for entry in await self.log.news(self._seen):
+            if entry.place > self._seen:  # Others may have folded it meanwhile.
+                self._seen = entry.place
+                self._stands[entry.name] = entry.place
+                await self._fold(entry)
+
+    async def _fold(self, entry: Entry) -> None:
+        kind, colon, name = entry.name.partition(":")
+        if entry.name == RECEIPTS:
+            await self.receipts.keep(decode_record(entry.data, Receipt))
+        elif entry.name == HALT_LOG:
+            halt = decode_record(entry.data, Written)
+            await self.halts.append(halt.data, after=len(self.halts.since(0)), head=halt.head)
+        else:
+            await self._folds[kind + colon](name, entry)
+
+    async def _fold_run(self, run_id: str, entry: Entry) -> None:
+        written = decode_record(entry.data, OfRun)
+        if isinstance(written, Forestalled):
+            self.forestalled.add(run_id)
+            return
+        barrier, listing = written.barrier, written.listing
+        if barrier is not None and barrier.heard in self.letters:
+            letter = self.letters[barrier.heard]
+            letter.is_heard, letter.answer = True, barrier.answer
+        # What a run counts for its tenant stands in the log of the tenant.
+        if barrier is not None:
+            barrier = replace(barrier, heard=0, charge=None)
+        if listing is not None:
+            listing = replace(listing, reserves=None)
+        place = (await self.journal.read(run_id)).place
+        await self.journal.append(run_id, written.data, place, barrier, listing, Warrant(head=written.head))
+
+    async def _fold_session(self, session_id: str, entry: Entry) -> None:
+        claim = decode_record(entry.data, PlaceClaimed)
+        self.claims.setdefault(session_id, {})[claim.ordinal] = claim.run_id
+
+    async def _fold_tenant(self, tenant_id: str, entry: Entry) -> None:
+        charged = decode_record(entry.data, Charged)
+        self.journal.ledger.keep(charged.charge, is_anew=charged.is_anew)
+
+    async def _fold_inbox(self, run_id: str, entry: Entry) -> None:
+        said = decode_record(entry.data, OfInbox)
+        if isinstance(said, Left):
+            self.letters[entry.place] = Letter(run_id, said.data)
+            return
+        letter = self.letters.get(said.number)
+        if letter is None or letter.settled is not None:
+            return
+        if isinstance(said, Taken):
+            letter.token = max(letter.token, said.token)
+        elif said.token >= letter.token:
+            letter.settled = (said.code, said.message)
+
+    def pending(self, after: int) -> Sequence[InboxEntry]:
+        """Entries after this number that nobody has settled."""
+        return [
+            InboxEntry(number, letter.run_id, letter.data)
+            for number, letter in self.letters.items()
+            if number > after and letter.outcome is None
+        ]

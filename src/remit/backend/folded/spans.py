@@ -1,0 +1,110 @@
+"""What spans runs, decided in logs of its own: the places of a session, and what a tenant has reserved.
+
+Rule 1: before its first turn is written, a run has its place and its reservation: they are entries that name it.
+Rule 2: a run that has them, has no turn and is held by nobody never begins: whoever needs its place or its room forestalls
+        it by writing the first entry of its log, and only then takes what it had.
+Rule 3: what a run came to is written behind the turn that ends it. Where that was cut off, the run is one of those that are
+        not counted as they stand, and is counted again.
+"""
+
+from typing import Protocol
+
+from remit.backend.folded.log import RUN, SESSION, TENANT, TRIES_MAX, Charged, Forestalled, PlaceClaimed
+from remit.backend.folded.replica import Replica
+from remit.core.codec import encode_record
+from remit.core.quota import Charge, Reservation
+from remit.core.record import Record
+from remit.core.storage import START, AppendConflict, Listing, QuotaConflict, SessionConflict
+
+
+class Holders(Protocol):
+    """Knows who is alive."""
+
+    async def is_held(self, run_id: str) -> bool:
+        """Whether anybody holds a run."""
+
+
+class Spans:
+    """Sessions and tenants over logs."""
+
+    def __init__(self, replica: Replica, holders: Holders) -> None:
+        self._replica = replica
+        self._holders = holders
+
+    async def claim(self, run_id: str, listing: Listing) -> None:
+        """Have a place and a reservation for a run that is about to begin; raises SessionConflict or QuotaConflict."""
+        if listing.session_id:
+            await self._claim_place(run_id, listing.session_id, listing.ordinal)
+        if listing.reserves is not None:
+            await self._reserve(run_id, listing.tenant_id, listing.reserves)
+
+    async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
+        """Count a run so for its tenant."""
+        for _ in range(TRIES_MAX):
+            if await self._is_next(TENANT + charge.tenant_id, Charged(charge, is_anew)):
+                return
+            await self._replica.refresh()
+
+    async def _claim_place(self, run_id: str, session_id: str, ordinal: int) -> None:
+        for _ in range(TRIES_MAX):
+            await self._replica.refresh()
+            holder = self._replica.claims.get(session_id, {}).get(ordinal, "")
+            if holder == run_id:
+                return
+            if holder and not await self._is_forestalled(holder):
+                break
+            if await self._is_next(SESSION + session_id, PlaceClaimed(ordinal, run_id)):
+                return
+        raise SessionConflict(session_id, ordinal)
+
+    async def _reserve(self, run_id: str, tenant_id: str, wanted: Reservation) -> None:
+        ledger = self._replica.journal.ledger
+        charge = Charge(run_id, tenant_id, wanted.at_ms, wanted.amounts, is_open=True)
+        for _ in range(TRIES_MAX):
+            await self._replica.refresh()
+            place = self._replica.place(TENANT + tenant_id)
+            try:
+                ledger.check_room(tenant_id, wanted, but=run_id)
+            except QuotaConflict:
+                if not await self._is_room_made(tenant_id):
+                    raise
+                continue
+            if self._replica.place(TENANT + tenant_id) == place and await self._is_next(
+                TENANT + tenant_id, Charged(charge)
+            ):
+                return
+        raise AppendConflict(run_id)
+
+    async def _is_room_made(self, tenant_id: str) -> bool:
+        """Give back what runs have reserved that never begin; says whether there was any."""
+        is_made = False
+        for charge in self._replica.journal.ledger.open_charges(tenant_id):
+            if await self._replica.journal.entry(charge.run_id) is None and await self._is_forestalled(charge.run_id):
+                await self.keep(Charge(charge.run_id, tenant_id, charge.at_ms, ()))
+                is_made = True
+        if is_made:
+            await self._replica.refresh()
+        return is_made
+
+    async def _is_forestalled(self, run_id: str) -> bool:
+        """Whether a run that has no turn never will; one that nobody holds is kept from it."""
+        replica = self._replica
+        if run_id in replica.forestalled:
+            return True
+        if await replica.journal.entry(run_id) is not None or await self._holders.is_held(run_id):
+            return False
+        try:
+            await replica.log.append(RUN + run_id, encode_record(Forestalled()), START)
+        except AppendConflict:
+            await replica.refresh()
+        else:
+            replica.forestalled.add(run_id)
+        return run_id in replica.forestalled
+
+    async def _is_next(self, name: str, record: Record) -> bool:
+        """Whether an entry could be written behind all that was folded of its log."""
+        try:
+            await self._replica.log.append(name, encode_record(record), self._replica.place(name))
+        except AppendConflict:
+            return False
+        return True

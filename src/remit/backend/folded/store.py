@@ -1,0 +1,213 @@
+"""A store over logs: whatever is asked of it is answered from what they come to."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from remit.backend.folded.inbox import FoldedInbox
+from remit.backend.folded.journal import FoldedJournal
+from remit.backend.folded.log import HALT_LOG, RECEIPTS, TRIES_MAX, Log, Written
+from remit.backend.folded.replica import Replica
+from remit.backend.folded.spans import Spans
+from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.snapshots import MemorySnapshots
+from remit.core.codec import encode_record
+from remit.core.halt import HALTS
+from remit.core.queue import Receipt, ReceiptKind
+from remit.core.quota import Charge, Committed, Limit
+from remit.core.signing import SignedDeletion
+from remit.core.storage import AppendConflict, Losses, RunEntry, SignedHead
+
+
+class Texts(Protocol):
+    """Long texts by their digest; keeping one needs no order."""
+
+    async def put(self, digest: bytes, data: bytes) -> None:
+        """Keep these bytes."""
+
+    async def get(self, digest: bytes) -> bytes:
+        """The bytes with this digest, or raise BlobMissing."""
+
+
+class Holdings(Protocol):
+    """Who drives which run."""
+
+    @property
+    def lasts_ms(self) -> int:
+        """How long a lease lasts that nobody renews."""
+
+    async def take(self, run_id: str) -> int | None:
+        """Take a run."""
+
+    async def renew(self, run_id: str, token: int) -> bool:
+        """Hold it for longer."""
+
+    async def release(self, run_id: str, token: int) -> None:
+        """Let it go."""
+
+    async def is_held(self, run_id: str) -> bool:
+        """Whether anybody holds it."""
+
+
+class FoldedStore:
+    """The store as one process has it open. It keeps nothing that cannot be folded again."""
+
+    # Nothing is signed here.
+    key = None
+
+    def __init__(self, log: Log, leases: Holdings, blobs: Texts, seals: MemorySeals | None = None) -> None:
+        replica = Replica(log)
+        spans = Spans(replica, leases)
+        self.leases = leases
+        self.blobs = blobs
+        self.seals = seals or MemorySeals()
+        self.inbox = FoldedInbox(replica)
+        self.journal = FoldedJournal(log, replica, spans, self.inbox)
+        self.catalogue = FoldedCatalogue(replica)
+        self.ledger = FoldedLedger(replica, spans)
+        self.receipts = FoldedReceipts(replica)
+        self.halts = FoldedHalts(replica)
+        self.snapshots = MemorySnapshots()
+
+    async def close(self) -> None:
+        """Nothing to leave behind."""
+
+
+class FoldedCatalogue:
+    """Which runs there are."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._index = replica.journal
+
+    async def entry(self, run_id: str) -> RunEntry | None:
+        """One run."""
+        await self._replica.refresh()
+        return await self._index.entry(run_id)
+
+    async def entries(
+        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+    ) -> Sequence[RunEntry]:
+        """The runs, newest first."""
+        await self._replica.refresh()
+        return await self._index.entries(open_only=open_only, waiting_only=waiting_only, limit=limit)
+
+    async def session(self, session_id: str) -> Sequence[RunEntry]:
+        """The runs of a session, in order."""
+        await self._replica.refresh()
+        return await self._index.session(session_id)
+
+    async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
+        """The newest runs of a likeness that succeeded."""
+        await self._replica.refresh()
+        return await self._index.alike(likeness, limit=limit)
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The heads that came with the turns of a run."""
+        await self._replica.refresh()
+        return await self._index.heads(run_id)
+
+    async def last_head(self, run_id: str) -> SignedHead | None:
+        """The last of them."""
+        await self._replica.refresh()
+        return await self._index.last_head(run_id)
+
+    async def last_logged(self, run_id: str) -> SignedHead | None:
+        """There is no other log."""
+        return None
+
+    async def log_doubt(self, run_id: str, last: int) -> str:
+        """There is no other log."""
+        return ""
+
+    async def losses(self) -> Losses:
+        """There is no other log."""
+        return Losses()
+
+    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
+        """There is no other log."""
+        return ()
+
+    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
+        """Nothing is deleted."""
+        return None
+
+
+class FoldedLedger:
+    """What runs count for their tenants."""
+
+    def __init__(self, replica: Replica, spans: Spans) -> None:
+        self._replica = replica
+        self._spans = spans
+
+    async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
+        """What counts against each of these limits."""
+        await self._replica.refresh()
+        return await self._replica.journal.ledger.committed(tenant_id, limits)
+
+    async def uncounted(self, tenant_id: str, from_ms: int) -> Sequence[str]:
+        """The runs of a tenant that are not counted as they stand."""
+        await self._replica.refresh()
+        return await self._replica.journal.ledger.uncounted(tenant_id, from_ms)
+
+    async def count(self, charges: Sequence[Charge]) -> None:
+        """Count these runs so; one that stands otherwise by now is left out."""
+        for charge in charges:
+            await self._replica.refresh()
+            entry = await self._replica.journal.entry(charge.run_id)
+            if entry is not None and (entry.ending == "") is charge.is_open:
+                await self._spans.keep(charge, is_anew=True)
+
+    async def tenants(self) -> Sequence[str]:
+        """Every tenant that has runs here."""
+        await self._replica.refresh()
+        return await self._replica.journal.ledger.tenants()
+
+
+class FoldedReceipts:
+    """What was done about the items of queues; of two for the same the first counts."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    async def keep(self, receipt: Receipt) -> None:
+        """Keep a receipt."""
+        for _ in range(TRIES_MAX):
+            try:
+                await self._replica.log.append(RECEIPTS, encode_record(receipt), self._replica.place(RECEIPTS))
+            except AppendConflict:
+                await self._replica.refresh()
+                continue
+            return
+
+    async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
+        """The receipts of a kind, oldest first."""
+        await self._replica.refresh()
+        return await self._replica.receipts.kept(kind)
+
+
+class FoldedHalts:
+    """The journal of halts, as it was when this process folded it last: that is at every turn that is written or read."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    def news(self, number: int) -> Sequence[bytes]:
+        """The entries after this number."""
+        return self._replica.halts.news(number)
+
+    def since(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, oldest first."""
+        return self._replica.halts.since(number)
+
+    def signed(self) -> tuple[int, bytes]:
+        """The last entry that came with a head."""
+        return self._replica.halts.signed()
+
+    async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:
+        """Write the entry that follows this number, or raise AppendConflict."""
+        await self._replica.refresh()
+        if len(self._replica.halts.since(0)) != after:
+            raise AppendConflict(HALTS)
+        written = encode_record(Written(data, head=head))
+        await self._replica.log.append(HALT_LOG, written, self._replica.place(HALT_LOG))
+        await self._replica.refresh()
