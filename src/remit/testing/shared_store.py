@@ -11,14 +11,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from remit.backend.folded.log import Entry
+from remit.backend.folded.log import RUN, Entry
 from remit.backend.folded.replica import Replica
 from remit.backend.folded.store import FoldedStore
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.seals import MemorySeals
 from remit.core.commands import Command
 from remit.core.record import Record
-from remit.core.storage import Barrier, InboxEntry, Listing, Place, Stretch, Warrant
+from remit.core.storage import Barrier, InboxEntry, Listing, Place, StoreUnusable, Stretch, Warrant
 from remit.orchestrate.ports import Journal
 from remit.testing.poor_log import PoorLog
 
@@ -121,9 +121,11 @@ class SlowLog:
         """Write an entry."""
         store = self._store
         await store.pause()
-        place = await store.ground.log.append(name, data, after)
         if store.is_closed:
-            store.offend("nothing_is_written_after_closing", name.partition(":")[2], "wrote after it was closed")
+            if name.startswith(RUN):
+                store.offend("nothing_is_written_after_closing", name.removeprefix(RUN), "wrote a turn")
+            raise StoreUnusable("STORE_CLOSED", f"the store of {store.process} is closed")
+        place = await store.ground.log.append(name, data, after)
         await store.pause()
         return place
 

@@ -245,7 +245,7 @@ class BadInbox:
             return self._true._entries[after:]
         return await self._true.pending(after=0 if self._flaw == "begins anew" else after)
 
-    async def settle(self, number: int, code: str, message: str) -> None:
+    async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
         await self._true.settle(number, code, "" if self._flaw == "forgets why" else message)
 
     async def outcome(self, number: int) -> tuple[str, str] | None:

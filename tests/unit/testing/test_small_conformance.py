@@ -1,0 +1,153 @@
+"""The checks of halts, of seals and of answers find what is wrong with them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from remit.backend.memory.halts import MemoryHalts
+from remit.backend.memory.inbox import MemoryInbox
+from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.seals import MemorySeals
+from remit.core.storage import AppendConflict, EntrySettled, SignedHead
+from remit.testing.conformance.answers import ANSWERS_CHECKS
+from remit.testing.conformance.halts import HALTS_CHECKS
+from remit.testing.conformance.seals import SEALS_CHECKS
+
+
+class BadHalts(MemoryHalts):
+    """A log of halts with one flaw."""
+
+    def __init__(self, flaw: str) -> None:
+        super().__init__()
+        self._flaw = flaw
+
+    def news(self, number: int) -> Sequence[bytes]:  # type: ignore[explicit-override]
+        return () if self._flaw == "tells nobody" else super().news(number)
+
+    def since(self, number: int) -> Sequence[bytes]:  # type: ignore[explicit-override]
+        return [b"halt", *self._entries] if self._flaw == "halts at once" else super().since(number)
+
+    async def append(self, data: bytes, *, after: int, head: SignedHead | None = None) -> None:  # type: ignore[explicit-override]
+        if self._flaw == "never objects":
+            after = len(self._entries)
+        await super().append(data, after=after, head=None if self._flaw == "forgets heads" else head)
+
+
+class BadSeals(MemorySeals):
+    """Seals with one flaw."""
+
+    def __init__(self, flaw: str) -> None:
+        super().__init__()
+        self._flaw = flaw
+
+    def seal(self, scope: str, kind: str, value: str) -> str:  # type: ignore[explicit-override]
+        handle = super().seal("" if self._flaw == "one scope" else scope, kind, value)
+        if self._flaw in ("shows values", "gives many handles"):
+            handle = f"{handle}{value if self._flaw == 'shows values' else len(self._values[scope])}"
+            self._values[scope][handle] = value
+        return handle
+
+    def values(self, scope: str) -> dict[str, str]:  # type: ignore[explicit-override]
+        return super().values("" if self._flaw == "one scope" else scope)
+
+    def forget(self, scope: str) -> None:  # type: ignore[explicit-override]
+        if self._flaw != "forgets nothing":
+            super().forget(scope)
+
+
+class BadInbox(MemoryInbox):
+    """An inbox with one flaw, as a journal settles its entries."""
+
+    def __init__(self, flaw: str) -> None:
+        super().__init__()
+        self._flaw = flaw
+
+    def hear(self, run_id: str, number: int, answer: str) -> None:  # type: ignore[explicit-override]
+        match self._flaw:
+            case "settles nothing":
+                return
+            case "hears again":
+                self._outcomes.setdefault(number, ("", answer))
+            case "says no more":
+                super().hear(run_id, number, "")
+            case _:
+                super().hear(run_id, number, answer)
+
+
+class HastyJournal(MemoryJournal):
+    """A journal that settles entries before it looks whether it can write."""
+
+    async def append(self, run_id: str, data: bytes, after: int, *along: Any, **named: Any) -> int:  # type: ignore[explicit-override]
+        barrier = along[0] if along else named.get("barrier")
+        if barrier is not None and barrier.heard and after != len(await self.read(run_id)) - 1:
+            assert self._inbox is not None
+            self._inbox.hear(run_id, barrier.heard, barrier.answer)
+        return await super().append(run_id, data, after, *along, **named)
+
+
+def failed(checks: Iterable[Callable[[Any], Any]], made: Callable[[], Any]) -> set[str]:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Any]:
+        yield made()
+
+    names = set()
+    for check in checks:
+        try:
+            asyncio.run(check(opened))
+        except (AssertionError, AppendConflict, EntrySettled):
+            names.add(check.__name__)
+    return names
+
+
+def answers(flaw: str) -> tuple[MemoryJournal, MemoryInbox]:
+    inbox = BadInbox(flaw)
+    return (HastyJournal if flaw == "settles first" else MemoryJournal)(inbox=inbox), inbox
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check"),
+    [
+        ("halts at once", "an_empty_log_halts_nothing"),
+        ("tells nobody", "entries_come_back_in_order"),
+        ("never objects", "an_entry_is_written_once"),
+        ("forgets heads", "the_last_signed_entry_is_known"),
+    ],
+)
+def test_a_log_of_halts_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed(HALTS_CHECKS, lambda: BadHalts(flaw))
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check"),
+    [
+        ("shows values", "a_value_comes_back_by_its_handle"),
+        ("gives many handles", "a_value_has_one_handle"),
+        ("one scope", "scopes_are_kept_apart"),
+        ("forgets nothing", "what_is_forgotten_is_gone"),
+    ],
+)
+def test_seals_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed(SEALS_CHECKS, lambda: BadSeals(flaw))
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check"),
+    [
+        ("says no more", "an_entry_is_settled_by_the_turn_that_answers_it"),
+        ("settles nothing", "an_entry_is_settled_by_the_turn_that_answers_it"),
+        ("hears again", "a_settled_entry_is_answered_by_no_turn"),
+        ("settles first", "a_turn_that_loses_settles_nothing"),
+        ("settles nothing", "of_those_who_answer_at_once_one_does"),
+    ],
+)
+def test_a_store_that_answers_wrongly_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed(ANSWERS_CHECKS, lambda: answers(flaw))
+
+
+def test_what_has_no_flaw_passes_every_check() -> None:
+    assert failed(HALTS_CHECKS, lambda: BadHalts("")) == set()
+    assert failed(SEALS_CHECKS, lambda: BadSeals("")) == set()
+    assert failed(ANSWERS_CHECKS, lambda: answers("")) == set()
