@@ -7,17 +7,20 @@ from unittest import mock
 
 import pytest
 
-from remit.backend.memory.inbox import MemoryInbox
+from remit.backend.folded.inbox import FoldedInbox
+from remit.backend.folded.spans import Spans
+from remit.backend.memory.quotas import MemoryLedger
 from remit.core.arrivals import ResumeRequested
 from remit.core.codec import decode_signal
 from remit.core.commands import ForkRun
 from remit.core.events import Turn
 from remit.core.failure import RemitError
 from remit.core.storage import RunHeld, Warrant
-from remit.orchestrate import durability, hub, in_process, offspring, post
+from remit.orchestrate import durability, hub, in_process, offspring, post, runner
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.fork import begin_fork, origin_of
-from remit.orchestrate.holdings import Holdings
+from remit.orchestrate.halts import Halts
+from remit.orchestrate.holdings import FencedJournal, Holdings
 from remit.orchestrate.hub import Driver, Hub
 from remit.orchestrate.ports import Live
 from remit.orchestrate.post import Post
@@ -47,8 +50,24 @@ async def _nothing(*_: object) -> None:
     return None
 
 
-def _hear_again(self: MemoryInbox, run_id: str, number: int, answer: str) -> None:
-    self._outcomes.setdefault(number, ("", answer))
+async def _always(*_: object) -> bool:
+    return True
+
+
+def _any_room(*_: object, **__: object) -> None:
+    return None
+
+
+def _no_fence(live: Live) -> None:
+    return None
+
+
+async def _append_on(self: FencedJournal, *turn: Any) -> int:
+    return await self._journal.append(*turn)
+
+
+def _say_nothing(self: Halts, scopes: object) -> None:
+    return None
 
 
 def _unexplained(turn: Turn, why: str) -> Turn:
@@ -115,12 +134,12 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "the fork of a fork forgets why its origin was one": (
         "journals_add_up",
-        1,
+        2,
         (_instead(offspring, "_explained", _unexplained),),
     ),
     "a retry is told the newest fork": (
         "a_retry_names_its_own_fork",
-        8,
+        44,
         (_instead(durability, "answer_of", lambda turn: ""), _instead(post, "answer_of", lambda turn: "")),
     ),
     "a retry that is recorded is refused": (
@@ -130,27 +149,47 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "whoever is refused waits until the run rests": (
         "nobody_is_kept_waiting",
-        9,
+        78,
         (_instead(Hub, "hear", _hear_and_wait),),
     ),
     "runs are taken up after closing": (
-        "nothing_outlives_closing",
-        85,
+        "nothing_is_written_after_closing",
+        115,
         (_instead(Hub, "_step", _step_although_closed),),
     ),
     "an entry is heard apart from its turn": (
-        "a_retry_names_its_own_fork",
-        59,
+        "no_signal_is_lost_or_doubled",
+        10,
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (
         "no_signal_is_lost_or_doubled",
-        159,
-        (_instead(MemoryInbox, "hear", _hear_again),),
+        88,
+        (_instead(FoldedInbox, "take", _nothing),),
     ),
     "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Holdings, "hold", _hold_nothing),)),
     "a lease is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lease),)),
-    "a wake is dropped": ("nothing_waits_for_ever", 11, (_instead(in_process._Work, "report", _report_quietly),)),
+    "a stale holder writes on": (
+        "one_driver_at_a_time",
+        127,
+        (_instead(runner, "_check_fence", _no_fence), _instead(FencedJournal, "append", _append_on)),
+    ),
+    "a place is taken from whoever is about to begin": (
+        "a_session_is_one_chain",
+        0,
+        (_instead(Spans, "_is_forestalled", _always),),
+    ),
+    "nobody looks what is left of a quota": (
+        "no_tenant_exceeds_its_quota",
+        11,
+        (_instead(MemoryLedger, "check_room", _any_room),),
+    ),
+    "nobody looks what is halted": (
+        "nothing_is_done_while_everything_is_halted",
+        77,
+        (_instead(Halts, "stopping_any", _say_nothing),),
+    ),
+    "a wake is dropped": ("nothing_waits_for_ever", 1, (_instead(in_process._Work, "report", _report_quietly),)),
 }
 
 

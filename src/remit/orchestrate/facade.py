@@ -49,7 +49,7 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
-from remit.orchestrate.fork import begin_fork, origin_at
+from remit.orchestrate.fork import FORK_DEFERRED, begin_fork, origin_at
 from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
 from remit.orchestrate.holdings import fenced_journal
 from remit.orchestrate.hub import FindKit, Hub
@@ -255,7 +255,13 @@ class System:
         # Whoever heard the retry has made the fork, as a rule; if that failed, the sender learns why.
         if kit is not None:
             self._hub.lend(order.run_id, kit)
-        await self._children.fork(live, order)
+        try:
+            await self._children.fork(live, order)
+        except RequestRejected as error:
+            message = (
+                f"the retry is recorded; resume run {signal.run_id} to have it done, which is not yet: {error.message}"
+            )
+            raise RequestRejected(FORK_DEFERRED, message, {"run_id": signal.run_id, "code": error.code}) from error
         with suppress(RunHeld):  # Then another process drives it.
             await self._hub.take_up(order.run_id, kit)
         return Heard(signal.run_id, order.run_id)
@@ -387,6 +393,7 @@ class System:
     async def _check_halts(self, run_id: str) -> None:
         """Refuse to go on with a run that a halt holds back; where nothing is halted, nobody looks at the run."""
         if self._halts.standing.halts:
+            await self._halts.refresh()
             self._halts.check_resume((await self._runner.load(run_id)).state)
 
     async def _end_orphan(self, entry: RunEntry) -> RunEntry | None:

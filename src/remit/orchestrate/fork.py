@@ -25,6 +25,8 @@ from remit.orchestrate.runner import Runner
 from remit.orchestrate.texts import name, note
 
 FORK_INVALID = "FORK_INVALID"
+# A retry stands in the journal of its run, and its fork is made when that is resumed.
+FORK_DEFERRED = "FORK_DEFERRED"
 # What is said of an effect whose outcome nobody knows.
 _IN_DOUBT = "in doubt"
 # What is said of one that a halt keeps from being sent.

@@ -110,6 +110,10 @@ class Halts:
         # Whether every entry that was signed was found here; entries are not lost while a process has them open.
         self._is_whole = False
 
+    async def refresh(self) -> None:
+        """Have at hand what others have halted by now."""
+        await self._log.refresh()
+
     @property
     def standing(self) -> Standing:
         """What is halted, as of this moment: everything, where entries are missing."""
@@ -174,6 +178,7 @@ class Halts:
 
     async def write(self, scope: HaltScope, *, by: str, why: str = "", is_lift: bool = False) -> Halt:
         """Write an entry; raises HALT_UNKNOWN for lifting what is not halted."""
+        await self.refresh()
         if scope.kind is HaltKind.MODEL and not (is_lift and scope in self.standing.halts):
             scope = HaltScope(HaltKind.MODEL, self._name_model(scope.name))
         _check(scope, by, why)
@@ -200,6 +205,7 @@ class Halts:
                     data, after=standing.number, head=head_of(self._key, HALTS, data, standing.number)
                 )
             except AppendConflict:
+                await self.refresh()
                 continue
             # A lift takes the place of every entry that was lost, so that what was signed last is here again.
             if self._is_whole or self._lost() is None:

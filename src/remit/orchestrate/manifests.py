@@ -70,6 +70,7 @@ class Manifests:
         entered = replace(entered, messages=instructed(terms.role, entered.messages))
         terms = dataclasses.replace(terms, boundary=narrowed_to(terms.role, terms.boundary))
         _check_tools(entered, kit, terms.boundary)
+        await self._halts.refresh()
         self._halts.check_start(entered.tenant_id, *asked)
         for tool in kit.tools.definitions:
             if tool.secrets:

@@ -202,6 +202,12 @@ class Inbox(Protocol):
 class HaltLog(Protocol):
     """The journal of halts, which every process on a store reads before it sends a command."""
 
+    async def refresh(self) -> None:
+        """Have at hand what was written by now; asked before anything is halted, lifted, begun or resumed.
+
+        A backend that cannot be read without waiting sees to it itself with every turn that it writes.
+        """
+
     def news(self, number: int) -> Sequence[bytes]:
         """The entries after this number, for those who ask before every command; it costs next to nothing."""
 

@@ -4,16 +4,21 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import cast
 
-from remit.backend.folded.log import RUN, OfRun, Written
+from remit.backend.folded.log import RUN, TENANT, Charged, OfRun, Written
 from remit.core import arrivals
+from remit.core.budget import Dimension
 from remit.core.codec import decode_record, decode_signal, decode_turn
-from remit.core.commands import ForkRun, StartChild
+from remit.core.commands import CallTool, ForkRun, StartChild
 from remit.core.events import Turn
 from remit.core.signals import Signal, UserSignal
+from remit.core.storage import SessionConflict
+from remit.kernel.state import pinned
+from remit.orchestrate.fork import FORK_DEFERRED
 from remit.orchestrate.post import SIGNAL_UNHEARD
 from remit.testing.laws import LAWS
 from remit.testing.laws import keep_the_law as keep_the_laws_of_runs
 from remit.testing.runs import LawBroken, SimulatedRun
+from remit.testing.shared_store import at_once
 from remit.testing.shell_world import SENDER_WAIT_S_MAX, ShellWorld, own_turns
 from remit.testing.world import SimulatedWorld
 
@@ -43,9 +48,9 @@ def no_signal_is_lost_or_doubled(world: ShellWorld) -> Iterator[tuple[str, str]]
         times = len(turns_of(world.run(signal.run_id), signal))
         if times > 1:
             yield signal.run_id, f"{signal.type} {signal.signal_id} was heard {times} times"
-        if told.is_known and told.code and told.code not in _UNDECIDED and times:
+        if told.is_known and told.code and told.code not in (*_UNDECIDED, FORK_DEFERRED) and times:
             yield signal.run_id, f"{signal.type} {signal.signal_id} was refused with {told.code} and applied"
-        if told.is_known and not told.code and not times:
+        if told.is_known and told.code in ("", FORK_DEFERRED) and not times:
             yield signal.run_id, f"{signal.type} {signal.signal_id} was told to be heard and was not"
 
 
@@ -111,6 +116,53 @@ def one_driver_at_a_time(world: ShellWorld) -> Iterator[tuple[str, str]]:
             yield run_id, f"{writer} wrote under token {token} where {taken.get(run_id, 0)} had been taken"
 
 
+def a_session_is_one_chain(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """Its places are taken once, from the first on, and each run names the one before it."""
+    replica = world.ground.look()
+    for session_id in replica.claims:
+        runs = [entry.run_id for entry in at_once(replica.journal.session(session_id))]
+        for ordinal, run_id in enumerate(runs):
+            link = pinned(world.run(run_id).state).session
+            before = "" if link is None else link.previous_run_id
+            expected = runs[ordinal - 1] if ordinal else ""
+            if link is None or link.ordinal != ordinal or _root_of(world, before) != expected:
+                yield run_id, f"it has place {ordinal} of {session_id} behind {expected!r}, and names {link}"
+
+
+def _root_of(world: ShellWorld, run_id: str) -> str:
+    """The run that has the place, of a retry of it."""
+    while run_id and (origin := pinned(world.run(run_id).state).forked_from) is not None:
+        run_id = origin.run_id
+    return run_id
+
+
+def no_tenant_exceeds_its_quota(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """What its runs have spent and may spend never comes to more than there is, at any moment."""
+    quota, counted = world.weather.steps_quota, dict[str, int]()
+    for entry in world.ground.log.entries if quota else ():
+        if entry.name.startswith(TENANT):
+            charge = decode_record(entry.data, Charged).charge
+            counted[charge.run_id] = dict(charge.amounts).get(Dimension.STEPS, 0)
+            if (total := sum(counted.values())) > quota:
+                yield charge.run_id, f"with it the runs of its tenant may take {total} steps of {quota}"
+
+
+def nothing_is_done_while_everything_is_halted(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """No call that was ordered since a halt was told begins before that is lifted."""
+    ordered: dict[str, tuple[str, float]] = {}
+    for entry in world.ground.log.entries if world.halted else ():
+        written = decode_record(entry.data, OfRun) if entry.name.startswith(RUN) else None
+        for command in decode_turn(written.data).decisions if isinstance(written, Written) else ():
+            if isinstance(command, CallTool):
+                at_s = world.ground.written_at_s[entry.place]
+                ordered.setdefault(command.key, (entry.name.removeprefix(RUN), at_s))
+    for made in world.stage.made:
+        run_id, ordered_s = ordered.get(made.key, ("", 0.0))
+        for halted in world.halted:
+            if halted.from_s < ordered_s and made.began_s < halted.until_s:
+                yield run_id, f"{made.tool} was ordered at {ordered_s:.3f} and begun at {made.began_s:.3f}, {halted}"
+
+
 SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
     {
         law.__name__: law
@@ -121,6 +173,9 @@ SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
             a_retry_names_its_own_fork,
             an_ended_run_leaves_nothing_running,
             one_driver_at_a_time,
+            a_session_is_one_chain,
+            no_tenant_exceeds_its_quota,
+            nothing_is_done_while_everything_is_halted,
         )
     }
 )
@@ -135,6 +190,10 @@ def turns_of(run: SimulatedRun, signal: UserSignal) -> list[Turn]:
 
 def keep_the_law(world: ShellWorld) -> None:
     """Check every law of shells and of runs on a world that was played; raise LawBroken for the first that does not hold."""
+    try:
+        world.ground.look()
+    except SessionConflict as shared:
+        raise world.shared_place(shared) from None
     for name, law in SHELL_LAWS.items():
         for run_id, what in law(world):
             raise LawBroken(name, world.seed, run_id, what)

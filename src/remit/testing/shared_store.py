@@ -47,6 +47,7 @@ class Ground:
         # How many leases there were; and who wrote which turn under which token, by the place of the turn.
         self.leased = 0
         self.writers: dict[Place, tuple[str, int]] = {}
+        self.written_at_s: dict[Place, float] = {}
         # What no store should see, in words, with the run.
         self.offences: list[tuple[str, str, str]] = []
         self._replica = Replica(self.log)
@@ -126,6 +127,7 @@ class SlowLog:
                 store.offend("nothing_is_written_after_closing", name.removeprefix(RUN), "wrote a turn")
             raise StoreUnusable("STORE_CLOSED", f"the store of {store.process} is closed")
         place = await store.ground.log.append(name, data, after)
+        store.ground.written_at_s[place] = _now_s()
         await store.pause()
         return place
 

@@ -20,6 +20,9 @@ WEATHERS: tuple[Weather, ...] = (
     # Leases that expire under living holders: their renewals are slower than they last, now and then.
     replace(STORM, lease_ms=3_000, slow=0.03),
     replace(STORM, crash=0.0, leave=0.0, processes=3, lease_ms=1_000, slow=0.1),
+    # Runs of one tenant that do not all fit its quota; and everything halted now and then.
+    replace(STORM, crash=0.01, processes=3, steps_quota=150),
+    replace(STORM, processes=3, halt=0.2),
 )
 
 

@@ -52,6 +52,7 @@ class Made(Record):
     tool: str
     arguments: str
     life: int
+    began_s: float = 0.0
 
 
 class Stage:
@@ -102,8 +103,9 @@ class Stage:
 
     async def act(self, name: str, n: int, key: str) -> str:
         """Change something, once for a key, at some moment of the call."""
+        began_s = asyncio.get_running_loop().time()
         await self.take_time()
-        self.made.append(Made(key, name, str(n), self.life))
+        self.made.append(Made(key, name, str(n), self.life, began_s))
         self.effects.setdefault(key, str(n))
         await self.take_time()
         return f"kept {n}"

@@ -8,17 +8,22 @@ Rule 3: a storm comes first: crashes at any await, callers that stop waiting, pr
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
+from math import inf
 from random import Random
 from typing import Any
 
+from remit.core.budget import Budget
 from remit.core.commands import AskPurpose, CallTool
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken, RemitError
 from remit.core.messages import user_message
-from remit.core.record import Record, Text
+from remit.core.quota import ANYONE, Period, Quota
+from remit.core.record import Record, Text, replace
 from remit.core.signals import Signal, UserSignal, packet_id
+from remit.core.storage import SessionConflict
 from remit.kernel.state import RunState, pinned, questions
 from remit.orchestrate.facade import Heard, System
 from remit.orchestrate.kit import Kit
@@ -37,6 +42,9 @@ SENDER_WAIT_S_MAX = 60.0
 # Longer than anything in a world takes.
 REST_WAIT_S_MAX = 20_000.0
 CLOCK_JUMP_MS_MAX = 60_000
+HALT_S_MAX = 3.0
+# Half of the runs belong to a session.
+_SESSIONS = ("", "", "s1", "s2")
 
 
 class Weather(Record):
@@ -55,6 +63,16 @@ class Weather(Record):
     slow: float = 0.0
     # How long a lease lasts that nobody renews; 0 where it lasts as long as its process.
     lease_ms: int = 0
+    # What all runs may take steps together, 0 for any number; and how often everything is halted for a while.
+    steps_quota: int = 0
+    halt: float = 0.0
+
+
+class Halted(Record):
+    """A halt of everything: from the moment at which whoever asked for it was told so, until somebody began to lift it."""
+
+    from_s: float
+    until_s: float = inf
 
 
 class Told(Record):
@@ -99,6 +117,7 @@ class ShellWorld:
         self.told: dict[str, Told] = {}
         self.offences: list[tuple[str, str, str]] = self.ground.offences
         self.crashes = 0
+        self.halted: list[Halted] = []
         self.skew_ms = 0
         self._is_storm = True
         self._started = 0
@@ -117,9 +136,15 @@ class ShellWorld:
             self.loop.run_until_complete(self._play())
         except Stalled as stalled:
             raise LawBroken("nothing_waits_for_ever", self.seed, "", str(stalled)) from None
+        except SessionConflict as shared:
+            raise self.shared_place(shared) from None
         finally:
             self.loop.close()
         return self
+
+    def shared_place(self, shared: SessionConflict) -> LawBroken:
+        """What is said of logs that cannot be folded because two runs have one place of a session."""
+        return LawBroken("a_session_is_one_chain", self.seed, "", shared.message)
 
     def now_ms(self) -> int:
         """What every clock shows, jumps included."""
@@ -175,6 +200,8 @@ class ShellWorld:
             self._leave(chance.choice(self._living()))
         if not self._living() or (len(self._living()) < weather.processes and chance.random() < 0.5):
             self._start()
+        if weather.halt and chance.random() < weather.halt:
+            self._act(self._halt)
         draw = chance.random()
         if draw < 0.1:
             self._act(self._submit)
@@ -190,6 +217,9 @@ class ShellWorld:
     async def _calm(self) -> None:
         """Let everybody finish; then a last process takes up what is open."""
         await self._finish([task for process in self.processes for task in process.callers], "a caller")
+        if self.weather.halt:
+            lifting = self._start()
+            await self._finish([self.loop.spawn(lifting.name, self._lift(lifting))], "a lift")
         for process in self._living():
             await self._finish([self.loop.spawn(process.name, process.system.settle())], f"settle of {process.name}")
         # What crashed holds its runs for a while.
@@ -234,7 +264,9 @@ class ShellWorld:
             await self._pause()
             return self.stage.kit
 
-        system = System(store, clock=self, find_kit=find_kit, new_id=self._new_id, owner="owner")
+        steps = self.weather.steps_quota
+        quotas = (Quota(ANYONE, Period.TOTAL, Budget(steps=steps)),) if steps else ()
+        system = System(store, clock=self, find_kit=find_kit, new_id=self._new_id, owner="owner", quotas=quotas)
         process = Process(name, system, store)
         self.processes.append(process)
         return process
@@ -290,8 +322,21 @@ class ShellWorld:
 
     def _submit(self, process: Process) -> Coroutine[Any, Any, Any]:
         task = self.stage.new_task()
-        asked = SystemRequest((user_message(task),), request_id=task, trace_id="0" * 32)
+        session_id = self.chance.choice(_SESSIONS)
+        asked = SystemRequest((user_message(task),), request_id=task, trace_id="0" * 32, session_id=session_id)
         return process.system.submit(asked, self.stage.kit, TERMS)
+
+    async def _halt(self, process: Process) -> None:
+        await process.system.halt(by="halter", why="to look")
+        self.halted.append(Halted(self.loop.time()))
+        await asyncio.sleep(self.chance.random() * HALT_S_MAX)
+        await self._lift(process)
+
+    async def _lift(self, process: Process) -> None:
+        now_s = self.loop.time()
+        self.halted = [replace(halted, until_s=min(halted.until_s, now_s)) for halted in self.halted]
+        with suppress(RemitError):  # Somebody else may have lifted it.
+            await process.system.lift(by="lifter", why="looked")
 
     def _resume(self, process: Process) -> Coroutine[Any, Any, Any] | None:
         run_id = self._some_run()

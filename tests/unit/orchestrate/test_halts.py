@@ -359,6 +359,9 @@ def test_of_two_who_halt_at_once_both_are_written(tmp_path: Path) -> None:
 
 def test_a_journal_of_halts_that_is_always_a_step_ahead_is_given_up_on() -> None:
     class Ahead:
+        async def refresh(self) -> None:
+            pass
+
         def news(self, number: int) -> list[bytes]:
             return []
 

@@ -39,6 +39,9 @@ class SQLiteHalts:
         self._reader = reader
         self._seen_bytes = _NEVER_LOOKED
 
+    async def refresh(self) -> None:
+        """Everything is at hand: the database is asked each time."""
+
     def news(self, number: int) -> Sequence[bytes]:
         """The entries after this number, where there may be any: as long as the file has not grown there are none."""
         try:

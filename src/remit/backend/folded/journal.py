@@ -49,6 +49,8 @@ class FoldedJournal:
             raise
         if barrier is not None and barrier.charge is not None:
             await self._spans.keep(barrier.charge)
+        # Whatever was written before is known before this turn is acted on: halts among it.
+        await self._replica.refresh()
         return place
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:

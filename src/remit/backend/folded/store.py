@@ -191,6 +191,10 @@ class FoldedHalts:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
+    async def refresh(self) -> None:
+        """Fold what was written by now."""
+        await self._replica.refresh()
+
     def news(self, number: int) -> Sequence[bytes]:
         """The entries after this number."""
         return self._replica.halts.news(number)

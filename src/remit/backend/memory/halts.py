@@ -13,6 +13,9 @@ class MemoryHalts:
         self._entries: list[bytes] = []
         self._head: SignedHead | None = None
 
+    async def refresh(self) -> None:
+        """Everything is at hand."""
+
     def news(self, number: int) -> Sequence[bytes]:
         """The entries after this number, where there may be any."""
         return self._entries[number:]
