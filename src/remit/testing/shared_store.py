@@ -11,10 +11,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.checkup import MemoryCheckup
 from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.receipts import MemoryReceipts
+from remit.backend.memory.redactions import MemoryRedactions
+from remit.backend.memory.retention import MemoryRetention
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
 from remit.core.arrivals import RunTaken
@@ -22,8 +25,7 @@ from remit.core.codec import decode_turn
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.record import Record
-from remit.core.signing import SignedDeletion
-from remit.core.storage import Barrier, InboxEntry, Listing, Losses, RunEntry, SignedHead, Snapshot, Warrant
+from remit.core.storage import Barrier, InboxEntry, Listing, RunEntry, SignedHead, Snapshot, Warrant
 
 T = TypeVar("T")
 
@@ -101,6 +103,7 @@ class SharedStore:
         self.is_closed = False
         self.journal = SharedJournal(self)
         self.catalogue = self.journal
+        self.log = ground.journal.log
         self.ledger = SharedLedger(self)
         self.blobs = SharedBlobs(self)
         self.snapshots = SharedSnapshots(self)
@@ -109,6 +112,9 @@ class SharedStore:
         self.receipts = SharedReceipts(self)
         self.halts = ground.halts
         self.seals = ground.seals
+        self.retention = MemoryRetention(ground, self.leases, None, _now_ms)
+        self.redactions = MemoryRedactions(ground, self.retention, None, _now_ms)
+        self.checkup = MemoryCheckup(ground.journal, None)
 
     async def close(self) -> None:
         """Leave, with nothing in hand."""
@@ -193,26 +199,6 @@ class SharedJournal:
 
     async def last_head(self, run_id: str) -> SignedHead | None:
         """Nothing is signed."""
-        return None
-
-    async def last_logged(self, run_id: str) -> SignedHead | None:
-        """There is no log."""
-        return None
-
-    async def log_doubt(self, run_id: str, last: int) -> str:
-        """There is no log."""
-        return ""
-
-    async def losses(self) -> Losses:
-        """There is no log."""
-        return Losses()
-
-    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
-        """There is no log."""
-        return ()
-
-    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
-        """Nothing is deleted."""
         return None
 
 
@@ -335,6 +321,11 @@ class SharedLeases:
         self._store = store
         self.lasts_ms = lasts_ms
 
+    @property
+    def is_driving(self) -> bool:
+        """Whether anybody holds any run."""
+        return any(self._holder(run_id) is not None for run_id in self._store.ground.leases)
+
     async def take(self, run_id: str) -> int | None:
         """Take a run that nobody holds, or nobody has renewed in time."""
         ground = self._store.ground
@@ -381,3 +372,7 @@ class SharedLeases:
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _now_ms() -> int:
+    return round(_now_s() * 1000)

@@ -5,13 +5,13 @@ import errno
 import os
 import shutil
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from remit.backend.embedded import checkup
-from remit.backend.embedded.checkup import SYNC_US_MIN, check_store, sync_us
+from remit.backend.embedded.checkup import SYNC_US_MIN, FolderCheckup, sync_us
 from remit.backend.embedded.database import DATABASE, connect
 from remit.backend.embedded.keys import KEY
 from remit.backend.embedded.store import EmbeddedStore
@@ -32,8 +32,12 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+def looked(home: Path) -> Sequence[Check]:
+    return asyncio.run(FolderCheckup(home, trusted(home)).look())
+
+
 def found(home: Path) -> dict[str, Check]:
-    return {check.name: check for check in check_store(home, trusted(home))}
+    return {check.name: check for check in looked(home)}
 
 
 def trusted(home: Path) -> TrustList:
@@ -64,7 +68,7 @@ def test_where_there_is_no_store_only_the_disk_is_looked_at(tmp_path: Path) -> N
 
 def test_a_file_in_place_of_the_folder_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
-    (check,) = check_store(tmp_path / "home", trusted(tmp_path / "home"))
+    (check,) = looked(tmp_path / "home")
     assert (check.state, "no folder" in check.seen) == (CheckState.PROBLEM, True)
 
 

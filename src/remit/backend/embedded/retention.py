@@ -27,16 +27,9 @@ from remit.backend.embedded.schema import split_lineage
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
 from remit.core.codec import hash_turn
-from remit.core.failure import RequestRejected
-from remit.core.record import Record
 from remit.core.signing import Signer, sign_deletion
+from remit.core.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed
 
-PARENT_OPEN = "PARENT_OPEN"
-
-# Between the put of a text and the turn that refers to it lie microseconds; an hour outlasts a machine that sleeps.
-TEXT_GRACE_MS = 3_600_000
-# The answer to what somebody left in the inbox is fetched within seconds.
-ANSWER_GRACE_MS = 3_600_000
 # Runs that are signed for with one sync of the log.
 _RUNS_AT_ONCE = 100
 # Rewriting the file pays when this share of it is empty.
@@ -66,18 +59,7 @@ _REMOVE_ANSWERS = "DELETE FROM inbox WHERE settled_at_ms < ?"
 _log = logging.getLogger(__name__)
 
 
-class Removed(Record):
-    """What was removed, or would be. `texts_spared` were put too lately to tell whether somebody needs them."""
-
-    runs: int = 0
-    turns: int = 0
-    texts: int = 0
-    text_bytes: int = 0
-    texts_spared: int = 0
-    inbox_entries: int = 0
-
-
-class Retention:
+class SQLiteRetention:
     """Removes runs and texts from one store."""
 
     def __init__(
@@ -107,7 +89,7 @@ class Retention:
             if found is None:
                 return Removed()
             if connection.execute(_IS_OPEN, found).fetchone() is not None:
-                raise _needed(run_id, found[0])
+                raise ParentOpen(run_id, found[0])
             with self.held_family(connection, run_id) as runs:
                 mentioned: dict[bytes, int] = {}
                 for run_no in runs:
@@ -228,11 +210,3 @@ def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> dict[i
     ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
     lineages = {run_id: split_lineage(told) for run_id, told in connection.execute(_LINEAGES)}
     return {no: run_id for no, run_id in ended if newest.isdisjoint((run_id, *lineages.get(run_id, ())))}
-
-
-def _needed(run_id: str, parent_id: str) -> RequestRejected:
-    message = (
-        f"run {run_id} was started by run {parent_id}, which is open and still needs to know what became of it; "
-        f"let run {parent_id} end or cancel it first, or delete that one, and all beneath it goes too"
-    )
-    return RequestRejected(PARENT_OPEN, message, {"run_id": run_id, "parent_id": parent_id})
