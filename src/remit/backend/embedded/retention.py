@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from remit.backend.embedded.database import DATABASE, connect
-from remit.backend.embedded.failures import BUSY, failure, unusable
+from remit.backend.embedded.failures import BUSY, READ_ONLY, failure, unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.quotas import close_deleted
@@ -53,7 +53,7 @@ _NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
 _COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
 _COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
-_COUNT_ANSWERS = "SELECT count(*) FROM inbox WHERE settled_at_ms < ?"
+_ANSWERS = "SELECT run_id FROM inbox WHERE settled_at_ms < ?"
 _REMOVE_ANSWERS = "DELETE FROM inbox WHERE settled_at_ms < ?"
 
 _log = logging.getLogger(__name__)
@@ -63,8 +63,15 @@ class SQLiteRetention:
     """Removes runs and texts from one store."""
 
     def __init__(
-        self, home: Path, *, locks: FileLocks, signer: Callable[[], Signer], now_ms: Callable[[], int]
+        self,
+        home: Path,
+        *,
+        locks: FileLocks,
+        signer: Callable[[], Signer],
+        now_ms: Callable[[], int],
+        is_read_only: bool = False,
     ) -> None:
+        self._is_read_only = is_read_only
         self._home = home
         self._path = home / DATABASE
         self._locks = locks
@@ -142,7 +149,8 @@ class SQLiteRetention:
             ended = _collectable(connection, ended_before_ms)
             turns = sum(connection.execute(_COUNT_TURNS, (run_no,)).fetchone()[0] for run_no in ended)
             entries = sum(connection.execute(_COUNT_ENTRIES, (run_id,)).fetchone()[0] for run_id in ended.values())
-            entries += connection.execute(_COUNT_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).fetchone()[0]
+            answers, gone = connection.execute(_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)), frozenset(ended.values())
+            entries += sum(run_id not in gone for (run_id,) in answers)
             sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
             sweep.spare_referred(besides=ended)
         return Removed(len(ended), turns, len(sweep.texts), sum(sweep.texts.values()), 0, entries)
@@ -150,6 +158,8 @@ class SQLiteRetention:
     @contextmanager
     def cleaning(self) -> Iterator[sqlite3.Connection]:
         """A connection for the one who cleans: two at a time could each see the other's texts as needed."""
+        if self._is_read_only:
+            raise failure(READ_ONLY, self._path, "was opened only to be read, and nothing is removed from it so")
         if not self._locks.begin_cleaning():
             raise failure(BUSY, self._path, "another process removes runs from it")
         try:

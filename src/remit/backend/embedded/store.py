@@ -94,7 +94,9 @@ class EmbeddedStore:
         self.ledger = SQLiteLedger(self._writer, self._reader)
         self.receipts = SQLiteReceipts(self._writer, self._reader)
         self.seals = FileSeals(home, lambda: self.signer)
-        self.retention = SQLiteRetention(home, locks=locks, signer=lambda: self.signer, now_ms=now_ms)
+        self.retention = SQLiteRetention(
+            home, locks=locks, signer=lambda: self.signer, now_ms=now_ms, is_read_only=syncer is None
+        )
         self.redactions = SQLiteRedactions(home, self.retention, lambda: self.signer, now_ms)
 
     @classmethod
