@@ -33,7 +33,7 @@ from remit.orchestrate.custody import Signers
 from remit.orchestrate.facade import System, watched
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
-from remit.orchestrate.ports import Store
+from remit.orchestrate.ports import Checkup, Store
 from remit.tool.loading import load_tools
 from remit.tool.registry import Registry
 from remit.tool.revocations import KeptRevocations
@@ -42,7 +42,6 @@ from remit.tool.vault import FILES, NO_SECRETS, NOTHING, VARIABLE_PREFIX, Vault
 from remit.tool.vault_file import read_secrets
 
 if TYPE_CHECKING:
-    from remit.backend.embedded.store import EmbeddedStore
     from remit.backend.embedded.trust import Ownership, TrustList
     from remit.core.halt import Standing
     from remit.inference.models import KnownModel, ModelDescription
@@ -283,7 +282,7 @@ def system_in_memory(secrets: Mapping[str, Given] = NOTHING) -> System:
     return system_on(MemoryStore(), secrets=Vault(secrets))
 
 
-def open_store(settings: Settings) -> "EmbeddedStore":
+def open_store(settings: Settings) -> Store:
     """The store in the settings' folder, made if it is not there; raises STORE_NOT_TRUSTED for one that is not ours."""
     from remit.backend.embedded.store import EmbeddedStore
     from remit.backend.embedded.trust import enter_new
@@ -293,6 +292,12 @@ def open_store(settings: Settings) -> "EmbeddedStore":
     if is_new:
         enter_new(settings.home, settings.trusted)
     return store
+
+
+def signer_of(store: Store) -> Callable[[], Signer] | None:
+    """Gives who signs for a store, whose key is made on first use; None where it has no key."""
+    key = store.key
+    return None if key is None else lambda: key.signer
 
 
 def expect_ours(settings: Settings) -> "Ownership":
@@ -339,23 +344,18 @@ async def opened(
     expect_ours(settings)
     vault, quotas = vault_for(settings, secrets), quotas_for(settings)
     store = open_store(settings)
-    async with _closing(_system_of(store, settings, vault, quotas, watcher), watcher) as system:
-        yield system
-
-
-def _system_of(
-    store: "EmbeddedStore", settings: Settings, secrets: Vault, quotas: Iterable[Quota], watcher: Watcher | None
-) -> System:
-    return system_on(
+    system = system_on(
         store,
         watcher=watcher,
-        signer=lambda: store.signer,
+        signer=signer_of(store),
         engines=settings.engines,
-        secrets=secrets,
+        secrets=vault,
         quotas=quotas,
         queues=queues_for(settings),
         signers=lambda: expect_ours(settings).signers,
     )
+    async with _closing(system, watcher):
+        yield system
 
 
 def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
@@ -397,7 +397,7 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
         yield standing
 
 
-def open_again(settings: Settings) -> "EmbeddedStore":
+def open_again(settings: Settings) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
     from remit.backend.embedded.losses import expect_there
 
@@ -423,7 +423,7 @@ async def opened_to_read(settings: Settings | None = None) -> AsyncIterator[Syst
     settings = settings or settings_of()
     store = EmbeddedStore.open_to_read(settings.home)
     # Reading makes no key where there is none.
-    signer = (lambda: store.signer) if store.key.is_made else None
+    signer = signer_of(store) if store.key.is_made else None
     # Nothing is loaded by those who only look, whoever signed it.
     looking = system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
     async with _closing(looking) as system:
@@ -453,17 +453,19 @@ def moves_cursor(environment: Mapping[str, str] | None = None) -> bool:
     return environment.get(TERMINAL_VARIABLE, "") not in ("", "dumb")
 
 
-def examine(settings: Settings) -> "list[Check]":
+async def examine(settings: Settings) -> "list[Check]":
     """How everything is that runs rely on: the house, the store, its disk, its secrets where it is ours, the models."""
-    from remit.backend.embedded.checkup import check_store
+    from remit.backend.embedded.checkup import FolderCheckup
     from remit.observe.checkup import check_house
     from remit.observe.tool_checkup import check_tools
     from remit.observe.vault_checkup import check_secrets
     from remit.orchestrate.engine_checkup import check_models
 
+    # A store that cannot be opened is looked at, too.
+    checkup: Checkup = FolderCheckup(settings.home, settings.trusted, lambda: _webhooks(settings))
     return [
         *check_house(),
-        *check_store(settings.home, settings.trusted, lambda: _webhooks(settings)),
+        *await checkup.look(),
         *(check_secrets(lambda: vault_for(settings)) if is_ours(settings) else ()),
         *check_tools(),
         *check_models(settings.engines, list_models(settings)),

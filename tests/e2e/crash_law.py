@@ -173,7 +173,7 @@ def go_on(place: Place, kept: Sequence[Kept], crashes: int) -> Callable[[Tell], 
             signed = {
                 head for head in await stage.store.catalogue.heads(run_id) if head.seq >= len(before.get(run_id, ()))
             }
-            logged = set(await stage.store.catalogue.logged_heads(run_id))
+            logged = set(await stage.store.log.heads(run_id))
             assert signed <= logged, f"heads of {run_id} are not in the log: {[head.seq for head in signed - logged]}"
         await stage.system.close()
 
@@ -208,7 +208,7 @@ async def prove(store: EmbeddedStore, turns: dict[str, list[bytes]]) -> None:
     """Every run verifies, and decides to the same bytes again."""
     for run_id, data in turns.items():
         texts = await kept_texts(store.blobs, data)
-        heads, logged = await store.catalogue.heads(run_id), await store.catalogue.logged_heads(run_id)
+        heads, logged = await store.catalogue.heads(run_id), await store.log.heads(run_id)
         verification = verify_run(run_id, data, heads, logged, store.did, texts.get)
         assert verification.ok, verification.findings
         assert not verification.redacted, f"texts of {run_id} are lost: {verification.redacted}"

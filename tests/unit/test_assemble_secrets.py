@@ -61,9 +61,9 @@ def test_processes_of_tools_inherit_the_environment_without_its_secrets(
 
 def test_a_check_up_tells_secrets_by_name_and_a_file_that_is_not_private(tmp_path: Path) -> None:
     settings = settings_of({"REMIT_SECRET_A": VALUES["variable"]}, home=tmp_path)
-    assert [check.seen for check in examine(settings) if check.name == "secrets"] == ["1: A"]
+    assert [check.seen for check in asyncio.run(examine(settings)) if check.name == "secrets"] == ["1: A"]
     written(tmp_path, "B", mode=0o644)
-    (found,) = (check for check in examine(settings) if check.name == "secrets")
+    (found,) = (check for check in asyncio.run(examine(settings)) if check.name == "secrets")
     assert found.seen.startswith(SECRETS_NOT_PRIVATE)
 
 

@@ -6,7 +6,8 @@ Rule 3: the chain hashes bytes as they are stored, so reading a record never cha
         redacted carries the hash of the bytes that it had before.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from remit.core.events import RedactedTurn, Turn
 from remit.core.failure import InvariantBroken
 from remit.core.json_text import kept_value, parse_json
 from remit.core.record import JsonObject, Record, Text
+from remit.core.regex import regex
 from remit.core.signals import UserSignal
 
 T = TypeVar("T")
@@ -38,6 +40,10 @@ _decode_redacted = msgspec.msgpack.Decoder(RedactedTurn).decode
 _decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
+# How MessagePack writes 32 bytes; the digest that follows is looked at without being passed over.
+_DIGEST = regex(rb"\xc4\x20(?=(.{32}))", re.DOTALL)
+
+
 def encode_turn(turn: Turn) -> bytes:
     """The bytes a journal stores for a turn."""
     return _PREFIX + _encode(turn)
@@ -53,6 +59,11 @@ def decode_turn(data: bytes, *, lifts: Mapping[int, Callable[[JsonObject], JsonO
         return msgspec.convert(_lift(data, lifts), Turn)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InvariantBroken("JOURNAL_UNREADABLE", f"turn of {len(data)} bytes does not decode: {error}") from error
+
+
+def digests_in(data: bytes) -> Iterator[bytes]:
+    """Whatever in the bytes of a turn has the shape of the digest of a text."""
+    return (found[1] for found in _DIGEST.finditer(data))
 
 
 def _lift(data: bytes, lifts: Mapping[int, Callable[[JsonObject], JsonObject]]) -> JsonObject:

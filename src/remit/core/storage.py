@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from remit.core.budget import FIELDS
-from remit.core.failure import RemitError
+from remit.core.failure import RemitError, RequestRejected
 from remit.core.quota import Charge, Limit, Reservation
 from remit.core.record import Record
 
@@ -134,6 +134,35 @@ class InboxEntry(Record):
     data: bytes
 
 
+class Removed(Record):
+    """What retention removed, or would. `texts_spared` were put too lately to tell whether somebody needs them."""
+
+    runs: int = 0
+    turns: int = 0
+    texts: int = 0
+    text_bytes: int = 0
+    texts_spared: int = 0
+    inbox_entries: int = 0
+
+
+class Redacted(Record):
+    """What was redacted; `is_cleared` says that nothing that was freed still holds it."""
+
+    runs: int = 0
+    turns: int = 0
+    texts: int = 0
+    is_cleared: bool = True
+
+
+# Between the put of a text and the turn that refers to it lie microseconds; an hour outlasts a machine that sleeps.
+TEXT_GRACE_MS = 3_600_000
+# The answer to what somebody left in the inbox is fetched within seconds.
+ANSWER_GRACE_MS = 3_600_000
+
+PARENT_OPEN = "PARENT_OPEN"
+STORE_BEHIND_ITS_LOG = "STORE_BEHIND_ITS_LOG"
+STORE_LOG_DAMAGED = "STORE_LOG_DAMAGED"
+RUN_NOT_VOUCHED = "RUN_NOT_VOUCHED"
 RUN_HELD = "RUN_HELD"
 
 
@@ -194,6 +223,17 @@ class QuotaConflict(RemitError):
         super().__init__(
             "QUOTA_CONTENDED", message, {"tenant": tenant_id, "dimension": name, "left": left, "wanted": wanted}
         )
+
+
+class ParentOpen(RequestRejected):
+    """A run was to be deleted whose parent is open."""
+
+    def __init__(self, run_id: str, parent_id: str) -> None:
+        message = (
+            f"run {run_id} was started by run {parent_id}, which is open and still needs to know what became of it; "
+            f"let run {parent_id} end or cancel it first, or delete that one, and all beneath it goes too"
+        )
+        super().__init__(PARENT_OPEN, message, {"run_id": run_id, "parent_id": parent_id})
 
 
 class BlobMissing(RemitError):

@@ -26,12 +26,13 @@ class CheckState(StrEnum):
 
 
 class Check(Record):
-    """What was looked at, how it is, what was seen, and the way out."""
+    """What was looked at, how it is, what was seen, the way out, and the code that runs would be refused with."""
 
     name: str
     state: CheckState
     seen: str
     way_out: str = ""
+    code: str = ""
 
 
 def check_house() -> tuple[Check, Check]:

@@ -36,7 +36,7 @@ from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.halts import has_met
 from remit.orchestrate.kits import changed_sources
 from remit.orchestrate.orphans import orphan_above
-from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, Journal
+from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, HeadLog, Journal
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit, kept_texts
 from remit.orchestrate.restore import doubts
@@ -68,6 +68,10 @@ class Shelf(Protocol):
     @property
     def catalogue(self) -> Catalogue:
         """Which runs there are."""
+
+    @property
+    def log(self) -> HeadLog:
+        """What was signed."""
 
     @property
     def halts(self) -> HaltLog:
@@ -120,10 +124,10 @@ class Archive:
 
     async def absent(self, name: str) -> RequestRejected:
         """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
-        catalogue, shown = self._shelf.catalogue, name[:_NAME_CHARS_MAX]
+        log, shown = self._shelf.log, name[:_NAME_CHARS_MAX]
         code, message = RUN_NOT_FOUND, f"there is no run {shown!r} in this store; `remit runs` lists those there are"
-        deletion = await catalogue.logged_deletion(name)
-        logged = [head.seq for head in await catalogue.logged_heads(name) if is_head_signed(head)]
+        deletion = await log.deletion(name)
+        logged = [head.seq for head in await log.heads(name) if is_head_signed(head)]
         if deletion is not None and is_deletion_signed(deletion):
             code, message = RUN_DELETED, f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
         elif logged:
@@ -205,7 +209,8 @@ class Archive:
 
     async def in_doubt(self, entry: RunEntry) -> str:
         """Why a run is not gone on with: turns of it are missing, or may be; empty where it is whole."""
-        custody, last = Custody(self._shelf.journal, self._shelf.catalogue), entry.turns - 1
+        shelf, last = self._shelf, entry.turns - 1
+        custody = Custody(shelf.journal, shelf.catalogue, shelf.log)
         if (head := await custody.beyond(entry.run_id, last)) is not None:
             return f"turn {head.seq} of it was signed and is missing"
         return await custody.log_doubt(entry.run_id, last)
@@ -271,7 +276,7 @@ class Archive:
         shelf = self._shelf
         entry, data = await shelf.catalogue.entry(run_id), await shelf.journal.read(run_id)
         texts = await kept_texts(shelf.blobs, _readable(data))
-        heads, logged = await shelf.catalogue.heads(run_id), await shelf.catalogue.logged_heads(run_id)
+        heads, logged = await shelf.catalogue.heads(run_id), await shelf.log.heads(run_id)
         if signer is None and self._signer is not None:
             signer = self._signer().did
         found = verify_run(run_id, data, heads, logged, signer, texts.get)
@@ -288,7 +293,7 @@ class Archive:
         shelf = self._shelf
         if signer is None and self._signer is not None:
             signer = self._signer().did
-        heads, logged = await shelf.catalogue.heads(HALTS), await shelf.catalogue.logged_heads(HALTS)
+        heads, logged = await shelf.catalogue.heads(HALTS), await shelf.log.heads(HALTS)
         return verify_halts(shelf.halts.since(0), heads, logged, signer)
 
     async def has_met(self, scope: HaltScope) -> bool:
@@ -302,7 +307,7 @@ class Archive:
         if wrong := await self.verify_halts(signer):
             found = tuple(Finding(Fault.HALTS_ALTERED, f"the journal of halts: {one}") for one in wrong)
             yield _nothing_of(HALTS, *found)
-        lost = await self._shelf.catalogue.losses()
+        lost = await self._shelf.log.losses()
         for run_id in lost.missing:
             message = (
                 f"run {run_id} was signed for and is gone, and nobody deleted it: somebody took it out of the store"
@@ -319,7 +324,7 @@ class Archive:
 
     async def doubts(self, run_id: str = "") -> StoreInDoubt:
         """What is in doubt because signed turns are missing: of one run, or of all."""
-        return await doubts(self._shelf.journal, self._shelf.catalogue, run_id)
+        return await doubts(self._shelf.journal, self._shelf.catalogue, self._shelf.log, run_id)
 
     async def replay(self, run_id: str) -> Audit:
         """A run, decided again turn by turn, with no model and no tool."""
@@ -337,7 +342,7 @@ class Archive:
             run_id,
             data,
             heads=await shelf.catalogue.heads(run_id),
-            logged=await shelf.catalogue.logged_heads(run_id),
+            logged=await shelf.log.heads(run_id),
             blob_of=(await kept_texts(shelf.blobs, _readable(data))).get,
             signer=signer.did,
             sign=signer.sign,

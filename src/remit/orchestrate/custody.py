@@ -16,14 +16,10 @@ from remit.core.arrivals import SourcesAccepted
 from remit.core.codec import decode_turn, hash_turn, redacted_in
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.signing import is_head_signed
-from remit.core.storage import SignedHead
+from remit.core.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED, SignedHead
 from remit.kernel.state import RunState
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
-from remit.orchestrate.ports import Catalogue, Journal
-
-STORE_BEHIND_ITS_LOG = "STORE_BEHIND_ITS_LOG"
-STORE_LOG_DAMAGED = "STORE_LOG_DAMAGED"
-RUN_NOT_VOUCHED = "RUN_NOT_VOUCHED"
+from remit.orchestrate.ports import Catalogue, HeadLog, Journal
 
 # The names of the keys whose signatures count here.
 Signers = Callable[[], frozenset[str]]
@@ -32,9 +28,10 @@ Signers = Callable[[], frozenset[str]]
 class Custody:
     """Looks at runs before they are gone on with. Without signers, as in memory, nothing has to be vouched for."""
 
-    def __init__(self, journal: Journal, catalogue: Catalogue, signers: Signers | None = None) -> None:
+    def __init__(self, journal: Journal, catalogue: Catalogue, log: HeadLog, signers: Signers | None = None) -> None:
         self._journal = journal
         self._catalogue = catalogue
+        self._log = log
         self._signers = signers
 
     async def expect_kept(self, state: RunState, run_id: str) -> None:
@@ -51,11 +48,11 @@ class Custody:
 
     async def log_doubt(self, run_id: str, last: int) -> str:
         """Why nobody can tell whether a journal that ends with turn `last` is whole; empty where the log tells."""
-        return await self._catalogue.log_doubt(run_id, last)
+        return await self._log.doubt(run_id, last)
 
     async def beyond(self, run_id: str, last: int) -> SignedHead | None:
         """The signed head that a journal which ends with turn `last` does not lead to; None where it has all of them."""
-        logged = await self._catalogue.last_logged(run_id)
+        logged = await self._log.last(run_id)
         if logged is None:
             return None
         if logged.seq <= last:

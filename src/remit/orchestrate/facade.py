@@ -130,7 +130,7 @@ class System:
         name_model: Callable[[str], str] = str,
     ) -> None:
         self.store = store
-        self._custody = Custody(store.journal, store.catalogue, signers)
+        self._custody = Custody(store.journal, store.catalogue, store.log, signers)
         self.archive = Archive(store, signer, self._custody)
         self.queues = Queues(store, clock, queues)
         self.quotas = Quotas(store, quotas, clock)
@@ -153,7 +153,7 @@ class System:
         self._new_id = new_id
         self._hub = Hub(self._runner, dispatch, store.leases, find_kit, self.lineages, halts)
         self._hub.custody = self._custody
-        self._children = ChildExecutor(self._hub, store.inbox, store.catalogue)
+        self._children = ChildExecutor(self._hub, store.inbox, store.log)
         self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         dispatch.on_late = self._hub.aftermath.late
@@ -261,7 +261,8 @@ class System:
             message = (
                 f"the retry is recorded; resume run {signal.run_id} to have it done, which is not yet: {error.message}"
             )
-            raise RequestRejected(FORK_DEFERRED, message, {"run_id": signal.run_id, "code": error.code}) from error
+            details = {**error.details, "run_id": signal.run_id, "code": error.code}
+            raise RequestRejected(FORK_DEFERRED, message, details) from error
         with suppress(RunHeld):  # Then another process drives it.
             await self._hub.take_up(order.run_id, kit)
         return Heard(signal.run_id, order.run_id)

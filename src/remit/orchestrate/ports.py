@@ -22,6 +22,8 @@ from remit.core.storage import (
     Listing,
     Losses,
     Place,
+    Redacted,
+    Removed,
     RunEntry,
     SignedHead,
     Snapshot,
@@ -34,6 +36,7 @@ from remit.orchestrate.reports import Report
 from remit.orchestrate.tracing import Tracer
 
 if TYPE_CHECKING:
+    from remit.observe.checkup import Check
     from remit.orchestrate.executors.prepare import Common
 
 
@@ -147,20 +150,27 @@ class Catalogue(Protocol):
     async def last_head(self, run_id: str) -> SignedHead | None:
         """The signed head of the highest turn that is kept with a run; None where nothing of it was signed."""
 
-    async def last_logged(self, run_id: str) -> SignedHead | None:
-        """The signed head of the highest turn of a run in the append-only log beside the store."""
 
-    async def log_doubt(self, run_id: str, last: int) -> str:
+class HeadLog(Protocol):
+    """The append-only log of signed heads beside the turns: what was signed, whatever became of it.
+
+    The head that a turn with a barrier was written with is in it before anybody is told of the turn. Nothing is ever taken out.
+    """
+
+    async def last(self, run_id: str) -> SignedHead | None:
+        """The head of the highest turn of a run that its signer signed; None where the log has none."""
+
+    async def doubt(self, run_id: str, last: int) -> str:
         """Why the log may have known of a later turn of a run than `last`, in words; empty where it can be relied on."""
 
     async def losses(self) -> Losses:
         """How the log and the journals differ: what was signed and is not here, or whether the log is lost."""
 
-    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
-        """The signed heads of a run in the append-only log beside the store, oldest first."""
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The heads of a run, in the order of their turns, whoever wrote them."""
 
-    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
-        """What that log says of the deletion of a run."""
+    async def deletion(self, run_id: str) -> SignedDeletion | None:
+        """What the log says of the deletion of a run."""
 
 
 class Ledger(Protocol):
@@ -274,6 +284,47 @@ class Leases(Protocol):
         """Whether anybody holds a run, in whatever process."""
 
 
+class Retention(Protocol):
+    """Removes runs, and the texts that only they referred to. Every other run verifies as before.
+
+    What a run counts for its tenant stays counted, and the log keeps its heads; where the store has a key, it also keeps a
+    signed line that the run was deleted, written before the first turn of it goes.
+    """
+
+    async def delete(self, run_id: str) -> Removed:
+        """Remove a run however it stands, the runs beneath it, and the texts that only they referred to.
+
+        Nothing where nobody started it. A child whose parent is open is refused with PARENT_OPEN, and a family of
+        which one is driven with STORE_BUSY; then nothing of it is gone.
+        """
+
+    async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
+        """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled.
+
+        A run that is held stays, and so does what somebody will ask for: a child whose parent is open, and the newest run of a
+        session with all that came from it. A dry run removes nothing and says what would be.
+        """
+
+
+class Redactions(Protocol):
+    """Takes out of runs what should never have been written."""
+
+    async def redact(self, run_id: str, *, text: str = "", kind: str = "", by: str, why: str) -> Redacted:
+        """Take a text in each of its forms, or every secret of a kind, out of a run and those beneath it.
+
+        A text that holds it is removed whole; a turn is written anew without it, signed, and keeps the hash that it had.
+        Nothing where nobody started it; refused with STORE_BUSY while one of them is driven, and with STORE_KEY_MISSING
+        by a store that has no key to sign with.
+        """
+
+
+class Checkup(Protocol):
+    """Looks whether a store is well. Looking changes nothing."""
+
+    async def look(self) -> "Sequence[Check]":
+        """What was looked at, each under a name of its own, the store itself first; a problem has a code and a way out."""
+
+
 class Key(Protocol):
     """The key that a deployment signs with."""
 
@@ -348,6 +399,10 @@ class Store(Protocol):
         """Which runs there are."""
 
     @property
+    def log(self) -> HeadLog:
+        """What was signed."""
+
+    @property
     def ledger(self) -> Ledger:
         """What runs count for their tenants."""
 
@@ -370,6 +425,18 @@ class Store(Protocol):
     @property
     def receipts(self) -> Receipts:
         """What was done about the items of queues."""
+
+    @property
+    def retention(self) -> Retention:
+        """What removes runs."""
+
+    @property
+    def redactions(self) -> Redactions:
+        """What takes words out of runs."""
+
+    @property
+    def checkup(self) -> Checkup:
+        """What says whether the store is well."""
 
     @property
     def key(self) -> Key | None:

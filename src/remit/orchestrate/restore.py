@@ -14,19 +14,19 @@ from remit.kernel.state import RunState
 from remit.observe.doubts import RunInDoubt, StoreInDoubt
 from remit.observe.history import fold, read_history
 from remit.orchestrate.custody import Custody
-from remit.orchestrate.ports import Catalogue, Journal
+from remit.orchestrate.ports import Catalogue, HeadLog, Journal
 
 RUN_WHOLE = "RUN_WHOLE"
 REASON_MISSING = "REASON_MISSING"
 
 
-async def doubts(journal: Journal, catalogue: Catalogue, run_id: str = "") -> StoreInDoubt:
+async def doubts(journal: Journal, catalogue: Catalogue, log: HeadLog, run_id: str = "") -> StoreInDoubt:
     """What is in doubt: of one run, or of all."""
-    lost = await catalogue.losses()
-    custody = Custody(journal, catalogue)
+    lost = await log.losses()
+    custody = Custody(journal, catalogue, log)
     named = [entry.run_id for entry in await catalogue.entries()] if not run_id else [run_id]
     behind = [found for name in named if (found := await _doubt(journal, custody, name)) is not None]
-    gone = [] if run_id else [await catalogue.last_logged(name) for name in lost.missing]
+    gone = [] if run_id else [await log.last(name) for name in lost.missing]
     missing = tuple(RunInDoubt(head.run_id, -1, head.seq, head.ending) for head in gone if head is not None)
     return StoreInDoubt(tuple(behind), missing, lost.is_log_lost, lost.is_log_damaged)
 

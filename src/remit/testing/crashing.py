@@ -24,13 +24,17 @@ from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.orchestrate.ports import (
     Blobs,
     Catalogue,
+    Checkup,
     HaltLog,
+    HeadLog,
     Inbox,
     Journal,
     Key,
     Leases,
     Ledger,
     Receipts,
+    Redactions,
+    Retention,
     Seals,
     Snapshots,
     Store,
@@ -136,12 +140,16 @@ class CrashingStore:
         self.blobs: Blobs = store.blobs
         self.snapshots: Snapshots = store.snapshots
         self.catalogue: Catalogue = store.catalogue
+        self.log: HeadLog = store.log
         self.ledger: Ledger = store.ledger
         self.inbox: Inbox = store.inbox
         self.leases: Leases = store.leases
         self.halts: HaltLog = store.halts
         self.receipts: Receipts = store.receipts
         self.seals: Seals = store.seals
+        self.retention: Retention = store.retention
+        self.redactions: Redactions = store.redactions
+        self.checkup: Checkup = store.checkup
         self.key: Key | None = store.key
 
     async def close(self) -> None:

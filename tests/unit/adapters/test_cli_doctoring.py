@@ -90,7 +90,7 @@ def test_the_local_model_is_measured_on_demand(tmp_path: Path) -> None:
 
 
 def test_everything_has_been_looked_at(tmp_path: Path) -> None:
-    names = [check.name for check in examine(settings_of(home=tmp_path / "home"))]
+    names = [check.name for check in asyncio.run(examine(settings_of(home=tmp_path / "home")))]
     assert names[:3] == ["python", "remit", "store"]
     assert {"disk.free", "disk.sync", "local.engine", "local.model", "local.router", "openai", "openai.key"} <= set(
         names

@@ -5,13 +5,13 @@ import errno
 import os
 import shutil
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from remit.backend.embedded import checkup
-from remit.backend.embedded.checkup import SYNC_US_MIN, check_store, sync_us
+from remit.backend.embedded.checkup import SYNC_US_MIN, FolderCheckup, sync_us
 from remit.backend.embedded.database import DATABASE, connect
 from remit.backend.embedded.keys import KEY
 from remit.backend.embedded.store import EmbeddedStore
@@ -32,8 +32,12 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+def looked(home: Path) -> Sequence[Check]:
+    return asyncio.run(FolderCheckup(home, trusted(home)).look())
+
+
 def found(home: Path) -> dict[str, Check]:
-    return {check.name: check for check in check_store(home, trusted(home))}
+    return {check.name: check for check in looked(home)}
 
 
 def trusted(home: Path) -> TrustList:
@@ -64,8 +68,8 @@ def test_where_there_is_no_store_only_the_disk_is_looked_at(tmp_path: Path) -> N
 
 def test_a_file_in_place_of_the_folder_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
-    (check,) = check_store(tmp_path / "home", trusted(tmp_path / "home"))
-    assert (check.state, "no folder" in check.seen) == (CheckState.PROBLEM, True)
+    (check,) = looked(tmp_path / "home")
+    assert (check.state, "no folder" in check.seen, check.code) == (CheckState.PROBLEM, True, "STORE_NOT_FOUND")
 
 
 def damaged(home: Path) -> None:
@@ -114,7 +118,7 @@ def test_what_is_broken_is_a_problem_with_its_code_and_a_way_out(
 ) -> None:
     spoil(home)
     check = found(home)[name]
-    assert (check.state, check.seen.partition(":")[0]) == (CheckState.PROBLEM, code)
+    assert (check.state, check.seen.partition(":")[0], check.code) == (CheckState.PROBLEM, code, code)
     assert check.way_out
 
 
@@ -155,7 +159,7 @@ Usage = namedtuple("Usage", ["free"])
 def test_a_disk_with_little_room_is_a_problem(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(1_000))
     check = found(home)["disk.free"]
-    assert (check.state, "remit gc" in check.way_out) == (CheckState.PROBLEM, True)
+    assert (check.state, "remit gc" in check.way_out, check.code) == (CheckState.PROBLEM, True, "STORE_FULL")
 
 
 def failing(number: int) -> Callable[..., None]:
@@ -167,7 +171,7 @@ def failing(number: int) -> Callable[..., None]:
 
 def test_a_disk_that_cannot_be_asked_is_a_problem(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", failing(errno.EIO))
-    assert found(home)["disk.free"].state is CheckState.PROBLEM
+    assert (found(home)["disk.free"].state, found(home)["disk.free"].code) == (CheckState.PROBLEM, "STORE_DAMAGED")
 
 
 @pytest.mark.parametrize(("took_us", "state"), [(SYNC_US_MIN - 1, CheckState.DOUBTFUL), (SYNC_US_MIN, CheckState.OK)])

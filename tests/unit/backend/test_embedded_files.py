@@ -331,7 +331,7 @@ def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch
         monkeypatch.undo()
         with pytest.raises(StoreUnusable, match="STORE_DAMAGED"):
             await journal_of(store).append("run", b"turn", after=1)
-        assert [entry.seq for entry in await store.catalogue.logged_heads("run")] == [0]
+        assert [entry.seq for entry in await store.log.heads("run")] == [0]
         await store.close()
 
     asyncio.run(scene())

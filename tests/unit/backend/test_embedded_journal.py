@@ -155,8 +155,8 @@ def test_a_barrier_leaves_a_signed_head_in_the_store_and_in_the_log(tmp_path: Pa
         assert (head.run_id, head.seq, head.head, head.ending) == ("run", 1, hash_turn(b"second"), "SUCCESS")
         assert head.signer == store.did
         assert is_head_signed(head)
-        assert await store.catalogue.last_head("run") == await store.catalogue.last_logged("run") == head
-        assert await store.catalogue.logged_heads("run") == [first, head]
+        assert await store.catalogue.last_head("run") == await store.log.last("run") == head
+        assert await store.log.heads("run") == [first, head]
 
     play(tmp_path, scene)
 
@@ -169,7 +169,7 @@ def test_heads_are_logged_in_the_order_of_turns(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore) -> None:
         await asyncio.gather(*(drive(store, f"run{number}") for number in range(20)))
         for number in range(20):
-            heads = await store.catalogue.logged_heads(f"run{number}")
+            heads = await store.log.heads(f"run{number}")
             assert [head.seq for head in heads] == [0, 1, 2, 3, 4]
             assert heads == await store.catalogue.heads(f"run{number}")
 
@@ -182,7 +182,7 @@ def test_a_refused_turn_leaves_no_head(tmp_path: Path) -> None:
         with pytest.raises(AppendConflict):
             await journal_of(store).append("run", b"second", after=-1, barrier=Barrier("SUCCESS"))
         assert await store.catalogue.heads("run") == []
-        assert await store.catalogue.logged_heads("run") == []
+        assert await store.log.heads("run") == []
 
     play(tmp_path, scene)
 
@@ -262,7 +262,7 @@ def test_a_run_whose_name_is_no_unicode_reads_as_nothing(tmp_path: Path) -> None
     async def scene(store: EmbeddedStore) -> None:
         assert await store.journal.read("\ud800") == []
         assert await store.catalogue.entry("\ud800") is None
-        assert await store.catalogue.logged_heads("\ud800") == []
+        assert await store.log.heads("\ud800") == []
 
     play(tmp_path, scene)
 
@@ -310,7 +310,7 @@ def test_a_barrier_that_was_cancelled_while_it_is_synced_is_written(tmp_path: Pa
         future.cancel()
         await asyncio.wait([future])
         await journal_of(store).append("run", b"next", after=0, barrier=Barrier())
-        assert [head.seq for head in await store.catalogue.logged_heads("run")] == [0, 1]
+        assert [head.seq for head in await store.log.heads("run")] == [0, 1]
 
     play(tmp_path, scene)
 

@@ -145,7 +145,7 @@ def test_of_two_processes_one_writes_each_turn_and_both_go_on(tmp_path: Path) ->
         heads = await store.catalogue.heads("run")
         assert [head.seq for head in heads] == [1, 6, 11, 16, 21, 26]
         assert all(is_head_signed(head) for head in heads)
-        assert await store.catalogue.logged_heads("run") == heads
+        assert await store.log.heads("run") == heads
         await store.close()
 
     asyncio.run(scene())
@@ -170,7 +170,7 @@ def test_whatever_was_told_is_there_after_a_kill(tmp_path: Path) -> None:
             assert len(turns) > seq
             for position, digest in enumerate(turns):
                 assert await store.blobs.get(digest) == f"{run_id} {position}".encode() * 200
-            heads, logged = await store.catalogue.heads(run_id), await store.catalogue.logged_heads(run_id)
+            heads, logged = await store.catalogue.heads(run_id), await store.log.heads(run_id)
             # The log is never ahead of the store, and holds every head somebody was told of.
             assert logged == heads[: len(logged)]
             assert {seq for other, seq in barriers if other == run_id} <= {head.seq for head in logged}

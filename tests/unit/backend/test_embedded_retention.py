@@ -11,13 +11,12 @@ import msgspec
 import pytest
 
 from remit.backend.embedded import inbox, sweep
-from remit.backend.embedded.retention import ANSWER_GRACE_MS, TEXT_GRACE_MS, Removed
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.codec import hash_turn
 from remit.core.failure import RequestRejected
 from remit.core.record import BlobRef, digest_of
 from remit.core.signing import is_deletion_signed
-from remit.core.storage import Barrier, BlobMissing, Listing, StoreUnusable
+from remit.core.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, Barrier, BlobMissing, Listing, Removed, StoreUnusable
 from tests.unit.backend.signed import journal_of
 
 START_MS = 1_000_000_000_000
@@ -102,10 +101,10 @@ def test_a_deletion_is_signed_in_the_log_and_leaves_its_heads_there(tmp_path: Pa
     async def scene(store: EmbeddedStore, _: Time) -> None:
         await run(store, "one")
         heads = await store.catalogue.heads("one")
-        assert await store.catalogue.logged_deletion("one") is None
+        assert await store.log.deletion("one") is None
         await store.retention.delete("one")
-        assert await store.catalogue.logged_heads("one") == heads
-        deletion = await store.catalogue.logged_deletion("one")
+        assert await store.log.heads("one") == heads
+        deletion = await store.log.deletion("one")
         assert deletion is not None
         assert is_deletion_signed(deletion)
         assert (deletion.seq, deletion.head, deletion.at_ms) == (1, hash_turn(turn()), START_MS)
@@ -117,7 +116,7 @@ def test_a_deletion_is_signed_in_the_log_and_leaves_its_heads_there(tmp_path: Pa
 def test_deleting_what_nobody_started_removes_nothing(tmp_path: Path) -> None:
     async def scene(store: EmbeddedStore, _: Time) -> None:
         assert await store.retention.delete("nobody") == Removed()
-        assert await store.catalogue.logged_deletion("nobody") is None
+        assert await store.log.deletion("nobody") is None
 
     play(tmp_path, scene)
 
@@ -186,7 +185,7 @@ def test_a_collection_removes_what_ended_before_a_time(tmp_path: Path) -> None:
         expected = Removed(runs=1, turns=2, texts=2, text_bytes=3000 + 8000, inbox_entries=1)
         assert await store.retention.gc(ended_before_ms=START_MS + 1, dry_run=True) == expected
         assert len(await store.catalogue.entries()) == 3
-        assert await store.catalogue.logged_deletion("old") is None
+        assert await store.log.deletion("old") is None
 
         assert await store.retention.gc(ended_before_ms=START_MS + 1) == expected
         assert [entry.run_id for entry in await store.catalogue.entries()] == ["young", "open"]
@@ -194,7 +193,7 @@ def test_a_collection_removes_what_ended_before_a_time(tmp_path: Path) -> None:
         assert len(await kept(store, b"open" * 1000, b"young" * 1000, b"fresh" * 1000)) == 3
         assert [entry.number for entry in await store.inbox.pending(after=0)] == [waiting]
         assert await store.inbox.outcome(heard) is None
-        assert await store.catalogue.logged_deletion("old") is not None
+        assert await store.log.deletion("old") is not None
         assert await store.retention.gc(ended_before_ms=START_MS + 1) == Removed()
 
     play(tmp_path, scene)
@@ -357,7 +356,7 @@ def test_a_run_is_deleted_with_all_beneath_it_and_their_texts(tmp_path: Path) ->
         )
         assert [entry.run_id for entry in await store.catalogue.entries()] == ["a2"]
         for run_id in ("a", "a.1.2", "a.1.2.1.2"):
-            assert await store.catalogue.logged_deletion(run_id) is not None
+            assert await store.log.deletion(run_id) is not None
             assert store.locks.take(run_id)
 
     play(tmp_path, scene)
@@ -372,7 +371,7 @@ def test_nothing_of_a_family_is_deleted_while_one_of_it_is_driven(tmp_path: Path
         with pytest.raises(StoreUnusable, match=rf"STORE_BUSY.*run {held} is being driven"):
             await store.retention.delete("a")
         assert len(await store.catalogue.entries()) == 3
-        assert await store.catalogue.logged_deletion("a.1.2.1.2") is None
+        assert await store.log.deletion("a.1.2.1.2") is None
         await other.close()
         assert (await store.retention.delete("a")).runs == 3
 

@@ -8,9 +8,10 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -386,11 +387,32 @@ def test_what_is_opened_to_read_can_be_read_beside_a_writer(tmp_path: Path) -> N
         await journal_of(store).append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier())
         reader = EmbeddedStore.open_to_read(tmp_path)
         assert await reader.journal.read("run") == [b"turn"]
-        assert await reader.catalogue.logged_heads("run") == await store.catalogue.heads("run")
+        assert await reader.log.heads("run") == await store.catalogue.heads("run")
         with pytest.raises(StoreUnusable, match="STORE_READ_ONLY"):
             await reader.inbox.put("run", b"hello")
         await reader.close()
         await store.close()
+
+    asyncio.run(scene())
+
+
+def test_nothing_is_removed_from_a_store_that_was_opened_to_read(tmp_path: Path) -> None:
+    async def scene() -> None:
+        store = EmbeddedStore.open(tmp_path)
+        await journal_of(store).append("run", b"turn", after=-1, listing=Listing(1), barrier=Barrier("SUCCESS"))
+        await store.close()
+        reader = EmbeddedStore.open_to_read(tmp_path)
+        removals: tuple[Coroutine[Any, Any, object], ...] = (
+            reader.retention.delete("run"),
+            reader.retention.gc(ended_before_ms=1 << 60),
+            reader.redactions.redact("run", text="turn", by="ann", why="a mistake"),
+        )
+        for removal in removals:
+            with pytest.raises(StoreUnusable, match=r"STORE_READ_ONLY: .* was opened only to be read"):
+                await removal
+        assert await reader.journal.read("run") == [b"turn"]
+        assert await reader.log.deletion("run") is None
+        await reader.close()
 
     asyncio.run(scene())
 

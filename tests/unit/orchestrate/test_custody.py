@@ -17,7 +17,8 @@ from remit.core.failure import InvariantBroken, RemitError
 from remit.core.record import replace
 from remit.core.signals import Signal
 from remit.core.signing import Signer, sign_redaction
-from remit.orchestrate.custody import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, Custody
+from remit.core.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG
+from remit.orchestrate.custody import Custody
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import approval, calls, request, scripted, signal, systems, unaudited
 from tests.unit.orchestrate.stage import play
@@ -119,7 +120,7 @@ async def vouched(home: Path, run_id: str, *signers: str) -> str:
     """The code with which a run's code is refused; empty where it may be loaded."""
     store = EmbeddedStore.open_to_read(home)
     try:
-        await Custody(store.journal, store.catalogue, lambda: frozenset(signers)).expect_vouched(run_id)
+        await Custody(store.journal, store.catalogue, store.log, lambda: frozenset(signers)).expect_vouched(run_id)
     except RemitError as error:
         return str(error.code)
     finally:
@@ -186,7 +187,7 @@ def test_turns_that_are_listed_and_gone_are_told_as_damage(tmp_path: Path) -> No
         last = len(await store.journal.read(run_id)) - 1
         changed(tmp_path, "DELETE FROM turns")
         with pytest.raises(InvariantBroken, match=f"run {run_id} is listed with turn") as refused:
-            await Custody(store.journal, store.catalogue).beyond(run_id, last)
+            await Custody(store.journal, store.catalogue, store.log).beyond(run_id, last)
         assert refused.value.code == "JOURNAL_CHAIN_BROKEN"
         await store.close()
 

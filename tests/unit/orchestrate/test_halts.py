@@ -15,7 +15,8 @@ from remit.core.failure import Ending, RequestRejected
 from remit.core.halt import HALT_UNKNOWN, HALTED, HALTS, Halt, HaltKind, HaltScope
 from remit.core.messages import user_message
 from remit.core.signals import Signal
-from remit.core.storage import AppendConflict, Barrier, SignedHead
+from remit.core.signing import Signer
+from remit.core.storage import AppendConflict, Barrier, Losses, SignedHead
 from remit.inference.chain import ChainEngine
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.facade import System, guard
@@ -429,6 +430,19 @@ def test_a_store_without_a_key_has_its_entries_checked_all_the_same() -> None:
         async with unaudited(MemoryStore()) as (system,):
             await asked_to_stop(system)
             assert await system.archive.verify_halts() == ()
+
+    asyncio.run(play())
+
+
+def test_a_store_in_memory_with_a_key_vouches_for_its_entries() -> None:
+    async def play() -> None:
+        signer = Signer.generate()
+        store = MemoryStore(signer)
+        async with unaudited(store) as (system,):
+            await asked_to_stop(system)
+            assert await system.archive.verify_halts(signer.did) == ()
+            # The journal of halts is no run, so none is missing.
+            assert await store.log.losses() == Losses()
 
     asyncio.run(play())
 

@@ -11,6 +11,7 @@ import pytest
 from remit.assemble import new_run_id
 from remit.backend.memory.store import MemoryStore
 from remit.core.budget import COUNTERS, STANDARD, UNCHARGED, Budget, Dimension
+from remit.core.commands import ForkRun
 from remit.core.contract import Mode, OutputContract, SystemRequest
 from remit.core.failure import Ending, InvariantBroken, RequestRejected
 from remit.core.inference import Price
@@ -367,17 +368,20 @@ def test_a_fork_counts_with_what_it_adds_from_when_it_began(kind: str, tmp_path:
 
 
 @THE_STORES
-def test_a_fork_that_finds_no_room_is_refused_since_its_caps_cannot_be_less(kind: str, tmp_path: Path) -> None:
+def test_a_fork_that_finds_no_room_waits_since_its_caps_cannot_be_less(kind: str, tmp_path: Path) -> None:
     async def scene() -> None:
         store = store_of(kind, tmp_path)
         async with quoted(store, per_day(output_tokens=5_000)) as system:
             failed = await system.run(of(), FAILS)
             held = await system.run(of(), asking(), terms(output_tokens=100))
-            with pytest.raises(RequestRejected, match="QUOTA_EXHAUSTED") as refused:
+            with pytest.raises(RequestRejected, match="FORK_DEFERRED: the retry is recorded; resume run") as refused:
                 await system.signal(signal(Signal.RETRY, failed.run_id), kit=FAILS)
+            assert refused.value.details["code"] == "QUOTA_EXHAUSTED"
             assert refused.value.details["reserved"] == 100
             assert refused.value.details["needed"] > refused.value.details["left"]
             assert {entry.run_id for entry in await store.catalogue.entries()} == {failed.run_id, held.run_id}
+            # What is recorded is what the sender was told.
+            assert [type(command) for command in (await system.state_of(failed.run_id)).parting] == [ForkRun]
         await store.close()
 
     asyncio.run(scene())

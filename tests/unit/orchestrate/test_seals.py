@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from remit.assemble import system_in_memory
-from remit.backend.embedded.redactions import MARK
 from remit.backend.memory.seals import MemorySeals
+from remit.backend.redacted_turns import MARK
 from remit.core.contract import ExecutionHints, SystemRequest, SystemResponse
 from remit.core.failure import Ending
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult
@@ -186,7 +186,7 @@ def test_what_is_sealed_goes_with_its_run(tmp_path: Path) -> None:
         async with house(tmp_path / "store", scripted([says("Noted.")])) as system:
             done = await system.run(asking(f"Keep {TOKEN}."), scripted([says("Noted.")]))
             assert list((tmp_path / "store" / "sealed").iterdir())
-            await system.store.retention.delete(done.run_id)  # type: ignore[attr-defined]  # an embedded store has it
+            await system.store.retention.delete(done.run_id)
             assert not list((tmp_path / "store" / "sealed").iterdir())
 
     asyncio.run(story())

@@ -41,7 +41,7 @@ def doctor(
     from remit.assemble import examine, measure_model
 
     settings = common.settings()
-    checks = [*examine(settings), _of_terminal(terminal)]
+    checks = [*in_loop(examine(settings)), _of_terminal(terminal)]
     if speed:
         checks.append(in_loop(measure_model(settings)))
     is_well = not any(check.state is CheckState.PROBLEM for check in checks)

@@ -80,10 +80,10 @@ def halt(
 
 @asynccontextmanager
 async def _opened(common: Common) -> "AsyncIterator[System]":
-    from remit.assemble import open_again, system_on
+    from remit.assemble import open_again, signer_of, system_on
 
     store = open_again(common.settings())
-    system = system_on(store, signer=lambda: store.signer)
+    system = system_on(store, signer=signer_of(store))
     try:
         yield system
     finally:

@@ -206,7 +206,7 @@ async def _known_heads(path: Path, common: Common) -> list[SignedHead]:
     from remit.assemble import opened_to_read
 
     async with opened_to_read(common.settings()) as system:
-        return list(await system.store.catalogue.logged_heads(read_export(_lines_in(path)).run_id))
+        return list(await system.store.log.heads(read_export(_lines_in(path)).run_id))
 
 
 def _is_file(path: Path) -> bool:

@@ -1,16 +1,11 @@
 """The catalogue: which runs there are, how they stand, and who vouches for them."""
 
-import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from remit.backend.embedded.database import Reader
-from remit.backend.embedded.heads_log import HeadsLog
-from remit.backend.embedded.losses import losses_in
 from remit.backend.embedded.schema import split_lineage
-from remit.core.signing import SignedDeletion
-from remit.core.storage import Listing, Losses, RunEntry, SignedHead
+from remit.core.storage import Listing, RunEntry, SignedHead
 
 # The number of turns is asked of the turns themselves; a counter could disagree with them.
 _ENTRY = (
@@ -21,16 +16,14 @@ _HEADS = (
     "SELECT seq, head, ending, signer, signature FROM heads"
     " WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) ORDER BY seq"
 )
-_TOLD = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
 _LAST_HEAD = _HEADS.replace("ORDER BY seq", "ORDER BY seq DESC LIMIT 1")
 
 
 class SQLiteCatalogue:
-    """The index of a store, and its log of heads."""
+    """The index of a store."""
 
-    def __init__(self, reader: Reader, log: HeadsLog) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._log = log
 
     async def entry(self, run_id: str) -> RunEntry | None:
         """One run, or None when nobody started it here."""
@@ -67,27 +60,6 @@ class SQLiteCatalogue:
         """The signed head of the highest turn that is kept with a run."""
         rows = self._reader.rows(_LAST_HEAD, (run_id,))
         return SignedHead(run_id, *rows[0]) if rows else None
-
-    async def last_logged(self, run_id: str) -> SignedHead | None:
-        """The signed head of the highest turn of a run in heads.log."""
-        return await asyncio.to_thread(self._log.last, run_id)
-
-    async def log_doubt(self, run_id: str, last: int) -> str:
-        """Why heads.log may have known of a later turn of a run; empty where it can be relied on."""
-        is_told = bool(self._reader.rows(_TOLD, (run_id,)))
-        return await asyncio.to_thread(partial(self._log.doubt, run_id, last, is_told=is_told))
-
-    async def losses(self) -> Losses:
-        """How heads.log and the database differ."""
-        return await asyncio.to_thread(losses_in, self._reader, self._log)
-
-    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
-        """The signed heads of a run in heads.log, oldest first."""
-        return await asyncio.to_thread(self._log.heads, run_id)
-
-    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
-        """What heads.log says of the deletion of a run."""
-        return await asyncio.to_thread(self._log.deletion, run_id)
 
 
 def _entry(row: Sequence[Any]) -> RunEntry:

@@ -4,6 +4,7 @@ Rule 1: looking changes nothing; the one file that is written to measure the dis
 Rule 2: every failure is told as the store itself would tell it.
 """
 
+import asyncio
 import os
 import secrets
 import shutil
@@ -15,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from remit.backend.embedded.database import DATABASE, WAL, Reader, connect_to_read
-from remit.backend.embedded.failures import DATABASE_ERRORS, NOT_TRUSTED, unusable
+from remit.backend.embedded.failures import DATABASE_ERRORS, FULL, NOT_FOUND, NOT_TRUSTED, unusable
 from remit.backend.embedded.heads_log import HEADS_LOG, HeadsLog
 from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.losses import losses_in, refuse_cleared, refuse_emptied
@@ -23,6 +24,7 @@ from remit.backend.embedded.permissions import weaknesses
 from remit.backend.embedded.schema import MIGRATIONS, refuse_later_version, version_of
 from remit.backend.embedded.trust import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
+from remit.core.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED
 from remit.observe.checkup import Check, CheckState
 
 # Beyond this, looking at every page takes longer than somebody waits for a check-up.
@@ -35,30 +37,47 @@ SYNCS = 9
 _BLOCK = b"\0" * 4096
 
 
-def check_store(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]] = tuple) -> Iterator[Check]:
-    """How the store in a folder is, and whether it is in the list of this user's stores.
+class FolderCheckup:
+    """Looks at the store in a folder, whether anybody has it open or not, and also where nobody can.
 
-    `webhooks` says the addresses that a file in the folder names.
+    With a list of this user's stores it says whether the store is one of them; `webhooks` are the addresses that a file in the
+    folder names.
     """
-    path = home / DATABASE
-    if home.exists() and not home.is_dir():
-        yield Check("store", CheckState.PROBLEM, f"{home} is no folder", "name a folder with --home or REMIT_HOME")
-        return
-    if not path.exists():
-        yield _told("store", lambda: _absent(home))
-        if home.exists():
-            yield _told("store.trust", lambda: _trust(home, trusted, webhooks))
+
+    def __init__(
+        self, home: Path, trusted: TrustList | None = None, webhooks: Callable[[], Sequence[str]] = tuple
+    ) -> None:
+        self._home = home
+        self._trusted = trusted
+        self._webhooks = webhooks
+
+    async def look(self) -> Sequence[Check]:
+        """How the store is, and its disk."""
+        return await asyncio.to_thread(lambda: list(self._checks()))
+
+    def _checks(self) -> Iterator[Check]:
+        home, path = self._home, self._home / DATABASE
+        if home.exists() and not home.is_dir():
+            way_out = "name a folder with --home or REMIT_HOME"
+            yield Check("store", CheckState.PROBLEM, f"{home} is no folder", way_out, NOT_FOUND)
+            return
+        if not path.exists():
+            yield _told("store", lambda: _absent(home))
+            if home.exists():
+                yield from self._trust()
+        else:
+            yield _told("store", lambda: _contents(home))
+            yield _told("store.whole", lambda: _whole(path))
+            yield _told("store.log", lambda: _log(home))
+            yield _told("store.private", lambda: _private(home))
+            yield from self._trust()
+            yield _told("store.key", lambda: _key(home))
         yield _free(home)
         yield _syncing(home)
-        return
-    yield _told("store", lambda: _contents(home))
-    yield _told("store.whole", lambda: _whole(path))
-    yield _told("store.log", lambda: _log(home))
-    yield _told("store.private", lambda: _private(home))
-    yield _told("store.trust", lambda: _trust(home, trusted, webhooks))
-    yield _told("store.key", lambda: _key(home))
-    yield _free(home)
-    yield _syncing(home)
+
+    def _trust(self) -> Iterator[Check]:
+        if (trusted := self._trusted) is not None:
+            yield _told("store.trust", lambda: _trust(self._home, trusted, self._webhooks))
 
 
 def _told(name: str, look: Callable[[], Check]) -> Check:
@@ -67,7 +86,7 @@ def _told(name: str, look: Callable[[], Check]) -> Check:
         return look()
     except RemitError as error:
         seen, _, way_out = error.message.partition("; ")
-        return Check(name, CheckState.PROBLEM, f"{error.code}: {seen}", way_out)
+        return Check(name, CheckState.PROBLEM, f"{error.code}: {seen}", way_out, error.code)
 
 
 def _absent(home: Path) -> Check:
@@ -86,15 +105,16 @@ def _log(home: Path) -> Check:
         lost = losses_in(Reader(connection, path), HeadsLog(home))
     if lost.is_log_lost:
         seen = f"{HEADS_LOG} is gone or empty, although heads of this store were signed"
-        return Check("store.log", CheckState.PROBLEM, seen, "put back a copy of it; `remit verify --all` says more")
+        way_out = "put back a copy of it; `remit verify --all` says more"
+        return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_LOG_DAMAGED)
     if lost.is_log_damaged:
         seen = f"lines of {HEADS_LOG} cannot be read, so runs that are older than them are not gone on with"
-        return Check("store.log", CheckState.PROBLEM, seen, "put back a copy of it; or see `remit restore --all`")
+        way_out = "put back a copy of it; or see `remit restore --all`"
+        return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_LOG_DAMAGED)
     if lost.behind or lost.missing:
         seen = f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone that nobody deleted"
-        return Check(
-            "store.log", CheckState.PROBLEM, seen, "put back the newest database; or see `remit restore --all`"
-        )
+        way_out = "put back the newest database; or see `remit restore --all`"
+        return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_BEHIND_ITS_LOG)
     return Check("store.log", CheckState.OK, "the log of heads and the database know the same turns")
 
 
@@ -140,7 +160,7 @@ def _private(home: Path) -> Check:
     found = sorted(weaknesses(home), key=lambda weakness: not weakness.code)
     if found and found[0].code:
         seen = f"{found[0].code}: {found[0].path} {found[0].what}"
-        return Check("store.private", CheckState.PROBLEM, seen, found[0].way_out)
+        return Check("store.private", CheckState.PROBLEM, seen, found[0].way_out, found[0].code)
     is_writable = os.access(home, os.W_OK | os.X_OK) and os.access(home / DATABASE, os.W_OK)
     if not is_writable:
         seen = f"{home} may only be read by this user"
@@ -155,11 +175,11 @@ def _trust(home: Path, trusted: TrustList, webhooks: Callable[[], Sequence[str]]
     standing = standing_of(home, trusted, webhooks())
     if standing.is_ours and not standing.is_new and (strangers := sorted(signers_in(home) - standing.signers)):
         seen = f"yours, and runs of it are signed by {', '.join(strangers)}, not accepted by you: none of them is gone on with"
-        return Check("store.trust", CheckState.PROBLEM, seen, f"remit trust {home}")
+        return Check("store.trust", CheckState.PROBLEM, seen, f"remit trust {home}", RUN_NOT_VOUCHED)
     if standing.is_ours:
         return Check("store.trust", CheckState.OK, "yours: nothing is in it yet" if standing.is_new else "yours")
     seen = f"{NOT_TRUSTED}: {standing.why_not}; it may only be looked at"
-    return Check("store.trust", CheckState.DOUBTFUL, seen, f"remit trust {home}")
+    return Check("store.trust", CheckState.DOUBTFUL, seen, f"remit trust {home}", NOT_TRUSTED)
 
 
 def _key(home: Path) -> Check:
@@ -176,10 +196,12 @@ def _free(home: Path) -> Check:
     try:
         free_bytes = shutil.disk_usage(folder).free
     except OSError as error:
-        return Check("disk.free", CheckState.PROBLEM, f"{folder}: {error.strerror}", "check the path")
+        seen, code = f"{folder}: {error.strerror}", unusable(error, folder).code
+        return Check("disk.free", CheckState.PROBLEM, seen, "check the path", code)
     seen = f"{free_bytes / 1e9:.1f} GB free at {folder}"
     if free_bytes < FREE_BYTES_MIN:
-        return Check("disk.free", CheckState.PROBLEM, seen, "make room: `remit gc` removes runs that ended long ago")
+        way_out = "make room: `remit gc` removes runs that ended long ago"
+        return Check("disk.free", CheckState.PROBLEM, seen, way_out, FULL)
     return Check("disk.free", CheckState.OK, seen)
 
 

@@ -1,10 +1,13 @@
-"""What a store has lost: a database that is gone, or holds less than the log of heads says was signed.
+"""What the log of heads says of a store, and what that has lost: a database that is gone, or holds less than was signed.
 
 Rule 1: a database that is missing or empty beside signed heads is never replaced by a new one in silence.
 Rule 2: runs that were deleted on purpose are not missing: a signed line of the log says so.
 """
 
+import asyncio
 import sqlite3
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from remit.backend.embedded.database import DATABASE, Reader
@@ -12,11 +15,42 @@ from remit.backend.embedded.failures import DATABASE_ERRORS, EMPTIED, NOT_FOUND,
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.permissions import refuse_links
 from remit.backend.embedded.schema import version_of
-from remit.core.storage import Losses
+from remit.core.signing import SignedDeletion
+from remit.core.storage import Losses, SignedHead
 
 _STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_no = runs.run_no), -1) FROM runs"
 # The head of a first turn is logged when somebody has a reason to sync; all others are in the log before they are told.
 _WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
+_WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
+
+
+class FileHeadLog:
+    """What heads.log says, read in a thread: it may be long."""
+
+    def __init__(self, reader: Reader, log: HeadsLog) -> None:
+        self._reader = reader
+        self._log = log
+
+    async def last(self, run_id: str) -> SignedHead | None:
+        """The signed head of the highest turn of a run."""
+        return await asyncio.to_thread(self._log.last, run_id)
+
+    async def doubt(self, run_id: str, last: int) -> str:
+        """Why the log may have known of a later turn of a run; empty where it can be relied on."""
+        is_told = bool(self._reader.rows(_WAS_TOLD_OF_RUN, (run_id,)))
+        return await asyncio.to_thread(partial(self._log.doubt, run_id, last, is_told=is_told))
+
+    async def losses(self) -> Losses:
+        """How the log and the database differ."""
+        return await asyncio.to_thread(losses_in, self._reader, self._log)
+
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The heads of a run, in the order of their turns."""
+        return await asyncio.to_thread(self._log.heads, run_id)
+
+    async def deletion(self, run_id: str) -> SignedDeletion | None:
+        """What the log says of the deletion of a run."""
+        return await asyncio.to_thread(self._log.deletion, run_id)
 
 
 def losses_in(reader: Reader, log: HeadsLog) -> Losses:

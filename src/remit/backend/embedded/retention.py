@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from remit.backend.embedded.database import DATABASE, connect
-from remit.backend.embedded.failures import BUSY, failure, unusable
+from remit.backend.embedded.failures import BUSY, READ_ONLY, failure, unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.locks import FileLocks
 from remit.backend.embedded.quotas import close_deleted
@@ -27,16 +27,9 @@ from remit.backend.embedded.schema import split_lineage
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.sweep import Sweep, old_texts, texts_of_run, transaction
 from remit.core.codec import hash_turn
-from remit.core.failure import RequestRejected
-from remit.core.record import Record
 from remit.core.signing import Signer, sign_deletion
+from remit.core.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed
 
-PARENT_OPEN = "PARENT_OPEN"
-
-# Between the put of a text and the turn that refers to it lie microseconds; an hour outlasts a machine that sleeps.
-TEXT_GRACE_MS = 3_600_000
-# The answer to what somebody left in the inbox is fetched within seconds.
-ANSWER_GRACE_MS = 3_600_000
 # Runs that are signed for with one sync of the log.
 _RUNS_AT_ONCE = 100
 # Rewriting the file pays when this share of it is empty.
@@ -60,29 +53,25 @@ _NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
 _COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
 _COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
-_COUNT_ANSWERS = "SELECT count(*) FROM inbox WHERE settled_at_ms < ?"
+_ANSWERS = "SELECT run_id FROM inbox WHERE settled_at_ms < ?"
 _REMOVE_ANSWERS = "DELETE FROM inbox WHERE settled_at_ms < ?"
 
 _log = logging.getLogger(__name__)
 
 
-class Removed(Record):
-    """What was removed, or would be. `texts_spared` were put too lately to tell whether somebody needs them."""
-
-    runs: int = 0
-    turns: int = 0
-    texts: int = 0
-    text_bytes: int = 0
-    texts_spared: int = 0
-    inbox_entries: int = 0
-
-
-class Retention:
+class SQLiteRetention:
     """Removes runs and texts from one store."""
 
     def __init__(
-        self, home: Path, *, locks: FileLocks, signer: Callable[[], Signer], now_ms: Callable[[], int]
+        self,
+        home: Path,
+        *,
+        locks: FileLocks,
+        signer: Callable[[], Signer],
+        now_ms: Callable[[], int],
+        is_read_only: bool = False,
     ) -> None:
+        self._is_read_only = is_read_only
         self._home = home
         self._path = home / DATABASE
         self._locks = locks
@@ -107,7 +96,7 @@ class Retention:
             if found is None:
                 return Removed()
             if connection.execute(_IS_OPEN, found).fetchone() is not None:
-                raise _needed(run_id, found[0])
+                raise ParentOpen(run_id, found[0])
             with self.held_family(connection, run_id) as runs:
                 mentioned: dict[bytes, int] = {}
                 for run_no in runs:
@@ -160,7 +149,8 @@ class Retention:
             ended = _collectable(connection, ended_before_ms)
             turns = sum(connection.execute(_COUNT_TURNS, (run_no,)).fetchone()[0] for run_no in ended)
             entries = sum(connection.execute(_COUNT_ENTRIES, (run_id,)).fetchone()[0] for run_id in ended.values())
-            entries += connection.execute(_COUNT_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)).fetchone()[0]
+            answers, gone = connection.execute(_ANSWERS, (self._now_ms() - ANSWER_GRACE_MS,)), frozenset(ended.values())
+            entries += sum(run_id not in gone for (run_id,) in answers)
             sweep = Sweep(connection, old_texts(connection, self._now_ms() - TEXT_GRACE_MS))
             sweep.spare_referred(besides=ended)
         return Removed(len(ended), turns, len(sweep.texts), sum(sweep.texts.values()), 0, entries)
@@ -168,6 +158,8 @@ class Retention:
     @contextmanager
     def cleaning(self) -> Iterator[sqlite3.Connection]:
         """A connection for the one who cleans: two at a time could each see the other's texts as needed."""
+        if self._is_read_only:
+            raise failure(READ_ONLY, self._path, "was opened only to be read, and nothing is removed from it so")
         if not self._locks.begin_cleaning():
             raise failure(BUSY, self._path, "another process removes runs from it")
         try:
@@ -228,11 +220,3 @@ def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> dict[i
     ended = connection.execute(_ENDED, (ended_before_ms,)).fetchall()
     lineages = {run_id: split_lineage(told) for run_id, told in connection.execute(_LINEAGES)}
     return {no: run_id for no, run_id in ended if newest.isdisjoint((run_id, *lineages.get(run_id, ())))}
-
-
-def _needed(run_id: str, parent_id: str) -> RequestRejected:
-    message = (
-        f"run {run_id} was started by run {parent_id}, which is open and still needs to know what became of it; "
-        f"let run {parent_id} end or cancel it first, or delete that one, and all beneath it goes too"
-    )
-    return RequestRejected(PARENT_OPEN, message, {"run_id": run_id, "parent_id": parent_id})

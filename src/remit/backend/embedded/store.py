@@ -6,11 +6,12 @@ Rule 2: nothing here reads the environment; the folder is told.
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from remit.backend.clock import wall_clock_ms
 from remit.backend.embedded.blobs import SQLiteBlobs
 from remit.backend.embedded.catalogue import SQLiteCatalogue
 from remit.backend.embedded.checkpoints import Checkpointer
@@ -31,18 +32,21 @@ from remit.backend.embedded.journal import SQLiteJournal
 from remit.backend.embedded.keys import FileKey, refuse_lost_key
 from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.locks import FileLocks
-from remit.backend.embedded.losses import is_log_lost, refuse_cleared, refuse_emptied
+from remit.backend.embedded.losses import FileHeadLog, is_log_lost, refuse_cleared, refuse_emptied
 from remit.backend.embedded.permissions import refuse_exposed, refuse_links
 from remit.backend.embedded.quotas import SQLiteLedger
 from remit.backend.embedded.receipts import SQLiteReceipts
-from remit.backend.embedded.redactions import Redactions
-from remit.backend.embedded.retention import Retention
+from remit.backend.embedded.redactions import SQLiteRedactions
+from remit.backend.embedded.retention import SQLiteRetention
 from remit.backend.embedded.schema import refuse_later_version, show_as_newest, version_of
 from remit.backend.embedded.seals import FileSeals
 from remit.backend.embedded.snapshots import SQLiteSnapshots
 from remit.backend.embedded.syncing import Syncer
 from remit.backend.embedded.writer import Writer
 from remit.core.signing import Signer
+
+if TYPE_CHECKING:
+    from remit.backend.embedded.checkup import FolderCheckup
 
 
 def _readable(path: Path) -> sqlite3.Connection:
@@ -54,11 +58,6 @@ def _readable(path: Path) -> sqlite3.Connection:
             undo.pop_all()
             return connection
     return connect_to_nothing()
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 class EmbeddedStore:
@@ -88,14 +87,17 @@ class EmbeddedStore:
         self.journal = SQLiteJournal(self._writer, self._reader, self.leases)
         self.blobs = SQLiteBlobs(self._writer, self._reader)
         self.snapshots = SQLiteSnapshots(self._writer, self._reader)
-        self.catalogue = SQLiteCatalogue(self._reader, log)
+        self.catalogue = SQLiteCatalogue(self._reader)
+        self.log = FileHeadLog(self._reader, log)
         self.halts = SQLiteHalts(home, self.journal, self._reader, log)
         self.inbox = SQLiteInbox(self._writer, self._reader)
         self.ledger = SQLiteLedger(self._writer, self._reader)
         self.receipts = SQLiteReceipts(self._writer, self._reader)
         self.seals = FileSeals(home, lambda: self.signer)
-        self.retention = Retention(home, locks=locks, signer=lambda: self.signer, now_ms=now_ms)
-        self.redactions = Redactions(home, self.retention, lambda: self.signer, now_ms)
+        self.retention = SQLiteRetention(
+            home, locks=locks, signer=lambda: self.signer, now_ms=now_ms, is_read_only=syncer is None
+        )
+        self.redactions = SQLiteRedactions(home, self.retention, lambda: self.signer, now_ms)
 
     @classmethod
     def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms) -> "EmbeddedStore":
@@ -141,6 +143,13 @@ class EmbeddedStore:
             undo.pop_all()
         log, locks = HeadsLog(home), FileLocks(home)
         return cls(home, connection, reader, locks=locks, log=log, syncer=None, now_ms=wall_clock_ms)
+
+    @property
+    def checkup(self) -> "FolderCheckup":
+        """What says whether the store is well; loaded by those who ask."""
+        from remit.backend.embedded.checkup import FolderCheckup
+
+        return FolderCheckup(self.home)
 
     @property
     def signer(self) -> Signer:

@@ -6,19 +6,15 @@ Rule 2: nothing is counted when a turn is written, which keeps appending fast. A
         them while others write, and the few that came meanwhile inside the transaction that removes.
 """
 
-import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from remit.core.regex import regex
+from remit.core.codec import digests_in
 
 # Turns and texts per query or transaction: milliseconds each, so that nobody who writes waits longer.
 _TURNS_AT_ONCE = 1_000
 _TEXTS_AT_ONCE = 100
-
-# How MessagePack writes 32 bytes; the digest that follows is looked at without being passed over.
-_DIGEST = regex(rb"\xc4\x20(?=(.{32}))", re.DOTALL)
 
 _TURNS = "SELECT turn_no, run_no, data FROM turns WHERE turn_no > ? ORDER BY turn_no LIMIT ?"
 _TURNS_OF_RUN = "SELECT data FROM turns WHERE run_no = ?"
@@ -68,11 +64,6 @@ def texts_of_run(connection: sqlite3.Connection, run_no: int) -> dict[bytes, int
 def old_texts(connection: sqlite3.Connection, put_before_ms: int) -> dict[bytes, int]:
     """All texts that were put before a time, with their sizes."""
     return dict(connection.execute(_OLD_TEXTS, (put_before_ms,)).fetchall())
-
-
-def digests_in(data: bytes) -> Iterable[bytes]:
-    """Whatever in a turn has the shape of a digest."""
-    return (found[1] for found in _DIGEST.finditer(data))
 
 
 @contextmanager

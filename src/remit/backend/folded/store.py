@@ -8,6 +8,7 @@ from remit.backend.folded.journal import FoldedJournal
 from remit.backend.folded.log import HALT_LOG, RECEIPTS, TRIES_MAX, Log, Written
 from remit.backend.folded.replica import Replica
 from remit.backend.folded.spans import Spans
+from remit.backend.memory.checkup import MemoryCheckup
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
 from remit.core.codec import encode_record
@@ -15,7 +16,17 @@ from remit.core.halt import HALTS
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.signing import SignedDeletion
-from remit.core.storage import AppendConflict, Losses, RunEntry, SignedHead
+from remit.core.storage import (
+    AppendConflict,
+    Losses,
+    Redacted,
+    Removed,
+    RunEntry,
+    SignedHead,
+    StoreUnusable,
+)
+
+STORE_KEEPS_ALL = "STORE_KEEPS_ALL"
 
 
 class Texts(Protocol):
@@ -63,6 +74,9 @@ class FoldedStore:
         self.inbox = FoldedInbox(replica)
         self.journal = FoldedJournal(log, replica, spans, self.inbox)
         self.catalogue = FoldedCatalogue(replica)
+        self.log = FoldedHeadLog(replica)
+        self.retention = self.redactions = FoldedRetention()
+        self.checkup = MemoryCheckup(replica.journal, None)
         self.ledger = FoldedLedger(replica, spans)
         self.receipts = FoldedReceipts(replica)
         self.halts = FoldedHalts(replica)
@@ -111,25 +125,58 @@ class FoldedCatalogue:
         await self._replica.refresh()
         return await self._index.last_head(run_id)
 
-    async def last_logged(self, run_id: str) -> SignedHead | None:
-        """There is no other log."""
-        return None
 
-    async def log_doubt(self, run_id: str, last: int) -> str:
-        """There is no other log."""
-        return ""
+class FoldedHeadLog:
+    """The heads that came with turns, and nothing more: there is no log beside the logs."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._heads = replica.journal.log
+
+    async def last(self, run_id: str) -> SignedHead | None:
+        """The head of the highest turn of a run that its signer signed."""
+        await self._replica.refresh()
+        return await self._heads.last(run_id)
+
+    async def doubt(self, run_id: str, last: int) -> str:
+        """Why a later turn may have been known."""
+        await self._replica.refresh()
+        return await self._heads.doubt(run_id, last)
 
     async def losses(self) -> Losses:
-        """There is no other log."""
-        return Losses()
+        """How heads and turns differ."""
+        await self._replica.refresh()
+        return await self._heads.losses()
 
-    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
-        """There is no other log."""
-        return ()
+    async def heads(self, run_id: str) -> Sequence[SignedHead]:
+        """The heads of a run, in the order of their turns."""
+        await self._replica.refresh()
+        return await self._heads.heads(run_id)
 
-    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
+    async def deletion(self, run_id: str) -> SignedDeletion | None:
         """Nothing is deleted."""
         return None
+
+
+class FoldedRetention:
+    """Logs keep everything: what is to be removed, their own tools remove."""
+
+    async def delete(self, run_id: str) -> Removed:
+        """Refuse."""
+        raise _kept(f"run {run_id} cannot be deleted")
+
+    async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
+        """Refuse."""
+        raise _kept("nothing can be collected")
+
+    async def redact(self, run_id: str, *, text: str = "", kind: str = "", by: str, why: str) -> Redacted:
+        """Refuse."""
+        raise _kept(f"run {run_id} cannot be redacted")
+
+
+def _kept(what: str) -> StoreUnusable:
+    message = f"{what}: this store is made of logs that keep every entry; have the backend of the logs remove them"
+    return StoreUnusable(STORE_KEEPS_ALL, message)
 
 
 class FoldedLedger:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from remit.backend.memory.head_log import MemoryHeadLog
 from remit.core.halt import HALTS
 from remit.core.storage import AppendConflict, SignedHead
 
@@ -9,7 +10,8 @@ from remit.core.storage import AppendConflict, SignedHead
 class MemoryHalts:
     """Entries until the process ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: MemoryHeadLog | None = None) -> None:
+        self._log = log
         self._entries: list[bytes] = []
         self._head: SignedHead | None = None
 
@@ -35,3 +37,5 @@ class MemoryHalts:
         self._entries.append(data)
         if head is not None:
             self._head = head
+            if self._log is not None:
+                self._log.append(head)

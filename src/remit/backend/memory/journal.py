@@ -1,21 +1,21 @@
 """A journal in memory: lists of bytes, one per run, and the index of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
+from remit.backend.clock import wall_clock_ms
+from remit.backend.memory.head_log import MemoryHeadLog
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.leases import MemoryLeases
 from remit.backend.memory.quotas import MemoryLedger
 from remit.core.commands import Command
 from remit.core.quota import Charge
 from remit.core.record import replace
-from remit.core.signing import SignedDeletion
 from remit.core.storage import (
     AppendConflict,
     Barrier,
     LeaseLost,
     Listing,
-    Losses,
     Place,
     RunEntry,
     SessionConflict,
@@ -28,7 +28,12 @@ from remit.core.storage import (
 class MemoryJournal:
     """Keeps turns until the process ends."""
 
-    def __init__(self, leases: MemoryLeases | None = None, inbox: MemoryInbox | None = None) -> None:
+    def __init__(
+        self,
+        leases: MemoryLeases | None = None,
+        inbox: MemoryInbox | None = None,
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
         self._leases = leases or MemoryLeases()
         self._inbox = inbox
         self._runs: dict[str, list[bytes]] = {}
@@ -36,7 +41,10 @@ class MemoryJournal:
         self._places: set[tuple[str, int]] = set()
         self._heads: dict[str, list[SignedHead]] = {}
         self._alike: dict[str, list[str]] = {}
+        self._now_ms = now_ms
+        self._ended_at_ms: dict[str, int] = {}
         self.ledger = MemoryLedger(self._entries)
+        self.log = MemoryHeadLog(self._runs)
 
     async def append(
         self,
@@ -68,6 +76,7 @@ class MemoryJournal:
             self._entries[run_id] = replace(entry, ending=barrier.ending, waiting_for=barrier.waiting_for)
             if barrier.charge is not None:
                 self.ledger.keep(barrier.charge)
+        self._note(run_id, barrier, warrant)
         return after + 1
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
@@ -77,7 +86,7 @@ class MemoryJournal:
 
     async def run_ids(self) -> Sequence[str]:
         """Every run that has a turn, in the order they started."""
-        return [run_id for run_id, turns in self._runs.items() if turns]
+        return self.every_run()
 
     async def entry(self, run_id: str) -> RunEntry | None:
         """One run, or None when nobody started it here."""
@@ -114,25 +123,55 @@ class MemoryJournal:
         """The last of them."""
         return next(reversed(self._heads.get(run_id, ())), None)
 
-    async def last_logged(self, run_id: str) -> SignedHead | None:
-        """None: there is no log."""
-        return None
+    def every_run(self) -> Sequence[str]:
+        """Every run that has a turn, for those who wait for nothing."""
+        return [run_id for run_id, turns in self._runs.items() if turns]
 
-    async def log_doubt(self, run_id: str, last: int) -> str:
-        """None: there is no log."""
-        return ""
+    def turns_of(self, run_id: str) -> Sequence[bytes]:
+        """The turns of a run, oldest first; none for a run nobody started."""
+        return tuple(self._runs.get(run_id, ()))
 
-    async def losses(self) -> Losses:
-        """None: there is no log."""
-        return Losses()
+    def listed(self) -> Mapping[str, RunEntry]:
+        """The runs that are listed, in the order they began."""
+        return self._entries
 
-    async def logged_heads(self, run_id: str) -> Sequence[SignedHead]:
-        """None: there is no log."""
-        return ()
+    def parent_of(self, run_id: str) -> str:
+        """The run that started this one; empty where none did."""
+        entry = self._entries.get(run_id)
+        return "" if entry is None else entry.listing.parent_id
 
-    async def logged_deletion(self, run_id: str) -> SignedDeletion | None:
-        """None: nothing is deleted here."""
-        return None
+    def children_of(self, run_id: str) -> Sequence[str]:
+        """The runs that this one started, in the order they began."""
+        return [entry.run_id for entry in self._entries.values() if entry.listing.parent_id == run_id]
+
+    def remove(self, run_id: str) -> int:
+        """Keep nothing of a run any more but what it counts and what was signed; gives the number of its turns."""
+        self.ledger.close_deleted(run_id)
+        entry = self._entries.pop(run_id, None)
+        if entry is not None:
+            self._places.discard((entry.listing.session_id, entry.listing.ordinal))
+        for run_ids in self._alike.values():
+            run_ids[:] = [name for name in run_ids if name != run_id]
+        self._heads.pop(run_id, None)
+        self._ended_at_ms.pop(run_id, None)
+        return len(self._runs.pop(run_id))
+
+    def rewrite(self, run_id: str, seq: int, data: bytes) -> None:
+        """Put other bytes in the place of a turn."""
+        self._runs[run_id][seq] = data
+
+    def ended_at_ms(self, run_id: str) -> int | None:
+        """When a run ended; None while it is open."""
+        return self._ended_at_ms.get(run_id)
+
+    def _note(self, run_id: str, barrier: Barrier | None, warrant: Warrant | None) -> None:
+        """Log the head of a turn that was written, and remember when its run ended."""
+        if warrant is not None and warrant.head is not None:
+            self.log.append(warrant.head)
+        if barrier is not None and barrier.ending:
+            self._ended_at_ms[run_id] = self._now_ms()
+        elif barrier is not None:
+            self._ended_at_ms.pop(run_id, None)
 
     def _list(self, run_id: str, listing: Listing) -> None:
         reserves = listing.reserves

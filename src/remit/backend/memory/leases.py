@@ -13,6 +13,11 @@ class MemoryLeases:
         self._held: dict[str, int] = {}
         self._numbers = count(1)
 
+    @property
+    def is_driving(self) -> bool:
+        """Whether any run is held."""
+        return bool(self._held)
+
     async def take(self, run_id: str) -> int | None:
         """Take a run; None when it is held."""
         if run_id in self._held:

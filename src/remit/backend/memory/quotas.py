@@ -31,6 +31,11 @@ class MemoryLedger:
         """What the open runs of a tenant have reserved."""
         return [charge for charge in self._charges.values() if charge.tenant_id == tenant_id and charge.is_open]
 
+    def close_deleted(self, run_id: str) -> None:
+        """Let a run that is being deleted count as ended."""
+        if (charge := self._charges.get(run_id)) is not None:
+            self._charges[run_id] = replace(charge, is_open=False)
+
     async def committed(self, tenant_id: str, limits: Sequence[Limit]) -> Sequence[Committed]:
         """What counts against each of these limits."""
         return [self._committed(tenant_id, limit) for limit in limits]
@@ -49,8 +54,9 @@ class MemoryLedger:
                 self._charges[charge.run_id] = charge
 
     async def tenants(self) -> Sequence[str]:
-        """Every tenant that has runs here."""
-        return sorted({e.listing.tenant_id for e in self._entries.values() if not e.listing.parent_id})
+        """Every tenant that has runs here, or had."""
+        own = {entry.listing.tenant_id for entry in self._entries.values() if not entry.listing.parent_id}
+        return sorted(own | {charge.tenant_id for charge in self._charges.values()})
 
     def _is_counted(self, entry: RunEntry) -> bool:
         charge = self._charges.get(entry.run_id)

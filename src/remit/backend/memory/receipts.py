@@ -16,6 +16,10 @@ class MemoryReceipts:
         place = receipt.by if receipt.kind is ReceiptKind.DELIVERED else ""
         self._kept.setdefault((receipt.kind, receipt.item, place), receipt)
 
+    def forget(self, run_id: str) -> None:
+        """Keep no receipt of a run any more."""
+        self._kept = {place: receipt for place, receipt in self._kept.items() if receipt.run_id != run_id}
+
     async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
         """The receipts of a kind, oldest first."""
         return sorted((one for one in self._kept.values() if one.kind is kind), key=lambda one: (one.at_ms, one.item))

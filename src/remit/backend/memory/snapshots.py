@@ -13,6 +13,10 @@ class MemorySnapshots:
         """Keep a state instead of any that was kept before."""
         self._kept[run_id] = Snapshot(run_id, seq, head, data, signature)
 
+    def forget(self, run_id: str) -> None:
+        """Keep no state of a run any more."""
+        self._kept.pop(run_id, None)
+
     async def latest(self, run_id: str) -> Snapshot | None:
         """What was kept last."""
         return self._kept.get(run_id)

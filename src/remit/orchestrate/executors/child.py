@@ -42,7 +42,7 @@ from remit.orchestrate.offspring import (
 )
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.patterns.structured import structured_graph
-from remit.orchestrate.ports import Catalogue, Inbox, Live
+from remit.orchestrate.ports import HeadLog, Inbox, Live
 from remit.orchestrate.reports import ChildSaid, Report
 from remit.orchestrate.step_values import shown_to_model
 from remit.validate.rules import SemanticCheck
@@ -59,10 +59,10 @@ FORK_WAIT_MS_MAX = 10_000
 class ChildExecutor:
     """Performs StartChild, CancelCommand and ForkRun with the hub that drives all runs of this process."""
 
-    def __init__(self, hub: Hub, inbox: Inbox, catalogue: Catalogue) -> None:
+    def __init__(self, hub: Hub, inbox: Inbox, log: HeadLog) -> None:
         self._hub = hub
         self._inbox = inbox
-        self._catalogue = catalogue
+        self._log = log
 
     async def start(self, live: Live, command: StartChild) -> Report:
         """Have a child run until it ends or waits for people."""
@@ -193,10 +193,10 @@ class ChildExecutor:
             return False
         if isinstance(command, ForkRun) and await self._hub.runner.journal.read(command.run_id):
             return False
-        deletion = await self._catalogue.logged_deletion(command.run_id)
+        deletion = await self._log.deletion(command.run_id)
         if deletion is not None and is_deletion_signed(deletion):
             return True
-        return await self._catalogue.last_logged(command.run_id) is not None
+        return await self._log.last(command.run_id) is not None
 
     async def _ended(self, command: StartChild, state: RunState) -> Report:
         assert state.ending is not None, "a child that has not ended is suspended"

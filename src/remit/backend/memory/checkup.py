@@ -1,0 +1,42 @@
+"""A check-up of a store in memory: what it holds, and whether its log and its journals know the same turns."""
+
+from collections.abc import Sequence
+
+from remit.backend.memory.journal import MemoryJournal
+from remit.core.signing import Signer
+from remit.core.storage import STORE_BEHIND_ITS_LOG
+from remit.observe.checkup import Check, CheckState
+
+
+class MemoryCheckup:
+    """Looks at one store."""
+
+    def __init__(self, journal: MemoryJournal, signer: Signer | None) -> None:
+        self._journal = journal
+        self._signer = signer
+
+    async def look(self) -> Sequence[Check]:
+        """How the store is."""
+        return self._contents(), await self._log(), self._key()
+
+    def _contents(self) -> Check:
+        opened = [entry for entry in self._journal.listed().values() if not entry.ending]
+        waiting = sum(bool(entry.waiting_for) for entry in opened)
+        runs = len(self._journal.every_run())
+        seen = f"in memory: {runs} runs, {len(opened)} open, {waiting} wait for a person; it ends with its process"
+        return Check("store", CheckState.OK, seen)
+
+    async def _log(self) -> Check:
+        lost = await self._journal.log.losses()
+        if lost.behind or lost.missing:
+            seen = (
+                f"{len(lost.behind)} runs lack turns that were signed, {len(lost.missing)} are gone that nobody deleted"
+            )
+            way_out = "nothing in memory can be put back: end the process, and begin these runs anew"
+            return Check("store.log", CheckState.PROBLEM, seen, way_out, STORE_BEHIND_ITS_LOG)
+        return Check("store.log", CheckState.OK, "the log of heads and the journals know the same turns")
+
+    def _key(self) -> Check:
+        if self._signer is None:
+            return Check("store.key", CheckState.MISSING, "none: nothing is signed", "open the store with a signer")
+        return Check("store.key", CheckState.OK, self._signer.did)

@@ -1,0 +1,201 @@
+"""Retention of a store in memory: the laws of backend/embedded/retention.py, over dictionaries.
+
+Rule 1: nothing here waits but for leases, so whatever is removed together is seen together.
+Rule 2: a deletion is logged where the store has a key. Without one nothing is signed, and a log without signatures says nothing.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.inbox import MemoryInbox
+from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.receipts import MemoryReceipts
+from remit.backend.memory.seals import MemorySeals
+from remit.backend.memory.snapshots import MemorySnapshots
+from remit.core.codec import digests_in, hash_turn
+from remit.core.signing import Signer, sign_deletion
+from remit.core.storage import ANSWER_GRACE_MS, TEXT_GRACE_MS, ParentOpen, Removed, StoreUnusable
+
+
+class Kept(Protocol):
+    """What a store in memory holds of its runs."""
+
+    @property
+    def journal(self) -> MemoryJournal:
+        """Turns, and the index of them."""
+
+    @property
+    def blobs(self) -> MemoryBlobs:
+        """Long texts."""
+
+    @property
+    def snapshots(self) -> MemorySnapshots:
+        """States."""
+
+    @property
+    def inbox(self) -> MemoryInbox:
+        """What people left for runs."""
+
+    @property
+    def receipts(self) -> MemoryReceipts:
+        """What was done about the items of queues."""
+
+    @property
+    def seals(self) -> MemorySeals:
+        """Values of secrets."""
+
+
+class Holding(Protocol):
+    """Who drives which run, for somebody who needs nobody to."""
+
+    @property
+    def is_driving(self) -> bool:
+        """Whether any run is held."""
+
+    async def take(self, run_id: str) -> int | None:
+        """Take a run; None when it is held."""
+
+    async def release(self, run_id: str, token: int) -> None:
+        """Let a run go."""
+
+
+class MemoryRetention:
+    """Removes runs and texts from one store."""
+
+    def __init__(self, kept: Kept, leases: Holding, signer: Signer | None, now_ms: Callable[[], int]) -> None:
+        self._kept = kept
+        self._leases = leases
+        self._signer = signer
+        self._now_ms = now_ms
+
+    async def delete(self, run_id: str) -> Removed:
+        """Remove a run however it stands, the runs beneath it, and the texts that only they referred to."""
+        journal = self._kept.journal
+        if not journal.turns_of(run_id):
+            return Removed()
+        parent_id = journal.parent_of(run_id)
+        if parent_id and journal.turns_of(parent_id) and journal.ended_at_ms(parent_id) is None:
+            raise ParentOpen(run_id, parent_id)
+        async with self.held_family(run_id) as runs:
+            mentioned = {digest for member in runs for data in journal.turns_of(member) for digest in digests_in(data)}
+            turns, entries = self._remove(runs)
+        # Nobody else has this store open; a text that somebody here may be about to refer to stays.
+        until_ms = self._now_ms() - TEXT_GRACE_MS if self._leases.is_driving else self._now_ms() + 1
+        unneeded = {digest for digest in mentioned if self._kept.blobs.found(digest) is not None} - self._referred()
+        old = unneeded & self._kept.blobs.put_before(until_ms).keys()
+        text_bytes = sum(self._kept.blobs.remove(digest) for digest in old)
+        return Removed(len(runs), turns, len(old), text_bytes, len(unneeded - old), entries)
+
+    async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
+        """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled."""
+        if dry_run:
+            return self._counted(self._collectable(ended_before_ms))
+        runs = turns = entries = 0
+        for run_id in self._collectable(ended_before_ms):
+            token = await self._leases.take(run_id)
+            # Somebody may be writing an addendum to a run that cannot be taken; it will be as old tomorrow.
+            if token is None:
+                continue
+            try:
+                if self._ended_before(run_id, ended_before_ms):
+                    removed = self._remove((run_id,))
+                    runs, turns, entries = runs + 1, turns + removed[0], entries + removed[1]
+            finally:
+                await self._leases.release(run_id, token)
+        unneeded = self._unneeded()
+        for digest in unneeded:
+            self._kept.blobs.remove(digest)
+        entries += self._kept.inbox.remove(self._kept.inbox.settled_before(self._now_ms() - ANSWER_GRACE_MS))
+        return Removed(runs, turns, len(unneeded), sum(unneeded.values()), 0, entries)
+
+    @asynccontextmanager
+    async def held_family(self, run_id: str) -> AsyncIterator[tuple[str, ...]]:
+        """A run and all beneath it, the deepest first, every one of them held."""
+        taken: dict[str, int] = {}
+        try:
+            # Whoever is held begins no more children, so what is beneath those that are held is all there is.
+            while new := [member for member in self._family(run_id) if member not in taken]:
+                for member in new:
+                    token = await self._leases.take(member)
+                    if token is None:
+                        raise _driven(member, run_id)
+                    taken[member] = token
+            yield tuple(reversed(taken))
+        finally:
+            for member, token in taken.items():
+                await self._leases.release(member, token)
+
+    def _family(self, run_id: str) -> list[str]:
+        journal = self._kept.journal
+        found = [run_id] if journal.turns_of(run_id) else []
+        for member in found:
+            found += [child for child in journal.children_of(member) if child not in found]
+        return found
+
+    def _collectable(self, ended_before_ms: int) -> list[str]:
+        """The runs that ended before a time and that nobody will ask for."""
+        entries = self._kept.journal.listed()
+        newest: dict[str, tuple[int, str]] = {}
+        for entry in entries.values():
+            if session_id := entry.listing.session_id:
+                place = (entry.listing.ordinal, entry.run_id)
+                newest[session_id] = max(place, newest.get(session_id, place))
+        needed = {run_id for _, run_id in newest.values()}
+        opened = {entry.run_id for entry in entries.values() if not entry.ending}
+        return [
+            entry.run_id
+            for entry in entries.values()
+            if self._ended_before(entry.run_id, ended_before_ms)
+            and entry.listing.parent_id not in opened
+            and needed.isdisjoint((entry.run_id, *entry.listing.lineage))
+        ]
+
+    def _ended_before(self, run_id: str, at_ms: int) -> bool:
+        ended_at_ms = self._kept.journal.ended_at_ms(run_id)
+        return ended_at_ms is not None and ended_at_ms < at_ms
+
+    def _counted(self, ended: Iterable[str]) -> Removed:
+        """What a collection would remove."""
+        runs, inbox = tuple(ended), self._kept.inbox
+        turns = sum(len(self._kept.journal.turns_of(run_id)) for run_id in runs)
+        left = {entry.number for run_id in runs for entry in inbox.of_run(run_id)}
+        settled = {entry.number for entry in inbox.settled_before(self._now_ms() - ANSWER_GRACE_MS)}
+        unneeded = self._unneeded(besides=runs)
+        return Removed(len(runs), turns, len(unneeded), sum(unneeded.values()), 0, len(left | settled))
+
+    def _remove(self, runs: Iterable[str]) -> tuple[int, int]:
+        """Remove runs, after having signed for them; gives the numbers of turns and of inbox entries."""
+        kept, turns, entries = self._kept, 0, 0
+        for run_id in runs:
+            if self._signer is not None:
+                data = kept.journal.turns_of(run_id)
+                seq, head = len(data) - 1, hash_turn(data[-1])
+                line = sign_deletion(self._signer, run_id=run_id, seq=seq, head=head, at_ms=self._now_ms())
+                kept.journal.log.append(line)
+            turns += kept.journal.remove(run_id)
+            kept.snapshots.forget(run_id)
+            kept.receipts.forget(run_id)
+            entries += kept.inbox.remove(kept.inbox.of_run(run_id))
+            kept.seals.forget(run_id)
+        return turns, entries
+
+    def _unneeded(self, besides: Iterable[str] = ()) -> Mapping[bytes, int]:
+        """The texts that were put long ago and that no turn refers to, those of some runs excepted, with their sizes."""
+        referred = self._referred(besides)
+        old = self._kept.blobs.put_before(self._now_ms() - TEXT_GRACE_MS)
+        return {digest: size_bytes for digest, size_bytes in old.items() if digest not in referred}
+
+    def _referred(self, besides: Iterable[str] = ()) -> set[bytes]:
+        journal, skipped = self._kept.journal, frozenset(besides)
+        runs = (run_id for run_id in journal.every_run() if run_id not in skipped)
+        return {digest for run_id in runs for data in journal.turns_of(run_id) for digest in digests_in(data)}
+
+
+def _driven(run_id: str, root_id: str) -> StoreUnusable:
+    which = "it" if run_id == root_id else f"run {root_id} above it"
+    message = (
+        f"run {run_id} is being driven, so {which} cannot be deleted or redacted; wait until it rests, or cancel it"
+    )
+    return StoreUnusable("STORE_BUSY", message, {"run_id": run_id})

@@ -1,0 +1,96 @@
+"""What is left of a turn when words are taken out of it. Every store that redacts does it so.
+
+Rule 1: a turn that cannot be read stays as it is; whoever verifies finds it.
+Rule 2: a turn is written anew where it holds the words, or refers to a text that held them and was removed.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from remit.core.codec import decode_turn, digests_in, encode_turn, hash_turn
+from remit.core.events import RedactedTurn
+from remit.core.failure import InvariantBroken
+from remit.core.record import Record, replace
+from remit.tool.redaction import Find
+
+# What stands in the place of what was taken out: a handle without a value, so that no tool is ever called with it.
+MARK = "secret:redacted#000000000000"
+
+
+def found_in(find: Find, data: bytes, texts: Iterable[bytes]) -> dict[str, None]:
+    """What is to be taken out of a turn and of the long texts that it refers to, in the order it was found."""
+    values: dict[str, None] = {}
+    for text in _texts_in(_read(data)):
+        values |= dict.fromkeys(find(text))
+    for blob in texts:
+        values |= dict.fromkeys(find(blob.decode(errors="replace")))
+    return values
+
+
+def longest_first(values: Iterable[str]) -> tuple[str, ...]:
+    """The values in the order in which they are taken out, so that no part of one is left."""
+    return tuple(sorted((value for value in values if value), key=len, reverse=True))
+
+
+def holds(data: bytes, values: Iterable[str]) -> bool:
+    """Whether one of the values stands in these bytes."""
+    return any(value.encode(errors="surrogatepass") in data for value in values)
+
+
+def without(
+    values: tuple[str, ...], data: bytes, removed: Collection[bytes], said: RedactedTurn
+) -> RedactedTurn | None:
+    """What is left of a turn, still to be signed; None where it stays as it is. `said` names who takes it out, and why."""
+    turn = _read(data)
+    if turn is None:
+        return None
+    changed = _without(turn, values)
+    if changed is turn and not any(digest in removed for digest in digests_in(data)):
+        return None
+    return replace(said, link=hash_turn(data), data=encode_turn(changed))
+
+
+def _read(data: bytes) -> Any:
+    try:
+        return decode_turn(data)
+    except InvariantBroken:
+        return None
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if type(value) is str:
+        yield value
+    elif isinstance(value, Record):
+        for name in value.__struct_fields__:
+            yield from _texts_in(getattr(value, name))
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _texts_in(part)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _texts_in(key)
+            yield from _texts_in(part)
+
+
+def _without(value: Any, values: tuple[str, ...]) -> Any:
+    """The value without any of the texts; the very same where none stands in it."""
+    if type(value) is str:
+        for taken in values:
+            value = value.replace(taken, MARK) if taken in value else value
+        return value
+    if isinstance(value, Record):
+        fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        changes = {name: new for name, old in fields if (new := _without(old, values)) is not old}
+        return replace(value, **changes) if changes else value
+    if isinstance(value, tuple | list):
+        parts = [_without(part, values) for part in value]
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else type(value)(parts)
+    if isinstance(value, dict):
+        items = [(_without(key, values), _without(part, values)) for key, part in value.items()]
+        is_same = all(
+            new is old
+            for pair, old_pair in zip(items, value.items(), strict=True)
+            for new, old in zip(pair, old_pair, strict=True)
+        )
+        return value if is_same else dict(items)
+    return value

@@ -1,0 +1,390 @@
+"""What Retention of every store must do: remove exactly what it may, and leave everything else as it was.
+
+A check is a coroutine function. It opens an empty store that has a key with the function it is given, whose argument is the
+clock that the store shall go by, uses it, and raises AssertionError with a sentence when it does not do what is relied on. Run
+each of RETENTION_CHECKS against yours, with any test runner. That nothing of what was removed can be read from a disk, and that
+runs of other processes go on meanwhile, can only be seen with a disk and processes of your own.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from remit.core.budget import Dimension
+from remit.core.codec import hash_turn
+from remit.core.failure import RemitError
+from remit.core.queue import Receipt, ReceiptKind
+from remit.core.quota import NEVER_MS, Committed, Limit, Period, Reservation
+from remit.core.record import digest_of
+from remit.core.signing import is_deletion_signed
+from remit.core.storage import (
+    ANSWER_GRACE_MS,
+    PARENT_OPEN,
+    TEXT_GRACE_MS,
+    Barrier,
+    BlobMissing,
+    Listing,
+    Losses,
+    Removed,
+)
+from remit.orchestrate.ports import Store
+from remit.orchestrate.signatures import signed_journal
+from remit.testing.conformance.writing import add
+
+# Opens an empty store that has a key and goes by this clock, and closes it afterwards.
+OpenStore = Callable[[Callable[[], int]], AbstractAsyncContextManager[Store]]
+RetentionCheck = Callable[[OpenStore], Coroutine[Any, Any, None]]
+
+START_MS = 1_000_000_000_000
+HOUR_MS = 3_600_000
+RIVALS = 5
+_OWN, _SHARED, _STRAY = b"own" * 1000, b"shared" * 1000, b"stray" * 1000
+
+
+class Time:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.at_ms = START_MS
+
+    def now_ms(self) -> int:
+        """What it shows."""
+        return self.at_ms
+
+
+async def deleting_what_nobody_started_removes_nothing(open_store: OpenStore) -> None:
+    """It is no error either, and the log says nothing of it."""
+    async with open_store(Time().now_ms) as store:
+        await _run(store, "run")
+        removed = await store.retention.delete("nobody")
+        assert removed == Removed(), f"nobody started the run, and {removed} was removed"
+        assert await store.log.deletion("nobody") is None, "a run that nobody started was logged as deleted"
+
+
+async def a_deleted_run_is_gone_with_all_that_was_kept_of_it(open_store: OpenStore) -> None:
+    """Turns, entry, heads, snapshot, receipts, sealed values, what was left for it, and how much that was is told."""
+    async with open_store(Time().now_ms) as store:
+        for run_id in ("run", "other"):
+            await _run(store, run_id)
+            await store.snapshots.keep(run_id, 1, hash_turn(b""), b"state")
+            await store.receipts.keep(Receipt(ReceiptKind.ACKNOWLEDGED, run_id, run_id, "ann", START_MS))
+            store.seals.seal(run_id, "token", "value")
+        waiting, settled = await store.inbox.put("run", b"waiting"), await store.inbox.put("run", b"settled")
+        await store.inbox.settle(settled, "", "heard")
+        other = await store.inbox.put("other", b"for another")
+        removed = await store.retention.delete("run")
+        expected = Removed(runs=1, turns=2, inbox_entries=2)
+        assert removed == expected, f"a run of two turns with two entries was deleted, and {removed} is told"
+        left = await _left_of(store, "run")
+        assert not left, f"of a run that was deleted there is still: {', '.join(left)}"
+        pending = [entry.number for entry in await store.inbox.pending(after=0)]
+        assert pending == [other], f"entry {waiting} was left for a run that is gone, and {pending} wait"
+        assert await store.inbox.outcome(settled) is None, "the outcome of an entry outlived its run"
+        left = await _left_of(store, "other")
+        assert len(left) == len(_PARTS), f"another run was deleted, and of this one there is only: {', '.join(left)}"
+
+
+async def a_run_goes_with_all_beneath_it(open_store: OpenStore) -> None:
+    """Children and theirs, however they are named; the runs beside them stay."""
+    async with open_store(Time().now_ms) as store:
+        await _family(store, parent_ending="")
+        await _run(store, "root2")
+        await _run(store, "beside", listing=Listing(1, parent_id="root2"))
+        removed = await store.retention.delete("root")
+        assert removed.runs == 3, f"a run with a child and a grandchild was deleted, and {removed.runs} runs are gone"
+        found = [entry.run_id for entry in await store.catalogue.entries()]
+        assert found == ["beside", "root2"], f"another family was deleted, and there are {found}"
+        silent = [run_id for run_id in ("root", "child", "grandchild") if await store.log.deletion(run_id) is None]
+        assert not silent, f"runs {silent} were deleted, and the log does not say so"
+
+
+async def a_child_whose_parent_is_open_stays(open_store: OpenStore) -> None:
+    """Its parent still asks for it. Once that has ended, the child may go, and the parent stays."""
+    async with open_store(Time().now_ms) as store:
+        await _family(store, parent_ending="")
+        code = await _refused(store.retention.delete("child"))
+        assert code == PARENT_OPEN, f"a child whose parent is open was refused with {code!r}"
+        assert len(await store.catalogue.entries()) == 3, "a child was refused, and some of its family is gone"
+        await add(signed_journal(store.journal, store.key), "root", b"end", Barrier("SUCCESS"))
+        removed = await store.retention.delete("child")
+        assert removed.runs == 2, f"a child with one beneath it was deleted, and {removed.runs} runs are gone"
+        assert await store.catalogue.entry("root") is not None, "a parent went with its child"
+
+
+async def a_family_that_is_driven_stays_whole(open_store: OpenStore) -> None:
+    """One that is held keeps all of them; nobody else is held afterwards, and nothing is logged."""
+    async with open_store(Time().now_ms) as store:
+        await _family(store)
+        token = await store.leases.take("grandchild") or 0
+        code = await _refused(store.retention.delete("root"))
+        assert code == "STORE_BUSY", f"a family of which one is driven was refused with {code!r}"
+        assert len(await store.catalogue.entries()) == 3, "a family was refused, and some of it is gone"
+        assert await store.log.deletion("root") is None, "a run that was not deleted is logged as deleted"
+        assert not await store.leases.is_held("root"), "whoever was to delete a run holds it still"
+        await store.leases.release("grandchild", token)
+        assert (await store.retention.delete("root")).runs == 3, (
+            "a family that nobody drives any more cannot be deleted"
+        )
+
+
+async def a_run_is_deleted_once(open_store: OpenStore) -> None:
+    """Of many who ask at the same time one removes it; the others are told that it is busy, or that nothing was there."""
+    async with open_store(Time().now_ms) as store:
+        await _run(store, "run")
+        asked = await asyncio.gather(*(store.retention.delete("run") for _ in range(RIVALS)), return_exceptions=True)
+        wrong = [said for said in asked if not isinstance(said, Removed) and getattr(said, "code", "") != "STORE_BUSY"]
+        assert not wrong, f"who came too late was told {wrong}"
+        runs = sum(said.runs for said in asked if isinstance(said, Removed))
+        assert runs == 1, f"one run was deleted, and {runs} are told"
+
+
+async def texts_go_with_the_last_run_that_refers_to_them(open_store: OpenStore) -> None:
+    """What another run refers to stays, byte for byte."""
+    async with open_store(Time().now_ms) as store:
+        await _run(store, "run", _OWN, _SHARED)
+        await _run(store, "other", _SHARED)
+        removed = await store.retention.delete("run")
+        assert (removed.texts, removed.text_bytes) == (1, len(_OWN)), (
+            f"one text went with its run, and {removed} is told"
+        )
+        assert await _kept(store, _OWN, _SHARED) == [_SHARED], "of an own and a shared text not the shared one is left"
+        removed = await store.retention.delete("other")
+        assert removed.texts == 1, "a text that nobody refers to any more stayed"
+
+
+async def a_text_that_somebody_may_be_about_to_refer_to_is_spared(open_store: OpenStore) -> None:
+    """While something is driven a text that was put lately stays, and is told; once it is old, a collection takes it."""
+    time = Time()
+    async with open_store(time.now_ms) as store:
+        await _run(store, "run", _OWN)
+        token = await store.leases.take("driven") or 0
+        removed = await store.retention.delete("run")
+        assert (removed.texts, removed.texts_spared) == (0, 1), f"a text was to be spared, and {removed} is told"
+        assert await _kept(store, _OWN) == [_OWN], "a text that a turn may be about to refer to is gone"
+        time.at_ms += TEXT_GRACE_MS + 1
+        removed = await store.retention.gc(ended_before_ms=0)
+        assert removed.texts == 1, "a text that nobody refers to, and that was put long ago, stayed"
+        await store.leases.release("driven", token)
+
+
+async def a_deletion_is_signed_and_the_log_keeps_the_heads(open_store: OpenStore) -> None:
+    """So that nobody takes the run for lost, and whoever asks for it learns how it stood and when it went."""
+    time = Time()
+    async with open_store(time.now_ms) as store:
+        assert store.key is not None, "the suite is played on a store that has a key"
+        await _run(store, "run")
+        heads = list(await store.log.heads("run"))
+        time.at_ms += HOUR_MS
+        await store.retention.delete("run")
+        assert len(heads) == 2, f"two turns of a run were signed, and logged are {heads}"
+        assert list(await store.log.heads("run")) == heads, "the heads of a run left the log with it"
+        deletion = await store.log.deletion("run")
+        assert deletion is not None, "a run was deleted, and the log does not say so"
+        assert is_deletion_signed(deletion), "the deletion of a run is not signed"
+        told = (deletion.signer, deletion.seq, deletion.head, deletion.at_ms)
+        expected = (store.key.signer.did, 1, hash_turn(b"end"), START_MS + HOUR_MS)
+        assert told == expected, f"the log says of a deletion {told}, and it was {expected}"
+        lost = await store.log.losses()
+        assert lost == Losses(), f"a run was deleted on purpose, and lost is {lost}"
+
+
+async def a_session_goes_on_after_its_newest_run_was_deleted(open_store: OpenStore) -> None:
+    """Its place is free for the next one."""
+    async with open_store(Time().now_ms) as store:
+        for ordinal in (0, 1):
+            await _run(store, f"run{ordinal}", listing=Listing(1, session_id="session", ordinal=ordinal))
+        await store.retention.delete("run1")
+        left = [entry.run_id for entry in await store.catalogue.session("session")]
+        assert left == ["run0"], f"the second run of a session was deleted, and it holds {left}"
+        await _run(store, "again", listing=Listing(1, session_id="session", ordinal=1))
+        left = [entry.run_id for entry in await store.catalogue.session("session")]
+        assert left == ["run0", "again"], f"a place was taken that a deletion had freed, and the session holds {left}"
+
+
+async def a_deleted_run_is_like_no_other(open_store: OpenStore) -> None:
+    """Whoever looks for runs that are alike finds those that are there."""
+    async with open_store(Time().now_ms) as store:
+        for run_id in ("a", "b"):
+            await _run(store, run_id, listing=Listing(1, likeness="like"))
+        await store.retention.delete("b")
+        found = [entry.run_id for entry in await store.catalogue.alike("like", limit=9)]
+        assert found == ["a"], f"of two runs that are alike one was deleted, and {found} are found"
+
+
+async def what_a_deleted_run_cost_stays_counted(open_store: OpenStore) -> None:
+    """Deleting gives no quota back: what was reserved counts as spent, and the tenant is known."""
+    async with open_store(Time().now_ms) as store:
+        tokens = int(Dimension.OUTPUT_TOKENS)
+        limit = Limit(Period.TOTAL, tokens, 100, 0, NEVER_MS)
+        reserves = Reservation(START_MS, ((tokens, 60),), (limit,))
+        await add(store.journal, "run", b"turn", None, Listing(START_MS, tenant_id="tenant", reserves=reserves))
+        await store.retention.delete("run")
+        (found,) = await store.ledger.committed("tenant", (limit,))
+        assert found == Committed(60, 0), f"a run that had reserved 60 was deleted, and {found} counts"
+        assert "tenant" in await store.ledger.tenants(), "a tenant is forgotten with its last run"
+
+
+async def a_collection_removes_what_ended_before_a_time(open_store: OpenStore) -> None:
+    """Not what ended later, nor what is open, however old that is."""
+    time = Time()
+    async with open_store(time.now_ms) as store:
+        await _run(store, "old", _OWN)
+        await _run(store, "open", ending="")
+        time.at_ms += TEXT_GRACE_MS + 1
+        await _run(store, "young", _SHARED)
+        removed = await store.retention.gc(ended_before_ms=START_MS + 1)
+        expected = Removed(runs=1, turns=2, texts=1, text_bytes=len(_OWN))
+        assert removed == expected, f"one old run was to be collected, and {removed} was"
+        found = [entry.run_id for entry in await store.catalogue.entries()]
+        assert found == ["young", "open"], f"of an old, an open and a young run there are {found}"
+        assert await _kept(store, _OWN, _SHARED) == [_SHARED], "the text of the old run is not the one that went"
+        assert await store.log.deletion("old") is not None, "a run was collected, and the log does not say so"
+        removed = await store.retention.gc(ended_before_ms=START_MS + 1)
+        assert removed == Removed(), f"everything was collected, and again {removed} is"
+
+
+async def a_dry_run_says_what_a_collection_would_remove(open_store: OpenStore) -> None:
+    """Exactly that, and it removes and logs nothing."""
+    time = Time()
+    async with open_store(time.now_ms) as store:
+        await _run(store, "old", _OWN)
+        await store.blobs.put(digest_of(_STRAY), _STRAY)
+        heard = [await store.inbox.put(run_id, b"heard") for run_id in ("old", "open")]
+        for number in heard:
+            await store.inbox.settle(number, "", "")
+        await _run(store, "open", ending="")
+        time.at_ms += TEXT_GRACE_MS + ANSWER_GRACE_MS
+        told = await store.retention.gc(ended_before_ms=time.at_ms, dry_run=True)
+        assert len(await store.catalogue.entries()) == 2, "a dry run removed a run"
+        assert len(await _kept(store, _OWN, _STRAY)) == 2, "a dry run removed a text"
+        assert await store.inbox.outcome(heard[0]) is not None, "a dry run removed an entry of the inbox"
+        assert await store.log.deletion("old") is None, "a dry run logged a deletion"
+        removed = await store.retention.gc(ended_before_ms=time.at_ms)
+        expected = Removed(1, 2, 2, len(_OWN) + len(_STRAY), 0, 2)
+        assert told == removed == expected, f"a dry run told of {told}, and then {removed} was removed"
+
+
+async def a_collection_leaves_what_somebody_will_ask_for(open_store: OpenStore) -> None:
+    """The newest run of a session with all that came from it, and a child whose parent is open."""
+    async with open_store(Time().now_ms) as store:
+        for ordinal in (0, 1):
+            await _run(store, f"run{ordinal}", listing=Listing(1, session_id="session", ordinal=ordinal))
+        await _run(store, "retry", listing=Listing(1, lineage=("run1",)))
+        await _run(store, "parent", ending="")
+        await _run(store, "child", listing=Listing(1, parent_id="parent", lineage=("parent",)))
+        removed = await store.retention.gc(ended_before_ms=NEVER_MS)
+        found = sorted(entry.run_id for entry in await store.catalogue.entries())
+        expected = ["child", "parent", "retry", "run1"]
+        assert found == expected, f"{expected} will be asked for, and after a collection there are {found}"
+        assert removed.runs == 1, f"one run was collected, and {removed.runs} are told"
+
+
+async def a_collection_leaves_what_is_held(open_store: OpenStore) -> None:
+    """Somebody may be adding to a run that has ended; it will be as old tomorrow."""
+    async with open_store(Time().now_ms) as store:
+        await _run(store, "run")
+        token = await store.leases.take("run") or 0
+        removed = await store.retention.gc(ended_before_ms=NEVER_MS)
+        assert removed.runs == 0, "a run that is held was collected"
+        assert await store.leases.renew("run", token), "a collection took a run from its holder"
+        await store.leases.release("run", token)
+        removed = await store.retention.gc(ended_before_ms=NEVER_MS)
+        assert removed.runs == 1, "a run that nobody holds any more was not collected"
+
+
+async def a_collection_takes_texts_and_answers_that_nobody_needs(open_store: OpenStore) -> None:
+    """Once they are old: until then somebody may be about to refer to them, or to fetch them. Nothing unheard goes."""
+    time = Time()
+    async with open_store(time.now_ms) as store:
+        await _run(store, "run", _SHARED, ending="")
+        await store.blobs.put(digest_of(_STRAY), _STRAY)
+        heard, waiting = await store.inbox.put("run", b"1"), await store.inbox.put("run", b"2")
+        await store.inbox.settle(heard, "", "")
+        removed = await store.retention.gc(ended_before_ms=0)
+        assert removed == Removed(), f"what was put and settled just now was removed: {removed}"
+        assert await store.inbox.outcome(heard) is not None, "an answer was taken before anybody could fetch it"
+        time.at_ms += max(TEXT_GRACE_MS, ANSWER_GRACE_MS) + 1
+        removed = await store.retention.gc(ended_before_ms=0)
+        expected = Removed(texts=1, text_bytes=len(_STRAY), inbox_entries=1)
+        assert removed == expected, f"a text and an answer were old, and {removed} was removed"
+        assert await _kept(store, _SHARED, _STRAY) == [_SHARED], "a text went that a turn refers to"
+        pending = [entry.number for entry in await store.inbox.pending(after=0)]
+        assert pending == [waiting], f"nobody has heard entry {waiting}, and {pending} wait"
+
+
+RETENTION_CHECKS: Sequence[RetentionCheck] = (
+    deleting_what_nobody_started_removes_nothing,
+    a_deleted_run_is_gone_with_all_that_was_kept_of_it,
+    a_run_goes_with_all_beneath_it,
+    a_child_whose_parent_is_open_stays,
+    a_family_that_is_driven_stays_whole,
+    a_run_is_deleted_once,
+    texts_go_with_the_last_run_that_refers_to_them,
+    a_text_that_somebody_may_be_about_to_refer_to_is_spared,
+    a_deletion_is_signed_and_the_log_keeps_the_heads,
+    a_session_goes_on_after_its_newest_run_was_deleted,
+    a_deleted_run_is_like_no_other,
+    what_a_deleted_run_cost_stays_counted,
+    a_collection_removes_what_ended_before_a_time,
+    a_dry_run_says_what_a_collection_would_remove,
+    a_collection_leaves_what_somebody_will_ask_for,
+    a_collection_leaves_what_is_held,
+    a_collection_takes_texts_and_answers_that_nobody_needs,
+)
+
+_PARTS = ("turns", "an entry", "heads", "a snapshot", "receipts", "sealed values")
+
+
+async def _run(
+    store: Store, run_id: str, *texts: bytes, ending: str = "SUCCESS", listing: Listing | None = None
+) -> None:
+    """A run of two turns, the first of which refers to these texts as turns do."""
+    for text in texts:
+        await store.blobs.put(digest_of(text), text)
+    # MessagePack writes 32 bytes so.
+    data = b"turn" + b"".join(b"\xc4\x20" + digest_of(text) for text in texts)
+    journal = signed_journal(store.journal, store.key)
+    await add(journal, run_id, data, None, listing or Listing(1))
+    await add(journal, run_id, b"end", Barrier(ending))
+
+
+async def _family(store: Store, *, parent_ending: str = "SUCCESS") -> None:
+    """A run with a child and a grandchild."""
+    await _run(store, "root", ending=parent_ending)
+    await _run(store, "child", listing=Listing(1, parent_id="root", lineage=("root",)))
+    await _run(store, "grandchild", listing=Listing(1, parent_id="child", lineage=("root", "child")))
+
+
+async def _left_of(store: Store, run_id: str) -> list[str]:
+    """What is still kept of a run, in words."""
+    receipts = await store.receipts.kept(ReceiptKind.ACKNOWLEDGED)
+    found = (
+        list(await store.journal.read(run_id)),
+        await store.catalogue.entry(run_id),
+        list(await store.catalogue.heads(run_id)),
+        await store.snapshots.latest(run_id),
+        [receipt for receipt in receipts if receipt.run_id == run_id],
+        store.seals.values(run_id),
+    )
+    return [what for what, value in zip(_PARTS, found, strict=True) if value]
+
+
+async def _kept(store: Store, *texts: bytes) -> list[bytes]:
+    """Those of the texts that are still there."""
+    found = []
+    for text in texts:
+        try:
+            found.append(await store.blobs.get(digest_of(text)))
+        except BlobMissing:
+            continue
+    return found
+
+
+async def _refused(work: Coroutine[Any, Any, Removed]) -> str:
+    """The code of a refusal; empty where there was none."""
+    try:
+        await work
+    except RemitError as error:
+        return error.code
+    return ""
