@@ -21,13 +21,13 @@ from remit.core.budget import FIELDS, Budget
 from remit.core.codec import decode_turn
 from remit.core.contract import OutputContract, SystemRequest
 from remit.core.events import KERNEL_VERSION
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import Denials, Ending, ErrorCode
 from remit.core.goal import Criterion, Goal, RequiredAction
 from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, schema_text
 from remit.core.manifest import Manifest, Source, make_manifest
 from remit.core.messages import user_message
 from remit.core.plan import ExecutionPlan, PlanPolicy, Step
-from remit.core.record import JsonObject
+from remit.core.record import JsonObject, replace
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.core.values import ValueKind
@@ -47,6 +47,8 @@ from remit.tool.registry import Registry
 from scripts.golden_authority import GOVERNED
 from scripts.golden_stage import DONE, Stage, asked
 
+# Where children may change something.
+DESK = Boundary(name="golden", budget=Budget(side_effects=9))
 GOLDEN = Path(__file__).resolve().parents[1] / "tests" / "golden"
 
 
@@ -54,6 +56,7 @@ def chat(
     run_id: str,
     *tools: str,
     graph: Graph | None = None,
+    boundary: Boundary = Boundary(name="golden"),
     budget: Budget = Budget(),
     goal: Goal | None = None,
     schema: JsonObject | None = None,
@@ -63,7 +66,7 @@ def chat(
     return make_manifest(
         run_id=run_id,
         request=SystemRequest(messages=(user_message("please"),), output=OutputContract(schema=schema)),
-        boundary=Boundary(name="golden"),
+        boundary=boundary,
         budget=budget,
         graph=graph or chat_graph(),
         models=(MODEL,),
@@ -179,6 +182,19 @@ async def child_of_a_call(stage: Stage) -> None:
     text, spent = await stage.runner.text(child.state.answer), spent_by(child.state)
     await stage.hear(live, reports.ChildSaid(command.id, child.state.ending, text, spent))
     await stage.answer(live, says("The child says that all is well."))
+
+
+async def delegations_left(stage: Stage) -> None:
+    """What was delegated with side effects fails, with a denial; the next one makes it good; a third is lost."""
+    live = await stage.start("delegations_left", chat("left", "send_child", boundary=DESK))
+    await stage.answer(live, proposes("send_child", {"n": 1}))
+    report = reports.ChildSaid(asked(live, commands.StartChild).id, Ending.PERMISSION_DENIED, "I may not.")
+    await stage.hear(live, replace(report, denials=Denials(answers=1, approvals=1)))
+    await stage.answer(live, proposes("send_child", {"n": 2}))
+    await stage.hear(live, reports.ChildSaid(asked(live, commands.StartChild).id, Ending.SUCCESS, "It is sent."))
+    await stage.answer(live, proposes("send_child", {"n": 3}))
+    await stage.hear(live, arrivals.ChildLost(asked(live, commands.StartChild).id))
+    await stage.answer(live, says("All is sent."))
 
 
 async def child_waits(stage: Stage) -> None:
@@ -356,6 +372,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     budget_exhausted,
     usage_exceeded,
     child_of_a_call,
+    delegations_left,
     child_waits,
     taken_over,
     children_lost,
@@ -374,6 +391,7 @@ SCRIPTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
 
 # How the runs end that do not succeed.
 ENDINGS = {
+    "delegations_left": Ending.REVIEW_REQUIRED,
     "chat_with_a_read": Ending.PARTIAL_SUCCESS,
     "budget_exhausted": Ending.BUDGET_EXHAUSTED,
     "stopped_early": Ending.BUDGET_EXHAUSTED,

@@ -303,6 +303,10 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
         "success_is_earned",
         (_instead(endings, "unproven_effects", _without(LEFT_BY_CHILD)),),
     ),
+    "a delegation that was refused is forgotten": (
+        "success_is_earned",
+        (_instead(calls, "may_change", lambda tool: tool.effect.is_mutating),),
+    ),
     "claims are not checked": ("success_is_earned", (_instead(endings, "unproven_effects", lambda tally: {}),)),
     "decide has whims": ("deciding_again_gives_the_same", (_rule(ModelAnswered, _has_whims()),)),
     "illegal arrivals leave a mark": (CHECKED_BY_THE_WORLD, (_instead(decide, "_admit_outcome", _leaves_a_mark),)),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from remit.core.budget import Charges
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import NO_DENIALS, Denials, Ending, ErrorCode
 from remit.core.manifest import Manifest, Source
 from remit.core.record import BlobRef, Record, Text
 from remit.core.schema import Violation
@@ -305,6 +305,8 @@ class ChildEnded(Record, tag=True):
     # Effects that it proposed and never committed: each tool, and whether it was left undone, only not verified, or
     # is unknown.
     left: tuple[tuple[str, str], ...] = ()
+    # What it and those beneath it were denied, beyond what it was told when it began.
+    denials: Denials = NO_DENIALS
 
 
 class ChildSuspended(Record, tag=True):

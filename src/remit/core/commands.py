@@ -11,7 +11,7 @@ from typing import TypeAlias, get_args
 from remit.core.arrivals import ProposedCall
 from remit.core.budget import Charges
 from remit.core.escalation import Escalation
-from remit.core.failure import Ending
+from remit.core.failure import NO_DENIALS, Denials, Ending
 from remit.core.record import Record, Text, digest_of
 from remit.core.versions import content_version
 
@@ -194,6 +194,8 @@ class StartChild(Record, tag=True):
     node: str = ""
     kind: str = ""
     problems: tuple[str, ...] = ()
+    # What this run was denied by then.
+    denials: Denials = NO_DENIALS
 
 
 class CancelCommand(Record, tag=True):

@@ -311,6 +311,23 @@ class Refusal(StrEnum):
     UNSAFE = "UNSAFE"
 
 
+class Denials(Record):
+    """How often authority was denied: calls by the boundary, answers by people, and calls by people or by silence."""
+
+    by_boundary: int = 0
+    answers: int = 0
+    approvals: int = 0
+
+
+# A record that is this very one is not written.
+NO_DENIALS = Denials()
+
+
+def denials_of(by_boundary: int, answers: int, approvals: int) -> Denials:
+    """So many denials."""
+    return Denials(by_boundary, answers, approvals) if by_boundary or answers or approvals else NO_DENIALS
+
+
 class RefusalRow(Record):
     """The category of a refusal, and the ending of a run that ends because of it."""
 

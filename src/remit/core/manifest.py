@@ -10,7 +10,7 @@ from remit.core.boundary import Boundary, boundary_version
 from remit.core.budget import Budget, Caps, assign, by_name, check_charged, negative_caps
 from remit.core.canonical import canonical_hash
 from remit.core.contract import SystemRequest
-from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.failure import NO_DENIALS, Denials, ErrorCode, RequestRejected
 from remit.core.foresight import Foresight
 from remit.core.goal import Goal, Task
 from remit.core.graph import Graph, NodeKind, graph_version
@@ -164,6 +164,8 @@ class Manifest(Record):
     task: Task | None = None
     # The runs that it came from as a child or as a retry, the first of them first; a fork that nobody retried has none.
     lineage: tuple[str, ...] = ()
+    # What the run above had been denied when it started this one: both count as one.
+    denials: Denials = NO_DENIALS
 
 
 def make_manifest(

@@ -170,6 +170,19 @@ class ChildHeld(Record, tag=True):
     waiting_for: Ending
 
 
+class DelegationSettled(Record, tag=True):
+    """A child has ended, and with it what it was to change.
+
+    `code` says how that was left, under the name of what started the child: its tool, or its node; empty where the child
+    leaves nothing but what it says itself. `made_good` are effects, left by then, that the child has made good.
+    """
+
+    command_id: str
+    name: str
+    code: str = ""
+    made_good: tuple[tuple[str, bytes], ...] = ()
+
+
 class RetryPlanned(Record, tag=True):
     """A call of a model or a tool failed in a way worth trying again; it is, after a pause."""
 
@@ -348,6 +361,7 @@ Ruling: TypeAlias = (
     | OutcomeDoubted
     | QuestionSettled
     | ChildHeld
+    | DelegationSettled
     | RetryPlanned
     | UsageExceeded
     | StoppedEarly

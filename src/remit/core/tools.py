@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from remit.core.budget import LEASABLE, UNCHARGED, uncharged_caps
+from remit.core.budget import FIELDS, LEASABLE, UNCHARGED, Dimension, uncharged_caps
 from remit.core.failure import ENDINGS, Ending, EndingKind, RequestRejected
 from remit.core.flags import flag_problem
 from remit.core.record import JsonObject, Record, Text
@@ -35,6 +35,8 @@ TOOL_TIMEOUT_MS_MAX = 3_600_000
 
 # What a run remembers of the calls of one tool, to keep its rate.
 RATE_MAX = 1_000
+
+_SIDE_EFFECTS = FIELDS[Dimension.SIDE_EFFECTS]
 
 TOOL_INVALID = "TOOL_DEFINITION_INVALID"
 TOOL_CALL_INVALID = "TOOL_CALL_INVALID"
@@ -171,6 +173,11 @@ def tool_version(definition: ToolDefinition) -> str:
         network = definition.network or None
         definition = msgspec.structs.replace(definition, version="", network=network)
     return content_version(definition)
+
+
+def may_change(tool: ToolDefinition) -> bool:
+    """Whether a call of a tool may change something: the tool itself, or the child that it starts, by its lease."""
+    return tool.effect.is_mutating or any(name == _SIDE_EFFECTS and amount > 0 for name, amount in tool.lease)
 
 
 def validate_tools_allowed(calls: Iterable[ToolCall], allowed: Collection[str]) -> None:

@@ -74,6 +74,9 @@ def opened(arrival: RunStarted, at_ms: int, into: RunState | None = None) -> Run
         context=list(manifest.request.messages),
         context_tokens=arrival.messages_tokens_bound,
         offer_tokens=arrival.offer_tokens_bound,
+        denials=manifest.denials.by_boundary,
+        noes=manifest.denials.answers,
+        rejections=manifest.denials.approvals,
     )
     return state
 
@@ -203,6 +206,9 @@ def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     _trace_child(state, child_trace(state, arrival))
     for tool, times in arrival.observed:
         state.observed_below[tool] = state.observed_below.get(tool, 0) + times
+    state.denials += arrival.denials.by_boundary
+    state.noes += arrival.denials.answers
+    state.rejections += arrival.denials.approvals
     if arrival.left:
         claims = claims_of_child(arrival)
         state.uncommitted.update(claims)

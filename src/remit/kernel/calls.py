@@ -20,7 +20,7 @@ from remit.core.rulings import (
     Rung,
     ToolCallRefused,
 )
-from remit.core.tools import MUTATING, ToolDefinition
+from remit.core.tools import MUTATING, ToolDefinition, may_change
 from remit.kernel.asking import REVIEW, ask, settle_question
 from remit.kernel.attempts import attempts_at
 from remit.kernel.authorize import lifted_by_a_person, reasons_to_ask
@@ -189,7 +189,7 @@ def refuse_call(
     """Refuse a call and tell the model why; `unreleased` says which budget was not released for it, and ends the run."""
     tool = tally.state.tools.get(call.tool)
     # What a tool that nobody knows would have done counts as the worst; a call that is repaired later makes it good.
-    mutating = tool is None or tool.effect.is_mutating
+    mutating = tool is None or may_change(tool)
     bound = refusal_bound(code, reason)
     tally.last_error = code
     if unreleased:

@@ -15,13 +15,13 @@ from types import MappingProxyType
 from remit.core.arrivals import ChildEnded, ChildLost, ProposedCall
 from remit.core.budget import COUNTERS, Charges, Dimension, lease_of
 from remit.core.commands import StartChild
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import Ending, ErrorCode, denials_of
 from remit.core.graph import Node, NodeKind
 from remit.core.lineage import derived_id
 from remit.core.record import Text
 from remit.kernel.clock import deadline_at_ms, is_past_deadline, stop_for_time
 from remit.kernel.doubt import LOST
-from remit.kernel.endings import head_for
+from remit.kernel.endings import head_for, times_denied, times_turned_away
 from remit.kernel.graph import CompiledGraph
 from remit.kernel.state import ChildTrace, RunState
 from remit.kernel.tally import Tally
@@ -121,4 +121,7 @@ def start_child(
         deadline = min(deadline, tally.at_ms + node.timeout_ms)
     asked_by = ("", "", b"") if call is None else (call.call_id, call.tool, call.arguments_hash)
     declared_by = ("", "", ()) if node is None else (node.name, kind, problems)
-    tally.order(StartChild(command_id, run_id, prompt, lease, depth, deadline, reserved, *asked_by, *declared_by))
+    denials = denials_of(times_denied(tally), times_turned_away(tally), tally.state.rejections)
+    tally.order(
+        StartChild(command_id, run_id, prompt, lease, depth, deadline, reserved, *asked_by, *declared_by, denials)
+    )

@@ -157,7 +157,7 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "ungrounded": (GuardType.TEXTS, "what the answer presents as verified and nobody has seen", _ungrounded),
         "rejections": (
             _I,
-            "calls that a person, or silence, has denied",
+            "calls that a person, or silence, has denied, in this run, above and beneath it",
             lambda call, tool, tally: tally.state.rejections,
         ),
         "bound": (
@@ -178,7 +178,11 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
             lambda call, tool, tally: weekday_of(tally.at_ms),
         ),
         "at_ms": (_I, "milliseconds since 1970", lambda call, tool, tally: tally.at_ms),
-        "denials": (_I, "calls of this run denied so far", lambda call, tool, tally: tally.state.denials),
+        "denials": (
+            _I,
+            "calls denied so far, in this run, above and beneath it",
+            lambda call, tool, tally: tally.state.denials,
+        ),
         "effects_committed": (_I, "changes made so far", lambda call, tool, tally: tally.state.effects_committed),
         "failures_after_change": (
             _I,

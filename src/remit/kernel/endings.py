@@ -18,7 +18,7 @@ from remit.core.commands import (
     StartChild,
 )
 from remit.core.escalation import TRIGGER_OF, Trigger, escalation_of, trigger_of_call
-from remit.core.failure import REFUSALS, Ending, ErrorCode, Refusal
+from remit.core.failure import NO_DENIALS, REFUSALS, Denials, Ending, ErrorCode, Refusal, denials_of
 from remit.core.graph import EndingClass, Node, NodeOutcome
 from remit.core.rulings import (
     UNVERIFIED,
@@ -32,8 +32,9 @@ from remit.core.rulings import (
     Rung,
     ToolCallRefused,
 )
+from remit.core.tools import ToolChoiceMode
 from remit.kernel.grounding import MENDABLE, claim_of, has_changed_anything, unknown_effects, unproven_effects
-from remit.kernel.state import CallKey, CallTrace
+from remit.kernel.state import CallKey, CallTrace, RunState, pinned
 from remit.kernel.tally import Tally
 
 # One denial may be a slip; from the second on somebody should look.
@@ -151,15 +152,43 @@ def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
         tools = [tool for tool, _ in unproven_effects(tally) if tool in tally.state.tools]
         return trigger_of_call(tally.state.tools[tools[0]]) if tools else TRIGGER_OF[ending]
     if ending is Ending.PERMISSION_DENIED:
-        now = sum(isinstance(ruling, ToolCallRefused) and ruling.code in DENIED for ruling in tally.decisions)
-        denials = tally.state.denials + now + times_turned_away(tally)
+        denials = times_denied(tally) + times_turned_away(tally)
         return TRIGGER_OF[ending] if denials >= DENIALS_NOTED else None
     return TRIGGER_OF.get(ending)
 
 
+def times_denied(tally: Tally) -> int:
+    """How many calls the boundary has denied, this turn included: here, above and beneath."""
+    now = sum(isinstance(ruling, ToolCallRefused) and ruling.code in DENIED for ruling in tally.decisions)
+    return tally.state.denials + now + tally.denied_below.by_boundary
+
+
 def times_turned_away(tally: Tally) -> int:
-    """Of how many answers people have turned calls away, this turn included."""
-    return tally.state.noes + tally.is_a_no
+    """Of how many answers people have turned calls away, this turn included: here, above and beneath."""
+    return tally.state.noes + tally.is_a_no + tally.denied_below.answers
+
+
+def stop_for_denials(tally: Tally) -> str | None:
+    """The outcome that ends a run which was denied authority once too often; None while it was not."""
+    if (noes := times_turned_away(tally)) >= DENIALS_MAX:
+        message = f"people said no to calls of {noes} answers, denials_max={DENIALS_MAX}"
+        return head_for(tally, Ending.PERMISSION_DENIED, message=message)
+    if (denials := times_denied(tally)) >= DENIALS_MAX:
+        message = f"{denials} calls were denied, denials_max={DENIALS_MAX}"
+        return head_for(tally, Ending.PERMISSION_DENIED, message=message)
+    return None
+
+
+def denied_by(state: RunState) -> Denials:
+    """What a run and those beneath it were denied, for the run that started it.
+
+    One that is offered no tools attempts nothing: what it proposes is refused, and told, and no more.
+    """
+    manifest = pinned(state)
+    if manifest.request.tool_choice.mode is ToolChoiceMode.NONE:
+        return NO_DENIALS
+    above = manifest.denials
+    return denials_of(state.denials - above.by_boundary, state.noes - above.answers, state.rejections - above.approvals)
 
 
 def _ending_at(tally: Tally, terminal: EndingClass) -> Ending:

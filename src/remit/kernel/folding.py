@@ -33,6 +33,7 @@ from remit.kernel.folding_calls import (
     outcome_doubted,
     recount,
 )
+from remit.kernel.grounding import place_of_child
 from remit.kernel.hold import UNTOLD, told
 from remit.kernel.state import CallTrace, RunState, stood_by_now
 from remit.kernel.tally import WAITED_FOR, blocks, freezes
@@ -209,6 +210,17 @@ def _hold_child(state: RunState, ruling: rulings.ChildHeld, arrival: Arrival) ->
     state.held[ruling.command_id] = ruling.waiting_for
 
 
+def _settle_delegation(state: RunState, ruling: rulings.DelegationSettled, arrival: Arrival) -> None:
+    for key in ruling.made_good:
+        state.uncommitted.pop(key, None)
+    if ruling.code:
+        key = (ruling.name, place_of_child(ruling.command_id))
+        state.uncommitted[key] = ruling.code
+        if ruling.code == rulings.OUTCOME_UNKNOWN:
+            # No key: nothing that this run calls is another attempt at it.
+            state.unknown[key] = ""
+
+
 def _keep_entry(state: RunState, ruling: rulings.SessionEntryKept, arrival: Arrival) -> None:
     state.session[ruling.key] = ruling.value
     if state.ending is not None:
@@ -323,6 +335,7 @@ APPLIED: Mapping[type[Decision], Callable[[RunState, Any, Arrival], object]] = {
     rulings.OutcomeDoubted: outcome_doubted,
     rulings.QuestionSettled: _settle_question,
     rulings.ChildHeld: _hold_child,
+    rulings.DelegationSettled: _settle_delegation,
     rulings.RetryPlanned: _plan_retry,
     rulings.UsageExceeded: _nothing,
     rulings.StoppedEarly: _nothing,

@@ -5,14 +5,18 @@ Rule 1: only a verified observation is committed: it returned, kept its result s
         yes of its tool or of a person, who could have said no, whatever is known of its result.
 Rule 2: intended, attempted and observed effects are not facts. Assumed ones do not exist.
 Rule 3: an effect the run proposed and never committed is a claim without proof.
+Rule 4: a delegation whose lease has side effects is such a proposal: refused, failed or lost, what it was to change counts
+        as left, until another delegation succeeds in its place. Of a lost one nobody knows what it has changed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from remit.core.arrivals import ChildEnded, ToolReturned
-from remit.core.commands import CallTool
-from remit.core.failure import ErrorCode
+from remit.core.budget import Dimension
+from remit.core.commands import CallTool, StartChild
+from remit.core.failure import ANSWERED, Ending, ErrorCode, Refusal
+from remit.core.graph import Node
 from remit.core.record import digest_of
 from remit.core.rulings import ARGUMENTS_INVALID, LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.core.tools import ToolDefinition
@@ -25,6 +29,8 @@ NEVER_CALLED: Mapping[str, str] = MappingProxyType(
 )
 # What a later call can make good.
 MENDABLE = frozenset({*NEVER_CALLED, LEFT_BY_CHILD})
+# What a delegation was refused for that may well be begun later.
+_TOO_DEAR = frozenset({Refusal.BUDGET_EXHAUSTED, Refusal.RATE_LIMITED})
 NO_ARGUMENTS = digest_of(b"{}")
 # What stands for the arguments of an effect that a child left: this, and the command that started it. A hash is longer.
 _CHILD = b"child:"
@@ -34,6 +40,9 @@ LEFT_MAX = 10
 _LEFT = (LEFT_BY_CHILD, UNVERIFIED, OUTCOME_UNKNOWN)
 
 _OBSERVED, _COMMITTED = Rung.OBSERVED, Rung.COMMITTED
+_SIDE_EFFECTS = int(Dimension.SIDE_EFFECTS)
+# How a child can have ended; one that was lost has not.
+_ENDINGS = frozenset(map(str, Ending))
 
 
 def rung_reached(arrival: ToolReturned) -> Rung:
@@ -96,12 +105,76 @@ def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
 
 def claims_of_child(arrival: ChildEnded) -> dict[CallKey, str]:
     """The effects that a child leaves to its parent to answer for."""
-    return {(tool, _CHILD + arrival.command_id.encode()): code for tool, code in arrival.left}
+    return {(tool, place_of_child(arrival.command_id)): code for tool, code in arrival.left}
+
+
+def place_of_child(command_id: str) -> bytes:
+    """What stands in place of arguments where an effect is one of a child."""
+    return _CHILD + command_id.encode()
+
+
+def left_with(command: StartChild, node: Node | None, ending: str) -> str:
+    """Under which code the effect of a delegation is left, now that its child has ended so; empty where it is not.
+
+    A child that its node declares was proposed by nobody, and tells itself what it proposed, as long as it is there.
+    """
+    is_lost = ending not in _ENDINGS
+    if dict(command.lease).get(_SIDE_EFFECTS, 0) == 0 or ending in ANSWERED:
+        return ""
+    if node is not None and not (is_lost and node.inner is None):
+        return ""
+    return OUTCOME_UNKNOWN if is_lost else LEFT_BY_CHILD
+
+
+def made_good_beneath(state: RunState, command: StartChild, observed: Collection[str]) -> list[CallKey]:
+    """Effects that were left before and that a child which succeeded makes good.
+
+    These are what earlier children of the same tool or node have left; what was left of tools of which it committed
+    observations; and, where it may change something, proposals of the same tool or with the same arguments, as a committed
+    call does. A delegation that did not fit into the budget was never begun either. What was proposed, or started, beside
+    it was not meant in its place.
+    """
+    beside = {(call.tool, call.arguments_hash) for call in state.proposed} if command.call_id else set()
+    may_change = bool(command.call_id) and dict(command.lease).get(_SIDE_EFFECTS, 0) > 0
+    own = (command.tool, command.arguments_hash)
+    good = [key for key in state.uncommitted if key == own and command.call_id]
+    for key, code in state.uncommitted.items():
+        if key in beside or key == own:
+            continue
+        if key[1].startswith(_CHILD):
+            is_good = code in MENDABLE and _is_in_place(state, key, command, beside, observed)
+        elif key[0] == own[0]:
+            is_good = may_change and (code in MENDABLE or code in _TOO_DEAR)
+        else:
+            is_good = may_change and code in MENDABLE and key[1] == own[1] != NO_ARGUMENTS
+        good += [key] if is_good else []
+    return good
+
+
+def _is_in_place(
+    state: RunState, left: CallKey, command: StartChild, beside: Collection[CallKey], observed: Collection[str]
+) -> bool:
+    """Whether a child came after the one that left this, and in its place or with the same tool."""
+    before = left[1].removeprefix(_CHILD).decode()
+    asked = state.calls.get(before)
+    if asked is not None and (asked.tool, asked.arguments_hash) in beside:
+        return False
+    if before.partition(".")[0] == command.id.partition(".")[0]:
+        return False
+    declared = next((child.node for child in state.children if child.command_id == before), "")
+    is_same = asked.tool == command.tool if asked is not None else declared == command.node != ""
+    return is_same or left[0] in observed
 
 
 def has_changed_anything(tally: Tally) -> bool:
-    """Whether any effect of the run was committed, or happened as far as anybody knows."""
+    """Whether any effect of the run, or of one beneath it, was committed, or happened as far as anybody knows."""
     if tally.state.effects_committed > 0 or "" in tally.uncommitted.values():
+        return True
+    tools = tally.state.tools
+    if any(
+        name in tools and tools[name].effect.is_mutating
+        for name in (*tally.state.observed_below, *tally.observed_below)
+    ):
         return True
     return UNVERIFIED in tally.uncommitted.values() or UNVERIFIED in tally.state.uncommitted.values()
 

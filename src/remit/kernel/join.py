@@ -14,7 +14,7 @@ from remit.core.record import Text
 from remit.core.values import ValueKind
 from remit.kernel.acceptance import conclude
 from remit.kernel.children import fail_as
-from remit.kernel.endings import DENIALS_MAX, head_for, times_turned_away
+from remit.kernel.endings import head_for, stop_for_denials
 from remit.kernel.steps import conclude_call, conclude_step, finish
 from remit.kernel.tally import Tally
 
@@ -30,9 +30,8 @@ def joined(tally: Tally, content: Text = "") -> str | None:
     node = tally.graph.nodes[tally.node]
     if node.kind is _TOOL and (unreleased := tally.unreleased or tally.state.unreleased):
         return head_for(tally, Ending.BUDGET_EXHAUSTED, message=unreleased)
-    if node.kind is _TOOL and (noes := times_turned_away(tally)) >= DENIALS_MAX:
-        message = f"people said no to calls of {noes} answers, denials_max={DENIALS_MAX}"
-        return head_for(tally, Ending.PERMISSION_DENIED, message=message)
+    if (node.kind is _TOOL or tally.child is not None) and (denied := stop_for_denials(tally)) is not None:
+        return denied
     if node.feed is not None:
         return _conclude(tally, node, node.feed, content)
     if node.kind is _TOOL:

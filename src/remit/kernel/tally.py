@@ -30,7 +30,7 @@ from remit.core.commands import (
     TimerPurpose,
 )
 from remit.core.events import Decision, Turn
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import NO_DENIALS, Ending, ErrorCode
 from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.rulings import ChildHeld, QuestionSettled, Ruling, RunEnded
@@ -130,6 +130,8 @@ class Tally:
     _unsupported: tuple[str, ...] | None = None
     # Observations that a child which ended in this turn has committed.
     observed_below: Mapping[str, int] = _NOTHING
+    # What that child, and those beneath it, were denied.
+    denied_below = NO_DENIALS
     # The code of the latest failure, as far as this turn knows, and what was objected to.
     last_error = ""
     problems: tuple[str, ...] = ()

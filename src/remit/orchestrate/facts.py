@@ -420,6 +420,7 @@ def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
         UNTOLD if report.stood_ms == UNTOLD else _figure(report.stood_ms),
         tuple((name(tool), _figure(times)) for tool, times in report.observed),
         tuple([(name(tool), code) for tool, code in report.left[:LEFT_MAX]]),
+        report.denials,
     )
 
 

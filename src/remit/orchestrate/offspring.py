@@ -14,7 +14,7 @@ from remit.core.codec import NO_HASH, decode_turn, encode_turn, hash_turn
 from remit.core.commands import StartChild
 from remit.core.contract import Mode, OutputContract, SystemRequest
 from remit.core.events import Turn
-from remit.core.failure import InvariantBroken
+from remit.core.failure import NO_DENIALS, InvariantBroken
 from remit.core.graph import Ask, Graph, Node, graph_version
 from remit.core.inference import ModelInfo
 from remit.core.json_text import kept_value
@@ -55,6 +55,7 @@ def child_manifest(
     `read` are the labels of what its parent has read by now, and `earlier` what earlier attempts at its step did.
     """
     lease = dict(command.lease)
+    asked = request or beneath(parent.request, (user_message(command.prompt),))
     # Gauges and the clock are limits of the moment and are inherited; counters are what the lease holds, else nothing.
     caps = tuple(lease.get(index, 0) if index in COUNTERS else cap for index, cap in enumerate(parent.caps))
     node = next((node for node in parent.graph.nodes if node.name == command.node), None)
@@ -65,7 +66,7 @@ def child_manifest(
     return replace(
         parent,
         run_id=command.run_id,
-        request=request or beneath(parent.request, (user_message(command.prompt),)),
+        request=asked,
         models=models,
         engines=engines,
         boundary=boundary,
@@ -91,6 +92,8 @@ def child_manifest(
         # A step has its own beside what its plan has.
         filters=(*parent.filters, *ask.filters),
         role=parent.role if ask.role is AgentRole.GENERAL else ask.role,
+        # Who is offered no tools attempts nothing, and is not cut short for what others have attempted.
+        denials=NO_DENIALS if asked.tool_choice.mode is ToolChoiceMode.NONE else command.denials,
     )
 
 

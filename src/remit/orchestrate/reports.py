@@ -12,7 +12,7 @@ from remit.core import arrivals, commands
 from remit.core.arrivals import Arrival, Happened
 from remit.core.budget import Charges
 from remit.core.commands import CallTool, Command
-from remit.core.failure import Ending, ErrorCode
+from remit.core.failure import NO_DENIALS, Denials, Ending, ErrorCode
 from remit.core.inference import ModelResult
 from remit.core.record import JsonObject, Record
 from remit.core.schema import Violation
@@ -77,6 +77,8 @@ class ChildSaid(Record, tag=True):
     observed: tuple[tuple[str, int], ...] = ()
     # Effects that it proposed and never committed.
     left: tuple[tuple[str, str], ...] = ()
+    # What it and those beneath it were denied.
+    denials: Denials = NO_DENIALS
 
 
 class CodeProposed(Record, tag=True):

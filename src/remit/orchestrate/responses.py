@@ -54,9 +54,8 @@ class Responses:
             # What was deleted since is named by its digest.
             with suppress(BlobMissing):
                 texts[reference.digest] = await self._runner.text(reference)
-        # Without tools no child can have called one, and then nobody needs to read its journal.
-        started = children_of(state) if state.tools else ()
-        children = [await self._calls_of(state, command_id) for command_id in started]
+        # Without tools a child may have proposed a call all the same, which was refused.
+        children = [await self._calls_of(state, command_id) for command_id in children_of(state)]
         # Only where several runs called tools must anybody know when.
         is_among = is_child or any(child.calls for child in children)
         return calls_begun(state, texts, children, await self._times(state.run_id) if is_among else {})

@@ -116,6 +116,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
             arrival.stood_ms,
             arrival.observed,
             arrival.left,
+            arrival.denials,
         ),
         arrivals.ContextFound: lambda arrival, read: reports.ContextSaid(
             arrival.command_id, read(arrival.text), arrival.relevance_ppm

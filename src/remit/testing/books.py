@@ -1,6 +1,6 @@
 """Books that a law keeps by itself: what is open, what is spent, and what a run said, from its turns alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from remit.core import commands, rulings
 from remit.core.arrivals import ChildEnded
@@ -146,8 +146,13 @@ def effect_of(decision: object, tools: Mapping[str, ToolDefinition]) -> tuple[st
         tool, digest = decision.tool, decision.arguments_hash
     else:
         return None
-    is_effect = tool not in tools or tools[tool].effect in MUTATING
+    is_effect = tool not in tools or tools[tool].effect in MUTATING or leases_effects(tools[tool].lease)
     return (tool, digest) if is_effect else None
+
+
+def leases_effects(lease: Iterable[tuple[str, int]]) -> bool:
+    """Whether a child with this lease may change something."""
+    return any(name == "side_effects" and amount > 0 for name, amount in lease)
 
 
 def held_by(run: SimulatedRun, question_id: str) -> set[tuple[str, bytes]]:

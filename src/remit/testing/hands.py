@@ -15,6 +15,7 @@ from remit.core.messages import Message
 from remit.core.record import Record, replace
 from remit.core.tools import ToolCall, ToolResult
 from remit.kernel.clock import waited_by
+from remit.kernel.endings import denied_by
 from remit.kernel.grounding import left_by
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned
@@ -106,7 +107,8 @@ class Hands:
         self._told[live.run_id] = told + 1
         parent = pinned(state).parent
         assert parent is not None
-        how = (state.error, state.message, usage_of(state), waited_by(state), observed_by(state), left_by(state))
+        left, denials = left_by(state), denied_by(state)
+        how = (state.error, state.message, usage_of(state), waited_by(state), observed_by(state), left, denials)
         report = reports.ChildSaid(parent.command_id, state.ending, world.text(state.answer), spent_by(state), *how)
         is_lost = world.chance.random() < world.faults.lost_child
         world.later(lambda: world.deliver(parent.run_id, report), after_ms=GIVE_UP_MS if is_lost else 0)

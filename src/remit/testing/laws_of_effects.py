@@ -231,17 +231,22 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
     """SUCCESS means that something was answered and every effect that was proposed was committed, or made good.
 
     A proposal that no call was ever made of, for want of the tool or for its arguments, is made good by a later committed
-    call of the same tool, or with the same arguments; by none of the same answer. What a child left undone counts as well.
+    call of the same tool, or with the same arguments; by none of the same answer. What a child left undone counts as well,
+    and so does a delegation with side effects that was refused, failed or lost; a later child of the same name makes it good.
     """
     if run.ending is not Ending.SUCCESS:
         return
     if not run.state.answer:
         yield "it ended as SUCCESS without an answer"
     yield from _unmet(world, run)
-    tools, open_effects, malformed = tools_of(run), set(), dict[tuple[str, bytes], int]()
+    tools, open_effects, malformed = tools_of(run), set[tuple[str, bytes]](), dict[tuple[str, bytes], int]()
     for turn in run.turns:
-        if isinstance(turn.arrival, arrivals.ChildEnded) and turn.arrival.ending is not Ending.SUCCESS:
-            malformed |= {(tool, b""): -1 for tool in _undone_by_child(world, run, turn.arrival.command_id)}
+        if isinstance(turn.arrival, arrivals.ChildEnded | arrivals.ChildLost):
+            malformed |= {(tool, b""): -1 for tool in _left_by_child(world, run, turn.arrival)}
+        if isinstance(turn.arrival, arrivals.ChildEnded) and turn.arrival.ending is Ending.SUCCESS:
+            good = _done_by_child(world, run, turn.arrival.command_id)
+            malformed = {one: answer for one, answer in malformed.items() if one[0] not in good}
+            open_effects = {one for one in open_effects if one[0] not in good}
         for decision in turn.decisions:
             key = effect_of(decision, tools)
             if key is not None and isinstance(decision, rulings.ToolCallRefused) and _is_malformed(decision):
@@ -281,9 +286,39 @@ def _is_made_good(proposed: tuple[str, bytes], tool: str, arguments_hash: bytes)
     return proposed[0] == tool or is_same
 
 
+def _started(run: SimulatedRun, command_id: str) -> commands.StartChild:
+    return next(c for _, c in commands_of(run) if c.id == command_id and isinstance(c, commands.StartChild))
+
+
+def _left_by_child(
+    world: SimulatedWorld, run: SimulatedRun, arrival: arrivals.ChildEnded | arrivals.ChildLost
+) -> Iterator[str]:
+    """What a child that did not succeed leaves: its own effects, and what was delegated to it, if that has failed."""
+    started = _started(run, arrival.command_id)
+    ending = arrival.ending if isinstance(arrival, arrivals.ChildEnded) else None
+    if ending is not None and ending is not Ending.SUCCESS:
+        yield from _undone_by_child(world, run, arrival.command_id)
+    may_change = dict(started.lease).get(int(Dimension.SIDE_EFFECTS), 0) > 0
+    if started.tool and may_change and ending not in (Ending.SUCCESS, Ending.PARTIAL_SUCCESS):
+        yield started.tool
+
+
+def _done_by_child(world: SimulatedWorld, run: SimulatedRun, command_id: str) -> set[str]:
+    """What a child that succeeded makes good: tools that it committed, and what those started for the same have left."""
+    started = _started(run, command_id)
+    like = [
+        c
+        for _, c in commands_of(run)
+        if isinstance(c, commands.StartChild) and (c.tool, c.node) == (started.tool, started.node)
+    ]
+    left = {tool for other in like for tool in _undone_by_child(world, run, other.id)}
+    committed = set(world.run(started.run_id).state.committed) if started.run_id in world.run_ids() else set()
+    return {started.tool, *left, *committed}
+
+
 def _undone_by_child(world: SimulatedWorld, run: SimulatedRun, command_id: str) -> Iterator[str]:
     """The tools that the journal of a child names in effects it proposed and did not commit."""
-    started = next(c for _, c in commands_of(run) if c.id == command_id and isinstance(c, commands.StartChild))
+    started = _started(run, command_id)
     if started.run_id not in world.run_ids():
         return
     child = world.run(started.run_id)

@@ -1,10 +1,13 @@
 """Effects that were proposed and that no call was ever made of: what they keep a run from, and what makes them good."""
 
+from collections.abc import Callable
+
 import pytest
 
 from remit.core import rulings
-from remit.core.arrivals import ChildEnded, Happened, ProposedCall
+from remit.core.arrivals import ChildEnded, ChildLost, Happened, ProposedCall
 from remit.core.boundary import Boundary
+from remit.core.budget import Budget
 from remit.core.commands import StartChild
 from remit.core.failure import Ending, ErrorCode, Refusal
 from remit.core.record import replace
@@ -172,6 +175,125 @@ def test_what_nobody_knows_of_a_child_is_never_made_good_and_sends_its_parent_to
     run.says("Written.")
     assert how(run) == (Ending.REVIEW_REQUIRED, f"nobody knows what became of write (in child {child.id})")
     assert left_by(run.state) == (("write", OUTCOME_UNKNOWN),)
+
+
+def at_the_desk(side_effects: int = 9) -> Run:
+    """A run that may change something, so that it may let others."""
+    return Run(manifest_of(boundary=Boundary(name="desk", budget=Budget(side_effects=side_effects))))
+
+
+def delegated(run: Run, tool: str = "send_child", n: int = 1) -> StartChild:
+    """The child that a call of this tool starts."""
+    run.proposes(wants(tool, n))
+    return run.open(StartChild)[-1]
+
+
+def test_a_delegation_that_fails_leaves_its_effect_undone_until_another_succeeds() -> None:
+    run = at_the_desk()
+    first = delegated(run)
+    run.take(ChildEnded(first.id, Ending.TIMEOUT, "late", tokens_bound=25))
+    assert run.last(rulings.DelegationSettled) == rulings.DelegationSettled(first.id, "send_child", LEFT_BY_CHILD)
+    assert left_by(run.state) == (("send_child", LEFT_BY_CHILD),)
+    again = delegated(run, n=2)
+    run.take(ChildEnded(again.id, Ending.SUCCESS, "done", tokens_bound=25))
+    run.says("Sent.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_a_delegation_that_fails_and_stays_so_is_named() -> None:
+    run = at_the_desk()
+    child = delegated(run)
+    run.take(ChildEnded(child.id, Ending.BUDGET_EXHAUSTED, "spent", tokens_bound=25))
+    run.says("Sent.")
+    assert how(run) == (Ending.PARTIAL_SUCCESS, f"not done: send_child (in child {child.id})")
+
+
+def test_of_a_delegation_that_was_lost_nobody_knows_what_it_changed() -> None:
+    run = at_the_desk()
+    child = delegated(run)
+    run.take(ChildLost(child.id))
+    again = delegated(run, n=2)
+    run.take(ChildEnded(again.id, Ending.SUCCESS, "done", tokens_bound=25))
+    run.says("Sent.")
+    assert how(run) == (Ending.REVIEW_REQUIRED, f"nobody knows what became of send_child (in child {child.id})")
+
+
+@pytest.mark.parametrize("arrives", [ChildLost, lambda child: ChildEnded(child, Ending.TIMEOUT)])
+def test_a_delegation_without_side_effects_is_a_read(arrives: Callable[[str], ChildLost | ChildEnded]) -> None:
+    run = at_the_desk()
+    run.take(arrives(delegated(run, "ask_child").id))
+    run.says("Then without.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_a_delegation_makes_nothing_good_that_was_proposed_beside_it() -> None:
+    run = at_the_desk()
+    run.proposes(wants("send_child", 1), wants("send_child", 2), wants("send_child", 3, violations=WRONG))
+    first, second = run.open(StartChild)
+    run.take(ChildEnded(first.id, Ending.IMPOSSIBLE, "no", tokens_bound=25))
+    run.take(ChildEnded(second.id, Ending.SUCCESS, "yes", tokens_bound=25))
+    run.says("Both sent.")
+    ending, message = how(run)
+    assert (ending, message) == (
+        Ending.PARTIAL_SUCCESS,
+        f"not done: send_child (in child {first.id}), send_child (invalid arguments)",
+    )
+
+
+def test_a_delegation_that_was_refused_is_made_good_by_one_that_succeeds_unless_authority_was_missing() -> None:
+    run = at_the_desk(side_effects=3)
+    run.proposes(wants("send_child", 1), wants("send_child", 2))
+    only = run.open(StartChild)[0]
+    assert run.last(rulings.ToolCallRefused).code == Refusal.BUDGET_EXHAUSTED
+    run.take(ChildEnded(only.id, Ending.SUCCESS, "one", tokens_bound=25))
+    again = delegated(run, n=3)
+    run.take(ChildEnded(again.id, Ending.SUCCESS, "two", tokens_bound=25))
+    run.says("Both sent.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_the_same_delegation_makes_good_what_was_refused_of_it() -> None:
+    run = at_the_desk(side_effects=3)
+    run.proposes(wants("send_child", 1), wants("send_child", 2))
+    run.take(ChildEnded(run.open(StartChild)[0].id, Ending.SUCCESS, "one", tokens_bound=25))
+    assert ("send_child", wants("send_child", 2).arguments_hash) in run.state.uncommitted
+    run.take(ChildEnded(delegated(run, n=2).id, Ending.SUCCESS, "two", tokens_bound=25))
+    run.says("Sent.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_a_delegation_makes_good_an_unknown_tool_with_the_same_arguments() -> None:
+    run = at_the_desk()
+    run.proposes(wants("nothing", 1), wants("nobody", 2))
+    child = delegated(run, n=1)
+    run.take(ChildEnded(child.id, Ending.SUCCESS, "done", tokens_bound=25))
+    run.says("Sent.")
+    assert how(run) == (Ending.PARTIAL_SUCCESS, "not done: nobody (no such tool)")
+
+
+@pytest.mark.parametrize(
+    ("observed", "ending"), [((("write", 1),), Ending.SUCCESS), ((("look", 1),), Ending.PARTIAL_SUCCESS)]
+)
+def test_what_a_child_left_is_made_good_by_another_that_commits_the_same_tool(
+    observed: tuple[tuple[str, int], ...], ending: Ending
+) -> None:
+    run = at_the_desk()
+    first = delegated(run, "ask_child")
+    run.take(ChildEnded(first.id, Ending.PARTIAL_SUCCESS, "?", left=(("write", LEFT_BY_CHILD),), tokens_bound=25))
+    again = delegated(run)
+    run.take(ChildEnded(again.id, Ending.SUCCESS, "done", observed=observed, tokens_bound=25))
+    run.says("Sent.")
+    assert how(run)[0] is ending
+
+
+def test_what_children_have_changed_makes_a_refusal_a_partial_success() -> None:
+    boundary = Boundary(name="desk", budget=Budget(side_effects=9), allowed_tools=("send_child",))
+    run = Run(manifest_of(boundary=boundary))
+    child = delegated(run)
+    run.take(ChildEnded(child.id, Ending.SUCCESS, "done", observed=(("look", 1), ("write", 1)), tokens_bound=25))
+    run.proposes(wants("write"))
+    run.says("Sent and written.")
+    assert how(run)[0] is Ending.PARTIAL_SUCCESS
 
 
 def test_a_parent_is_told_of_calls_in_doubt_before_anything_else() -> None:

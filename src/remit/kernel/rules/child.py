@@ -4,19 +4,21 @@ Rule 1: what a child spent settles its lease; a child that was lost spent all of
 Rule 2: while a child waits for a person, so does its parent, and its clock stands still; for as long as the child
         waited, and no longer.
 Rule 3: what a child says is a message like any other text from a model, and proves nothing. What it proposed to change
-        and did not is its parent's to answer for.
+        and did not is its parent's to answer for, and so is what was delegated with side effects in its lease and failed.
 """
+
+from collections.abc import Collection
 
 from remit.core.arrivals import ChildEnded, ChildLost, ChildSuspended
 from remit.core.budget import Charges, lease_of
 from remit.core.commands import StartChild
-from remit.core.failure import ANSWERED, ArrivalFault, IllegalArrival
+from remit.core.failure import ANSWERED, ArrivalFault, Ending, IllegalArrival
 from remit.core.goal import JUDGE_MARK
 from remit.core.graph import Node
-from remit.core.rulings import CheckFailed, ChildHeld
+from remit.core.rulings import CheckFailed, ChildHeld, DelegationSettled
 from remit.kernel.children import child_charges, child_trace, share_of, start_child
 from remit.kernel.doubt import LOST
-from remit.kernel.grounding import claims_of_child
+from remit.kernel.grounding import claims_of_child, left_with, made_good_beneath, place_of_child
 from remit.kernel.join import joined
 from remit.kernel.judging import on_verdict, unpaid
 from remit.kernel.spend import exhausted, lacking, settle
@@ -70,8 +72,10 @@ def on_child_ended(tally: Tally, arrival: ChildEnded) -> str | None:
     tally.child, tally.child_stood_ms = child_trace(tally.state, arrival), arrival.stood_ms
     if arrival.observed:
         tally.observed_below = dict(arrival.observed)
+    tally.denied_below = arrival.denials
     for (tool, place), code in claims_of_child(arrival).items():
         tally.claim(tool, place, code)
+    _answer_for(tally, command, arrival.ending, dict(arrival.observed))
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
         return settle(tally, command, spent) or unpaid(arrival, tally) or joined(tally)
@@ -91,10 +95,26 @@ def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
     command = tally.state.open[arrival.command_id]
     assert isinstance(command, StartChild)
     tally.child = child_trace(tally.state, arrival)
+    _answer_for(tally, command, LOST, ())
     if command.kind.startswith(JUDGE_MARK):
         on_verdict(tally, command, arrival)
         return settle(tally, command, command.reserved) or joined(tally)
     return _settle_child(tally, command, command.reserved, failed=LOST, bound=tokens_bound(CHILD_LOST))
+
+
+def _answer_for(tally: Tally, command: StartChild, ending: str, observed: Collection[str]) -> None:
+    """Count what the child was to change as left where it failed, and what was left before as made good where it did not."""
+    if command.kind.startswith(JUDGE_MARK):
+        return
+    node = tally.graph.nodes[tally.graph.index[command.node]] if command.node else None
+    name, code = command.tool or command.node, left_with(command, node, ending)
+    good = made_good_beneath(tally.state, command, observed) if ending == Ending.SUCCESS else []
+    if code:
+        tally.claim(name, place_of_child(command.id), code)
+    for tool, place in good:
+        tally.claim(tool, place, None)
+    if code or good:
+        tally.rule(DelegationSettled(command.id, name, code, tuple(good)))
 
 
 def _settle_child(tally: Tally, command: StartChild, spent: Charges, *, failed: str, bound: int) -> str | None:

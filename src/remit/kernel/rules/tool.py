@@ -37,7 +37,7 @@ from remit.core.tools import ToolDefinition
 from remit.kernel.authorize import authorize
 from remit.kernel.calls import INVALID, hold_call, order_call, refuse_call, settle_call
 from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
-from remit.kernel.endings import DENIALS_MAX, DENIED, head_for
+from remit.kernel.endings import DENIALS_MAX, head_for, times_denied
 from remit.kernel.exhaustion import begin_wrap_up, policy_of
 from remit.kernel.flags import NO_FLAGS, Flags, declares_tests, settled_flags
 from remit.kernel.grounding import rung_reached, stops_loop
@@ -139,8 +139,7 @@ def _stop_after(tally: Tally, codes: list[str]) -> str | None:
     if Refusal.UNSAFE in codes:
         refused = [d for d in tally.decisions if isinstance(d, ToolCallRefused) and d.code == Refusal.UNSAFE]
         return head_for(tally, Ending.UNSAFE_DETECTION, message=f"{refused[0].tool}: {refused[0].reason}")
-    denials = state.denials + sum(code in DENIED for code in codes)
-    if denials >= DENIALS_MAX:
+    if (denials := times_denied(tally)) >= DENIALS_MAX:
         return head_for(
             tally, Ending.PERMISSION_DENIED, message=f"{denials} calls were denied, denials_max={DENIALS_MAX}"
         )

@@ -25,6 +25,7 @@ from remit.core.signals import Signal, UserSignal
 from remit.core.signing import is_deletion_signed
 from remit.core.storage import LeaseLost, RunHeld
 from remit.kernel.clock import waited_by
+from remit.kernel.endings import denied_by
 from remit.kernel.grounding import left_by
 from remit.kernel.state import RunState, compiled, pinned, waiting_for
 from remit.kernel.voting import place_in_journal
@@ -202,7 +203,15 @@ class ChildExecutor:
         assert state.ending is not None, "a child that has not ended is suspended"
         text = await self._hub.runner.text(state.answer)
         usage = usage_of(state)
-        how = (state.error, state.message, usage, waited_by(state), observed_by(state), left_by(state))
+        how = (
+            state.error,
+            state.message,
+            usage,
+            waited_by(state),
+            observed_by(state),
+            left_by(state),
+            denied_by(state),
+        )
         return ChildSaid(command.id, state.ending, text, spent_by(state), *how)
 
 

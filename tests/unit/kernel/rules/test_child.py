@@ -3,13 +3,17 @@
 import pytest
 
 from remit.core import arrivals, rulings
+from remit.core.boundary import Boundary
 from remit.core.budget import Budget, Dimension, lease_of
 from remit.core.commands import CancelCommand, StartChild
-from remit.core.failure import ArrivalFault, Ending
-from remit.core.graph import JoinRule, Node, NodeKind
+from remit.core.failure import ArrivalFault, Denials, Ending
+from remit.core.graph import Edge, JoinRule, Node, NodeKind, NodeOutcome
 from remit.core.lineage import derived_id
+from remit.core.record import replace
+from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel import words
 from remit.kernel.doubt import LOST
+from remit.kernel.endings import denied_by
 from remit.kernel.state import loop_state, waiting_for
 from tests.unit.kernel.builders import Run, in_line, manifest_of, wants
 
@@ -127,3 +131,83 @@ def test_the_ending_of_a_parent_forgets_that_a_child_waits() -> None:
     run.take(arrivals.CancelRequested("ada"))
     assert (run.state.held, waiting_for(run.state)) == ({}, None)
     assert [order.run_id for order in run.now(CancelCommand)] == [derived_id("run", "0.3")]
+
+
+CHANGING = (*LEASE, ("side_effects", 1))
+
+
+def changing_fan() -> Run:
+    """Two children that may change something, one after the other; each answer of the first is enough."""
+    node = Node("fan", NodeKind.MAP, prompt="go", children=2, join=JoinRule.ANY, lease=CHANGING, visits_max=1)
+    boundary = Boundary(name="desk", budget=Budget(side_effects=9))
+    return Run(manifest_of(graph=in_line(node), boundary=boundary))
+
+
+def test_of_a_declared_child_that_was_lost_nobody_knows_what_it_changed() -> None:
+    run = changing_fan()
+    lost = run.open(StartChild)[0]
+    run.take(arrivals.ChildLost(lost.id))
+    run.heard_from_child(ending=Ending.SUCCESS)
+    assert run.state.unknown == {("fan", f"child:{lost.id}".encode()): ""}
+    assert run.state.ending is Ending.REVIEW_REQUIRED
+
+
+def test_a_declared_child_that_failed_tells_itself_what_it_left_and_one_beside_it_makes_nothing_good() -> None:
+    run = changing_fan()
+    failed = run.open(StartChild)[0]
+    left = (("write", rulings.LEFT_BY_CHILD),)
+    run.take(arrivals.ChildEnded(failed.id, Ending.IMPOSSIBLE, "no", left=left, tokens_bound=25))
+    run.take(
+        arrivals.ChildEnded(
+            run.open(StartChild)[0].id, Ending.SUCCESS, "yes", observed=(("write", 1),), tokens_bound=25
+        )
+    )
+    assert run.all(rulings.DelegationSettled) == []
+    assert run.state.message == f"not done: write (in child {failed.id})"
+
+
+def test_another_child_of_the_same_node_makes_good_what_the_one_before_left() -> None:
+    node = Node("child", NodeKind.CHILD, prompt="go", lease=LEASE, visits_max=2)
+    line = in_line(node)
+    again = replace(line, edges=(Edge("child", "child", NodeOutcome.FAILED), *line.edges))
+    run = Run(manifest_of(graph=again))
+    first = run.open(StartChild)[0]
+    left = (("write", rulings.LEFT_BY_CHILD),)
+    run.take(arrivals.ChildEnded(first.id, Ending.IMPOSSIBLE, "no", left=left, tokens_bound=25))
+    run.heard_from_child(ending=Ending.SUCCESS)
+    assert run.last(rulings.DelegationSettled).made_good == (("write", f"child:{first.id}".encode()),)
+    assert run.state.uncommitted == {}
+
+
+@pytest.mark.parametrize(
+    ("denials", "words_of_it"),
+    [(Denials(by_boundary=1), "3 calls were denied"), (Denials(answers=1), "people said no to calls of 3 answers")],
+)
+def test_what_children_are_denied_counts_with_their_parent_and_with_the_next(
+    denials: Denials, words_of_it: str
+) -> None:
+    run = Run()
+    for told in range(3):
+        run.proposes(wants("ask_child", told))
+        child = run.open(StartChild)[0]
+        assert (child.denials.by_boundary, child.denials.answers) in ((told, 0), (0, told))
+        run.take(arrivals.ChildEnded(child.id, Ending.PERMISSION_DENIED, "no", tokens_bound=25, denials=denials))
+    assert run.state.ending is Ending.PERMISSION_DENIED
+    assert run.state.message.startswith(words_of_it)
+    assert run.last(rulings.RunEnded).escalation is not None
+
+
+def test_a_child_goes_on_counting_where_its_parent_stands_and_tells_what_it_adds() -> None:
+    told = Denials(by_boundary=2, answers=1, approvals=1)
+    run = Run(replace(manifest_of(), denials=told))
+    assert (run.state.denials, run.state.noes, run.state.rejections) == (2, 1, 1)
+    assert denied_by(run.state) == Denials()
+    run.proposes(wants("secret"))
+    assert (run.state.ending, denied_by(run.state)) == (Ending.PERMISSION_DENIED, Denials(by_boundary=1))
+
+
+def test_a_run_that_is_offered_no_tools_attempts_nothing() -> None:
+    request = replace(manifest_of().request, tool_choice=ToolChoice(ToolChoiceMode.NONE))
+    run = Run(manifest_of(request=request))
+    run.proposes(wants("look"))
+    assert (run.state.denials, denied_by(run.state)) == (1, Denials())

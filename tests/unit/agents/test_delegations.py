@@ -1,0 +1,192 @@
+"""What is delegated with side effects is a proposed effect, and what children are denied counts with their parent."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+import pytest
+
+from remit import AgentLoop, Boundary, Budget, InferHandler, PlanExecutor, RedundantLoop, Step, tool
+from remit.assemble import system_in_memory
+from remit.core.contract import CallStatus, SystemResponse
+from remit.core.failure import Ending
+from remit.core.lifecycle import AgentRole
+from remit.core.record import JsonObject
+from remit.inference.scripted import ScriptedEngine
+from remit.tool.declare import Tool
+from remit.tool.delegating import delegate
+
+READS = {"input_tokens": 20_000, "output_tokens": 5_000, "tool_calls": 8, "steps": 30, "human_reviews": 8}
+CHANGES = {**READS, "side_effects": 1}
+# A boundary within which a lease of one side effect fits.
+DESK = Boundary(name="desk", budget=Budget(side_effects=3))
+ALL = Budget()
+TASK: JsonObject = {"task": "refund bob"}
+REFUNDED: JsonObject = {"text": "I have refunded bob."}
+
+
+@tool(effect="write", network=False)
+def refund(n: int) -> Literal["ok"]:
+    """Refund."""
+    return "ok"
+
+
+payer = delegate("payer", description="Pay.", lease=CHANGES)
+reader = delegate("reader", description="Read.", lease=READS)
+
+
+def calls(name: str, **arguments: object) -> JsonObject:
+    return {"tool_calls": [{"name": name, "arguments": arguments}]}
+
+
+async def chat(
+    *replies: JsonObject,
+    tools: Sequence[Tool] = (payer,),
+    budget: Budget = ALL,
+    role: AgentRole = AgentRole.GENERAL,
+) -> SystemResponse:
+    engine = ScriptedEngine([*replies, REFUNDED])
+    system = system_in_memory()
+    async with AgentLoop(engine, tools=[*tools], system=system, boundary=DESK, budget=budget, role=role) as agent:
+        response = await agent.chat("please refund bob")
+        while response.waiting_for is not None:
+            response = await agent.approve(response.waiting_for.packet_ids[0], by="ann")
+        return response
+
+
+def told(response: SystemResponse) -> str:
+    """What a caller reads of a run that did not succeed."""
+    return "; ".join([*response.warnings, "" if response.error is None else response.error.message])
+
+
+@pytest.mark.parametrize(
+    ("budget", "role", "arguments", "ending"),
+    [
+        (Budget(side_effects=0), AgentRole.GENERAL, TASK, Ending.BUDGET_EXHAUSTED),
+        (Budget(depth=0), AgentRole.GENERAL, TASK, Ending.BUDGET_EXHAUSTED),
+        (Budget(child_runs=0), AgentRole.GENERAL, TASK, Ending.BUDGET_EXHAUSTED),
+        (ALL, AgentRole.EDITOR, TASK, Ending.PERMISSION_DENIED),
+        (ALL, AgentRole.GENERAL, {"tusk": "refund bob"}, Ending.PARTIAL_SUCCESS),
+    ],
+)
+@pytest.mark.req("4.11")
+def test_a_delegation_that_is_refused_leaves_its_effect_undone(
+    budget: Budget, role: AgentRole, arguments: JsonObject, ending: Ending
+) -> None:
+    response = asyncio.run(chat(calls("payer", **arguments), budget=budget, role=role))
+    assert (response.terminal_code, "payer" in told(response)) == (ending, True)
+    assert response.tool_calls_made[0].status is CallStatus.REFUSED
+
+
+@pytest.mark.parametrize(
+    "of_child",
+    [
+        {"when": '"task"', "error": "INFERENCE_ENGINE_ERROR"},
+        {"when": '"task"', "text": ""},
+        {"when": '"task"', **calls("payer", **TASK)},
+    ],
+    ids=["broken", "silent", "refused itself"],
+)
+def test_a_delegation_whose_child_fails_leaves_its_effect_undone(of_child: JsonObject) -> None:
+    response = asyncio.run(chat(calls("payer", **TASK), *[of_child] * 6))
+    assert response.terminal_code is not Ending.SUCCESS
+    assert "payer" in told(response)
+
+
+@pytest.mark.parametrize("first", [{"tusk": "x"}, TASK])
+def test_a_later_delegation_that_succeeds_makes_it_good(first: JsonObject) -> None:
+    again = calls("payer", task="once more: bob")
+    failing = [{"when": '"refund bob"', "error": "INFERENCE_ENGINE_ERROR"}] * 4
+    response = asyncio.run(
+        chat(
+            calls("payer", **first), *(failing if first is TASK else []), again, {"when": "once more", "text": "Done."}
+        )
+    )
+    assert (response.terminal_code, response.warnings) == (Ending.SUCCESS, ())
+
+
+def test_what_a_child_left_undone_is_made_good_by_a_later_child_that_does_it() -> None:
+    replies = [
+        calls("payer", task="one"),
+        {"when": '"one"', **calls("refund", n="many")},
+        {"when": "CONSTRAINT_SCHEMA_INVALID", "text": "Refunded."},
+        calls("payer", task="two"),
+        {"when": '"two"', **calls("refund", n=1)},
+        {"when": "^.?ok", "text": "Refunded now."},
+    ]
+    response = asyncio.run(chat(*replies, tools=[payer, refund]))
+    assert (response.terminal_code, response.warnings) == (Ending.SUCCESS, ())
+
+
+def test_a_delegation_without_side_effects_is_a_read() -> None:
+    response = asyncio.run(chat(calls("reader", **TASK), tools=[reader], budget=Budget(depth=0)))
+    assert (response.terminal_code, response.warnings) == (Ending.SUCCESS, ())
+
+
+async def _asked(engine: ScriptedEngine) -> tuple[int, SystemResponse, list[str]]:
+    """How often a person who always says no is asked, how the run ends, and which queues have something."""
+    system = system_in_memory()
+    async with AgentLoop(engine, tools=[reader, refund], system=system) as agent:
+        response, times = await agent.chat("x"), 0
+        while response.waiting_for is not None:
+            times += 1
+            response = await agent.reject(response.waiting_for.packet_ids[0], by="ann", reason="no")
+        return times, response, [queue.name for queue in await system.queues.overview() if queue.items]
+
+
+@pytest.mark.req("4.36")
+@pytest.mark.parametrize("noes_of_each", [1, 2])
+def test_what_people_turn_away_of_children_counts_with_their_parent(noes_of_each: int) -> None:
+    replies: list[JsonObject] = []
+    for child in range(6):
+        replies.append({"text": f"t{child}", **calls("reader", task=f"kid {child}")})
+        replies += [{"when": f"kid {child}|no", **calls("refund", n=n)} for n in range(noes_of_each)]
+        replies.append({"when": "rejected", "text": f"I could not, {child}"})
+    times, response, queues = asyncio.run(_asked(ScriptedEngine([*replies, {"text": "ok"}])))
+    assert (times, response.terminal_code, queues) == (3, Ending.PERMISSION_DENIED, ["compliance"])
+    assert "denials_max=3" in told(response)
+
+
+def test_calls_that_the_boundary_denies_to_children_count_with_their_parent() -> None:
+    deep = delegate("deep", description="Deeper.", lease=READS)
+    replies: list[JsonObject] = []
+    for child in range(4):
+        replies += [
+            calls("deep", task=f"kid {child}"),
+            {"when": f"kid {child}", **calls("deep", task="deeper")},
+            {"when": "DEPTH_EXCEEDED", "text": "I may not"},
+        ]
+    response = asyncio.run(chat(*replies, tools=[deep], budget=Budget(depth=1)))
+    assert response.terminal_code is Ending.PERMISSION_DENIED
+    assert [call.code for call in response.tool_calls_made].count("DEPTH_EXCEEDED") == 3
+
+
+WANTS_WHAT_NOBODY_HAS: list[JsonObject] = [calls("refund", n=1), {"text": "refunded"}]
+
+
+async def _in_a_step() -> SystemResponse:
+    plan = PlanExecutor({"i": InferHandler(ScriptedEngine(WANTS_WHAT_NOBODY_HAS))}, system=system_in_memory())
+    return (await plan.execute([Step("a", "i", "go")])).response
+
+
+async def _in_an_agent_that_is_a_step() -> SystemResponse:
+    system = system_in_memory()
+    agent = AgentLoop(ScriptedEngine(WANTS_WHAT_NOBODY_HAS), system=system)
+    return (await PlanExecutor({"i": agent}, system=system).execute([Step("a", "i", "go")])).response
+
+
+async def _in_a_vote() -> SystemResponse:
+    answers = [calls("refund", n=1), {"text": '{"n": 1}'}]
+    shape = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    loop = RedundantLoop(ScriptedEngine(answers), schema=shape, n=3, system=system_in_memory())
+    return (await loop.call("go")).response
+
+
+@pytest.mark.parametrize("where", [_in_a_step, _in_an_agent_that_is_a_step, _in_a_vote])
+def test_a_refused_call_of_a_child_without_tools_is_told(where: Callable[[], Awaitable[SystemResponse]]) -> None:
+    async def story() -> SystemResponse:
+        return await where()
+
+    response = asyncio.run(story())
+    assert {(call.name, call.status) for call in response.tool_calls_made} == {("refund", CallStatus.REFUSED)}
+    assert {call.code for call in response.tool_calls_made} <= {"TOOL_NOT_FOUND", "NOT_OFFERED"}
