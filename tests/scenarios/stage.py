@@ -130,7 +130,7 @@ class _Stage:
             for act in self.played.scenario.when:
                 await self._act(act)
             self.played.response = await self._system.result(RUN)
-        for run_id in await self._store.journal.run_ids():
+        for run_id in await self._store.journal.names():
             self.played.runs[run_id] = [decode_turn(data) for data in await self._store.journal.read(run_id)]
         await self._system.close()
 
@@ -165,7 +165,7 @@ class _Stage:
     async def _open_questions(self) -> list[tuple[str, AskHuman]]:
         """What people are asked now, oldest first."""
         found: list[tuple[str, AskHuman]] = []
-        for run_id in await self._store.journal.run_ids():
+        for run_id in await self._store.journal.names():
             state = await self._system.state_of(run_id)
             found += [(run_id, one) for one in state.open.values() if isinstance(one, AskHuman)]
         return found

@@ -30,6 +30,8 @@ class Turn(Record):
     kernel: int
     arrival: Arrival
     decisions: tuple[Decision, ...] = ()
+    # The entry of the inbox that it answers, so that what became of an entry can be told from turns; 0 for none.
+    heard: int = 0
 
 
 class RedactedTurn(Record):

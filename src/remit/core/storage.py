@@ -75,6 +75,21 @@ class RunEntry(Record):
     waiting_for: str = ""
 
 
+class Derived(Record):
+    """What a store knows of a run beyond its turns, as these tell it: how it is listed and stands, and whom it heard.
+
+    `turns` is how many there were; a run that has more by now is left as it is.
+    """
+
+    run_id: str
+    turns: int
+    listing: Listing
+    standing: Barrier
+    ended_at_ms: int | None = None
+    # The entries of the inbox that turns answer, each with what whoever left it is told.
+    heard: tuple[tuple[int, str], ...] = ()
+
+
 class SignedHead(Record):
     """Who vouches that a run's turn number `seq` had this hash, and (by its number) that none before it is missing.
 

@@ -5,7 +5,6 @@ Rule 2: a System lives in the event loop it is used in. Closing it stops its dri
 """
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -34,14 +33,11 @@ from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry, RunHeld
 from remit.core.tools import ToolDefinition
-from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.draw import draw_mermaid
 from remit.kernel.graph import compile_graph
-from remit.kernel.state import RunState, pinned
+from remit.kernel.state import RunState
 from remit.observe.execution import execution_context
 from remit.observe.export import Export
-from remit.observe.meter import metered
-from remit.observe.watcher import Watcher
 from remit.orchestrate.archive import Archive
 from remit.orchestrate.custody import Custody, Signers
 from remit.orchestrate.executors.bench import Bench
@@ -55,6 +51,7 @@ from remit.orchestrate.holdings import fenced_journal
 from remit.orchestrate.hub import FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
+from remit.orchestrate.kit import watched as kit_watched
 from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.manifests import Manifests
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
@@ -62,6 +59,7 @@ from remit.orchestrate.ports import Clock, Store
 from remit.orchestrate.post import Post
 from remit.orchestrate.queues import Queues
 from remit.orchestrate.quotas import Quotas
+from remit.orchestrate.rebuild import Rebuilt, rebuild
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.responses import Responses
 from remit.orchestrate.restore import lost_turns
@@ -84,6 +82,8 @@ WATCH_QUIET = 10
 REST_WAIT_MS_MAX = 600_000
 RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
 
+# For the doors, which know this module alone.
+watched = kit_watched
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -93,22 +93,6 @@ class Heard(Record):
     run_id: str
     fork_id: str = ""
     rests_because: str = ""
-
-
-def watched(kit: Kit, watcher: Watcher) -> Kit:
-    """The kit, with somebody who is told what happens."""
-
-    def on_turn(state: RunState, turn: Turn) -> None:
-        watcher.turned(state.run_id, pinned(state).request, turn)
-        watcher.measured(state.run_id, metered(state))
-
-    def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
-        if isinstance(chunk, StreamChunk):
-            watcher.said(run_id, chunk.text)
-        else:
-            watcher.restarted(run_id)
-
-    return dataclasses.replace(kit, on_turn=on_turn, on_chunk=on_chunk, on_recovered=watcher.recovered)
 
 
 class System:
@@ -314,6 +298,10 @@ class System:
             f"run {run_id} was heard and is still driven by another process after {wait_ms_max} ms; look at it later"
         )
         raise RequestRejected(RUN_STILL_DRIVEN, message, {"run_id": run_id})
+
+    async def rebuild(self) -> Rebuilt:
+        """Make anew whatever the store derives from turns: the index of runs, sessions, quotas, what became of signals."""
+        return await rebuild(self.store, self.quotas)
 
     async def end_orphans(self) -> list[str]:
         """Cancel the runs whose parent has ended and could not tell them; gives the ids of those that heard it."""

@@ -7,7 +7,7 @@ Rule 2: terms are data and are pinned in the manifest.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from remit.core.boundary import Boundary
@@ -25,8 +25,10 @@ from remit.core.record import Record
 from remit.core.recovery import Recovery
 from remit.core.tools import ToolCall
 from remit.inference.engine import Engine, Restarted, StreamChunk
-from remit.kernel.state import RunState
+from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
+from remit.observe.meter import metered
+from remit.observe.watcher import Watcher
 from remit.orchestrate.patterns.redundant import Redundancy
 from remit.orchestrate.planning import Planner
 from remit.rerank.router import Router
@@ -148,3 +150,19 @@ def tell(on_turn: OnTurn, state: RunState, turn: Turn) -> None:
         on_turn(state, turn)
     except Exception:  # noqa: BLE001  # no listener may break the run
         _log.exception("whoever follows broke over turn %s", turn.seq, extra=run_fields(state.run_id, state))
+
+
+def watched(kit: Kit, watcher: Watcher) -> Kit:
+    """The kit, with somebody who is told what happens."""
+
+    def on_turn(state: RunState, turn: Turn) -> None:
+        watcher.turned(state.run_id, pinned(state).request, turn)
+        watcher.measured(state.run_id, metered(state))
+
+    def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
+        if isinstance(chunk, StreamChunk):
+            watcher.said(run_id, chunk.text)
+        else:
+            watcher.restarted(run_id)
+
+    return replace(kit, on_turn=on_turn, on_chunk=on_chunk, on_recovered=watcher.recovered)

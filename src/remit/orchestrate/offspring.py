@@ -275,4 +275,4 @@ def _copied(turn: Turn, origin: Origin, fork_id: str, head: bytes, earlier: tupl
         replace(decision, run_id=derived_id(fork_id, decision.id)) if isinstance(decision, StartChild) else decision
         for decision in turn.decisions
     )
-    return replace(turn, arrival=arrival, decisions=decisions, previous=head)
+    return replace(turn, arrival=arrival, decisions=decisions, previous=head, heard=0)

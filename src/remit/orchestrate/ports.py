@@ -18,6 +18,7 @@ from remit.core.signing import SignedDeletion, Signer
 from remit.core.storage import (
     START,
     Barrier,
+    Derived,
     InboxEntry,
     Listing,
     Losses,
@@ -171,6 +172,16 @@ class HeadLog(Protocol):
 
     async def deletion(self, run_id: str) -> SignedDeletion | None:
         """What the log says of the deletion of a run."""
+
+
+class Index(Protocol):
+    """Everything that a store knows of runs without folding them; it can be lost, and is made anew from their turns."""
+
+    async def names(self) -> Sequence[str]:
+        """Every journal that has an entry, in the order in which they began, whether it is listed or not."""
+
+    async def renew(self, runs: Sequence[Derived]) -> int:
+        """List these runs so, and settle what they heard; gives how many, without those that have gone on meanwhile."""
 
 
 class Ledger(Protocol):
@@ -401,6 +412,10 @@ class Store(Protocol):
     @property
     def log(self) -> HeadLog:
         """What was signed."""
+
+    @property
+    def index(self) -> Index:
+        """What is made anew from turns."""
 
     @property
     def ledger(self) -> Ledger:

@@ -210,7 +210,8 @@ class _Auditor:
     def _decide_again(self, turn: Turn, arrival: Arrival, stored: bytes) -> bool:
         """Whether the turn comes out as the very bytes; if it only reads the same, another version wrote them."""
         try:
-            again = take_turn(self._state, arrival, turn.at_ms)
+            # By which way somebody was heard is no decision.
+            again = replace(take_turn(self._state, arrival, turn.at_ms), heard=turn.heard)
         except _NONSENSE as error:
             raise _Different("decisions", turn.decisions, error) from error
         written = encode_turn(again)

@@ -158,7 +158,7 @@ class Runner:
                     raise
                 conflicts += 1
                 continue
-            turn = tally.turn
+            turn = tally.turn if not heard else replace(tally.turn, heard=heard)
             data = encode_turn(turn)
             is_relied_on = tally.is_weighty or heard or type(arrival) in HEAVY
             barrier = barrier_of(state, turn, heard) if is_relied_on else None

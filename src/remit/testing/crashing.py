@@ -28,6 +28,7 @@ from remit.orchestrate.ports import (
     HaltLog,
     HeadLog,
     Inbox,
+    Index,
     Journal,
     Key,
     Leases,
@@ -140,6 +141,7 @@ class CrashingStore:
         self.blobs: Blobs = store.blobs
         self.snapshots: Snapshots = store.snapshots
         self.catalogue: Catalogue = store.catalogue
+        self.index: Index = store.index
         self.log: HeadLog = store.log
         self.ledger: Ledger = store.ledger
         self.inbox: Inbox = store.inbox

@@ -59,7 +59,7 @@ class Ground:
 
     def run_ids(self) -> Sequence[str]:
         """Every run that has a turn."""
-        return at_once(self.look().journal.run_ids())
+        return at_once(self.look().journal.names())
 
     def turns(self, run_id: str) -> Sequence[bytes]:
         """The turns of a run."""

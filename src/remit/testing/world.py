@@ -81,7 +81,7 @@ class SimulatedJournal:
 
     async def run_ids(self) -> Sequence[str]:
         """Every run that was started."""
-        return await self.kept.run_ids()
+        return await self.kept.names()
 
 
 class SimulatedWorld:

@@ -14,7 +14,7 @@ def test_runs_are_listed_in_the_order_they_started() -> None:
         journal = MemoryJournal()
         for run_id in ("b", "a", "c"):
             await journal.append(run_id, b"turn", after=-1)
-        assert await journal.run_ids() == ["b", "a", "c"]
+        assert await journal.names() == ["b", "a", "c"]
 
     asyncio.run(scene())
 
@@ -24,7 +24,7 @@ def test_a_run_whose_first_append_was_refused_is_not_listed() -> None:
         journal = MemoryJournal()
         with pytest.raises(AppendConflict):
             await journal.append("run", b"turn", after=7)
-        assert await journal.run_ids() == []
+        assert await journal.names() == []
 
     asyncio.run(scene())
 

@@ -95,6 +95,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
             "Take a secret out of a run that was written before; the chain still verifies.",
         ),
         Entry("restore", "restore:restore", "Say which runs lack turns that were signed, and let a fork of one go on."),
+        Entry("rebuild", "rebuild:rebuild", "Make the index, sessions and quotas of a store anew from its turns."),
         Entry("gc", "keeping:gc", "Remove runs that ended long ago, and texts that nothing refers to."),
     ),
     "Setting up": (

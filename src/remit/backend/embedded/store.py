@@ -28,6 +28,7 @@ from remit.backend.embedded.failures import unusable
 from remit.backend.embedded.halts import SQLiteHalts
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.inbox import SQLiteInbox
+from remit.backend.embedded.index import SQLiteIndex
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.backend.embedded.keys import FileKey, refuse_lost_key
 from remit.backend.embedded.leases import FileLeases
@@ -88,6 +89,7 @@ class EmbeddedStore:
         self.blobs = SQLiteBlobs(self._writer, self._reader)
         self.snapshots = SQLiteSnapshots(self._writer, self._reader)
         self.catalogue = SQLiteCatalogue(self._reader)
+        self.index = SQLiteIndex(self._writer, self._reader)
         self.log = FileHeadLog(self._reader, log)
         self.halts = SQLiteHalts(home, self.journal, self._reader, log)
         self.inbox = SQLiteInbox(self._writer, self._reader)

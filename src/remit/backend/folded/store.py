@@ -16,15 +16,7 @@ from remit.core.halt import HALTS
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.signing import SignedDeletion
-from remit.core.storage import (
-    AppendConflict,
-    Losses,
-    Redacted,
-    Removed,
-    RunEntry,
-    SignedHead,
-    StoreUnusable,
-)
+from remit.core.storage import AppendConflict, Derived, Losses, Redacted, Removed, RunEntry, SignedHead, StoreUnusable
 
 STORE_KEEPS_ALL = "STORE_KEEPS_ALL"
 
@@ -74,6 +66,7 @@ class FoldedStore:
         self.inbox = FoldedInbox(replica)
         self.journal = FoldedJournal(log, replica, spans, self.inbox)
         self.catalogue = FoldedCatalogue(replica)
+        self.index = FoldedIndex(replica)
         self.log = FoldedHeadLog(replica)
         self.retention = self.redactions = FoldedRetention()
         self.checkup = MemoryCheckup(replica.journal, None)
@@ -124,6 +117,22 @@ class FoldedCatalogue:
         """The last of them."""
         await self._replica.refresh()
         return await self._index.last_head(run_id)
+
+
+class FoldedIndex:
+    """Nothing here is kept that could be lost: everything is folded from the logs."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    async def names(self) -> Sequence[str]:
+        """Every run that has a turn."""
+        await self._replica.refresh()
+        return await self._replica.journal.names()
+
+    async def renew(self, runs: Sequence[Derived]) -> int:
+        """They are listed as their turns say, as ever."""
+        return len(runs)
 
 
 class FoldedHeadLog:

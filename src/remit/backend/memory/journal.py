@@ -14,6 +14,7 @@ from remit.core.record import replace
 from remit.core.storage import (
     AppendConflict,
     Barrier,
+    Derived,
     LeaseLost,
     Listing,
     Place,
@@ -84,9 +85,24 @@ class MemoryJournal:
         turns = self._runs.get(run_id, [])
         return Stretch(turns[after + 1 :], len(turns) - 1)
 
-    async def run_ids(self) -> Sequence[str]:
+    async def names(self) -> Sequence[str]:
         """Every run that has a turn, in the order they started."""
         return self.every_run()
+
+    async def renew(self, runs: Sequence[Derived]) -> int:
+        """List these runs so, and settle what they heard."""
+        as_they_stand = [run for run in runs if len(self._runs.get(run.run_id, ())) == run.turns]
+        for run in as_they_stand:
+            listing = replace(run.listing, likeness="")
+            self._entries[run.run_id] = RunEntry(run.run_id, listing, 0, run.standing.ending, run.standing.waiting_for)
+            if listing.session_id:
+                self._places.add((listing.session_id, listing.ordinal))
+            alike = self._alike.setdefault(run.listing.likeness, []) if run.listing.likeness else []
+            if run.listing.likeness and run.run_id not in alike:
+                alike.append(run.run_id)
+            for number, answer in run.heard if self._inbox is not None else ():
+                await self._inbox.settle(number, "", answer)  # type: ignore[union-attr]  # asked for above
+        return len(as_they_stand)
 
     async def entry(self, run_id: str) -> RunEntry | None:
         """One run, or None when nobody started it here."""

@@ -38,7 +38,7 @@ class MemoryStore:
         self.journal = MemoryJournal(self.leases, self.inbox, now_ms)
         self.blobs = MemoryBlobs(now_ms)
         self.snapshots = MemorySnapshots()
-        self.catalogue = self.journal
+        self.catalogue = self.index = self.journal
         self.log = self.journal.log
         self.ledger = self.journal.ledger
         self.halts = MemoryHalts(self.log)

@@ -1,0 +1,51 @@
+"""The index, made anew: how runs are listed and stand, and what became of the entries that they heard."""
+
+import sqlite3
+from collections.abc import Sequence
+from functools import partial
+
+from remit.backend.embedded.database import Reader
+from remit.backend.embedded.inbox import SETTLE
+from remit.backend.embedded.schema import joined_lineage
+from remit.backend.embedded.writer import Outcome, Writer
+from remit.core.storage import Derived
+
+_NAMES = "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) ORDER BY run_no"
+_RENEW = (
+    "UPDATE runs SET started_at_ms = ?3, mode = ?4, tenant_id = ?5, session_id = ?6, ordinal = ?7, parent_id = ?8,"
+    " likeness = ?9, lineage = ?10, ending = ?11, waiting_for = ?12, ended_at_ms = coalesce(ended_at_ms, ?13)"
+    " WHERE run_id = ?1 AND (SELECT count(*) FROM turns WHERE turns.run_no = runs.run_no) = ?2"
+)
+
+
+class SQLiteIndex:
+    """What the database of a store knows of runs beyond their turns."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def names(self) -> Sequence[str]:
+        """Every journal that has an entry, in the order in which they began."""
+        return [run_id for (run_id,) in self._reader.rows(_NAMES, ())]
+
+    async def renew(self, runs: Sequence[Derived]) -> int:
+        """List these runs so, and settle what they heard."""
+        renewed: int = await self._writer.submit(partial(_renew, self._writer.now_ms(), tuple(runs)))
+        return renewed
+
+
+def _renew(now_ms: int, runs: tuple[Derived, ...], cursor: sqlite3.Cursor) -> Outcome:
+    return sum(_renewed(now_ms, run, cursor) for run in runs), None
+
+
+def _renewed(now_ms: int, run: Derived, cursor: sqlite3.Cursor) -> bool:
+    listing, standing = run.listing, run.standing
+    listed = (listing.started_at_ms, listing.mode, listing.tenant_id, listing.session_id, listing.ordinal)
+    origin = (listing.parent_id, listing.likeness, joined_lineage(listing.lineage))
+    stands = (standing.ending, standing.waiting_for, run.ended_at_ms)
+    if cursor.execute(_RENEW, (run.run_id, run.turns, *listed, *origin, *stands)).rowcount != 1:
+        return False
+    for number, answer in run.heard:
+        cursor.execute(SETTLE, (number, "", answer, now_ms))
+    return True
