@@ -30,6 +30,7 @@ from remit.core.failure import (
     Refusal,
     Retryable,
     failure_of,
+    stakes_of,
 )
 from remit.core.plan import RerankInput
 from remit.core.record import Text, replace
@@ -261,10 +262,11 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
     ending = waiting_for(state)
     if ending is None:
         return None
-    asked = tuple(questions(state))
+    asked = sorted(questions(state), key=lambda question: stakes_of(question.ending))
     # A run whose child is the one that asks has no question of its own.
     expires_at_ms = min((question.expires_at_ms for question in asked), default=0)
-    return WaitingFor(ending, tuple(packet_id(state.run_id, question.id) for question in asked), expires_at_ms)
+    packets = tuple(packet_id(state.run_id, question.id) for question in asked)
+    return WaitingFor(ending, packets, expires_at_ms, tuple(question.ending for question in asked))
 
 
 def _halted_by(state: RunState) -> HaltedBy | None:

@@ -42,7 +42,7 @@ class Responses:
             asked += [] if told.waiting_for is None else [told.waiting_for]
             # A run whose child a halt holds back stands still for the same halt.
             response = replace(response, halted=response.halted or told.halted)
-        return replace(response, waiting_for=joined_with(waiting, asked, asks_itself=state.asking > 0))
+        return replace(response, waiting_for=joined_with(waiting, asked))
 
     async def _output(self, output: Output) -> object:
         return plain(read(output.kind, await self._runner.text(output.text)))
