@@ -258,6 +258,8 @@ class RunState:
     ending: Ending | None = None
     error: ErrorCode | None = None
     message: str = ""
+    # Effects that nobody knew the outcome of when it ended.
+    ended_in_doubt: tuple[str, ...] = ()
     # How many turns came after the ending.
     addenda: int = 0
 
