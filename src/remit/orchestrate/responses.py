@@ -32,8 +32,7 @@ class Responses:
             response = replace(response, raw_content=await self._runner.text(raw))
         if response.terminal_code is not None and any(call.status is CallStatus.OUTCOME_UNKNOWN for call in calls):
             below = tuple([doubt_told(claim) for claim in await self._in_doubt_below(state)])
-            told = (*response.warnings, *below)
-            response = replace(response, warnings=tuple(dict.fromkeys(told)))
+            response = replace(response, warnings=tuple(dict.fromkeys((*response.warnings, *below))))
         waiting = response.waiting_for
         if waiting is None or not state.held:
             return response

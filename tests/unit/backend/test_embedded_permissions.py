@@ -44,11 +44,12 @@ def test_a_folder_of_a_store_that_is_none_is_refused(tmp_path: Path, name: str, 
     home, elsewhere = made(tmp_path / "store"), tmp_path / "elsewhere"
     elsewhere.mkdir()
     store = EmbeddedStore.open(home)
-    {
-        "link": lambda: (home / name).symlink_to(elsewhere),
-        "pipe": lambda: os.mkfifo(home / name),
-        "file": lambda: (home / name).write_text("a file"),
-    }[kind]()
+    if kind == "link":
+        (home / name).symlink_to(elsewhere)
+    elif kind == "pipe":
+        os.mkfifo(home / name)
+    else:
+        (home / name).write_text("a file")
     # One that was put there after the store was opened.
     for act in (
         lambda: store.seals.seal("run", "password", "hunter22"),
