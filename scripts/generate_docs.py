@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from remit.core.failure import (
+    BY_STAKES,
     CATEGORIES,
     ENDING_ALIASES,
     ENDINGS,
@@ -110,6 +111,10 @@ def endings() -> Iterator[str]:
             )
             for ending, row in ENDINGS.items()
         ),
+    )
+    yield paragraph(
+        f"A run that waits for several people at once, or whose children do, waits under the code with most at stake: "
+        f"{', '.join(map(code, BY_STAKES))}, in this order. Its packets are named in the same order."
     )
     yield paragraph(
         "An ending that is caused by an error carries the error's code, category and retryability instead of its own. "

@@ -171,7 +171,10 @@ class ToolOutcomeLost(Record, tag=True):
 
 
 class ToolReconciled(Record, tag=True):
-    """A tool was asked what became of an earlier call. If it happened, the content is that call's result."""
+    """A tool was asked what became of an earlier call. If it happened, the content is that call's result.
+
+    `why` says why nobody knows, where it is not known.
+    """
 
     command_id: str
     happened: Happened
@@ -180,6 +183,7 @@ class ToolReconciled(Record, tag=True):
     tokens_bound: int = 0
     violations: tuple[Violation, ...] = ()
     whole: BlobRef | None = None
+    why: str = ""
 
 
 class Election(Record):

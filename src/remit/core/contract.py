@@ -132,11 +132,15 @@ class SystemError(Record):  # noqa: A001 - the name of the contract; inside the 
 
 
 class WaitingFor(Record):
-    """Why a run stands still, which packets a person can answer, and until when."""
+    """Why a run stands still, which packets a person can answer, and until when.
+
+    Of several packets the one with most at stake comes first, and its code is the run's; `endings` has the code of each.
+    """
 
     ending: Ending
     packet_ids: tuple[str, ...] = ()
     expires_at_ms: int = 0
+    endings: tuple[Ending, ...] = ()
 
 
 class HaltedBy(Record):

@@ -43,7 +43,7 @@ REQUEST_HINT_INVALID = "REQUEST_HINT_INVALID"
 REQUEST_TOOLS_INVALID = "REQUEST_TOOLS_INVALID"
 
 _MODES = tuple(Mode)
-_ID_FIELDS = ("request_id", "session_id", "trace_id", "tenant_id", "user_id")
+ID_FIELDS = ("request_id", "session_id", "trace_id", "tenant_id", "user_id")
 _HINT_RANGES: tuple[tuple[str, float, float], ...] = (
     ("max_tokens", 0, OUTPUT_TOKENS_MAX),
     ("timeout_ms", 0, TIMEOUT_MS_MAX),
@@ -87,7 +87,7 @@ def _read_back(request: SystemRequest) -> SystemRequest:
 
 
 def _check_ids(request: SystemRequest) -> None:
-    for field in _ID_FIELDS:
+    for field in ID_FIELDS:
         value: str = getattr(request, field)
         if len(value) > ID_CHARS_MAX or not value.isprintable():
             raise RequestRejected(

@@ -6,7 +6,7 @@ Rule 3: a run has one ending. A code that suspends becomes an ending only when i
 Rule 4: every ending says who receives authority next.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -285,6 +285,17 @@ ENDINGS: Mapping[Ending, EndingRow] = MappingProxyType(
 
 ENDING_UNKNOWN = "ENDING_UNKNOWN"
 
+# The codes under which runs wait, the one with most at stake first: a yes makes a call or releases budget; it says what
+# became of a change, or lets an answer of high stakes stand; it chooses, perhaps the record that a call is about; it lets
+# a doubtful answer stand; words are given.
+BY_STAKES: tuple[Ending, ...] = (
+    Ending.CONFIRM_REQUIRED,
+    Ending.REVIEW_REQUIRED,
+    Ending.AMBIGUOUS_INTENT,
+    Ending.LOW_CONFIDENCE,
+    Ending.MISSING_INFO,
+)
+
 # Endings of a run that has answered.
 ANSWERED = frozenset({Ending.SUCCESS, Ending.PARTIAL_SUCCESS})
 
@@ -407,6 +418,16 @@ class IllegalArrival(RemitError):
     def __init__(self, fault: ArrivalFault, message: str, details: JsonObject | None = None) -> None:
         super().__init__(fault, message, details)
         self.fault = fault
+
+
+def gravest(codes: Iterable[Ending]) -> Ending | None:
+    """The code under which a run waits that waits under all of these: the one with most at stake."""
+    return min(codes, key=stakes_of, default=None)
+
+
+def stakes_of(code: Ending) -> int:
+    """The place of a code by what is at stake, the gravest first; one that the order does not know comes before all."""
+    return BY_STAKES.index(code) if code in BY_STAKES else -1
 
 
 def ending_named(name: str) -> Ending:

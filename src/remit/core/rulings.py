@@ -339,13 +339,15 @@ class AddendumNoted(Record, tag=True):
 class RunEnded(Record, tag=True):
     """The run is over, with this code. Every resource it held is released by the commands beside this ruling.
 
-    `escalation` says who receives authority next, where the ending hands it on.
+    `escalation` says who receives authority next, where the ending hands it on. `doubted` names the effects that nobody
+    knows the outcome of.
     """
 
     ending: Ending
     error: ErrorCode | None = None
     message: str = ""
     escalation: Escalation | None = None
+    doubted: tuple[str, ...] = ()
 
 
 Ruling: TypeAlias = (

@@ -3,6 +3,7 @@
 Rule 1: every ending is reached through a terminal of the graph; head_for() names the outcome that leads there.
 Rule 2: SUCCESS is earned: nothing the run proposed to change may be left uncommitted.
 Rule 3: whatever is still open when a run ends is cancelled; a mutating call that was cut off stays in doubt.
+Rule 4: an ending that leaves an effect in doubt names it and hands it to somebody, whatever its code.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,6 +22,7 @@ from remit.core.escalation import TRIGGER_OF, Trigger, escalation_of, trigger_of
 from remit.core.failure import NO_DENIALS, REFUSALS, Denials, Ending, ErrorCode, Refusal, denials_of
 from remit.core.graph import EndingClass, Node, NodeOutcome
 from remit.core.rulings import (
+    OUTCOME_UNKNOWN,
     UNVERIFIED,
     Answer,
     CallSettled,
@@ -113,10 +115,12 @@ def enter_terminal(tally: Tally, node: Node) -> None:
         ending = Ending.PARTIAL_SUCCESS
         tally.message = what_is_missing(unproven)
     _leave_nothing_open(tally)
-    trigger = _trigger_of(tally, ending)
-    queues, is_grave = tally.manifest.boundary.queues, _is_grave(tally)
-    escalation = None if trigger is None else escalation_of(trigger, queues, is_grave=is_grave)
-    tally.rule(RunEnded(ending, tally.error, tally.message, escalation))
+    doubted = claims_in(_left_in_doubt(tally))
+    # Nobody will be asked what became of them any more, so whoever is asked otherwise is told.
+    trigger = _trigger_of(tally, ending) or (TRIGGER_OF[Ending.REVIEW_REQUIRED] if doubted else None)
+    queues = tally.manifest.boundary.queues
+    escalation = None if trigger is None else escalation_of(trigger, queues, is_grave=bool(doubted))
+    tally.rule(RunEnded(ending, tally.error, tally.message, escalation, doubted))
 
 
 def what_is_missing(unproven: Mapping[CallKey, str]) -> str:
@@ -141,9 +145,13 @@ def named(names: Collection[str]) -> str:
     return ", ".join([*shown, f"and {more} more"] if more else shown)
 
 
-def _is_grave(tally: Tally) -> bool:
-    """Whether something may be half done: an effect that nobody knows the outcome of."""
-    return bool(tally.state.doubted) or any(isinstance(decision, OutcomeDoubted) for decision in tally.decisions)
+def _left_in_doubt(tally: Tally) -> Mapping[CallKey, str]:
+    """The effects of which nobody knows whether they happened when the run ends here."""
+    now = [ruling.command_id for ruling in tally.decisions if isinstance(ruling, OutcomeDoubted)]
+    doubted = [command_id for command_id in (*tally.state.doubted, *now) if not has_outcome(tally, command_id)]
+    traces = [tally.state.calls[command_id] for command_id in doubted]
+    keys = dict.fromkeys([(trace.tool, trace.arguments_hash) for trace in traces], OUTCOME_UNKNOWN)
+    return {**keys, **unknown_effects(tally)}
 
 
 def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:

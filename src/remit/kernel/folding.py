@@ -241,7 +241,7 @@ def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arri
 
 def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.ending, state.error, state.message = ruling.ending, ruling.error, ruling.message
-    state.ended_seq = state.seq
+    state.ended_seq, state.ended_in_doubt = state.seq, ruling.doubted
     state.paused, state.parked, state.asking, state.halted = False, None, 0, None
     state.withheld.clear()
     if state.held and state.hold is not None:

@@ -68,13 +68,24 @@ def unknown_effects(tally: Tally) -> Mapping[CallKey, str]:
     return dict.fromkeys([*before, *now], OUTCOME_UNKNOWN)
 
 
+def effects_in_doubt(state: RunState) -> Mapping[CallKey, str]:
+    """The effects of which nobody knows whether they happened: calls in doubt, and calls whose tool failed within."""
+    doubted = [state.calls[command_id] for command_id in state.doubted]
+    return dict.fromkeys([*((trace.tool, trace.arguments_hash) for trace in doubted), *state.unknown], OUTCOME_UNKNOWN)
+
+
 def claim_of(tool: str, digest: bytes, code: str) -> str:
     """An unproven effect as a message names it: by the tool and a short hash of the arguments, or by what kept it."""
     if digest.startswith(_CHILD):
-        return f"{tool} (in child {digest.removeprefix(_CHILD).decode()})"
+        return child_claim(tool, digest.removeprefix(_CHILD).decode())
     if code in NEVER_CALLED:
         return f"{tool} ({NEVER_CALLED[code]})"
     return f"{tool}#{digest.hex()[:8]}"
+
+
+def child_claim(tool: str, command_id: str) -> str:
+    """An effect that a child left, as a message names it."""
+    return f"{tool} (in child {command_id})"
 
 
 def made_good(state: RunState, command: CallTool) -> list[CallKey]:
@@ -96,8 +107,7 @@ def made_good(state: RunState, command: CallTool) -> list[CallKey]:
 
 def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
     """What a run that has ended leaves unproven, for the run that started it: each tool, and how; the gravest last."""
-    doubted = [state.calls[command_id] for command_id in state.doubted]
-    unknown = {*state.unknown, *((trace.tool, trace.arguments_hash) for trace in doubted)}
+    unknown = effects_in_doubt(state)
     left = {(key[0], 2 if key in unknown else int(code == UNVERIFIED)) for key, code in state.uncommitted.items()}
     gravest = sorted(left, key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
     return tuple((tool, _LEFT[grade]) for tool, grade in sorted(gravest))

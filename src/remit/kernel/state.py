@@ -15,7 +15,7 @@ import msgspec
 from remit.core.arrivals import ModelAnswered, ProposedCall, Provenance
 from remit.core.budget import Charges
 from remit.core.commands import AskHuman, CallTool, Command, ReconcileTool
-from remit.core.failure import ENDINGS, Ending, ErrorCode
+from remit.core.failure import ENDINGS, Ending, ErrorCode, gravest
 from remit.core.graph import Node
 from remit.core.lifecycle import AgentRole, LifecycleState, LoopState, default_loop_state
 from remit.core.manifest import Manifest, Source
@@ -258,6 +258,8 @@ class RunState:
     ending: Ending | None = None
     error: ErrorCode | None = None
     message: str = ""
+    # Effects that nobody knew the outcome of when it ended.
+    ended_in_doubt: tuple[str, ...] = ()
     # How many turns came after the ending.
     addenda: int = 0
 
@@ -334,12 +336,10 @@ def questions(state: RunState) -> Iterator[AskHuman]:
 
 
 def waiting_for(state: RunState) -> Ending | None:
-    """The code under which the run waits for a person, if nothing else can move it."""
+    """The code under which the run waits for a person, if nothing else can move it: of several, the gravest."""
     if state.ending is not None:
         return None
-    if state.asking:
-        return next(questions(state)).ending
-    return next(iter(state.held.values()), None)
+    return gravest((*(question.ending for question in questions(state)), *state.held.values()))
 
 
 def stood_by_now(state: RunState) -> int:

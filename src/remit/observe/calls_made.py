@@ -13,9 +13,11 @@ from typing import NamedTuple
 from remit.core.arrivals import ModelAnswered
 from remit.core.codec import arguments_in
 from remit.core.contract import CallStatus, ToolCallMade
+from remit.core.failure import ErrorCode
 from remit.core.record import BlobRef, Text
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.kernel.attempts import is_done_unseen
+from remit.kernel.doubt import LOST, WITHHELD
 from remit.kernel.state import CallTrace, RunState
 from remit.kernel.words import HAPPENED
 
@@ -27,6 +29,15 @@ STATUS_OF: dict[Rung, CallStatus] = {
     Rung.VERIFIED: CallStatus.OBSERVED,
     Rung.COMMITTED: CallStatus.COMMITTED,
 }
+# Why nobody knows the outcome of a call, where its tool said nothing.
+_WHY_UNKNOWN: Mapping[str, str] = MappingProxyType(
+    {
+        ErrorCode.CANCELLED_SIGNAL: "the run ended while the call was under way",
+        ErrorCode.TOOL_TIMEOUT: "the tool ran out of time while the call was under way",
+        LOST: "the process that made the call was gone before the call came back",
+        WITHHELD: "a halt held the call back, and the run that this is a fork of may have made it since",
+    }
+)
 _NO_TEXTS: Mapping[bytes, str] = MappingProxyType({})
 _NO_TIMES: Mapping[int, int] = MappingProxyType({})
 
@@ -152,6 +163,7 @@ def _call_made(
         status = CallStatus.OUTCOME_UNKNOWN
     elif trace.rung is Rung.OBSERVED and trace.code and trace.code != UNVERIFIED:
         status = CallStatus.FAILED
+    why = trace.reason or (_WHY_UNKNOWN.get(trace.code, "") if status is CallStatus.OUTCOME_UNKNOWN else "")
     # What failed left no result; the caller is told what the model was told, its code and the tool's own words.
     told = HAPPENED if is_done_unseen(trace) else f"{trace.code}: {trace.reason}" if trace.reason else trace.code
     return ToolCallMade(
@@ -162,5 +174,5 @@ def _call_made(
         trace.call_id,
         status,
         trace.code,
-        trace.reason,
+        why,
     )

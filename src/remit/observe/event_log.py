@@ -4,7 +4,8 @@ Rule 1: events are made from turns alone, so whoever reads the journal later get
 Rule 2: what began has one end: its outcome, or the ending of the run that cut it off.
 Rule 3: a run is a span and each of its commands one below it, named RUN.COMMAND. The command that starts a child
         has the child's own name, so the spans of a family make one tree.
-Rule 4: inside a plan every event names the step, those of runs beneath it as well. A node that every plan has beside
+Rule 4: inside a plan every event names the step, those of runs beneath it as well; every step that runs has one, and what
+        the plan itself does for a step is caused by the step. A node that every plan has beside
         its steps (plan, prepare, check, done) stands under its own name, which no step may have.
 Rule 5: an event log is told; it never decides anything and is no second truth.
 """
@@ -14,8 +15,8 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from remit.core.arrivals import ContextFailed, ContextFound, ModelAnswered, ModelFailed, RunStarted
-from remit.core.commands import CallModel, CallTool, Command, Retrieve, StartChild
+from remit.core.arrivals import CodeFailed, ContextFailed, ContextFound, ModelAnswered, ModelFailed, RunStarted
+from remit.core.commands import CallCode, CallModel, CallTool, Command, Retrieve, StartChild
 from remit.core.correlation import (
     CorrelatedEvent,
     CorrelationContext,
@@ -45,6 +46,7 @@ class Action(StrEnum):
     INFER = "infer"
     TOOL = "tool"
     CONTEXT = "context"
+    CODE = "code"
     LIFECYCLE = "lifecycle"
 
 
@@ -57,13 +59,22 @@ class ContextEvent(Record, tag="context"):
     error: str
 
 
+class CodeEvent(Record, tag="code"):
+    """Code was run for a step of a plan: a function, a ranking, a choice, a check. An error says why it came to nothing."""
+
+    correlation: CorrelationContext
+    name: str
+    duration_ms: int
+    error: str
+
+
 class Event(Record):
     """One thing that happened in a run, and when; inside a plan, at which step."""
 
     at_ms: int
     run_id: str
     action: Action
-    what: CorrelatedEvent | ContextEvent
+    what: CorrelatedEvent | ContextEvent | CodeEvent
     step_name: str = ""
 
 
@@ -92,7 +103,7 @@ class InMemoryEventLog:
             return list(self._events)
 
 
-_What: TypeAlias = CorrelatedEvent | ContextEvent
+_What: TypeAlias = CorrelatedEvent | ContextEvent | CodeEvent
 
 
 class _Open(NamedTuple):
@@ -120,7 +131,7 @@ class Telling:
         if state.node >= 0:
             self._nodes.setdefault(state.run_id, standing_at(state).name)
         for command in state.open.values():
-            if isinstance(command, CallModel | CallTool | StartChild | Retrieve):
+            if isinstance(command, CallModel | CallTool | StartChild | Retrieve | CallCode):
                 self._take_up(state, command, state.at_ms)
 
     def events(self, state: RunState, turn: Turn) -> list[Event]:
@@ -141,7 +152,7 @@ class Telling:
                     said += self._doubted(state, turn)
                     said += self._moved(state, turn, ENDINGS[decision.ending].lifecycle, decision.ending.value)
                     self._forget(state)
-                case CallModel() | CallTool() | StartChild() | Retrieve():
+                case CallModel() | CallTool() | StartChild() | Retrieve() | CallCode():
                     said += self._began(state, turn, decision)
                 case CommandSettled() | CallSettled():
                     said += self._settled(state, turn, decision)
@@ -179,7 +190,7 @@ class Telling:
         step = self._step(state)
         self._open.setdefault(_span(state, command.id), _Open(command, at_ms, step))
         if isinstance(command, StartChild):
-            self._causes[command.run_id] = command.call_id or self._own_step(state) or command.id
+            self._causes[command.run_id] = self._own_step(state) or command.call_id or command.id
             self._beneath[command.run_id] = step
 
     def _began(self, state: RunState, turn: Turn, command: Command) -> list[Event]:
@@ -191,7 +202,7 @@ class Telling:
                 started = _inference_start(state, command, self._below_step(state, span, step))
                 return [_event(state, turn, Action.INFER, started, step)]
             case CallTool() | StartChild() if command.call_id:
-                context = self._below_call(state, span, command.call_id)
+                context = self._below_call(state, span, command.call_id, step)
                 started = ToolStartEvent(context, command.tool, command.call_id, command.arguments_hash.hex())
                 return [_event(state, turn, Action.TOOL, started, step)]
         return []
@@ -211,9 +222,15 @@ class Telling:
             case Retrieve():
                 context = self._below_step(state, span, step)
                 return [_event(state, turn, Action.CONTEXT, _looked_up(state, context, arrival, took_ms), step)]
+            # Code that proposes the calls of a step is told by those calls.
+            case CallCode() as command if step and not getattr(arrival, "calls", ()):
+                context = self._below_step(state, span, step)
+                ran = CodeEvent(context, command.name, took_ms, _why_it_failed(state, arrival))
+                return [_event(state, turn, Action.CODE, ran, step)]
             case CallTool() | StartChild() as command if command.call_id:
                 code = _code(state, ruling, was_cut=arrival is None)
-                return [_event(state, turn, Action.TOOL, self._called(state, span, command, took_ms, code), step)]
+                called = self._called(state, began, took_ms, code)
+                return [_event(state, turn, Action.TOOL, called, step)]
         return []
 
     def _doubted(self, state: RunState, turn: Turn) -> list[Event]:
@@ -223,20 +240,23 @@ class Telling:
             span = _span(state, command_id)
             began = self._open.pop(span, None)
             if began is not None and isinstance(began.command, CallTool):
-                called = self._called(state, span, began.command, turn.at_ms - began.since_ms, code)
+                called = self._called(state, began, turn.at_ms - began.since_ms, code)
                 said.append(_event(state, turn, Action.TOOL, called, began.step))
         return said
 
-    def _called(
-        self, state: RunState, span: str, command: CallTool | StartChild, took_ms: int, code: str
-    ) -> ToolEndEvent:
-        context = self._below_call(state, span, command.call_id)
+    def _called(self, state: RunState, began: _Open, took_ms: int, code: str) -> ToolEndEvent:
+        command = began.command
+        assert isinstance(command, CallTool | StartChild), "only calls are told as calls"
+        context = self._below_call(state, _span(state, command.id), command.call_id, began.step)
         return ToolEndEvent(context, command.tool, command.call_id, took_ms, not code, code)
 
     def _below_step(self, state: RunState, span: str, step: str) -> CorrelationContext:
         return below_step(self._run(state), span_id=span, step_name=step)
 
-    def _below_call(self, state: RunState, span: str, call_id: str) -> CorrelationContext:
+    def _below_call(self, state: RunState, span: str, call_id: str, step: str) -> CorrelationContext:
+        # A plan makes its calls itself: no model asked for them, and their id is known to nobody else.
+        if places_of(pinned(state).graph).steps:
+            return self._below_step(state, span, step)
         return below_tool_call(self._run(state), span_id=span, tool_call_id=call_id)
 
     def _run(self, state: RunState) -> CorrelationContext:
@@ -277,6 +297,13 @@ def _looked_up(state: RunState, context: CorrelationContext, arrival: object, to
         return ContextEvent(context, took_ms, size_bytes(arrival.text), "")
     error = arrival.error if isinstance(arrival, ContextFailed) else _why_cut(state)
     return ContextEvent(context, took_ms, 0, error)
+
+
+def _why_it_failed(state: RunState, arrival: object) -> str:
+    """Why code came to nothing; empty where it returned."""
+    if isinstance(arrival, CodeFailed):
+        return arrival.error
+    return _why_cut(state) if arrival is None else ""
 
 
 def _inference_start(state: RunState, command: CallModel, context: CorrelationContext) -> InferenceStartEvent:

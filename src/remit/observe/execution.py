@@ -30,6 +30,7 @@ from remit.core.failure import (
     Refusal,
     Retryable,
     failure_of,
+    stakes_of,
 )
 from remit.core.plan import RerankInput
 from remit.core.record import Text, replace
@@ -37,7 +38,9 @@ from remit.core.signals import packet_id
 from remit.core.tools import ToolChoiceMode
 from remit.core.usage import TokenUsage, sum_usage
 from remit.core.values import ValueKind
+from remit.kernel.endings import claims_in
 from remit.kernel.feasible import why_disallowed
+from remit.kernel.grounding import effects_in_doubt
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
 from remit.kernel.voting import in_order
 from remit.observe.calls_made import calls_made, place_of
@@ -261,10 +264,11 @@ def _waiting_for(state: RunState) -> WaitingFor | None:
     ending = waiting_for(state)
     if ending is None:
         return None
-    asked = tuple(questions(state))
+    asked = sorted(questions(state), key=lambda question: stakes_of(question.ending))
     # A run whose child is the one that asks has no question of its own.
     expires_at_ms = min((question.expires_at_ms for question in asked), default=0)
-    return WaitingFor(ending, tuple(packet_id(state.run_id, question.id) for question in asked), expires_at_ms)
+    packets = tuple(packet_id(state.run_id, question.id) for question in asked)
+    return WaitingFor(ending, packets, expires_at_ms, tuple(question.ending for question in asked))
 
 
 def _halted_by(state: RunState) -> HaltedBy | None:
@@ -280,10 +284,21 @@ def _is_withheld(state: RunState) -> bool:
 def _warnings(state: RunState) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
     left_open = ((state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(state.warnings)
-    left_open += (*repaired(state), *_voteless(state))
+    left_open += (*in_doubt(state), *repaired(state), *_voteless(state))
     if not state.answer_violations or _is_withheld(state):
         return left_open
     return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))
+
+
+def in_doubt(state: RunState) -> tuple[str, ...]:
+    """The effects that the run ended over without anybody knowing whether they happened, unless that is known since."""
+    now = claims_in(effects_in_doubt(state))
+    return tuple([doubt_told(claim) for claim in state.ended_in_doubt if claim in now])
+
+
+def doubt_told(claim: str) -> str:
+    """What a caller is told of an effect in doubt."""
+    return f"nobody knows what became of {claim}: find out before it is done again"
 
 
 def _voteless(state: RunState) -> tuple[str, ...]:

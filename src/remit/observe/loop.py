@@ -1,12 +1,12 @@
 """The loop states that a run went through, in the vocabulary of agent loops, overlays among them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from remit.core.arrivals import ChildEnded, ChildLost, RunStarted
 from remit.core.commands import AskHuman
 from remit.core.events import Turn
-from remit.core.failure import ENDINGS
+from remit.core.failure import ENDINGS, Ending, gravest
 from remit.core.lifecycle import LoopState
 from remit.core.rulings import ChildHeld, NodeEntered, QuestionSettled, RunEnded, RunPaused, RunResumed
 from remit.kernel.state import label_of
@@ -20,10 +20,11 @@ def loop_states(turns: Iterable[Turn]) -> tuple[LoopState, ...]:
 def _labels(turns: Iterable[Turn]) -> Iterator[LoopState]:
     beneath = LoopState.EXPLORING
     labels: dict[str, LoopState] = {}
-    held: set[str] = set()
+    # Under which code it waits, for each question and each child.
+    waits: dict[str, Ending] = {}
     for turn in turns:
-        if isinstance(turn.arrival, ChildEnded | ChildLost) and turn.arrival.command_id in held:
-            yield beneath
+        if isinstance(turn.arrival, ChildEnded | ChildLost) and waits.pop(turn.arrival.command_id, None) is not None:
+            yield _overlaid(beneath, waits)
         if isinstance(turn.arrival, RunStarted):
             manifest = turn.arrival.manifest
             labels = {node.name: label_of(manifest.role, node) for node in manifest.graph.nodes}
@@ -35,11 +36,21 @@ def _labels(turns: Iterable[Turn]) -> Iterator[LoopState]:
                 case RunPaused():
                     yield LoopState.PAUSED
                 case AskHuman():
-                    yield ENDINGS[decision.ending].waits_as or LoopState.AWAITING_APPROVAL
+                    waits[decision.id] = decision.ending
+                    yield _overlaid(beneath, waits)
                 case ChildHeld():
-                    held.add(decision.command_id)
-                    yield ENDINGS[decision.waiting_for].waits_as or LoopState.AWAITING_APPROVAL
-                case RunResumed() | QuestionSettled():
-                    yield beneath
+                    waits[decision.command_id] = decision.waiting_for
+                    yield _overlaid(beneath, waits)
+                case QuestionSettled():
+                    waits.pop(decision.command_id, None)
+                    yield _overlaid(beneath, waits)
+                case RunResumed():
+                    yield _overlaid(beneath, waits)
                 case RunEnded():
                     yield ENDINGS[decision.ending].loop_state
+
+
+def _overlaid(beneath: LoopState, waits: Mapping[str, Ending]) -> LoopState:
+    """The state that a wait lays over the work, by the gravest code; the work's own where nobody is waited for."""
+    code = gravest(waits.values())
+    return beneath if code is None else ENDINGS[code].waits_as or LoopState.AWAITING_APPROVAL

@@ -2,7 +2,7 @@
 
 Rule 1: a projection: it reads states and turns, and writes nothing. Whoever has acknowledged what is told to it.
 Rule 2: an item is a question until it is settled, and an ending until somebody acknowledges it. The ending of a child
-        goes to its parent; only a grave one goes to a queue as well.
+        goes to its parent; only one that is grave, or leaves an effect in doubt, goes to a queue as well.
 Rule 3: what lies in its queue for longer than that allows is graver by one step, and by another for each such time more.
         What is overdue stands first, then what is graver, then what is older.
 Rule 4: a summary is one bounded line; models, tools and people may have written what stands in it.
@@ -21,6 +21,7 @@ from remit.core.queue import QueueLimits
 from remit.core.record import BlobRef, Record, Text, replace
 from remit.core.rulings import RunEnded
 from remit.core.signals import packet_id
+from remit.kernel.endings import named
 from remit.kernel.state import RunState, questions
 from remit.observe.plain import plain
 
@@ -67,6 +68,8 @@ class QueueItem(Record):
     answered_by: tuple[str, ...] = ()
     # The content hash of what is asked about, which an answer may name; empty for an ending and a plain question.
     packet: str = ""
+    # The effects that an ending left without anybody knowing whether they happened.
+    doubted: tuple[str, ...] = ()
 
 
 class QueueShown(Record):
@@ -116,12 +119,21 @@ def item_ended(run_id: str, turns: Iterable[Turn], *, is_child: bool = False) ->
 
 def _ended(run_id: str, ended: RunEnded, at_ms: int, *, is_child: bool) -> QueueItem | None:
     handed = ended.escalation
-    if handed is None or (is_child and handed.severity is not Severity.HIGH):
+    if handed is None or (is_child and handed.severity is not Severity.HIGH and not ended.doubted):
         return None
+    doubt = f", and nobody knows what became of {named(ended.doubted)}" if ended.doubted else ""
     why = f": {ended.message}" if ended.message else ""
-    summary = plain(f"ended as {ended.ending}{why}", SUMMARY_CHARS_MAX)
     return QueueItem(
-        run_id, run_id, handed.queue, What.ENDING, handed.severity, handed.trigger, handed.route, at_ms, summary
+        id=run_id,
+        run_id=run_id,
+        queue=handed.queue,
+        what=What.ENDING,
+        severity=handed.severity,
+        trigger=handed.trigger,
+        route=handed.route,
+        since_ms=at_ms,
+        summary=plain(f"ended as {ended.ending}{doubt}{why}", SUMMARY_CHARS_MAX),
+        doubted=ended.doubted,
     )
 
 

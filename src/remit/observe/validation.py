@@ -18,24 +18,22 @@ _REPAIRS_SHOWN_MAX = 3
 
 
 def validation_of(state: RunState) -> ValidationResult | None:
-    """What the checks came to; None where nothing judged the answer of this run."""
+    """What the checks came to; None where nothing judged the answer of this run, or there was none to judge."""
     manifest = pinned(state)
     has_contract = manifest.request.output.schema is not None and manifest.request.mode in _CONTRACTED
     counted = state.checks_passed + state.checks_failed
     if not has_contract and manifest.goal is None and not counted:
         return None
     passed, failed = state.checks_passed, state.checks_failed
-    if has_contract:
-        fits = bool(state.answer) and not state.answer_violations
+    if has_contract and (state.answer or state.answer_violations):
+        fits = not state.answer_violations
         passed, failed = passed + fits, failed + (not fits)
     elif not counted:
         passed, failed = int(state.ending in ANSWERED), int(state.ending is Ending.VALIDATION_FAIL)
-    return ValidationResult(
-        checks_passed=passed,
-        checks_failed=failed,
-        repair_attempts=state.repairs + len(_mended(state)),
-        violations=_remaining(state),
-    )
+    repairs, remaining = state.repairs + len(_mended(state)), _remaining(state)
+    if not (passed or failed or repairs or remaining):
+        return None
+    return ValidationResult(passed, failed, repairs, remaining)
 
 
 def details_of(state: RunState) -> JsonObject:

@@ -52,6 +52,8 @@ LAST = "last"
 # As many candidates as fit a line.
 SHOWN_MAX = 4
 _NAME_CHARS_MAX = 80
+# From which rules on a run is listed under the gravest code that it waits under.
+LISTED_BY_STAKES_SINCE = 3
 
 
 class Shelf(Protocol):
@@ -370,8 +372,8 @@ class Archive:
 
 
 def _listed_as(entry: RunEntry, state: RunState) -> RunEntry:
-    """The entry of a run that waits for its children, with the code of what they ask."""
-    if entry.waiting_for in ("", HALTED) or not state.held or (code := waiting_for(state)) is None:
+    """The entry of a run that waits, with the code of what it and its children ask now."""
+    if entry.waiting_for in ("", HALTED) or (code := waiting_for(state)) is None:
         return entry
     return replace(entry, waiting_for=code.value)
 
@@ -388,7 +390,13 @@ def _is_listed_truly(entry: RunEntry, data: Sequence[bytes]) -> bool:
     assert isinstance(began.arrival, RunStarted), "a run that verifies begins with its start"
     # What runs are alike by is no part of the list.
     listing = replace(listing_of(began.arrival.manifest, began.at_ms), likeness="")
-    return (entry.listing, entry.ending, entry.waiting_for) == (listing, standing.ending, standing.waiting_for)
+    if (entry.listing, entry.ending) != (listing, standing.ending):
+        return False
+    # Earlier versions listed a run under the code of its first question.
+    is_by_the_first = began.kernel < LISTED_BY_STAKES_SINCE and HALTED not in (entry.waiting_for, standing.waiting_for)
+    if is_by_the_first:
+        return bool(entry.waiting_for) == bool(standing.waiting_for)
+    return entry.waiting_for == standing.waiting_for
 
 
 def _length(entry: RunEntry) -> int:

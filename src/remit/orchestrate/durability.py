@@ -13,7 +13,7 @@ from remit.core import arrivals
 from remit.core.arrivals import Arrival
 from remit.core.commands import AskHuman, CallTool, ForkRun
 from remit.core.events import Decision, Turn
-from remit.core.failure import Ending
+from remit.core.failure import Ending, gravest
 from remit.core.halt import HALTED
 from remit.core.manifest import Manifest, lineage_of
 from remit.core.rulings import ChildHeld, QuestionSettled, RunEnded, RunPaused, RunResumed
@@ -67,7 +67,7 @@ def _waiting_after(state: RunState, turn: Turn, weighty: Sequence[Decision]) -> 
             waiting[decision.command_id] = decision.waiting_for
         elif isinstance(decision, QuestionSettled):
             waiting.pop(decision.command_id, None)
-    return next((ending.value for ending in waiting.values()), "")
+    return gravest(waiting.values()) or ""
 
 
 def _is_halted_after(state: RunState, turn: Turn) -> bool:

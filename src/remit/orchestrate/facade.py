@@ -116,13 +116,14 @@ class System:
         self.store = store
         self._custody = Custody(store.journal, store.catalogue, store.log, signers)
         self.archive = Archive(store, signer, self._custody)
-        self.queues = Queues(store, clock, queues)
+        self.queues = Queues(store, clock, queues, secrets.check_name)
+        self._check_name = secrets.check_name
         self.quotas = Quotas(store, quotas, clock)
         self.lineages = Lineages(store.catalogue)
         executors: dict[type, object] = {}
         self._sealer = sealer = Sealer(store.seals, secrets)
         self.covered = sealer.covered
-        self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key)
+        self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key, secrets.check_name)
         dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
         self._runner = Runner(
             journal=signed_journal(fenced_journal(self.quotas.journal, store.leases), store.key),
@@ -184,6 +185,7 @@ class System:
         entry = await self._expect(run_id)
         await self._check_halts(run_id)
         orphan = await self._end_orphan(entry)
+        self._check_name("by", by)
         if accepted and orphan is None:
             await self._hub.note(run_id, SourcesAccepted(check_person(by), accepted))
         driver = await self._hub.take_up(run_id, kit)
@@ -219,6 +221,8 @@ class System:
         A run whose kit cannot be loaded again goes on with the one that is given here.
         """
         check_signal(signal)
+        for field in ("user_id", "signal_id", "channel_type"):
+            self._check_name(field, getattr(signal, field))
         entry = await self._expect(signal.run_id)
         if signal.type is not Signal.CANCEL and (orphan := await self._end_orphan(entry)) is not None:
             raise left_behind(signal.run_id, orphan)
@@ -259,6 +263,7 @@ class System:
         What the run did after that turn, its fork asks a person about before it does the like. Raises RequestRejected
         where the run has no such turn.
         """
+        self._check_name("by", by)
         await self._expect(run_id)
         state = (await self._runner.load(run_id)).state
         await self._custody.expect_kept(state, run_id)
@@ -269,6 +274,7 @@ class System:
 
         Raises RequestRejected where nothing is missing, or nobody says why.
         """
+        self._check_name("by", by)
         await self._expect(run_id)
         state = (await self._runner.load(run_id)).state
         await self._custody.expect_vouched(run_id)
@@ -326,6 +332,7 @@ class System:
         """Keep an entry for the session of a run; the value is a JSON text."""
         await self._expect(run_id)
         ((key, value),) = check_entries([(key, value)])
+        self._check_name("by", by)
         await self._hub.note(run_id, SessionNoted(check_person(by), key, value))
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:

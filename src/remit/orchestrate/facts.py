@@ -359,7 +359,9 @@ class Facts:
         evidence = sha256(content).digest()
         shown, whole, size = shown_of(content, evidence, kept)
         bound = size + MESSAGE_TOKENS_OVERHEAD
-        return arrivals.ToolReconciled(report.command_id, happened, shown, evidence, bound, whole=whole)
+        return arrivals.ToolReconciled(
+            report.command_id, happened, shown, evidence, bound, whole=whole, why=note(report.why)
+        )
 
     def _approved(self, state: RunState, report: reports.PersonApproved, kept: Kept) -> Arrival:
         by, question, modified = person(report.by), state.open.get(report.command_id), None

@@ -46,6 +46,7 @@ from remit.kernel.state import RunState, pinned
 from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Journal, Key, Leases
 from remit.orchestrate.reports import PERFORMED
 from remit.orchestrate.signatures import head_of
+from remit.tool.vault import NO_SECRETS
 
 if TYPE_CHECKING:
     from remit.orchestrate.runner import Runner
@@ -97,8 +98,11 @@ class Halts:
         name_model: Callable[[str], str] = str,
         cover: Callable[[str], str] = covered,
         key: Key | None = None,
+        check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
     ) -> None:
         self._log = log
+        # Refuses a name that is a secret of the vault.
+        self._check_name = check_name
         # Who vouches for entries.
         self._key = key
         # Takes secrets out of a reason.
@@ -182,8 +186,10 @@ class Halts:
         if scope.kind is HaltKind.MODEL and not (is_lift and scope in self.standing.halts):
             scope = HaltScope(HaltKind.MODEL, self._name_model(scope.name))
         _check(scope, by, why)
+        self._check_name("by", by)
         if not is_lift:
             check_no_secret(scope.kind.value, scope.name)
+            self._check_name(scope.kind.value, scope.name)
         for _ in range(_CONFLICTS_MAX + self._log.signed()[0]):
             standing = self.standing
             if is_lift and scope not in standing.halts:

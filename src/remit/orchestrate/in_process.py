@@ -25,7 +25,7 @@ from remit.core.halt import Halt
 from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
 from remit.orchestrate.claims import Claims, not_done
-from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moves_by_itself, timers_of
+from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moment_of, moves_by_itself, timers_of
 from remit.orchestrate.halts import Halts, HaltStands, halted
 from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.redacting import received
@@ -300,22 +300,25 @@ class InProcessDispatch:
             if timer.id in work.rung:
                 continue
             # The run's own time, which does not go back when the clock is set back.
-            wait_ms = timer.due_at_ms - max(live.state.at_ms, self._clock.now_ms())
+            due_at_ms = moment_of(live.state, timer)
+            wait_ms = due_at_ms - max(live.state.at_ms, self._clock.now_ms())
             if wait_ms > 0:
-                loop = asyncio.get_running_loop()
-                work.alarm = loop.call_later((wait_ms + ALARM_SLACK_MS) / 1000, self._ring, work, live, timer)
+                wait_s, loop = (wait_ms + ALARM_SLACK_MS) / 1000, asyncio.get_running_loop()
+                work.alarm = loop.call_later(wait_s, self._ring, work, live, timer, due_at_ms)
                 return
             self._report(work, live, timer)
 
-    def _ring(self, work: _Work, live: Live, timer: SetTimer) -> None:
+    def _ring(self, work: _Work, live: Live, timer: SetTimer, due_at_ms: int) -> None:
         work.alarm = None
-        self._report(work, live, timer)
+        # Where the deadline has moved since the alarm was set, whatever is under way has until then.
+        if moment_of(live.state, timer) <= due_at_ms:
+            self._report(work, live, timer)
         self._arm(work, live)
 
     def _report(self, work: _Work, live: Live, timer: SetTimer) -> None:
         work.rung.add(timer.id)
         work.report(TimerFired(timer.id))
-        if work.direct and cuts_off(live.state, timer, max(timer.due_at_ms, self._clock.now_ms())):
+        if work.direct and cuts_off(live.state, timer, max(moment_of(live.state, timer), self._clock.now_ms())):
             _cut(work)
 
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from remit.core.boundary import Boundary
 from remit.core.contract import Mode, SystemRequest
-from remit.core.envelope import check_request
+from remit.core.envelope import ID_FIELDS, check_request
 from remit.core.goal import Task, TaskSource
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.record import replace
@@ -65,6 +65,8 @@ class Manifests:
     async def of(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
         """Everything the run is started with, checked and pinned."""
         entered = check_request(_identified(request))
+        for field in ID_FIELDS:
+            self._vault.check_name(field, getattr(entered, field))
         first = next(iter(kit.engines.values()), None)
         asked = ("", "") if first is None else (first.model_info().name, engine_spec(first))
         entered = replace(entered, messages=instructed(terms.role, entered.messages))

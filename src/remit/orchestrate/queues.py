@@ -11,14 +11,14 @@ Rule 5: a run that cannot be read stands in nobody's way; `remit verify` tells w
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from remit.core.codec import decode_turn
 from remit.core.commands import AskHuman
 from remit.core.escalation import TRIGGER_OF
 from remit.core.events import Turn
-from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.failure import Ending, InvariantBroken, RequestRejected
 from remit.core.person import check_person, is_among, look_alike
 from remit.core.queue import QueueLimits, Receipt, ReceiptKind, check_limits
 from remit.core.rulings import RunEnded
@@ -38,6 +38,7 @@ from remit.observe.queues import (
 )
 from remit.orchestrate.orphans import orphan_above
 from remit.orchestrate.ports import Catalogue, Clock, Journal, Receipts
+from remit.tool.vault import NO_SECRETS
 
 NOTHING_HANDED_ON = "NOTHING_HANDED_ON"
 QUEUE_FULL = "QUEUE_FULL"
@@ -45,8 +46,8 @@ QUEUE_FOREIGN = "QUEUE_FOREIGN"
 
 # The ending of a run is among its last turns; few things arrive after it.
 _LAST_TURNS = 16
-# An ending that hands nothing on need not be looked at.
-_HANDING_ON = frozenset(ending.value for ending in TRIGGER_OF)
+# An ending that hands nothing on need not be looked at; one by a cancel or a deadline does where it left a call in doubt.
+_HANDING_ON = frozenset(ending.value for ending in (*TRIGGER_OF, Ending.TIMEOUT, Ending.USER_CANCEL))
 
 _log = logging.getLogger(__name__)
 
@@ -70,10 +71,18 @@ class Shelf(Protocol):
 class Queues:
     """Reads the queues of a store."""
 
-    def __init__(self, shelf: Shelf, clock: Clock, limits: Iterable[QueueLimits] = ()) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        clock: Clock,
+        limits: Iterable[QueueLimits] = (),
+        check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
+    ) -> None:
         self.limits = check_limits(limits)
         self._shelf = shelf
         self._clock = clock
+        # Refuses a name that is a secret.
+        self._check_name = check_name
 
     def limits_of(self, name: str) -> QueueLimits:
         """The limits of a queue; none where nobody has set any."""
@@ -94,7 +103,7 @@ class Queues:
 
         Raises RequestRejected where the run has not ended, or its ending hands nothing on.
         """
-        check_person(by)
+        self._check_name("by", check_person(by))
         entry = await self._shelf.catalogue.entry(run_id)
         item = None if entry is None or not entry.ending else await self._ending(entry)
         if item is None:

@@ -55,11 +55,12 @@ class ToolBroke(Record, tag=True):
 
 
 class ToolAccounted(Record, tag=True):
-    """A tool was asked what became of an earlier call."""
+    """A tool was asked what became of an earlier call, and said so, or why it cannot."""
 
     command_id: str
     happened: Happened
     content: str = ""
+    why: str = ""
 
 
 class ChildSaid(Record, tag=True):

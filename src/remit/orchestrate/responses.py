@@ -3,13 +3,15 @@
 from contextlib import suppress
 
 from remit.core.codec import decode_turn, plain
-from remit.core.contract import SystemResponse, WaitingFor
+from remit.core.commands import CallTool
+from remit.core.contract import CallStatus, SystemResponse, WaitingFor
 from remit.core.record import replace
 from remit.core.storage import BlobMissing
 from remit.core.values import Output
+from remit.kernel.grounding import child_claim, effects_in_doubt
 from remit.kernel.state import RunState
 from remit.observe.calls_made import Begun, CallsOfChild, calls_begun, children_of, long_texts
-from remit.observe.execution import raw_answer, response_of
+from remit.observe.execution import doubt_told, raw_answer, response_of
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.step_values import read
 from remit.orchestrate.waits import joined_with
@@ -28,6 +30,9 @@ class Responses:
         response = response_of(state, await self._runner.text(state.answer), outputs, calls)
         if (raw := raw_answer(state)) and response.content:
             response = replace(response, raw_content=await self._runner.text(raw))
+        if response.terminal_code is not None and any(call.status is CallStatus.OUTCOME_UNKNOWN for call in calls):
+            below = tuple([doubt_told(claim) for claim in await self._in_doubt_below(state)])
+            response = replace(response, warnings=tuple(dict.fromkeys((*response.warnings, *below))))
         waiting = response.waiting_for
         if waiting is None or not state.held:
             return response
@@ -42,7 +47,23 @@ class Responses:
             asked += [] if told.waiting_for is None else [told.waiting_for]
             # A run whose child a halt holds back stands still for the same halt.
             response = replace(response, halted=response.halted or told.halted)
-        return replace(response, waiting_for=joined_with(waiting, asked, asks_itself=state.asking > 0))
+        return replace(response, waiting_for=joined_with(waiting, asked))
+
+    async def _in_doubt_below(self, state: RunState) -> tuple[str, ...]:
+        """The effects of runs beneath one that has ended, of which nobody knows whether they happened."""
+        told: list[str] = []
+        for command_id in children_of(state):
+            child = (await self._runner.load(state.beneath[command_id])).state
+            told += [child_claim(tool, command_id) for tool in sorted(await self._tools_in_doubt(child))]
+        return tuple(told)
+
+    async def _tools_in_doubt(self, state: RunState) -> set[str]:
+        # A run that was cut off with the one above it may not have ended yet: what it has under way is in doubt already.
+        under_way = [one for one in state.open.values() if isinstance(one, CallTool) and one.mutating]
+        tools = {tool for tool, _ in effects_in_doubt(state)} | {command.tool for command in under_way}
+        for command_id in state.beneath.values():
+            tools |= await self._tools_in_doubt((await self._runner.load(command_id)).state)
+        return tools
 
     async def _output(self, output: Output) -> object:
         return plain(read(output.kind, await self._runner.text(output.text)))

@@ -102,7 +102,7 @@ REPORTED: Mapping[type[Arrival], Callable[[Any, Read], Report]] = MappingProxyTy
             arrival.command_id, arrival.code, arrival.error, arrival.duration_ms, arrival.is_unknown
         ),
         arrivals.ToolReconciled: lambda arrival, read: reports.ToolAccounted(
-            arrival.command_id, arrival.happened, read(arrival.whole or arrival.content)
+            arrival.command_id, arrival.happened, read(arrival.whole or arrival.content), arrival.why
         ),
         arrivals.CodeReturned: _code,
         arrivals.ChildEnded: lambda arrival, read: reports.ChildSaid(

@@ -1,40 +1,51 @@
 """Waits: for what a run waits now that its children ask people.
 
 Rule 1: a parent's turns tell under which code a child waited first; what the child asks since, only its own turns tell.
-Rule 2: a run waits for its own first question; where it asks nothing itself, for that of the first child that asks now.
+Rule 2: a run waits under the gravest of all codes: of its own questions and of what its children ask now, whoever asks first.
 """
 
 from collections.abc import Awaitable, Callable
 
 from remit.core.contract import WaitingFor
-from remit.core.failure import Ending
-from remit.kernel.state import RunState, waiting_for
+from remit.core.failure import Ending, gravest, stakes_of
+from remit.kernel.state import RunState, questions, waiting_for
 
 # The state of a run by its id; None where it cannot be read.
 Load = Callable[[str], Awaitable[RunState | None]]
 
 
 async def held_now(state: RunState, load: Load) -> dict[str, Ending]:
-    """The children that a run is held by, and under which code each waits: those first that ask something now."""
+    """The children that a run is held by, and under which code each waits now.
+
+    A child that asks nothing any more holds nothing up where somebody else asks; one that cannot be read stands as it was
+    told.
+    """
     now: dict[str, Ending] = {}
-    for command_id in state.held:
+    for command_id, told in state.held.items():
         child = await load(state.beneath[command_id])
-        code = None if child is None else await _waits_under(child, load)
+        code = told if child is None else await _waits_under(child, load)
         if code is not None:
             now[command_id] = code
-    return now | {command_id: code for command_id, code in state.held.items() if command_id not in now}
+    return now or ({} if state.asking else state.held)
 
 
 async def _waits_under(state: RunState, load: Load) -> Ending | None:
-    if not state.held or state.asking or state.ending is not None:
+    if state.ending is not None or not state.held:
         return waiting_for(state)
-    return next(iter((await held_now(state, load)).values()))
+    asked = [question.ending for question in questions(state)]
+    return gravest((*asked, *(await held_now(state, load)).values()))
 
 
-def joined_with(own: WaitingFor, asked: list[WaitingFor], *, asks_itself: bool) -> WaitingFor:
-    """What a run waits for, its own questions before those of its children; the first to expire says until when."""
+def joined_with(own: WaitingFor, asked: list[WaitingFor]) -> WaitingFor:
+    """What a run waits for with its children, the packets with most at stake first; the first to expire says until when."""
     every = [own, *asked]
-    first = own if asks_itself or not asked else asked[0]
+    packets = [packet for one in every for packet in zip(one.endings, one.packet_ids, strict=True)]
+    packets.sort(key=lambda packet: stakes_of(packet[0]))
     expiring = [one.expires_at_ms for one in every if one.expires_at_ms]
-    packets = tuple([packet for one in every for packet in one.packet_ids])
-    return WaitingFor(first.ending, packets, min(expiring, default=0))
+    return WaitingFor(
+        # Where nobody asks anything now, the run waits as it was told last.
+        ending=gravest([code for code, _ in packets] or [one.ending for one in asked]) or own.ending,
+        packet_ids=tuple(packet for _, packet in packets),
+        expires_at_ms=min(expiring, default=0),
+        endings=tuple(code for code, _ in packets),
+    )

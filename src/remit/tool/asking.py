@@ -12,7 +12,7 @@ from typing import Any
 from remit.core.arrivals import Happened
 from remit.core.failure import ErrorCode
 from remit.core.record import JsonObject
-from remit.tool.calling import rendered
+from remit.tool.calling import UNFIT, rendered, returned_as
 from remit.tool.declare import Tool, takes
 from remit.tool.outcomes import Reconciled, Stop, ToolFault, described
 from remit.tool.threads import in_thread
@@ -66,16 +66,28 @@ async def reconcile(tool: Tool, *, key: str, arguments: JsonObject) -> Reconcile
     """Ask a tool what became of the call with this key.
 
     A Reconciled or a Happened is taken as it is. True is yes, False is no, None is unknown. Anything else is yes, and
-    the result of the call.
+    the result of the call. A result that the tool's own check does not confirm says nothing either: one of the two is wrong.
     """
     if tool.reconcile is None:
         return Reconciled(Happened.UNKNOWN, why=f"tool {tool.name!r} has no reconcile")
     values = (key, arguments) if takes(tool.reconcile, 2) else (key,)
     try:
-        return _account(tool, await _asked(tool.reconcile, *values))
+        answer = await _asked(tool.reconcile, *values)
+        account = _account(tool, answer)
+        refuted = await _refuted(tool, arguments, answer, account)
     except BaseException as error:  # noqa: BLE001  # an account that breaks says nothing
         raise_if_ours(error)
-        return Reconciled(Happened.UNKNOWN, why=described(error))
+        why = error.error if isinstance(error, ToolFault) else described(error)
+        return Reconciled(Happened.UNKNOWN, why=why)
+    return account if not refuted else Reconciled(Happened.UNKNOWN, why=f"reconcile says yes, and its check: {refuted}")
+
+
+async def _refuted(tool: Tool, arguments: JsonObject, answer: Any, account: Reconciled) -> str:
+    """What the tool's own check finds wrong with the result that an account tells; nothing where it tells none."""
+    if tool.verify is None or account.happened is not Happened.YES or not account.content:
+        return ""
+    value = returned_as(tool, account.content) if isinstance(answer, Reconciled) else answer
+    return "" if value is UNFIT else await verdict(tool, arguments, value)
 
 
 def _account(tool: Tool, answer: Any) -> Reconciled:

@@ -36,6 +36,9 @@ PROBLEMS_MAX = 10
 # Values whose declared type may name less than they hold.
 _HOLDERS = (dict, list, tuple)
 
+# No value: a text that is the result of no call of the function.
+UNFIT = object()
+
 # What a function that asks for no secrets is called with.
 NO_SECRETS_LENT: Mapping[str, Secret] = MappingProxyType({})
 
@@ -113,6 +116,21 @@ def rendered(tool: Tool, value: Any) -> Performed:
         value = _checked(tool, tool.signature.returns, value)
     text = value if type(value) is str else _written(tool, value)
     return Performed(_bounded(_whole(text, value, returned) if isinstance(returned, _HOLDERS) else text))
+
+
+def returned_as(tool: Tool, text: str) -> Any:
+    """What a function would have returned for the text of a result to be this; UNFIT where it cannot have been.
+
+    A function that declares nothing is taken to have returned the text.
+    """
+    signature = tool.signature
+    if signature.returns is None or signature.returns_text:
+        return text
+    for read in (signature.returns.validate_json, signature.returns.validate_python):
+        with suppress(Exception):
+            # A validator of the user's own type may raise anything.
+            return read(text)
+    return UNFIT
 
 
 def _checked(tool: Tool, adapter: "TypeAdapter[Any]", value: Any) -> Any:

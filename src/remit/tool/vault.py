@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.failure import ErrorCode, RequestRejected
+from remit.core.person import REQUEST_ID_SECRET
 from remit.tool.outcomes import ToolFault
 from remit.tool.redaction import Redactor
 from remit.tool.revocations import SECRET_REVOKED, Revocations
@@ -101,6 +102,15 @@ class Vault:
                     "withdrawn where it is accepted"
                 )
                 raise RequestRejected(SECRET_REVOKED, message, {"secret": name, "tool": tool})
+
+    def check_name(self, field: str, name: str) -> None:
+        """Refuse a name in which a value stands, in whatever form: names are kept in clear."""
+        if secret := self.redactor.value_in(name):
+            message = (
+                f"{field} holds the value of the secret {secret!r}, and names are kept in clear; give another name, and renew "
+                "that secret"
+            )
+            raise RequestRejected(REQUEST_ID_SECRET, message, {"field": field, "kind": "vault"})
 
     @property
     def expiries(self) -> dict[str, int | None]:

@@ -31,6 +31,34 @@ def test_nobody_is_asked_anything_when_no_run_waits(desk: Desk) -> None:
     assert desk.say("approvals", "--json").out == ""
 
 
+NEVER_BACK = '''import asyncio
+from remit import tool
+
+@tool(effect="external", network=True)
+async def pay(n: int) -> int:
+    """Pay."""
+    await asyncio.Event().wait()
+    return n
+'''
+
+
+def test_a_call_that_an_ending_left_in_doubt_is_told_until_somebody_takes_note(desk: Desk) -> None:
+    (desk.folder / "never_back.py").write_text(NEVER_BACK)
+    script, tools = desk.script(calls("pay", n=1), "Paid."), str(desk.folder / "never_back.py")
+    run_id = desk.say("run", "Pay", "--engine", script, "--tools", tools, "--timeout", "0.3", "--json").values["run_id"]
+    ended = desk.say("approve", run_id, "--json").values
+    assert ended["terminal_code"] == "TIMEOUT"
+    assert ended["warnings"][0].startswith("nobody knows what became of pay#")
+    said = desk.say("approvals").err
+    assert f"run {run_id} ended as TIMEOUT, and nobody knows what became of pay#" in said
+    assert f"remit queues ack {run_id}" in said
+    (item,) = desk.say("queues", "review", "--json").rows
+    assert item["doubted"][0].startswith("pay#")
+    assert "warning     nobody knows what became of pay#" in desk.say("show", run_id).out
+    desk.say("queues", "ack", run_id)
+    assert desk.say("approvals").err == "nobody is asked anything\n"
+
+
 def test_arguments_too_long_for_a_turn_are_shown_in_full(desk: Desk) -> None:
     script = desk.script(calls("write", text="long " * 400), "Written.")
     desk.say("run", "Write", "--engine", script, "--tools", desk.tools())

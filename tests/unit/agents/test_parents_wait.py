@@ -13,6 +13,7 @@ from remit.core.failure import ENDINGS, Ending
 from remit.core.lifecycle import LoopState
 from remit.core.record import JsonObject
 from remit.inference.scripted import ScriptedEngine
+from remit.observe.findings import Fault
 from remit.tool.delegating import delegate
 
 LEASE = {
@@ -117,7 +118,7 @@ def test_a_parent_waits_for_what_its_child_asks_now(played: Callable[[System], A
     assert asyncio.run(play()) == [Ending.MISSING_INFO, Ending.CONFIRM_REQUIRED, Ending.REVIEW_REQUIRED]
 
 
-def test_a_run_that_asks_itself_waits_for_that_first_and_for_its_child_then() -> None:
+def test_a_run_that_asks_itself_waits_for_the_gravest_of_what_it_and_its_child_ask() -> None:
     async def play() -> None:
         system, both = system_in_memory(), calls(("hand_over", {"task": "wire it"}), WIRES)
         engine = _engine({"when": "^go", **both})
@@ -125,7 +126,10 @@ def test_a_run_that_asks_itself_waits_for_that_first_and_for_its_child_then() ->
         async with AgentLoop(engine, tools=tools, system=system) as agent:
             first = (await agent.chat("go")).waiting_for
             assert first is not None
-            assert (first.ending, len(first.packet_ids)) == (Ending.CONFIRM_REQUIRED, 2)
+            assert (first.ending, first.endings) == (
+                Ending.CONFIRM_REQUIRED,
+                (Ending.CONFIRM_REQUIRED, Ending.MISSING_INFO),
+            )
             response = await agent.reject(first.packet_ids[0], by="ada")
             assert response.waiting_for is not None
             assert (response.waiting_for.ending, response.waiting_for.packet_ids) == (
@@ -143,3 +147,56 @@ def test_what_a_grandchild_asks_is_waited_for_by_all_above_it() -> None:
         return await _delegated(system_in_memory(), "first", "second")
 
     assert asyncio.run(play()) == [Ending.MISSING_INFO, Ending.CONFIRM_REQUIRED, Ending.REVIEW_REQUIRED]
+
+
+async def _shown(system: System, run_id: str) -> set[str]:
+    """Under which codes a run is said to wait, wherever that is said."""
+    told = await system.archive.told(run_id)
+    listed = {entry.run_id: entry.waiting_for for entry in await system.archive.runs(with_children=True)}
+    stored = await system.store.catalogue.entry(run_id)
+    assert stored is not None
+    assert Fault.INDEX_DIFFERS not in [found.code for found in (await system.archive.verify(run_id)).findings]
+    assert told.loop[-1] is ENDINGS[Ending(told.entry.waiting_for)].waits_as
+    return {told.entry.waiting_for, told.explanation.standing.code, listed[run_id], stored.waiting_for}
+
+
+@pytest.mark.parametrize("wanted", [(ASKS, WIRES), (WIRES, ASKS)], ids=["the question first", "the payment first"])
+def test_of_several_questions_the_one_with_most_at_stake_is_told_whoever_asked_first(
+    wanted: tuple[tuple[str, JsonObject], ...],
+) -> None:
+    async def play() -> None:
+        system = system_in_memory()
+        engine = ScriptedEngine([calls(*wanted), {"text": "Done."}])
+        async with AgentLoop(engine, tools=[wire, ask], system=system) as agent:
+            response = await agent.chat("begin")
+            waits = response.waiting_for
+            assert waits is not None
+            assert waits.ending is Ending.CONFIRM_REQUIRED
+            assert waits.endings == (Ending.CONFIRM_REQUIRED, Ending.MISSING_INFO)
+            asked = {one.id: one.tool for one in await system.archive.approvals()}
+            assert asked[waits.packet_ids[0]] == "wire", "the first packet is the one whose code is told"
+            assert await _shown(system, response.run_id) == {Ending.CONFIRM_REQUIRED}
+            then = await agent.reject(waits.packet_ids[0], by="ada", reason="no")
+            assert then.waiting_for is not None
+            assert then.waiting_for.ending is Ending.MISSING_INFO
+            assert await _shown(system, response.run_id) == {Ending.MISSING_INFO}
+
+    asyncio.run(play())
+
+
+def test_a_parent_waits_for_the_gravest_of_what_its_children_ask() -> None:
+    async def play() -> None:
+        system = system_in_memory()
+        lease = {name: amount // 2 for name, amount in LEASE.items()}
+        helper = delegate("helper", description="help", lease=lease)
+        both = calls(("helper", {"task": "one"}), ("helper", {"task": "two"}))
+        script: list[JsonObject] = [{"when": "^go", **both}, {"when": "one", **calls(ASKS)}]
+        script += [{"when": "two", **calls(WIRES)}, {"text": "Done."}]
+        async with AgentLoop(ScriptedEngine(script), tools=[helper, wire, ask], system=system) as agent:
+            response = await agent.chat("go")
+            waits = response.waiting_for
+            assert waits is not None
+            assert (waits.ending, waits.endings[1:]) == (Ending.CONFIRM_REQUIRED, (Ending.MISSING_INFO,))
+            assert await _shown(system, response.run_id) == {Ending.CONFIRM_REQUIRED}
+
+    asyncio.run(play())

@@ -54,7 +54,7 @@ from remit.inference.engine import EngineFault, StreamHandler
 from remit.inference.script import FREE
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
-from remit.observe.event_log import Action, InMemoryEventLog
+from remit.observe.event_log import Action, CodeEvent, InMemoryEventLog
 from remit.orchestrate.hub import SYSTEM_CLOSED
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.needs import RUN_PARTS_MISSING
@@ -122,6 +122,32 @@ def error_code(result: PlanResult) -> str:
 def error_message(result: PlanResult) -> str:
     assert result.response.error is not None
     return result.response.error.message
+
+
+@pytest.mark.req("0.28")
+def test_every_step_occurs_in_the_events_and_what_happens_in_it_is_caused_by_it(library: ContextBuilder) -> None:
+    @tool(effect="read")
+    def look(x: str) -> str:
+        """Look."""
+        return x
+
+    handlers = {
+        "t": ToolHandler([look]),
+        "f": shout,
+        "r": RetrieveHandler(library),
+        "i": InferHandler(ScriptedEngine([{"text": "Yes."}])),
+        "broken": fails,
+    }
+    steps = [Step("beta", "t", {"x": "q"}, tool="look"), Step("gamma", "f", "s"), Step("delta", "r", QUESTION)]
+    steps += [Step("eps", "i", "z"), Step("zeta", "broken", "z")]
+    observer = InMemoryEventLog()
+    result = executor(handlers, observer=observer).execute_sync(steps)
+    assert error_code(result) == ErrorCode.TOOL_EXECUTION_FAILED
+    for step in steps:
+        causes = {event.what.correlation.caused_by for event in observer.events() if event.step_name == step.name}
+        assert causes == {step.name}, f"{step.name} is named by the events {causes}"
+    ran = [(event.step_name, event.what.error) for event in observer.events() if isinstance(event.what, CodeEvent)]
+    assert ran == [("gamma", ""), ("delta", ""), ("zeta", "step 'zeta' raised LookupError: no such shelf")]
 
 
 # The pipeline of the handbook, and what becomes of its values.

@@ -97,6 +97,14 @@ def test_an_output_that_is_messy_is_repaired_and_the_journal_says_how() -> None:
     asyncio.run(scene())
 
 
+@pytest.mark.req("0.4")
+@pytest.mark.parametrize("terms", [{}, {"goal": {"statement": "say how it feels"}}], ids=["schema", "goal"])
+def test_where_no_answer_came_nothing_was_validated(terms: JsonObject) -> None:
+    response = loop({"error": "INFERENCE_ENGINE_ERROR"}, **terms).call_sync("I love it")
+    assert response.error is not None
+    assert (response.error.code, response.validation) == (ErrorCode.INFERENCE_ENGINE_ERROR, None)
+
+
 @pytest.mark.req("0.11")
 def test_without_repair_a_messy_output_is_final() -> None:
     response = loop(MESSY, FITS).call_sync("I love it", repair=False)

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from remit.backend.embedded import permissions
+from remit.backend.embedded.checkup import FolderCheckup
 from remit.backend.embedded.keys import load_signer
-from remit.backend.embedded.permissions import FILES, refuse_exposed, weaknesses
+from remit.backend.embedded.permissions import FILES, FOLDERS, refuse_exposed, weaknesses, weaknesses_inside
 from remit.backend.embedded.store import EmbeddedStore
+from remit.backend.embedded.trust import TrustList
 from remit.core.storage import StoreUnusable
+from remit.observe.checkup import CheckState
 from tests.unit.orchestrate.stage import play
 
 
@@ -32,6 +36,93 @@ def test_a_file_of_a_store_that_is_a_link_is_neither_followed_nor_filled(tmp_pat
     with pytest.raises(StoreUnusable, match=f"STORE_LINKED.*{name}: is a link to .*elsewhere"):
         EmbeddedStore.open(home)
     assert elsewhere.read_bytes() == b""
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "file"])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_of_a_store_that_is_none_is_refused(tmp_path: Path, name: str, kind: str) -> None:
+    home, elsewhere = made(tmp_path / "store"), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    store = EmbeddedStore.open(home)
+    if kind == "link":
+        (home / name).symlink_to(elsewhere)
+    elif kind == "pipe":
+        os.mkfifo(home / name)
+    else:
+        (home / name).write_text("a file")
+    # One that was put there after the store was opened.
+    for act in (
+        lambda: store.seals.seal("run", "password", "hunter22"),
+        lambda: store.seals.values("run"),
+        lambda: store.seals.forget("run"),
+    ):
+        with pytest.raises(StoreUnusable, match=rf"STORE_LINKED.*{name}: is (a link to|no folder)"):
+            act()
+    play(store.close())
+    with pytest.raises(StoreUnusable, match=rf"STORE_LINKED.*{name}: is (a link to|no folder)"):
+        EmbeddedStore.open(home)
+    (check,) = [
+        one for one in play(FolderCheckup(home, TrustList(tmp_path / "list")).look()) if one.name == "store.private"
+    ]
+    assert (check.state, name in check.seen) == (CheckState.PROBLEM, True)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_folder_of_a_store_that_anybody_may_write_to_is_refused(tmp_path: Path) -> None:
+    home = made(tmp_path / "store")
+    (home / "sealed").mkdir()
+    (home / "sealed").chmod(0o777)
+    with pytest.raises(StoreUnusable, match=r"STORE_EXPOSED.*sealed: may be written by anybody"):
+        EmbeddedStore.open(home)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "second name"])
+def test_a_file_in_a_folder_of_a_store_is_its_own_and_the_only_one(tmp_path: Path, kind: str) -> None:
+    home, elsewhere = made(tmp_path / "store"), tmp_path / "elsewhere"
+    store = EmbeddedStore.open(home)
+    store.seals.seal("run", "password", "hunter22")
+    (path,) = (home / "sealed").iterdir()
+    assert list(weaknesses_inside(home)) == []
+    if kind == "second name":
+        elsewhere.hardlink_to(path)
+    else:
+        path.rename(elsewhere)
+        os.mkfifo(path) if kind == "pipe" else path.symlink_to(elsewhere)
+    again = EmbeddedStore.open(home)
+    for act in (lambda: again.seals.values("run"), lambda: store.seals.seal("run", "password", "other-one")):
+        with pytest.raises(StoreUnusable, match="STORE_LINKED"):
+            act()
+    (check,) = [
+        one for one in play(FolderCheckup(home, TrustList(tmp_path / "list")).look()) if one.name == "store.private"
+    ]
+    assert (check.state, path.name in check.seen) == (CheckState.PROBLEM, True)
+    play(again.close())
+    play(store.close())
+
+
+def test_a_file_of_somebody_else_in_a_folder_of_a_store_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = made(tmp_path / "store")
+    store = EmbeddedStore.open(home)
+    store.seals.seal("run", "password", "hunter22")
+    monkeypatch.setattr(permissions, "_allowed", lambda folder: (12_345,))
+    with pytest.raises(StoreUnusable, match=r"STORE_LINKED.*who is not the owner of its folder"):
+        store.seals.seal("run", "password", "other-one")
+    assert [found.what for found in weaknesses_inside(home)] == [f"belongs to user {os.geteuid()}"]
+    play(store.close())
+
+
+def test_a_folder_of_a_store_that_cannot_be_listed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = made(tmp_path / "store")
+    (home / "sealed").mkdir()
+
+    def refuse(folder: Path) -> list[Path]:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(StoreUnusable, match=r"sealed: Permission denied"):
+        list(weaknesses_inside(home))
 
 
 def test_what_is_no_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from remit.core.failure import (
+    BY_STAKES,
     CATEGORIES,
     ENDING_ALIASES,
     ENDING_UNKNOWN,
@@ -27,6 +28,7 @@ from remit.core.failure import (
     Retryable,
     ending_named,
     failure_of,
+    gravest,
 )
 from remit.core.lifecycle import LifecycleState, LoopState, Outcome, default_loop_state
 
@@ -195,6 +197,14 @@ def test_a_wait_for_knowledge_pauses_and_a_wait_for_a_decision_awaits_approval()
         Ending.REVIEW_REQUIRED: LoopState.AWAITING_APPROVAL,
         Ending.LOW_CONFIDENCE: LoopState.AWAITING_APPROVAL,
     }
+
+
+def test_every_code_that_suspends_has_its_place_by_what_is_at_stake() -> None:
+    assert len(BY_STAKES) == len(SUSPENDING)
+    assert set(BY_STAKES) == SUSPENDING
+    assert gravest([Ending.MISSING_INFO, Ending.CONFIRM_REQUIRED, Ending.REVIEW_REQUIRED]) is Ending.CONFIRM_REQUIRED
+    assert gravest([]) is None
+    assert gravest([*BY_STAKES, Ending.BUDGET_EXHAUSTED]) is Ending.BUDGET_EXHAUSTED, "what is unknown is the worst"
 
 
 def test_all_five_routes_are_taken_and_each_trigger_takes_its_own() -> None:

@@ -29,7 +29,7 @@ from remit.core.record import replace
 from remit.core.usage import TokenUsage
 from remit.kernel.apply import apply
 from remit.kernel.state import RunState
-from remit.observe.event_log import Action, ContextEvent, Event, InMemoryEventLog, Telling, events_of
+from remit.observe.event_log import Action, CodeEvent, ContextEvent, Event, InMemoryEventLog, Telling, events_of
 from remit.observe.history import read_history, states
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.patterns.plan import plan_graph
@@ -341,12 +341,14 @@ def test_every_event_of_a_plan_names_its_step_and_those_of_runs_beneath_do_as_we
 
 
 @pytest.mark.req("0.28", "0.29")
-def test_what_a_step_does_is_caused_by_the_step_and_a_call_by_its_call() -> None:
-    ran = planned(Step("answer", "infer"), Step("look up", "tool", {"at": "x"}, tool="look"))
-    by_step = {event.what.correlation.caused_by for event in ran.events if event.step_name == "answer"}
-    assert by_step == {"answer"}
-    calls = [event.what for event in ran.events if event.action is Action.TOOL]
-    assert {call.correlation.caused_by for call in calls} == {call.tool_call_id for call in calls}  # type: ignore[union-attr]
+def test_what_a_step_does_is_caused_by_the_step() -> None:
+    ran = planned(Step("answer", "infer"), Step("look up", "tool", {"at": "x"}, tool="look"), Step("size", "count"))
+    for step in ("answer", "look up", "size"):
+        causes = {event.what.correlation.caused_by for event in ran.events if event.step_name == step}
+        assert causes == {step}
+    (counted,) = [event.what for event in ran.events if event.action is Action.CODE]
+    assert isinstance(counted, CodeEvent)
+    assert (counted.error, counted.correlation.parent_span_id) == ("", ran.state.run_id)
     entered = next(event.what for event in ran.events if event.step_name == "answer")
     assert isinstance(entered, LifecycleTransitionEvent)
     assert entered.to_state is LifecycleState.EXECUTE

@@ -10,9 +10,12 @@ import pytest
 from remit.backend.embedded.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
+from remit.core.events import KERNEL_VERSION
 from remit.core.failure import InvariantBroken, RequestRejected
+from remit.core.halt import HALTED
 from remit.core.lineage import lifted
 from remit.core.storage import Barrier, Listing
+from remit.orchestrate import archive
 from remit.orchestrate.archive import Archive
 from tests.unit.backend.signed import journal_of
 from tests.unit.orchestrate.house import calls, keep, request, scripted, systems
@@ -144,7 +147,7 @@ def test_a_run_that_is_listed_otherwise_than_its_turns_say_does_not_verify(tmp_p
         return [finding.code.value for finding in found.findings]
 
     run_id = play(fill())
-    for change in ("ending = 'SUCCESS'", "waiting_for = ''", "tenant_id = 'other'"):
+    for change in ("ending = 'SUCCESS'", "waiting_for = ''", "waiting_for = 'MISSING_INFO'", "tenant_id = 'other'"):
         with closing(sqlite3.connect(tmp_path / DATABASE)) as connection:
             before = connection.execute("SELECT * FROM runs").fetchall()
             connection.execute(f"UPDATE runs SET {change}")
@@ -154,6 +157,25 @@ def test_a_run_that_is_listed_otherwise_than_its_turns_say_does_not_verify(tmp_p
             connection.execute(f"INSERT INTO runs VALUES ({', '.join('?' * len(before[0]))})", before[0])
             connection.commit()
     assert play(codes(run_id)) == []
+
+
+def test_a_run_of_an_earlier_version_may_be_listed_under_the_code_of_its_first_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(listed: str) -> list[str]:
+        store = EmbeddedStore.open(tmp_path / (listed or "none"))
+        async with systems(store) as (system,):
+            asked = await system.run(request(), scripted(calls("keep", text="x"), tools=[keep]))
+        with closing(sqlite3.connect(tmp_path / (listed or "none") / DATABASE)) as connection, connection:
+            connection.execute("UPDATE runs SET waiting_for = ?", (listed,))
+        store = EmbeddedStore.open(tmp_path / (listed or "none"))
+        verified = await Archive(store).verify(asked.run_id)
+        await store.close()
+        return [finding.code.value for finding in verified.findings]
+
+    monkeypatch.setattr(archive, "LISTED_BY_STAKES_SINCE", KERNEL_VERSION + 1)
+    assert play(found("MISSING_INFO")) == []
+    assert play(found("")) == play(found(HALTED)) == ["INDEX_DIFFERS"]
 
 
 def test_a_run_that_is_listed_and_has_no_turn_is_missing(tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_a_thread_that_does_not_stop_is_kept_in_sight_and_its_outcome_told_when_
     [
         (lambda key: 5, ToolAccounted("2.1", Happened.YES, "5")),
         (lambda key: False, ToolAccounted("2.1", Happened.NO)),
-        (lambda key: None, ToolAccounted("2.1", Happened.UNKNOWN)),
+        (lambda key: None, ToolAccounted("2.1", Happened.UNKNOWN, why="reconcile returned None")),
     ],
 )
 def test_a_tool_is_asked_what_became_of_the_call_with_the_key(account: Any, report: Report) -> None:

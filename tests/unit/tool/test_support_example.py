@@ -7,6 +7,7 @@ import pytest
 
 from remit.core.arrivals import Happened
 from remit.core.failure import ErrorCode
+from remit.core.record import JsonObject
 from remit.core.tools import Effect, ToolCategory
 from remit.tool.asking import reconcile
 from remit.tool.declare import Tool
@@ -55,10 +56,11 @@ def test_a_refund_is_refuted_when_the_ledger_says_otherwise() -> None:
 
 
 def test_the_ledger_says_what_became_of_a_call() -> None:
-    before = asyncio.run(reconcile(example("refund"), key="k1", arguments={}))
+    arguments: JsonObject = {"order_id": "42", "cents": 100}
+    before = asyncio.run(reconcile(example("refund"), key="k1", arguments=arguments))
     told = paid("k1")
     assert before == Reconciled(Happened.NO)
-    assert asyncio.run(reconcile(example("refund"), key="k1", arguments={})) == Reconciled(Happened.YES, told)
+    assert asyncio.run(reconcile(example("refund"), key="k1", arguments=arguments)) == Reconciled(Happened.YES, told)
 
 
 def test_unknown_orders_and_too_much_money_are_refused() -> None:

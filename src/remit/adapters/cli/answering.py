@@ -69,7 +69,7 @@ def approvals(
             for entry in await system.archive.runs(waiting_only=True, with_children=True):
                 if doubt := await system.archive.in_doubt(entry):
                     terminal.remark(f"run {entry.run_id} hears no answer: {doubt}; see `remit restore {entry.run_id}`")
-            items = await system.queues.items() if system.queues.limits else []
+            items = [] if packet and not system.queues.limits else await system.queues.items()
             outside = {item.id for item in items if item.is_outside}
             people = {one.name: one.answered_by for one in system.queues.limits}
             asked = [replace(one, is_outside=one.id in outside, answered_by=people.get(one.queue, ())) for one in asked]
@@ -82,6 +82,12 @@ def approvals(
             print_lines(terminal, lines)
         if not asked:
             terminal.remark("nobody is asked anything")
+        for item in items:
+            if item.doubted and not packet:
+                terminal.remark(
+                    f"run {item.run_id} {item.summary}; see `remit show {item.run_id}`, and take note of it with "
+                    f"`remit queues ack {item.run_id}`"
+                )
 
     in_loop(look())
     return EXIT_OK

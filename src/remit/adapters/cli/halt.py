@@ -1,7 +1,7 @@
 """The command that stops dispatch on a store, lifts that, and shows what is halted.
 
-Rule 1: to halt needs nothing but the store: no secrets, quotas, tools or engines are loaded for it, and the
-        spec of an engine is only read.
+Rule 1: to halt needs nothing but the store: no quotas, tools or engines are loaded for it, and the spec of an engine is
+        only read. Secrets are looked for in what is said where they can be read.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -15,7 +15,7 @@ from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, ByWhom, Common, os_user
 from remit.adapters.cli.responses import moment
 from remit.adapters.cli.terminal import Terminal
-from remit.core.failure import EXIT_FAILED, EXIT_OK
+from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 from remit.core.halt import HALTED, Halt
 from remit.observe.plain import plain
 
@@ -80,10 +80,15 @@ def halt(
 
 @asynccontextmanager
 async def _opened(common: Common) -> "AsyncIterator[System]":
-    from remit.assemble import open_again, signer_of, system_on
+    from remit.assemble import open_again, signer_of, system_on, vault_for
 
-    store = open_again(common.settings())
-    system = system_on(store, signer=signer_of(store))
+    settings = common.settings()
+    store = open_again(settings)
+    try:
+        system = system_on(store, signer=signer_of(store), secrets=vault_for(settings))
+    except RemitError:
+        # Secrets that cannot be read keep nobody from halting.
+        system = system_on(store, signer=signer_of(store))
     try:
         yield system
     finally:

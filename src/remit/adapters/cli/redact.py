@@ -1,6 +1,7 @@
 """The command that takes out of a run what should never have been written."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from remit.adapters.cli.inputs import InputUnusable, wrong_usage
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
 from remit.adapters.cli.terminal import Terminal
-from remit.core.failure import EXIT_FAILED, EXIT_OK
+from remit.core.failure import EXIT_FAILED, EXIT_OK, RemitError
 
 # Less would be found in many words, and every turn would lose some.
 TEXT_CHARS_MIN = 4
@@ -37,12 +38,20 @@ def redact(
     text = "" if pattern else _text(text_file)
 
     async def take_out() -> int:
-        from remit.assemble import open_again, system_on
+        from remit.assemble import open_again, system_on, vault_for
 
-        store = open_again(common.settings())
+        settings, who = common.settings(), by or os_user()
+        vault = None
+        # Secrets that cannot be read keep nobody from redacting.
+        with suppress(RemitError):
+            vault = vault_for(settings)
+        if vault is not None:
+            vault.check_name("by", who)
+        reason = why if vault is None else vault.redactor.redacted(why)
+        store = open_again(settings)
         try:
             run_id = (await system_on(store).archive.find(run)).run_id
-            done = await store.redactions.redact(run_id, text=text, kind=pattern, by=by or os_user(), why=why)
+            done = await store.redactions.redact(run_id, text=text, kind=pattern, by=who, why=reason)
         finally:
             await store.close()
         if terminal.is_json:

@@ -20,7 +20,7 @@ from remit.backend.embedded.failures import DATABASE_ERRORS, FULL, NOT_FOUND, NO
 from remit.backend.embedded.heads_log import HEADS_LOG, HeadsLog
 from remit.backend.embedded.keys import KEY, load_signer, refuse_lost_key
 from remit.backend.embedded.losses import losses_in, refuse_cleared, refuse_emptied
-from remit.backend.embedded.permissions import weaknesses
+from remit.backend.embedded.permissions import weaknesses, weaknesses_inside
 from remit.backend.embedded.schema import MIGRATIONS, refuse_later_version, version_of
 from remit.backend.embedded.trust import TrustList, signers_in, standing_of
 from remit.core.failure import RemitError
@@ -157,7 +157,7 @@ def _whole(path: Path) -> Check:
 def _private(home: Path) -> Check:
     """Whether only the owner may read what runs said."""
     # What may be written by others comes before what they may read.
-    found = sorted(weaknesses(home), key=lambda weakness: not weakness.code)
+    found = sorted([*weaknesses(home), *weaknesses_inside(home)], key=lambda weakness: not weakness.code)
     if found and found[0].code:
         seen = f"{found[0].code}: {found[0].path} {found[0].what}"
         return Check("store.private", CheckState.PROBLEM, seen, found[0].way_out, found[0].code)

@@ -33,7 +33,7 @@ _WAY_OUT = {
     CLOSED: "open it again",
     NOT_FOUND: "check the path; a run makes a new store wherever its folder can be made",
     NOT_TRUSTED: "it may be read; `remit trust` shows every path and address that it names, and lets you accept them",
-    LINKED: "put the file itself into the folder, or name the folder that holds it with REMIT_HOME",
+    LINKED: "put the file or folder itself there, or name the store that holds it with REMIT_HOME",
     EXPOSED: "look whether it is still what you left there (`remit verify --all`), then chmod -R go-w on the folder",
     EMPTIED: "put back a backup of remit.db; to begin anew on purpose, move heads.log to where you keep it",
     KEY_MISSING: "put back a backup of it; docs/store.md says how to go on with a new key on purpose",

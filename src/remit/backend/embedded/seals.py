@@ -2,7 +2,8 @@
 
 Rule 1: what is written is encrypted with a key that follows from the store's own, and read by its owner alone.
 Rule 2: a value is on the disk before anything is written that names its handle.
-Rule 3: a line that cannot be read or opened holds nothing; whoever needs its value learns that it is gone.
+Rule 3: a folder or a file that is a link, a pipe or somebody else's is refused: whoever made it chose where values lie.
+Rule 4: a line that cannot be read or opened holds nothing; whoever needs its value learns that it is gone.
 """
 
 import json
@@ -14,12 +15,11 @@ from pathlib import Path
 
 from remit.backend.embedded.database import sync_folder
 from remit.backend.embedded.failures import unusable
+from remit.backend.embedded.permissions import SEALED, refuse_no_folder, refuse_other_names
 from remit.core.codec import read_json
-from remit.core.regular_file import open_regular, open_to_append
+from remit.core.regular_file import expect_regular, open_regular, open_to_append
 from remit.core.seal import DIGITS_MAX, DIGITS_MIN, Sealed, opened, reference_to, sealed
 from remit.core.signing import Signer
-
-SEALED = "sealed"
 
 
 class FileSeals:
@@ -56,6 +56,7 @@ class FileSeals:
     def forget(self, scope: str) -> None:
         """Keep nothing of a scope any more."""
         self._known.pop(scope, None)
+        refuse_no_folder(self._home)
         self._path(scope).unlink(missing_ok=True)
 
     def _path(self, scope: str) -> Path:
@@ -65,8 +66,10 @@ class FileSeals:
         """What is known of a scope, with what this process or another has added since."""
         path = self._path(scope)
         read, values = self._known.get(scope, (0, {}))
+        refuse_no_folder(self._home)
         try:
-            size = path.stat().st_size if path.exists() else 0
+            expect_regular(path)
+            size = path.stat().st_size
             if size == 0:
                 return {}
             if size == read:
@@ -74,8 +77,11 @@ class FileSeals:
             if size < read:  # Forgotten by another process, and begun anew.
                 read, values = 0, {}
             with open_regular(path) as lines:
+                refuse_other_names(path, lines.fileno())
                 lines.seek(read)
                 added = lines.read(size - read)
+        except FileNotFoundError:
+            return {}
         except OSError as error:
             raise unusable(error, path) from error
         key = self._signer().private_bytes()
@@ -87,11 +93,13 @@ class FileSeals:
     def _append(self, scope: str, entries: Iterable[Sealed]) -> None:
         path = self._path(scope)
         data = b"".join([_line(one) for one in entries])
+        refuse_no_folder(self._home)
         try:
             self._home.mkdir(mode=0o700, exist_ok=True)
             is_new = not path.exists()
             descriptor = open_to_append(path)
             try:
+                refuse_other_names(path, descriptor)
                 os.write(descriptor, data)
                 os.fsync(descriptor)
             finally:

@@ -281,5 +281,6 @@ def on_reconciled(tally: Tally, arrival: ToolReconciled) -> str | None:
         settle_call(tally, command, Rung.OBSERVED, NOT_DONE)
         tally.say(tokens_bound(NOT_HAPPENED))
     else:
-        return None if tally.paused else ask_about(tally, command)
+        said = "; ".join(text for text in (tally.state.calls[command.id].reason, arrival.why) if text)
+        return None if tally.paused else ask_about(tally, command, said)
     return joined(tally, arrival.content)

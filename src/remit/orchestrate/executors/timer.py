@@ -18,7 +18,13 @@ ALARM_SLACK_MS = 1
 def timers_of(state: RunState) -> list[SetTimer]:
     """The open timers of a run, the next one first."""
     timers = [command for command in state.open.values() if isinstance(command, SetTimer)]
-    return sorted(timers, key=lambda timer: timer.due_at_ms)
+    return sorted(timers, key=lambda timer: moment_of(state, timer))
+
+
+def moment_of(state: RunState, timer: SetTimer) -> int:
+    """When a timer is due: what it was set for, or the deadline where that has moved because people were waited for."""
+    is_moved = timer.purpose is TimerPurpose.DEADLINE and not state.is_standing
+    return max(timer.due_at_ms, state.deadline_at_ms) if is_moved else timer.due_at_ms
 
 
 def moves_by_itself(state: RunState) -> bool:

@@ -173,7 +173,7 @@ class ToolExecutor:
             account = await within(command.timeout_ms, reconcile(tool, key=command.key, arguments=arguments))
         except TimeRanOut:
             return ToolAccounted(command.id, Happened.UNKNOWN)
-        return ToolAccounted(command.id, account.happened, account.content)
+        return ToolAccounted(command.id, account.happened, account.content, account.why)
 
     def _leave(self, errand: ToolErrand, attempt: Attempt) -> None:
         """Keep an eye on a call that was cut off; what it comes to is told when it is known."""
