@@ -9,9 +9,12 @@ import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
-from remit.orchestrate.ports import HaltLog, Inbox, Journal, Seals, Store
+from remit.core.signing import Signer
+from remit.orchestrate.ports import HaltLog, Inbox, Journal, Key, Seals, Store
 from remit.testing.conformance.answers import ANSWERS_CHECKS, AnswersCheck
 from remit.testing.conformance.halts import HALTS_CHECKS, HaltsCheck
+from remit.testing.conformance.index import INDEX_CHECKS, IndexCheck
+from remit.testing.conformance.key import KEY_CHECKS, KeyCheck
 from remit.testing.conformance.seals import SEALS_CHECKS, SealsCheck
 from remit.testing.shared_store import Ground, SharedStore
 
@@ -71,3 +74,24 @@ def test_values_are_sealed_as_in_every_store(check: SealsCheck, opened: OpenStor
             yield store.seals
 
     asyncio.run(check(seals))
+
+
+@every_store
+@pytest.mark.parametrize("check", INDEX_CHECKS, ids=lambda check: check.__name__)
+def test_runs_are_listed_anew_as_in_every_store(check: IndexCheck, opened: OpenStore, tmp_path: Path) -> None:
+    asyncio.run(check(lambda: opened(tmp_path)))
+
+
+@pytest.mark.parametrize("check", KEY_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("kind", ["memory", "embedded"])
+def test_a_key_signs_as_every_key_must(kind: str, check: KeyCheck, tmp_path: Path) -> None:
+    @asynccontextmanager
+    async def key() -> AsyncIterator[Key]:
+        store: Store = MemoryStore(Signer.generate()) if kind == "memory" else EmbeddedStore.open(tmp_path)
+        assert store.key is not None
+        try:
+            yield store.key
+        finally:
+            await store.close()
+
+    asyncio.run(check(key))

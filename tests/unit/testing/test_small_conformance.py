@@ -11,9 +11,14 @@ from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.journal import MemoryJournal
 from remit.backend.memory.seals import MemorySeals
-from remit.core.storage import AppendConflict, EntrySettled, SignedHead
+from remit.backend.memory.store import MemoryStore
+from remit.core.record import replace
+from remit.core.signing import Signer
+from remit.core.storage import AppendConflict, Derived, EntrySettled, SignedHead
 from remit.testing.conformance.answers import ANSWERS_CHECKS
 from remit.testing.conformance.halts import HALTS_CHECKS
+from remit.testing.conformance.index import INDEX_CHECKS
+from remit.testing.conformance.key import KEY_CHECKS
 from remit.testing.conformance.seals import SEALS_CHECKS
 
 
@@ -88,6 +93,43 @@ class HastyJournal(MemoryJournal):
         return await super().append(run_id, data, after, *along, **named)
 
 
+class BadIndex(MemoryStore):
+    """A store whose index has one flaw."""
+
+    def __init__(self, flaw: str) -> None:
+        super().__init__()
+        self.index = self  # type: ignore[assignment]  # the two methods below
+        self._flaw = flaw
+
+    async def names(self) -> Sequence[str]:
+        found = await self.journal.names()
+        return sorted(found) if self._flaw == "sorts" else found
+
+    async def renew(self, runs: Sequence[Derived]) -> int:
+        match self._flaw:
+            case "renews nothing":
+                return 0
+            case "overwrites refusals":
+                for number, answer in runs[0].heard:
+                    self.inbox._outcomes[number] = ("", answer)
+            case "forgets lineages":
+                runs = [replace(run, listing=replace(run.listing, lineage=())) for run in runs]
+        return await self.journal.renew(runs)
+
+
+class BadKey:
+    """A key with one flaw."""
+
+    def __init__(self, flaw: str) -> None:
+        self.is_made = flaw != "is never there"
+        self._is_new_each_time = flaw == "is new each time"
+        self._signer = Signer.generate()
+
+    @property
+    def signer(self) -> Signer:
+        return Signer.generate() if self._is_new_each_time else self._signer
+
+
 def failed(checks: Iterable[Callable[[Any], Any]], made: Callable[[], Any]) -> set[str]:
     @asynccontextmanager
     async def opened() -> AsyncIterator[Any]:
@@ -147,7 +189,30 @@ def test_a_store_that_answers_wrongly_fails_the_check_that_is_about_it(flaw: str
     assert check in failed(ANSWERS_CHECKS, lambda: answers(flaw))
 
 
+@pytest.mark.parametrize(
+    ("flaw", "check"),
+    [
+        ("sorts", "every_journal_is_named"),
+        ("renews nothing", "a_run_is_listed_as_its_turns_tell"),
+        ("forgets lineages", "a_run_is_listed_as_its_turns_tell"),
+        ("overwrites refusals", "whom_a_run_heard_is_told_so"),
+    ],
+)
+def test_an_index_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed(INDEX_CHECKS, lambda: BadIndex(flaw))
+
+
+@pytest.mark.parametrize(
+    ("flaw", "check"),
+    [("is new each time", "a_key_signs_and_stays_the_same"), ("is never there", "a_key_that_was_used_is_made")],
+)
+def test_a_key_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
+    assert check in failed(KEY_CHECKS, lambda: BadKey(flaw))
+
+
 def test_what_has_no_flaw_passes_every_check() -> None:
+    assert failed(INDEX_CHECKS, lambda: BadIndex("")) == set()
+    assert failed(KEY_CHECKS, lambda: BadKey("")) == set()
     assert failed(HALTS_CHECKS, lambda: BadHalts("")) == set()
     assert failed(SEALS_CHECKS, lambda: BadSeals("")) == set()
     assert failed(ANSWERS_CHECKS, lambda: answers("")) == set()

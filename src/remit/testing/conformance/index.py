@@ -1,0 +1,63 @@
+"""What the Index of every backend must do: runs are listed as they are said to be, unless they have gone on meanwhile.
+
+A check is a coroutine function. It opens an empty store with the function it is given, uses it, and raises AssertionError
+with a sentence when it does not do what is relied on. Run each of INDEX_CHECKS against yours, with any test runner.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from remit.core.storage import Barrier, Derived, Listing, RunEntry
+from remit.orchestrate.ports import Store
+from remit.testing.conformance.writing import add
+
+# Opens a store that is empty, and closes it afterwards.
+OpenIndexed = Callable[[], AbstractAsyncContextManager[Store]]
+IndexCheck = Callable[[OpenIndexed], Coroutine[Any, Any, None]]
+
+
+async def every_journal_is_named(open_store: OpenIndexed) -> None:
+    """In the order in which they began, whether they are listed or not."""
+    async with open_store() as store:
+        assert list(await store.index.names()) == [], "an empty store has journals"
+        for name in ("b", "a", "c"):
+            await add(store.journal, name, b"turn", listing=Listing(1) if name != "a" else None)
+        await add(store.journal, "b", b"turn")
+        found = list(await store.index.names())
+        assert found == ["b", "a", "c"], f"journals began as b, a, c and are named as {found}"
+
+
+async def a_run_is_listed_as_its_turns_tell(open_store: OpenIndexed) -> None:
+    """Whatever was known of it before; making it anew twice changes nothing."""
+    async with open_store() as store:
+        listing = Listing(5, "chat", "tenant", "session", 0, "", lineage=("first",))
+        await add(store.journal, "run", b"0", listing=listing)
+        await add(store.journal, "run", b"1", Barrier(waiting_for="REVIEW_REQUIRED"))
+        made = Derived("run", 2, listing, Barrier(waiting_for="REVIEW_REQUIRED"))
+        for _ in range(2):
+            assert await store.index.renew([made]) == 1, "a run that stands as it was read was not renewed"
+            entry = await store.catalogue.entry("run")
+            expected = RunEntry("run", listing, 2, "", "REVIEW_REQUIRED")
+            assert entry == expected, f"a run was made anew and is listed as {entry}"
+            session = [entry.run_id for entry in await store.catalogue.session("session")]
+            assert session == ["run"], f"a session of one run holds {session}"
+
+
+async def whom_a_run_heard_is_told_so(open_store: OpenIndexed) -> None:
+    """An entry that was refused stays refused."""
+    async with open_store() as store:
+        await add(store.journal, "run", b"0", listing=Listing(1))
+        heard, refused = await store.inbox.put("run", b"a"), await store.inbox.put("run", b"b")
+        await store.inbox.settle(refused, "NO", "no")
+        await add(store.journal, "run", b"1", Barrier(heard=heard, answer="fork"))
+        await store.index.renew([Derived("run", 2, Listing(1), Barrier(), None, ((heard, "fork"), (refused, "")))])
+        assert await store.inbox.outcome(heard) == ("", "fork"), "an entry that a turn answers is not settled"
+        assert await store.inbox.outcome(refused) == ("NO", "no"), "a refusal was overwritten"
+
+
+INDEX_CHECKS: Sequence[IndexCheck] = (
+    every_journal_is_named,
+    a_run_is_listed_as_its_turns_tell,
+    whom_a_run_heard_is_told_so,
+)
