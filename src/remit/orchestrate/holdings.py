@@ -51,8 +51,13 @@ class Holdings:
 
     async def let_go(self, run_id: str, warrant: Warrant | None) -> None:
         """Let a run go that was taken under this warrant; one that was lost is not held any more."""
-        if (leaving := self.leave(run_id, warrant)) is not None:
-            await asyncio.shield(leaving)
+        if self.may_expire:
+            if (leaving := self.leave(run_id, warrant)) is not None:
+                await asyncio.shield(leaving)
+        elif warrant is not None and self._held.get(run_id) is warrant:
+            # Leases that last as long as their process are let go in it, without waiting for anybody.
+            del self._held[run_id]
+            await self._release(run_id, warrant.token)
 
     def leave(self, run_id: str, warrant: Warrant | None) -> "asyncio.Task[None] | None":
         """The same, for those who cannot wait."""

@@ -409,26 +409,27 @@ class Hub:
                 if live.state.seq == seq:
                     break
         finally:
-            if (leaving := self._leave(driver)) is not None:
-                await asyncio.shield(leaving)
+            if self._is_put_down(driver):
+                await self._holdings.let_go(live.run_id, live.warrant)
         if live.state.ending is not None and not driver.is_awaited:
             self.aftermath.tell_parent(live.state)
 
-    def _leave(self, driver: Driver) -> "asyncio.Task[None] | None":
-        """Let a run go; it rests, has ended, or nobody may drive it any more."""
+    def _is_put_down(self, driver: Driver) -> bool:
+        """Put a run down that rests, has ended, or that nobody may drive any more; says whether that is new."""
         run_id = driver.live.run_id
         if self.drivers.get(run_id) is not driver:
-            return None
+            return False
         del self.drivers[run_id]
         if driver.live.state.ending is not None:
             self._kits.pop(run_id, None)
-        return self._holdings.leave(run_id, driver.live.warrant)
+        return True
 
     def _driven(self, driver: Driver, task: "asyncio.Task[None]") -> None:
         """See to it that a driver that was cancelled before its first step leaves too, and that one that broke is known."""
-        self._leave(driver)
-        del self._driving[task]
         run_id = driver.live.run_id
+        if self._is_put_down(driver):
+            self._holdings.leave(run_id, driver.live.warrant)
+        del self._driving[task]
         error = (LeaseLost(run_id) if driver.is_lost else None) if task.cancelled() else task.exception()
         if error is not None:
             fields = run_fields(run_id, driver.live.state)

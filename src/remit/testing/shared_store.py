@@ -211,8 +211,9 @@ class SharedLeases:
         return is_ours
 
     async def release(self, run_id: str, token: int) -> None:
-        """Let it go."""
-        await self._store.pause()
+        """Let it go; a lock that dies with its process is let go in it, without waiting."""
+        if self.lasts_ms:
+            await self._store.pause()
         if self._is_current(run_id, token):
             del self._store.ground.leases[run_id]
 
