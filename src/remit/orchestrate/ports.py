@@ -289,8 +289,9 @@ class Leases(Protocol):
         """Hold a run for longer. False: the lease is not held under this token any more."""
 
     async def release(self, run_id: str, token: int) -> None:
-        """Let a run go; where it is not held under this token, nothing. A lease that lasts as long as its process is let
-        go without waiting.
+        """Let a run go; where it is not held under this token, nothing.
+
+        A lease that lasts as long as its process is let go without waiting.
         """
 
     async def is_held(self, run_id: str) -> bool:
