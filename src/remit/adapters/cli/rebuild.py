@@ -11,7 +11,7 @@ from remit.core.failure import EXIT_FAILED, EXIT_OK
 
 
 def rebuild(*, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
-    """Make the index of runs, sessions, quotas and what became of signals anew from the turns of every run."""
+    """Make the index, sessions and quotas of a store anew from its turns."""
 
     async def make() -> int:
         from remit.assemble import open_again, system_on
