@@ -9,6 +9,7 @@ from remit.core.tools import ToolCall
 from remit.inference.scripted import ScriptedEngine
 from remit.orchestrate.kit import Kit
 from remit.tool.registry import Registry
+from tests.e2e.moments import ACTING, reach
 
 LONG = "what everybody knows of it, " * 100
 
@@ -16,6 +17,7 @@ LONG = "what everybody knows of it, " * 100
 @tool(effect="read", network=False)
 def look(at: str) -> str:
     """Look at something."""
+    reach(ACTING)
     return f"{at} is fine"
 
 

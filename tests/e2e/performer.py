@@ -3,6 +3,7 @@
     python -m tests.e2e.performer HOME [MODULE]
 
 A line of its input holds an errand and the long texts that it names, a line of its output the report: bytes, in base64.
+Between the two it asks whether a call may begin, and says where it is, so that it can be killed there.
 Its kits are made again from the sources that the manifests name; of a module, `kit()` is taken instead.
 """
 
@@ -11,16 +12,21 @@ import importlib
 import json
 import sys
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from remit.backend.embedded.store import EmbeddedStore
+from remit.core.inference import ModelInfo, ModelRequest, ModelResult
 from remit.core.record import Text, digest_of
+from remit.inference.engine import Engine, StreamHandler
 from remit.observe.history import fold, read_history
 from remit.orchestrate.errands import Errand, decode_errand, encode_report, unpacked
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.kits import kit_again
+from tests.e2e.moments import ACTING, CLAIMED, DONE, RECEIVED, reach, say
 
 
 async def serve(home: Path, module: str) -> None:
@@ -28,6 +34,7 @@ async def serve(home: Path, module: str) -> None:
     kept: dict[bytes, bytes] = {}
 
     async def text(text: Text) -> str:
+        reach(ACTING)
         if isinstance(text, str):
             return text
         if text.digest in kept:
@@ -38,21 +45,51 @@ async def serve(home: Path, module: str) -> None:
         finally:
             await store.close()
 
-    performers = Performers(Bench(text))
-    for line in sys.stdin:
+    performers = Performers(Bench(text, claim=claim))
+    line = sys.stdin.readline()
+    while line:
+        reach(RECEIVED)
         told = json.loads(line)
         kept |= {digest_of(data): data for data in map(b64decode, told["texts"])}
         errand = await unpacked(decode_errand(b64decode(told["errand"])), text)
         report = await performers.perform(errand, await kit_for(errand, home, module))
-        sys.stdout.write(b64encode(encode_report(report)).decode() + "\n")
-        sys.stdout.flush()
+        reach(DONE)
+        line = say(report=b64encode(encode_report(report)).decode())
+
+
+async def claim(run_id: str, command_id: str) -> bool:
+    """Ask whoever sent a call whether it may begin."""
+    may_begin: bool = json.loads(say(claim=[run_id, command_id]))
+    if may_begin:
+        reach(CLAIMED)
+    return may_begin
+
+
+class Mortal:
+    """A model that can be killed while it answers."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def infer(self, request: ModelRequest, on_chunk: StreamHandler | None = None) -> ModelResult:
+        """The answer of the engine, if anybody lives to hear it."""
+        reach(ACTING)
+        return await self._engine.infer(request, on_chunk)
+
+    def model_info(self) -> ModelInfo:
+        """What the engine says of itself."""
+        return self._engine.model_info()
 
 
 async def kit_for(errand: Errand, home: Path, module: str) -> Kit:
     """What the run of an errand works with, made here."""
-    if module:
-        made: Kit = importlib.import_module(module).kit()
-        return made
+    made: Kit = importlib.import_module(module).kit() if module else await kit_of_run(errand, home)
+    engines: Mapping[str, Engine] = {name: Mortal(engine) for name, engine in made.engines.items()}
+    return replace(made, engines=engines)
+
+
+async def kit_of_run(errand: Errand, home: Path) -> Kit:
+    """The kit that the manifest of a run names."""
     store = EmbeddedStore.open_to_read(home)
     try:
         run_id = errand.sender.run_id

@@ -1,4 +1,8 @@
-"""Every kind of errand is performed by another process, from its bytes and a kit that is made there."""
+"""Every kind of errand is performed by another process, from its bytes and a kit that is made there.
+
+That process is killed before it looks at an errand, while it is at work, or before it reports; what changes nothing is
+then performed by another one, and the run ends as if nothing had happened.
+"""
 
 import asyncio
 import json
@@ -15,21 +19,26 @@ from remit.orchestrate.executors.performers import Performers
 from tests.e2e import errand_kit
 from tests.e2e.command import PATIENCE_S, prove_all
 from tests.e2e.elsewhere import Elsewhere
+from tests.e2e.moments import ACTING, DONE, RECEIVED
 from tests.tidy.source import ROOT
 from tests.unit.orchestrate.house import request, systems
 
 pytestmark = pytest.mark.slow
+
+killed = pytest.mark.parametrize("moment", ["-", RECEIVED, ACTING, DONE])
 
 TOOLS = '''
 import os
 from typing import Literal
 
 from remit import tool
+from tests.e2e.moments import ACTING, reach
 
 
 @tool(effect="read", network=False)
 def look(at: str) -> str:
     """Look at something."""
+    reach(ACTING)
     return f"{at} as process {os.getpid()} sees it. " + "Much more is to be said. " * 100
 
 
@@ -73,8 +82,8 @@ def first(answers):
 class Folder:
     """A folder with the files of runs whose errands are performed by another process."""
 
-    def __init__(self, path: Path, files: dict[str, str]) -> None:
-        self.path, self.home = path, path / "store"
+    def __init__(self, path: Path, moment: str, files: dict[str, str]) -> None:
+        self.path, self.home, self.moment = path, path / "store", moment
         for name, text in files.items():
             (path / name).write_text(text)
 
@@ -85,7 +94,7 @@ class Folder:
 
     def said(self, *arguments: str) -> tuple[int, str]:
         """What the command line says there."""
-        words = [sys.executable, "-m", "tests.e2e.elsewhere", str(self.path / "kinds"), *arguments]
+        words = [sys.executable, "-m", "tests.e2e.elsewhere", str(self.path / "kinds"), self.moment, *arguments]
         known = {**os.environ, "REMIT_HOME": str(self.home), "PYTHONPATH": str(ROOT)}
         answer = subprocess.run(
             words, check=False, cwd=self.path, env=known, capture_output=True, text=True, timeout=PATIENCE_S
@@ -97,15 +106,24 @@ class Folder:
     def kinds(self) -> set[str]:
         """What was performed elsewhere; every run of the store verifies, and decides to the same bytes again."""
         assert prove_all(self.home)
-        return set((self.path / "kinds").read_text().split())
+        return kinds_in(self.path / "kinds", self.moment)
+
+
+def kinds_in(log: Path, moment: str) -> set[str]:
+    """What was performed elsewhere; where whoever did it was to be killed, it was, over each kind."""
+    lines = log.read_text().split()
+    dead, kinds = ({line for line in lines if line.startswith("-") is is_dead} for is_dead in (True, False))
+    assert dead == (set() if moment == "-" else {f"-{kind}" for kind in kinds})
+    return kinds
 
 
 def calls(name: str, **arguments: object) -> dict[str, object]:
     return {"tool_calls": [{"name": name, "arguments": arguments}]}
 
 
-def test_models_tools_inquiries_and_rules_are_performed_elsewhere(tmp_path: Path) -> None:
-    folder = Folder(tmp_path, {"tools.py": TOOLS, "rules.yaml": RULES})
+@killed
+def test_models_tools_inquiries_and_rules_are_performed_elsewhere(tmp_path: Path, moment: str) -> None:
+    folder = Folder(tmp_path, moment, {"tools.py": TOOLS, "rules.yaml": RULES})
     engine = folder.script(calls("look", at="the sky"), calls("pay", to="acme"), {"text": "Paid, thanks."})
     asked = ("run", "Look, and pay acme", "--engine", engine, "--tools", "tools.py", "--rules", "rules.yaml")
     assert folder.said(*asked)[0] == 3
@@ -113,23 +131,28 @@ def test_models_tools_inquiries_and_rules_are_performed_elsewhere(tmp_path: Path
     assert folder.kinds == {"ModelErrand", "ToolErrand", "InquiryErrand", "JudgeErrand"}
 
 
-def test_steps_of_a_plan_and_their_calls_are_performed_elsewhere(tmp_path: Path) -> None:
-    folder = Folder(tmp_path, {"tools.py": TOOLS, "rules.yaml": RULES, "plan.yaml": PLAN, "handlers.py": HANDLERS})
+@killed
+def test_steps_of_a_plan_and_their_calls_are_performed_elsewhere(tmp_path: Path, moment: str) -> None:
+    folder = Folder(
+        tmp_path, moment, {"tools.py": TOOLS, "rules.yaml": RULES, "plan.yaml": PLAN, "handlers.py": HANDLERS}
+    )
     asked = ("run", "Go", "--mode", "plan", "--plan", "plan.yaml", "--tools", "tools.py")
     assert folder.said(*asked, "--engine", folder.script({"text": "unused"}))[0] == 0
     assert folder.kinds >= {"StepErrand", "ProposeErrand", "ToolErrand"}
 
 
-def test_votes_are_counted_elsewhere(tmp_path: Path) -> None:
-    folder = Folder(tmp_path, {"voter.py": VOTER, "n.json": SCHEMA})
+@killed
+def test_votes_are_counted_elsewhere(tmp_path: Path, moment: str) -> None:
+    folder = Folder(tmp_path, moment, {"voter.py": VOTER, "n.json": SCHEMA})
     asked = ("run", "A number", "--mode", "redundant", "--schema", "n.json", "--voting", "voter.py:first")
     assert folder.said(*asked, "--engine", folder.script({"text": '{"n":1}'})) == (0, '{"n":1}\n')
     assert folder.kinds == {"ModelErrand", "VoteErrand"}
 
 
-def test_filters_and_evidence_are_asked_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    away = Elsewhere(str(tmp_path / "store"), errand_kit.__name__, log=tmp_path / "kinds")
-    monkeypatch.setattr(Performers, "perform", lambda _, errand, kit: away.perform(errand, kit))
+@killed
+def test_filters_and_evidence_are_asked_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    away = Elsewhere(str(tmp_path / "store"), errand_kit.__name__, tmp_path / "kinds", dies_at=moment)
+    monkeypatch.setattr(Performers, "perform", lambda performers, errand, _: away.perform(performers, errand))
 
     async def story() -> None:
         async with systems(EmbeddedStore.open(tmp_path / "store")) as (system,):
@@ -141,6 +164,4 @@ def test_filters_and_evidence_are_asked_elsewhere(tmp_path: Path, monkeypatch: p
         asyncio.run(story())
     finally:
         away.close()
-    assert {"RetrieveErrand", "SiftErrand", "ModelErrand", "ToolErrand"} == set(
-        (tmp_path / "kinds").read_text().split()
-    )
+    assert kinds_in(tmp_path / "kinds", moment) == {"RetrieveErrand", "SiftErrand", "ModelErrand", "ToolErrand"}

@@ -4,6 +4,7 @@ Rule 1: a mutating errand is claimed just before its tool is called. One that wa
 Rule 2: whoever no longer wants it revokes it. Revoked first means that it is certainly not done, claimed first that it is
         in doubt.
 Rule 3: a call that another process may have begun is never said not to have happened.
+Rule 4: a performer that is gone has begun what it claimed. What it did not claim is revoked, so that nobody begins it later.
 """
 
 from enum import Enum
@@ -15,6 +16,10 @@ from remit.orchestrate.reports import Report, ToolBroke
 
 class Revoked(Exception):
     """The errand was taken back before it had begun."""
+
+
+class PerformerLost(Exception):
+    """The process that performed an errand is gone, and has not reported what became of it."""
 
 
 class _Standing(Enum):
@@ -67,3 +72,8 @@ def not_done(command: CallTool) -> Report:
     """What is reported of a call that was revoked: it did not begin."""
     message = f"tool {command.tool!r} was not called: the call was taken back before it began"
     return ToolBroke(command.id, ErrorCode.CANCELLED_SIGNAL, message)
+
+
+def not_called(command: CallTool, why: str) -> Report:
+    """What is reported of a call that broke before it was claimed, and was revoked: it did not begin."""
+    return ToolBroke(command.id, ErrorCode.TOOL_UNAVAILABLE, f"tool {command.tool!r} was not called: {why}")

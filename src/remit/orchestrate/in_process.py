@@ -2,7 +2,8 @@
 
 Rule 1: a turn with one command awaits its executor directly; a task costs more than the turn.
 Rule 2: every command under way ends in a report. An executor that raises, is cancelled or speaks of another command
-        broke its own, and that is reported with a code; a mutating call that broke is in doubt.
+        broke its own, and that is reported with a code. A mutating call that broke is in doubt once it was claimed, and
+        certainly not done before.
 Rule 3: a timer is reported when its moment has come. A deadline cuts off whatever is under way.
 Rule 4: a person's answer comes from outside, so a run that only waits for people has nothing to receive.
 Rule 5: telling a child to end and making a fork are chores: nobody waits for their reports, since the run that sends
@@ -24,7 +25,7 @@ from remit.core.failure import RemitError
 from remit.core.halt import Halt
 from remit.kernel.state import is_safe_to_repeat
 from remit.observe.logs import run_fields
-from remit.orchestrate.claims import Claims, not_done
+from remit.orchestrate.claims import Claims, PerformerLost, not_called, not_done
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moment_of, moves_by_itself, timers_of
 from remit.orchestrate.halts import Halts, HaltStands, halted
 from remit.orchestrate.ports import Clock, Live
@@ -157,12 +158,12 @@ class InProcessDispatch:
                 report = received(report, self.vault)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
             if not work.is_cut:
-                return _explained(live, command, error)
+                return self._explained(live, command, error)
             report = _called_off(work, live, command) or broken(command, "it was cut off")
         finally:
             work.direct = ""
         if getattr(report, "command_id", None) != command_id:
-            report = _placed(command, report)
+            report = self._placed(live, command, report)
         return _resumed(work, report) if work.is_cut else report
 
     def call_off(self, live: Live) -> None:
@@ -260,11 +261,11 @@ class InProcessDispatch:
         except HaltStands as stop:
             report = halted(stop.halt, command.id)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # no command may be lost with its executor
-            report = _called_off(work, live, command) or _explained(live, command, error)
+            report = _called_off(work, live, command) or self._explained(live, command, error)
         finally:
             # Also after a cancel: whoever waits must not wait for something that will never be reported.
             work.tasks.pop(command.id, None)
-            work.report(_placed(command, report))
+            work.report(self._placed(live, command, report))
 
     async def claim(self, run_id: str, command_id: str) -> bool:
         """Whether a call that changes something may begin; False where it was revoked."""
@@ -273,6 +274,36 @@ class InProcessDispatch:
     async def revoke(self, run_id: str, command_id: str) -> bool:
         """Whether a call will certainly not be made; False where it has begun."""
         return self._claims.revoke(run_id, command_id)
+
+    def _explained(self, live: Live, command: Command, error: BaseException) -> Report:
+        """Why there is no report, unless whoever drives the run wants to stop: then there will be none."""
+        if isinstance(error, asyncio.CancelledError):
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise error
+            return self._broken(live, command, "its executor was cancelled from within")
+        kind, fields = type(command).__name__, run_fields(live.run_id, live.state, command_id=command.id)
+        if isinstance(error, PerformerLost):
+            _log.warning("whoever performed %s is gone", kind, extra=fields)
+            return self._broken(live, command, "the process that performed it is gone")
+        # The words of an error nobody expected may hold secrets: they are for the operator, not for the journal.
+        _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
+        return self._broken(live, command, f"its executor raised {type(error).__name__}")
+
+    def _placed(self, live: Live, command: Command, report: Report) -> Report:
+        """A report that is about its command: as it is, or what is said of one that reported something else."""
+        if getattr(report, "command_id", None) == command.id:
+            return report
+        if isinstance(report, RunHalted) and report.withheld == (command.id,):
+            return report
+        why = f"its executor reported {type(report).__name__}, which is not about it"
+        return self._broken(live, command, why)
+
+    def _broken(self, live: Live, command: Command, why: str) -> Report:
+        """What is reported of a command that broke: a call that could still be revoked has certainly not begun."""
+        if isinstance(command, CallTool) and command.mutating and self._claims.revoke(live.run_id, command.id):
+            return not_called(command, why)
+        return broken(command, why)
 
     def _take_back(self, work: _Work, live: Live, command_id: str) -> None:
         """Stop a command that its run no longer waits for; a call that has not begun is told to be certainly not done."""
@@ -339,20 +370,6 @@ async def _run(executor: Executor, live: Live, command: Command) -> None:
             _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
 
 
-def _explained(live: Live, command: Command, error: BaseException) -> Report:
-    """Why there is no report, unless whoever drives the run wants to stop: then there will be none."""
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise error
-        return broken(command, "its executor was cancelled from within")
-    # The words of an error nobody expected may hold secrets: they are for the operator, not for the journal.
-    kind = type(command).__name__
-    fields = run_fields(live.run_id, live.state, command_id=command.id)
-    _log.error("the executor of %s broke", kind, exc_info=error, extra=fields)
-    return broken(command, f"its executor raised {type(error).__name__}")
-
-
 def _called_off(work: _Work, live: Live, command: Command) -> Report | None:
     """What is reported of a command that a halt called off; None where none did.
 
@@ -366,19 +383,6 @@ def _called_off(work: _Work, live: Live, command: Command) -> Report | None:
         return halted(halt, command.id)
     work.report(halted(halt))
     return broken(command, f"it was under way when {halt.scope} was halted by {halt.by}")
-
-
-def _placed(command: Command, report: Report) -> Report:
-    """A report that is about its command: as it is, or what is said of one that reported something else."""
-    if getattr(report, "command_id", None) == command.id:
-        return report
-    if isinstance(report, RunHalted) and report.withheld == (command.id,):
-        return report
-    return _misplaced(command, report)
-
-
-def _misplaced(command: Command, report: Report) -> Report:
-    return broken(command, f"its executor reported {type(report).__name__}, which is not about it")
 
 
 def _resumed(work: _Work, report: Report) -> Report:

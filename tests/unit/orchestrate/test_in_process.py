@@ -30,6 +30,7 @@ from remit.core.manifest import Manifest
 from remit.core.messages import Message, user_message
 from remit.core.record import replace
 from remit.core.tools import ToolResult
+from remit.orchestrate.claims import PerformerLost
 from remit.orchestrate.in_process import Executor
 from remit.orchestrate.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
@@ -259,15 +260,25 @@ class TestABrokenExecutor:
 
         play(scene())
 
-    def test_one_that_raises_in_a_mutating_call_leaves_it_in_doubt(self) -> None:
+    @pytest.mark.parametrize("error", [ValueError, PerformerLost])
+    @pytest.mark.parametrize("is_claimed", [False, True])
+    def test_one_that_breaks_leaves_in_doubt_what_it_had_claimed(
+        self, error: type[Exception], is_claimed: bool
+    ) -> None:
         async def scene() -> None:
-            stage = Stage(in_turn(proposes("write", {"n": 1})), executors={CallTool: raise_secret})
+            async def tool(live: Live, command: CallTool) -> Report:
+                assert not is_claimed or await stage.dispatch.claim(live.run_id, command.id)
+                raise error
+
+            stage = Stage(in_turn(proposes("write", {"n": 1}), says("done")), executors={CallTool: tool})
             live = await stage.runner.start(manifest_of())
             await stage.runner.drive(live)
             (question,) = (command for command in live.state.open.values() if isinstance(command, AskHuman))
             await stage.runner.judge(live, PersonApproved(question.id, "ada"))
             await stage.runner.drive(live)
-            assert len(live.state.doubted) == 1
+            assert len(live.state.doubted) == is_claimed
+            (call,) = live.state.calls.values()
+            assert (call.code == ErrorCode.TOOL_UNAVAILABLE) is not is_claimed
 
         play(scene())
 

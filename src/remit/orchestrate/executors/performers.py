@@ -1,4 +1,8 @@
-"""Whoever performs errands: one door for every kind, in the process that drives a run or in any other."""
+"""Whoever performs errands: one door for every kind, in the process that drives a run or in any other.
+
+Rule 1: an errand whose performer is gone is performed again where that is safe, under the same id and key, as after a crash of
+        the process that drives its run. What may have changed something is left to the claims: not done, or in doubt.
+"""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
@@ -6,6 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from remit.core.commands import Command
+from remit.kernel.state import is_safe_to_repeat
+from remit.orchestrate.claims import PerformerLost
 from remit.orchestrate.errands import (
     Errand,
     InquiryErrand,
@@ -29,6 +35,8 @@ from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
 
 _Perform = Callable[[Any, Kit], Awaitable[Report]]
+# Who loses so many performers over one errand loses them because of it.
+PERFORMERS_LOST_MAX = 3
 _CODE = (JudgeErrand, SiftErrand, StepErrand, ProposeErrand, VoteErrand)
 
 
@@ -55,7 +63,10 @@ class Performers:
         return self._tools.abandoned
 
     def perform(self, errand: Errand, kit: Kit) -> Awaitable[Report]:
-        """Perform an errand with what its run works with; whatever goes wrong is told in the report."""
+        """Perform an errand with what its run works with; whatever goes wrong is told in the report.
+
+        Raises PerformerLost where another process performed it and is gone.
+        """
         return self._by_kind[type(errand)](errand, kit)
 
     def carrier(self, kit_of: Callable[[str], Kit]) -> Callable[[Live, Command], Coroutine[Any, Any, Report]]:
@@ -63,6 +74,13 @@ class Performers:
         fetch = self._bench.text
 
         async def carried(live: Live, command: Command) -> Report:
-            return await self.perform(await prepare(live, command, fetch), kit_of(live.run_id))
+            errand, lost = await prepare(live, command, fetch), 0
+            while True:
+                try:
+                    return await self.perform(errand, kit_of(live.run_id))
+                except PerformerLost:
+                    lost += 1
+                    if lost == PERFORMERS_LOST_MAX or not is_safe_to_repeat(live.state, command):
+                        raise
 
         return carried

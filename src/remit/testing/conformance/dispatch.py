@@ -15,6 +15,7 @@ from remit.core.commands import CallTool, CancelCommand, Command, SetTimer, Time
 from remit.core.failure import ErrorCode
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
+from remit.orchestrate.claims import PerformerLost
 from remit.orchestrate.ports import Dispatch, Live
 from remit.orchestrate.reports import Report, ToolBroke, ToolSaid
 
@@ -107,19 +108,31 @@ async def what_is_under_way_is_not_begun_again(open_dispatch: OpenDispatch) -> N
 
 
 async def one_that_breaks_is_reported(open_dispatch: OpenDispatch) -> None:
-    """Nobody waits for ever; and what a call that changes something came to is not known."""
+    """Nobody waits for ever; and what a call that was claimed came to is not known."""
+    await _broke(open_dispatch, a_call(), ErrorCode.TOOL_EXECUTION_FAILED)
+    await _broke(open_dispatch, a_call(mutating=True), ErrorCode.TOOL_TIMEOUT, claims=True)
 
-    async def broken(_: Command) -> Report:
-        raise ValueError("it broke")
 
-    for mutating, code in ((False, ErrorCode.TOOL_EXECUTION_FAILED), (True, ErrorCode.TOOL_TIMEOUT)):
-        call = a_call(mutating=mutating)
-        async with open_dispatch(broken) as dispatch:
+async def one_that_breaks_before_its_claim_is_certainly_not_done(open_dispatch: OpenDispatch) -> None:
+    """It is said that it was not called; and whoever is slow to claim it may not begin it any more."""
+    await _broke(open_dispatch, a_call(mutating=True), ErrorCode.TOOL_UNAVAILABLE)
+
+
+async def _broke(open_dispatch: OpenDispatch, call: CallTool, code: ErrorCode, *, claims: bool = False) -> None:
+    for error in (ValueError("it broke"), PerformerLost()):
+
+        async def break_off(command: Command, why: Exception = error) -> Report:
+            assert not claims or await dispatch.claim("run", command.id), "a call that nobody revoked may not begin"
+            raise why
+
+        async with open_dispatch(break_off) as dispatch:
             live = a_run(call)
             dispatch.send(live, call)
             report = await _received(dispatch, live)
             assert isinstance(report, ToolBroke), f"a performer that broke is reported as {report}"
-            assert report.code is code, f"a performer that broke is reported as {report.code}, mutating={mutating}"
+            assert report.code is code, f"a performer that broke is reported as {report.code}, claimed={claims}"
+            if call.mutating:
+                assert await dispatch.claim("run", call.id) is claims, "a call that was said not to be made may begin"
 
 
 async def a_cancelled_command_is_stopped(open_dispatch: OpenDispatch) -> None:
@@ -239,6 +252,7 @@ DISPATCH_CHECKS: Sequence[DispatchCheck] = (
     many_are_performed_beside_each_other,
     what_is_under_way_is_not_begun_again,
     one_that_breaks_is_reported,
+    one_that_breaks_before_its_claim_is_certainly_not_done,
     a_cancelled_command_is_stopped,
     what_was_cancelled_before_it_began_never_begins,
     whoever_is_first_claims_or_revokes,
