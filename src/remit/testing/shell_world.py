@@ -324,7 +324,7 @@ class ShellWorld:
         task = self.stage.new_task()
         session_id = self.chance.choice(_SESSIONS)
         asked = SystemRequest((user_message(task),), request_id=task, trace_id="0" * 32, session_id=session_id)
-        return process.system.submit(asked, self.stage.kit, TERMS)
+        return process.system.submit(asked, self.stage.kit, self.chance.choice(TERMS))
 
     async def _halt(self, process: Process) -> None:
         await process.system.halt(by="halter", why="to look")
