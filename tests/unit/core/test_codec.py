@@ -10,7 +10,9 @@ from remit.core.codec import (
     NO_HASH,
     arguments_in,
     bare,
+    decode_record,
     decode_turn,
+    encode_record,
     encode_turn,
     hash_turn,
     read_json,
@@ -21,8 +23,9 @@ from remit.core.codec import (
 from remit.core.commands import CancelCommand
 from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import Ending, InvariantBroken
-from remit.core.record import BlobRef, JsonObject
+from remit.core.record import BlobRef, JsonObject, Record
 from remit.core.rulings import RunEnded
+from remit.core.storage import Barrier, Listing
 
 TURN = Turn(
     3,
@@ -106,6 +109,28 @@ def test_a_text_that_is_no_json_is_a_value_error() -> None:
     for read in (read_json, read_members, turn_from_json):
         with pytest.raises(ValueError, match="'a' stands twice"):
             read(b'{"a": 1, "a": 2}')
+
+
+@pytest.mark.parametrize(
+    "record",
+    [Listing(5, session_id="session", lineage=("a", "b")), Barrier("SUCCESS", heard=2), RunEnded(Ending.USER_CANCEL)],
+)
+def test_a_record_comes_back_from_its_bytes(record: Record) -> None:
+    assert decode_record(encode_record(record), type(record)) == record
+
+
+def test_one_of_several_kinds_of_records_comes_back_as_what_it_was() -> None:
+    for record in (CancelCommand("3.0", "2.1"), RunEnded(Ending.USER_CANCEL)):
+        assert decode_record(encode_record(record), CancelCommand | RunEnded) == record
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no record", encode_record(Barrier()), b"\x81\xadstarted_at_ms\xa1\xff", b"\x91" * 100_000],
+)
+def test_bytes_that_are_no_record_are_an_unreadable_entry(data: bytes) -> None:
+    with pytest.raises(InvariantBroken, match=f"ENTRY_UNREADABLE: entry of {len(data)} bytes does not decode"):
+        decode_record(data, Listing)
 
 
 def test_arguments_are_an_object_wherever_they_live() -> None:

@@ -35,7 +35,7 @@ class FoldedJournal:
         What must be decided before is written before, what follows from it after it.
         """
         if listing is not None:
-            await self._expect_new(run_id, after)
+            await self._expect_new(run_id, after, listing)
             await self._spans.claim(run_id, listing)
         if barrier is not None and barrier.heard:
             await self._inbox.take(run_id, barrier.heard, 0 if warrant is None else warrant.token)
@@ -44,9 +44,7 @@ class FoldedJournal:
             place = await self._log.append(RUN + run_id, encode_record(Written(data, barrier, listing, head)), after)
         except AppendConflict:
             await self._replica.refresh()
-            if run_id in self._replica.forestalled and listing is not None and listing.session_id:
-                raise SessionConflict(listing.session_id, listing.ordinal) from None
-            raise
+            raise self._conflict(run_id, listing) from None
         if barrier is not None and barrier.charge is not None:
             await self._spans.keep(barrier.charge)
         # Whatever was written before is known before this turn is acted on: halts among it.
@@ -59,8 +57,15 @@ class FoldedJournal:
         turns = await self._replica.journal.read(run_id, after=after)
         return Stretch(turns, self._replica.place(RUN + run_id) if run_id not in self._replica.forestalled else START)
 
-    async def _expect_new(self, run_id: str, after: Place) -> None:
-        """Raise AppendConflict for a run that has begun: it neither takes a place nor reserves anything again."""
+    async def _expect_new(self, run_id: str, after: Place, listing: Listing) -> None:
+        """Raise for a run that has begun, or never may: it neither takes a place nor reserves anything again."""
         await self._replica.refresh()
-        if after != START or await self._replica.journal.entry(run_id) is not None:
-            raise AppendConflict(run_id)
+        has_begun = after != START or await self._replica.journal.entry(run_id) is not None
+        if has_begun or run_id in self._replica.forestalled:
+            raise self._conflict(run_id, listing)
+
+    def _conflict(self, run_id: str, listing: Listing | None) -> AppendConflict | SessionConflict:
+        """Why a turn cannot be written: another was faster, or took the place of a run that was to begin."""
+        if run_id in self._replica.forestalled and listing is not None and listing.session_id:
+            return SessionConflict(listing.session_id, listing.ordinal)
+        return AppendConflict(run_id)

@@ -14,7 +14,7 @@ from remit.backend.folded.replica import Replica
 from remit.core.codec import encode_record
 from remit.core.quota import Charge, Reservation
 from remit.core.record import Record
-from remit.core.storage import START, AppendConflict, Listing, QuotaConflict, SessionConflict
+from remit.core.storage import START, AppendConflict, Listing, Place, QuotaConflict, SessionConflict
 
 
 class Holders(Protocol):
@@ -39,21 +39,24 @@ class Spans:
             await self._reserve(run_id, listing.tenant_id, listing.reserves)
 
     async def keep(self, charge: Charge, *, is_anew: bool = False) -> None:
-        """Count a run so for its tenant."""
+        """Count a run so for its tenant. One for which that fails every time is named as not counted, and counted again."""
         for _ in range(TRIES_MAX):
-            if await self._is_next(TENANT + charge.tenant_id, Charged(charge, is_anew)):
+            name = TENANT + charge.tenant_id
+            if await self._is_next(name, Charged(charge, is_anew), self._replica.place(name)):
                 return
             await self._replica.refresh()
 
     async def _claim_place(self, run_id: str, session_id: str, ordinal: int) -> None:
         for _ in range(TRIES_MAX):
             await self._replica.refresh()
+            # Whoever else forestalls the holder may claim the place meanwhile: a claim stands behind what was known here.
+            place = self._replica.place(SESSION + session_id)
             holder = self._replica.claims.get(session_id, {}).get(ordinal, "")
             if holder == run_id:
                 return
             if holder and not await self._is_forestalled(holder):
                 break
-            if await self._is_next(SESSION + session_id, PlaceClaimed(ordinal, run_id)):
+            if await self._is_next(SESSION + session_id, PlaceClaimed(ordinal, run_id), place):
                 return
         raise SessionConflict(session_id, ordinal)
 
@@ -69,9 +72,7 @@ class Spans:
                 if not await self._is_room_made(tenant_id):
                     raise
                 continue
-            if self._replica.place(TENANT + tenant_id) == place and await self._is_next(
-                TENANT + tenant_id, Charged(charge)
-            ):
+            if await self._is_next(TENANT + tenant_id, Charged(charge), place):
                 return
         raise AppendConflict(run_id)
 
@@ -101,10 +102,10 @@ class Spans:
             replica.forestalled.add(run_id)
         return run_id in replica.forestalled
 
-    async def _is_next(self, name: str, record: Record) -> bool:
-        """Whether an entry could be written behind all that was folded of its log."""
+    async def _is_next(self, name: str, record: Record, after: Place) -> bool:
+        """Whether an entry could be written behind all that was known of its log when it was decided."""
         try:
-            await self._replica.log.append(name, encode_record(record), self._replica.place(name))
+            await self._replica.log.append(name, encode_record(record), after)
         except AppendConflict:
             return False
         return True

@@ -17,6 +17,7 @@ from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.signing import SignedDeletion
 from remit.core.storage import AppendConflict, Derived, Losses, Redacted, Removed, RunEntry, SignedHead, StoreUnusable
+from remit.observe.checkup import Check
 
 STORE_KEEPS_ALL = "STORE_KEEPS_ALL"
 
@@ -69,7 +70,7 @@ class FoldedStore:
         self.index = FoldedIndex(replica)
         self.log = FoldedHeadLog(replica)
         self.retention = self.redactions = FoldedRetention()
-        self.checkup = MemoryCheckup(replica.journal, None)
+        self.checkup = FoldedCheckup(replica)
         self.ledger = FoldedLedger(replica, spans)
         self.receipts = FoldedReceipts(replica)
         self.halts = FoldedHalts(replica)
@@ -131,8 +132,10 @@ class FoldedIndex:
         return await self._replica.journal.names()
 
     async def renew(self, runs: Sequence[Derived]) -> int:
-        """They are listed as their turns say, as ever."""
-        return len(runs)
+        """They are listed as their turns say, as ever; gives how many have not gone on meanwhile."""
+        await self._replica.refresh()
+        journal = self._replica.journal
+        return sum(len(journal.turns_of(run.run_id)) == run.turns for run in runs)
 
 
 class FoldedHeadLog:
@@ -165,6 +168,19 @@ class FoldedHeadLog:
     async def deletion(self, run_id: str) -> SignedDeletion | None:
         """Nothing is deleted."""
         return None
+
+
+class FoldedCheckup:
+    """Looks at what the logs come to by now."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._checkup = MemoryCheckup(replica.journal, None, kept="in logs", lasts="they keep every entry")
+
+    async def look(self) -> Sequence[Check]:
+        """How the store is."""
+        await self._replica.refresh()
+        return await self._checkup.look()
 
 
 class FoldedRetention:
@@ -234,6 +250,7 @@ class FoldedReceipts:
                 await self._replica.refresh()
                 continue
             return
+        raise AppendConflict(RECEIPTS)
 
     async def kept(self, kind: ReceiptKind) -> Sequence[Receipt]:
         """The receipts of a kind, oldest first."""

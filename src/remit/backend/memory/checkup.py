@@ -9,11 +9,20 @@ from remit.observe.checkup import Check, CheckState
 
 
 class MemoryCheckup:
-    """Looks at one store."""
+    """Looks at one store; `kept` and `lasts` say where its runs are and for how long."""
 
-    def __init__(self, journal: MemoryJournal, signer: Signer | None) -> None:
+    def __init__(
+        self,
+        journal: MemoryJournal,
+        signer: Signer | None,
+        *,
+        kept: str = "in memory",
+        lasts: str = "it ends with its process",
+    ) -> None:
         self._journal = journal
         self._signer = signer
+        self._kept = kept
+        self._lasts = lasts
 
     async def look(self) -> Sequence[Check]:
         """How the store is."""
@@ -23,7 +32,7 @@ class MemoryCheckup:
         opened = [entry for entry in self._journal.listed().values() if not entry.ending]
         waiting = sum(bool(entry.waiting_for) for entry in opened)
         runs = len(self._journal.every_run())
-        seen = f"in memory: {runs} runs, {len(opened)} open, {waiting} wait for a person; it ends with its process"
+        seen = f"{self._kept}: {runs} runs, {len(opened)} open, {waiting} wait for a person; {self._lasts}"
         return Check("store", CheckState.OK, seen)
 
     async def _log(self) -> Check:
