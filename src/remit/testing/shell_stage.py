@@ -24,15 +24,10 @@ LEASE = {
     "tool_calls": 4,
     "steps": 20,
     "human_reviews": 3,
-    "side_effects": 2,
     "inference_cost_microusd": 200_000,
 }
-# People are asked before anything changes; or a few changes may be made, by children too; or time runs out meanwhile.
-TERMS = (
-    Terms(budget=Budget(child_runs=3)),
-    Terms(budget=Budget(child_runs=3, side_effects=6)),
-    Terms(budget=Budget(child_runs=3, side_effects=6, wall_clock_ms=40_000)),
-)
+# People are asked before anything changes, by children too; and now and then time runs out meanwhile.
+TERMS = (Terms(budget=Budget(child_runs=3)), Terms(budget=Budget(child_runs=3, wall_clock_ms=40_000)))
 # How long a model or a tool takes: mostly no time to speak of, sometimes longer than any sender may be kept waiting.
 _SOON_S, _LATE_S = 0.3, 100.0
 _IS_LATE = 0.1
