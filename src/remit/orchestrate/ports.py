@@ -180,8 +180,14 @@ class Index(Protocol):
     async def names(self) -> Sequence[str]:
         """Every journal that has an entry, in the order in which they began, whether it is listed or not."""
 
-    async def renew(self, runs: Sequence[Derived]) -> int:
-        """List these runs so, and settle what they heard; gives how many, without those that have gone on meanwhile."""
+    async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
+        """List these runs so, and settle what they heard; gives those that now are.
+
+        The others have gone on meanwhile, or another run has their place in a session.
+        """
+
+    async def sum_up(self) -> None:
+        """Add up anew whatever is kept as a sum."""
 
 
 class Ledger(Protocol):

@@ -2,15 +2,14 @@
 
 Rule 1: turns, texts, signed heads, entries of the inbox that nobody settled, refusals, receipts of people and what deleted
         runs cost are inputs. They are read and never made.
-Rule 2: a run that cannot be folded is left as it is, and named; verifying says what is wrong with it.
+Rule 2: a run that cannot be folded, or whose place in a session another has, is left as it is, and named.
 Rule 3: a run that goes on meanwhile is left to whoever drives it.
 """
 
 from collections.abc import Sequence
 
-from remit.core.arrivals import RunStarted
-from remit.core.codec import decode_turn
 from remit.core.failure import InvariantBroken
+from remit.core.halt import HALTS
 from remit.core.record import Record
 from remit.core.rulings import RunEnded
 from remit.core.storage import Derived
@@ -35,17 +34,21 @@ async def rebuild(store: Store, quotas: Quotas) -> Rebuilt:
     """Make anew whatever is derived from turns."""
     made, unread, renewed = list[Derived](), list[str](), 0
     for name in await store.index.names():
-        turns = await store.journal.read(name)
+        if name == HALTS:
+            continue  # The journal of halts is no run.
         try:
-            if _is_run(turns):
-                made.append(derived_from(name, turns))
+            made.append(derived_from(name, await store.journal.read(name)))
         except InvariantBroken:
             unread.append(name)
-        if len(made) == _AT_ONCE:
-            renewed += await store.index.renew(made)
-            made.clear()
-    renewed += await store.index.renew(made)
+    for start in range(0, len(made), _AT_ONCE):
+        some = made[start : start + _AT_ONCE]
+        listed = frozenset(await store.index.renew(some))
+        renewed += len(listed)
+        for run in some:
+            if run.run_id not in listed and len(await store.journal.read(run.run_id)) == run.turns:
+                unread.append(run.run_id)
     await quotas.rebuild()
+    await store.index.sum_up()
     return Rebuilt(renewed, tuple(unread))
 
 
@@ -63,8 +66,3 @@ def derived_from(run_id: str, data: Sequence[bytes]) -> Derived:
         next((turn.at_ms for turn in turns if any(isinstance(one, RunEnded) for one in turn.decisions)), None),
         tuple((turn.heard, answer_of(turn)) for turn in turns if turn.heard and turn.seq > copied),
     )
-
-
-def _is_run(turns: Sequence[bytes]) -> bool:
-    """Whether a journal is that of a run: that of halts is not."""
-    return isinstance(decode_turn(turns[0]).arrival, RunStarted)

@@ -153,7 +153,7 @@ def test_an_index_names_every_run_and_renews_those_that_have_not_gone_on() -> No
         index = ground.process().index
         assert await index.names() == ["b", "a"]
         made = [Derived("b", turns, Listing(1), Barrier()) for turns in (1, 2)]
-        assert await ground.process().index.renew(made) == 1
+        assert len(await ground.process().index.renew(made)) == 1
 
     asyncio.run(scene())
 

@@ -36,7 +36,7 @@ def test_a_run_that_was_not_listed_is_found_in_every_way_once_it_is_renewed(open
             assert await store.catalogue.entry("run") is None
             made = Derived("run", 1, LISTING, Barrier("SUCCESS"), ended_at_ms=9)
             for _ in range(2):
-                assert await store.index.renew([made]) == 1
+                assert await store.index.renew([made]) == ["run"]
                 assert [entry.run_id for entry in await store.catalogue.session("session")] == ["run"]
                 assert [entry.run_id for entry in await store.catalogue.alike("alike", limit=9)] == ["run"]
             with pytest.raises(SessionConflict):
@@ -65,7 +65,7 @@ def test_a_run_that_has_gone_on_meanwhile_is_not_renewed(opened: Opened) -> None
             number = await store.inbox.put("run", b"a")
             await store.journal.append("run", b"1", place)
             stale = Derived("run", 1, LISTING, Barrier(), None, ((number, ""),))
-            assert await store.index.renew([stale, Derived("nobody", 1, LISTING, Barrier())]) == 0
+            assert await store.index.renew([stale, Derived("nobody", 1, LISTING, Barrier())]) == []
             assert await store.catalogue.entry("run") is None
             assert await store.inbox.outcome(number) is None
 

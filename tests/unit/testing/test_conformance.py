@@ -505,6 +505,7 @@ def test_an_inbox_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check:
         ("holds few", "many_runs_may_be_held"),
         ("refuses holders", "a_holder_writes_under_its_token"),
         ("never fences", "a_stale_holder_writes_nothing"),
+        ("never fences", "who_let_a_run_go_writes_nothing"),
     ],
 )
 def test_leases_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str) -> None:

@@ -105,10 +105,15 @@ class BadIndex(MemoryStore):
         found = await self.journal.names()
         return sorted(found) if self._flaw == "sorts" else found
 
-    async def renew(self, runs: Sequence[Derived]) -> int:
+    async def sum_up(self) -> None:
+        await self.journal.sum_up()
+
+    async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
         match self._flaw:
             case "renews nothing":
-                return 0
+                return []
+            case "looks at nothing":
+                runs = [replace(run, turns=len(self.journal.turns_of(run.run_id))) for run in runs]
             case "overwrites refusals":
                 for number, answer in runs[0].heard:
                     self.inbox._outcomes[number] = ("", answer)
@@ -196,6 +201,7 @@ def test_a_store_that_answers_wrongly_fails_the_check_that_is_about_it(flaw: str
         ("renews nothing", "a_run_is_listed_as_its_turns_tell"),
         ("forgets lineages", "a_run_is_listed_as_its_turns_tell"),
         ("overwrites refusals", "whom_a_run_heard_is_told_so"),
+        ("looks at nothing", "a_run_that_has_gone_on_is_left_as_it_is"),
     ],
 )
 def test_an_index_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:

@@ -19,7 +19,7 @@ from remit.adapters.cli.options import COMMON, ByWhom, Common, RunName, os_user
 from remit.adapters.cli.packets import asked_lines, change_lines, ticked_lines
 from remit.adapters.cli.painting import print_lines
 from remit.adapters.cli.stepping import caught_up, conclude
-from remit.adapters.cli.telling import at_rest, signal_from
+from remit.adapters.cli.telling import at_rest, deliver, signal_from
 from remit.adapters.cli.terminal import Terminal
 from remit.core.failure import EXIT_OK, ArrivalFault, RequestRejected
 from remit.core.record import JsonObject, Record, replace
@@ -171,7 +171,7 @@ def signal(
             run_id = (await system.archive.find(run)).run_id
             if told is Signal.RESUME and not terminal.is_json:
                 narrator.teller = await caught_up(system, run_id)
-            heard = await system.signal(signal_from(by or os_user(), told, run_id, payload))
+            heard = await deliver(system, signal_from(by or os_user(), told, run_id, payload))
             narrator.run_id = heard.fork_id or run_id
             if told in _DRIVING:
                 response = await at_rest(system, narrator.run_id)
@@ -240,7 +240,7 @@ async def _say(system: "System", terminal: Terminal, asked: Approval, answer: _A
     payload: JsonObject = {**answer.payload, "packet_id": asked.id}
     if asked.packet:
         payload["packet"] = asked.packet
-    heard = await system.signal(signal_from(answer.by, answer.kind, asked.run_id, payload))
+    heard = await deliver(system, signal_from(answer.by, answer.kind, asked.run_id, payload))
     if heard.rests_because:
         terminal.remark(f"run {asked.run_id} heard the no and rests: {heard.rests_because}")
     await system.result(asked.run_id)

@@ -1,6 +1,7 @@
 """Signals from the command line, and waiting for what becomes of them.
 
 Rule 1: a signal names who sends it, from where, and when.
+Rule 2: a run that goes on in this process is not left half-way, although its sender was refused.
 """
 
 import time
@@ -8,11 +9,12 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from remit.core.contract import SystemResponse
+from remit.core.failure import RemitError
 from remit.core.record import JsonObject
 from remit.core.signals import Signal, UserSignal
 
 if TYPE_CHECKING:
-    from remit.orchestrate.facade import System
+    from remit.orchestrate.facade import Heard, System
 
 
 def signal_from(by: str, kind: Signal, run_id: str, payload: JsonObject) -> UserSignal:
@@ -26,6 +28,15 @@ def signal_from(by: str, kind: Signal, run_id: str, payload: JsonObject) -> User
         payload=payload,
         at_ms=time.time_ns() // 1_000_000,
     )
+
+
+async def deliver(system: "System", signal: UserSignal) -> "Heard":
+    """Have a run hear a signal; who is refused leaves once the run, which may have heard somebody else here, rests."""
+    try:
+        return await system.signal(signal)
+    except RemitError:
+        await system.settle()
+        raise
 
 
 async def at_rest(system: "System", run_id: str) -> SystemResponse:

@@ -126,7 +126,9 @@ def _contents(home: Path) -> Check:
             refuse_later_version(version, path)
             runs, opened, waiting = 0, 0, 0
             if version:
-                query = "SELECT count(*), sum(ending = ''), sum(ending = '' AND waiting_for <> '') FROM runs"
+                # What is kept without being listed, as the journal of halts is, is no run.
+                counts = "count(*), sum(ending = ''), sum(ending = '' AND waiting_for <> '')"
+                query = f"SELECT {counts} FROM runs WHERE started_at_ms IS NOT NULL"
                 runs, opened, waiting = (amount or 0 for amount in connection.execute(query).fetchone())
         except DATABASE_ERRORS as error:
             raise unusable(error, path) from error

@@ -16,6 +16,10 @@ _RENEW = (
     " likeness = ?9, lineage = ?10, ending = ?11, waiting_for = ?12, ended_at_ms = coalesce(ended_at_ms, ?13)"
     " WHERE run_id = ?1 AND (SELECT count(*) FROM turns WHERE turns.run_no = runs.run_no) = ?2"
 )
+_SUMS = (
+    "INSERT INTO charged_hours SELECT tenant_id, dimension, at_ms / 3600000, is_open, sum(amount) FROM charges"
+    " GROUP BY tenant_id, dimension, at_ms / 3600000, is_open"
+)
 
 
 class SQLiteIndex:
@@ -29,14 +33,24 @@ class SQLiteIndex:
         """Every journal that has an entry, in the order in which they began."""
         return [run_id for (run_id,) in self._reader.rows(_NAMES, ())]
 
-    async def renew(self, runs: Sequence[Derived]) -> int:
-        """List these runs so, and settle what they heard."""
-        renewed: int = await self._writer.submit(partial(_renew, self._writer.now_ms(), tuple(runs)))
+    async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
+        """List these runs so, and settle what they heard; gives those that now are."""
+        renewed: Sequence[str] = await self._writer.submit(partial(_renew, self._writer.now_ms(), tuple(runs)))
         return renewed
+
+    async def sum_up(self) -> None:
+        """Add up anew what runs count for their tenants, by the hour."""
+        await self._writer.submit(_sum_up)
+
+
+def _sum_up(cursor: sqlite3.Cursor) -> Outcome:
+    cursor.execute("DELETE FROM charged_hours")
+    cursor.execute(_SUMS)
+    return None, None
 
 
 def _renew(now_ms: int, runs: tuple[Derived, ...], cursor: sqlite3.Cursor) -> Outcome:
-    return sum(_renewed(now_ms, run, cursor) for run in runs), None
+    return [run.run_id for run in runs if _renewed(now_ms, run, cursor)], None
 
 
 def _renewed(now_ms: int, run: Derived, cursor: sqlite3.Cursor) -> bool:
@@ -44,8 +58,11 @@ def _renewed(now_ms: int, run: Derived, cursor: sqlite3.Cursor) -> bool:
     listed = (listing.started_at_ms, listing.mode, listing.tenant_id, listing.session_id, listing.ordinal)
     origin = (listing.parent_id, listing.likeness, joined_lineage(listing.lineage))
     stands = (standing.ending, standing.waiting_for, run.ended_at_ms)
-    if cursor.execute(_RENEW, (run.run_id, run.turns, *listed, *origin, *stands)).rowcount != 1:
-        return False
+    try:
+        if cursor.execute(_RENEW, (run.run_id, run.turns, *listed, *origin, *stands)).rowcount != 1:
+            return False
+    except sqlite3.IntegrityError:
+        return False  # Another run has its place in its session.
     for number, answer in run.heard:
         cursor.execute(SETTLE, (number, "", answer, now_ms))
     return True

@@ -11,11 +11,12 @@ from remit.backend.folded.spans import Spans
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
+from remit.backend.memory.store import MemoryKey
 from remit.core.codec import encode_record
 from remit.core.halt import HALTS
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
-from remit.core.signing import SignedDeletion
+from remit.core.signing import SignedDeletion, Signer
 from remit.core.storage import AppendConflict, Derived, Losses, Redacted, Removed, RunEntry, SignedHead, StoreUnusable
 from remit.observe.checkup import Check
 
@@ -55,10 +56,11 @@ class Holdings(Protocol):
 class FoldedStore:
     """The store as one process has it open. It keeps nothing that cannot be folded again."""
 
-    # Nothing is signed here.
-    key = None
-
-    def __init__(self, log: Log, leases: Holdings, blobs: Texts, seals: MemorySeals | None = None) -> None:
+    def __init__(
+        self, log: Log, leases: Holdings, blobs: Texts, seals: MemorySeals | None = None, signer: Signer | None = None
+    ) -> None:
+        # Nothing is signed here unless somebody brings a signer.
+        self.key = None if signer is None else MemoryKey(signer)
         replica = Replica(log)
         spans = Spans(replica, leases)
         self.leases = leases
@@ -131,11 +133,14 @@ class FoldedIndex:
         await self._replica.refresh()
         return await self._replica.journal.names()
 
-    async def renew(self, runs: Sequence[Derived]) -> int:
-        """They are listed as their turns say, as ever; gives how many have not gone on meanwhile."""
+    async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
+        """They are listed as their turns say, as ever; gives those that have not gone on meanwhile."""
         await self._replica.refresh()
         journal = self._replica.journal
-        return sum(len(journal.turns_of(run.run_id)) == run.turns for run in runs)
+        return [run.run_id for run in runs if len(journal.turns_of(run.run_id)) == run.turns]
+
+    async def sum_up(self) -> None:
+        """Nothing is kept as a sum."""
 
 
 class FoldedHeadLog:

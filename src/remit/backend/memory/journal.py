@@ -89,8 +89,11 @@ class MemoryJournal:
         """Every run that has a turn, in the order they started."""
         return self.every_run()
 
-    async def renew(self, runs: Sequence[Derived]) -> int:
-        """List these runs so, and settle what they heard."""
+    async def sum_up(self) -> None:
+        """Nothing is kept as a sum."""
+
+    async def renew(self, runs: Sequence[Derived]) -> Sequence[str]:
+        """List these runs so, and settle what they heard; gives those that now are."""
         as_they_stand = [run for run in runs if len(self._runs.get(run.run_id, ())) == run.turns]
         for run in as_they_stand:
             listing = replace(run.listing, likeness="")
@@ -102,7 +105,7 @@ class MemoryJournal:
                 alike.append(run.run_id)
             for number, answer in run.heard if self._inbox is not None else ():
                 await self._inbox.settle(number, "", answer)  # type: ignore[union-attr]  # asked for above
-        return len(as_they_stand)
+        return [run.run_id for run in as_they_stand]
 
     async def entry(self, run_id: str) -> RunEntry | None:
         """One run, or None when nobody started it here."""

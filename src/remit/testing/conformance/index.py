@@ -36,10 +36,11 @@ async def a_run_is_listed_as_its_turns_tell(open_store: OpenIndexed) -> None:
         await add(store.journal, "run", b"1", Barrier(waiting_for="REVIEW_REQUIRED"))
         made = Derived("run", 2, listing, Barrier(waiting_for="REVIEW_REQUIRED"))
         for _ in range(2):
-            assert await store.index.renew([made]) == 1, "a run that stands as it was read was not renewed"
+            assert list(await store.index.renew([made])) == ["run"], "a run that stands as it was read was not renewed"
             entry = await store.catalogue.entry("run")
             expected = RunEntry("run", listing, 2, "", "REVIEW_REQUIRED")
             assert entry == expected, f"a run was made anew and is listed as {entry}"
+            await store.index.sum_up()
             session = [entry.run_id for entry in await store.catalogue.session("session")]
             assert session == ["run"], f"a session of one run holds {session}"
 
@@ -56,8 +57,23 @@ async def whom_a_run_heard_is_told_so(open_store: OpenIndexed) -> None:
         assert await store.inbox.outcome(refused) == ("NO", "no"), "a refusal was overwritten"
 
 
+async def a_run_that_has_gone_on_is_left_as_it_is(open_store: OpenIndexed) -> None:
+    """Whoever drives it knows better by now; and a run that is not there is not listed."""
+    async with open_store() as store:
+        await add(store.journal, "run", b"0", listing=Listing(1, "chat"))
+        await add(store.journal, "run", b"1", Barrier("SUCCESS"))
+        stale = [Derived("run", 1, Listing(1, "plan"), Barrier()), Derived("nobody", 1, Listing(1), Barrier())]
+        assert list(await store.index.renew(stale)) == [], "a run that has gone on was listed as it was before"
+        entry = await store.catalogue.entry("run")
+        assert entry == RunEntry("run", Listing(1, "chat"), 2, "SUCCESS"), (
+            f"a run that has gone on is listed as {entry}"
+        )
+        assert await store.catalogue.entry("nobody") is None, "a run that is not there is listed"
+
+
 INDEX_CHECKS: Sequence[IndexCheck] = (
     every_journal_is_named,
     a_run_is_listed_as_its_turns_tell,
     whom_a_run_heard_is_told_so,
+    a_run_that_has_gone_on_is_left_as_it_is,
 )
