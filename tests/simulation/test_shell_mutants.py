@@ -12,7 +12,7 @@ from remit.backend.folded.spans import Spans
 from remit.backend.memory.quotas import MemoryLedger
 from remit.core.arrivals import ResumeRequested
 from remit.core.codec import decode_signal
-from remit.core.commands import ForkRun
+from remit.core.commands import CallTool, CancelCommand, Command, ForkRun
 from remit.core.events import Turn
 from remit.core.failure import RemitError
 from remit.core.storage import RunHeld, Warrant
@@ -22,19 +22,25 @@ from remit.orchestrate.fork import begin_fork, origin_of
 from remit.orchestrate.halts import Halts
 from remit.orchestrate.holdings import FencedJournal, Holdings
 from remit.orchestrate.hub import Driver, Hub
+from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.ports import Live
 from remit.orchestrate.post import Post
 from remit.orchestrate.reports import Report
 from remit.testing.laws_of_shells import keep_the_law
 from remit.testing.runs import LawBroken
-from remit.testing.shell_scenarios import shell_scenario
+from remit.testing.shell_scenarios import WEATHERS, shell_scenario
 
 # A mutant that survives this many worlds is one the laws would miss in practice.
 SEEDS = 400
+# One of every weather.
+DOUBLED_SEEDS = len(WEATHERS)
 
 holdings_hold = Holdings.hold
 hub_hear = Hub._hear
 hub_step = Hub._step
+dispatch_send = InProcessDispatch.send
+dispatch_receive = InProcessDispatch.receive
+dispatch_chore = InProcessDispatch._run_chore
 
 
 def _instead(place: object, name: str, replacement: object) -> Any:
@@ -125,6 +131,34 @@ async def _keep_the_lease(self: Hub, live: Live) -> None:
     self.dispatch.forget(live)
 
 
+def _stop_nothing(self: InProcessDispatch, work: in_process._Work, live: Live, command_id: str) -> None:
+    return None
+
+
+def _tell_no_child(self: InProcessDispatch, live: Live, command: Command) -> None:
+    if not isinstance(command, CancelCommand):
+        dispatch_chore(self, live, command)
+
+
+def _send_calls_twice(self: InProcessDispatch, live: Live, command: Command) -> None:
+    dispatch_send(self, live, command)
+    if isinstance(command, CallTool):
+        self._work[live.run_id].outbox.append((live, command))
+
+
+def _received_twice() -> Callable[[InProcessDispatch, Live], Any]:
+    again: dict[tuple[InProcessDispatch, str], Report] = {}
+
+    async def receive(self: InProcessDispatch, live: Live) -> Report | None:
+        if (report := again.pop((self, live.run_id), None)) is not None:
+            return report
+        if (report := await dispatch_receive(self, live)) is not None:
+            again[self, live.run_id] = report
+        return report
+
+    return receive
+
+
 # What is broken -> the law that says so, a seed of a world that shows it, and how it is broken.
 MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     "a fork is copied by whoever likes": (
@@ -139,7 +173,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "a retry is told the newest fork": (
         "a_retry_names_its_own_fork",
-        44,
+        10,
         (_instead(durability, "answer_of", lambda turn: ""), _instead(post, "answer_of", lambda turn: "")),
     ),
     "a retry that is recorded is refused": (
@@ -149,29 +183,29 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "whoever is refused waits until the run rests": (
         "nobody_is_kept_waiting",
-        78,
+        0,
         (_instead(Hub, "hear", _hear_and_wait),),
     ),
     "runs are taken up after closing": (
         "nothing_is_written_after_closing",
-        115,
+        142,
         (_instead(Hub, "_step", _step_although_closed),),
     ),
     "an entry is heard apart from its turn": (
         "no_signal_is_lost_or_doubled",
-        10,
+        61,
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (
         "no_signal_is_lost_or_doubled",
-        88,
+        62,
         (_instead(FoldedInbox, "take", _nothing),),
     ),
     "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Holdings, "hold", _hold_nothing),)),
-    "a lease is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lease),)),
+    "a lease is forgotten": ("nothing_outlives_closing", 2, (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (
         "one_driver_at_a_time",
-        127,
+        49,
         (_instead(runner, "_check_fence", _no_fence), _instead(FencedJournal, "append", _append_on)),
     ),
     "a place is taken from whoever is about to begin": (
@@ -189,6 +223,21 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         77,
         (_instead(Halts, "stopping_any", _say_nothing),),
     ),
+    "a call is sent twice": (
+        "no_mutating_command_is_issued_again",
+        5,
+        (_instead(InProcessDispatch, "send", _send_calls_twice),),
+    ),
+    "a cancel of a call is lost": (
+        "nothing_is_done_for_an_ended_run",
+        228,
+        (_instead(InProcessDispatch, "_take_back", _stop_nothing),),
+    ),
+    "a cancel of a child is lost": (
+        "children_end_with_their_parent",
+        340,
+        (_instead(InProcessDispatch, "_run_chore", _tell_no_child),),
+    ),
     "a wake is dropped": ("nothing_waits_for_ever", 1, (_instead(in_process._Work, "report", _report_quietly),)),
 }
 
@@ -202,6 +251,12 @@ def test_a_broken_shell_is_found_by_its_seed(name: str) -> None:
         with pytest.raises(LawBroken) as found:
             _play((seed, *range(SEEDS)))
     assert found.value.law == law, f"found by {found.value.law} at seed {found.value.seed}"
+
+
+@pytest.mark.parametrize("seed", range(DOUBLED_SEEDS))
+def test_a_report_that_is_delivered_twice_changes_nothing(seed: int) -> None:
+    with _instead(InProcessDispatch, "receive", _received_twice()):
+        keep_the_law(shell_scenario(seed))
 
 
 def _play(seeds: Iterable[int]) -> None:

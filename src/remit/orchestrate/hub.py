@@ -7,7 +7,8 @@ Rule 4: when a child ends and its parent does not wait here, the parent is taken
         only finds out how it ended.
 Rule 5: a run that a halt paused goes on by being taken up once that is lifted; until then it is taken up and rests.
 Rule 6: a fork is copied by whoever holds its lease, and before anything else is said to it.
-Rule 7: once closed, nothing is begun or told here any more, and nothing that was begun is left.
+Rule 7: once closed, nothing is begun or told here any more, and nothing that was begun is left but code that swallowed
+        its cancellation: it is given up after a while, and nothing of it is written.
 Rule 8: whatever a run names must be there when it is taken up; else that is refused, and the run rests as before.
 """
 
@@ -30,6 +31,7 @@ from remit.orchestrate.holdings import Holdings
 from remit.orchestrate.kit import Kit, tell
 from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.needs import check_needs
+from remit.orchestrate.patience import STOP_GRACE_S
 from remit.orchestrate.ports import Dispatch, Leases, Live
 from remit.orchestrate.recover import copy_whole, recover
 from remit.orchestrate.reports import Report
@@ -56,7 +58,7 @@ T = TypeVar("T")
 class Driver:
     """Who drives a run here, and how many are saying something to it."""
 
-    __slots__ = ("heard", "is_awaited", "is_lost", "live", "speaking", "task")
+    __slots__ = ("heard", "is_abandoned", "is_awaited", "is_lost", "live", "speaking", "task", "waiters")
 
     def __init__(self, live: Live) -> None:
         self.live = live
@@ -65,8 +67,10 @@ class Driver:
         self.heard = asyncio.Event()
         # Whether a parent waits here for this run to end, and so need not be told.
         self.is_awaited = False
-        # Whether the lease of the run went to another.
-        self.is_lost = False
+        # Whether the lease of the run went to another, or the house was closed although the driver did not stop.
+        self.is_lost = self.is_abandoned = False
+        # Those who wait until the run rests.
+        self.waiters: set[asyncio.Future[None]] = set()
 
 
 class Hub:
@@ -241,14 +245,18 @@ class Hub:
     async def at_rest(self, driver: Driver) -> RunState:
         """The state of a run once it has ended or only waits for people."""
         if driver.task is not None:
+            waiter = asyncio.shield(driver.task)
+            driver.waiters.add(waiter)
             try:
-                await asyncio.shield(driver.task)
+                await waiter
             except asyncio.CancelledError:
-                if not driver.task.cancelled() or _is_being_cancelled():
+                if not (driver.task.cancelled() or driver.is_abandoned) or _is_being_cancelled():
                     raise
                 # Whoever waits was not cancelled; the lease was lost or the house closed, and they deserve to know that.
                 run_id = driver.live.run_id
                 raise (LeaseLost(run_id) if driver.is_lost else _closed_under(run_id)) from None
+            finally:
+                driver.waiters.discard(waiter)
         return driver.live.state
 
     async def close(self) -> None:
@@ -266,8 +274,24 @@ class Hub:
             for task in [task for task in tasks if task not in told and task not in stopping]:
                 task.cancel()
                 told.add(task)
-            await asyncio.wait(tasks)
+            ended, _ = await asyncio.wait(tasks, timeout=STOP_GRACE_S, return_when=asyncio.FIRST_COMPLETED)
+            if not ended:
+                self._abandon()
         await self._holdings.close()
+
+    def _abandon(self) -> None:
+        """Give up drivers that were told to stop and perform code that does not; they write nothing when it is done."""
+        for driver in list(self.drivers.values()):
+            if driver.task is None or driver.task not in self._driving:
+                continue
+            fields = run_fields(driver.live.run_id, driver.live.state)
+            _log.warning("a run has code under way that does not stop, and was abandoned", extra=fields)
+            del self._driving[driver.task]
+            driver.is_abandoned = True
+            if self._is_put_down(driver):
+                self._holdings.leave(driver.live.run_id, driver.live.warrant)
+            for waiter in driver.waiters:
+                waiter.cancel()
 
     async def settle(self, run_id: str = "") -> None:
         """Wait until nothing moves here any more, parents of children that have ended included.
@@ -429,7 +453,7 @@ class Hub:
         run_id = driver.live.run_id
         if self._is_put_down(driver):
             self._holdings.leave(run_id, driver.live.warrant)
-        del self._driving[task]
+        self._driving.pop(task, None)
         error = (LeaseLost(run_id) if driver.is_lost else None) if task.cancelled() else task.exception()
         if error is not None:
             fields = run_fields(run_id, driver.live.state)

@@ -28,6 +28,7 @@ from remit.observe.logs import run_fields
 from remit.orchestrate.claims import Claims, PerformerLost, not_called, not_done
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moment_of, moves_by_itself, timers_of
 from remit.orchestrate.halts import Halts, HaltStands, halted
+from remit.orchestrate.patience import STOP_GRACE_S
 from remit.orchestrate.ports import Clock, Live
 from remit.orchestrate.redacting import received
 from remit.orchestrate.reports import PERFORMED, Report, broken, unperformed
@@ -194,9 +195,10 @@ class InProcessDispatch:
         _disarm(work)
         for task in work.tasks.values():
             task.cancel()
-            # It may take a while to stop; nobody may leave before it has.
-            self._stopping[task] = live.run_id
-            task.add_done_callback(self._stopping.pop)
+            # It may take a while to stop; nobody may leave before it has, or was given up.
+            stopping = asyncio.create_task(_stopped(task, live))
+            self._stopping[stopping] = live.run_id
+            stopping.add_done_callback(self._stopping.pop)
 
     def wake(self, live: Live) -> None:
         """Let whoever drives a run look at it again: someone else has judged a report for it."""
@@ -356,6 +358,13 @@ class InProcessDispatch:
 def _is_ordered_here(live: Live, command: Command) -> bool:
     """Whether nobody else can have begun a command: its turn was taken here, and not by who drove the run before."""
     return int(command.id.partition(".")[0]) > live.recovered_seq
+
+
+async def _stopped(task: "asyncio.Task[None]", live: Live) -> None:
+    """Wait until something has ended that was told to stop, for as long as anybody waits for that."""
+    await asyncio.wait([task], timeout=STOP_GRACE_S)
+    if not task.done():
+        _log.warning("a command does not stop and was abandoned", extra=run_fields(live.run_id, live.state))
 
 
 async def _run(executor: Executor, live: Live, command: Command) -> None:

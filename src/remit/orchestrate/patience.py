@@ -21,6 +21,8 @@ from remit.orchestrate.ports import Journal
 KEPT_MS_MAX = 24 * 3_600_000
 # The first and the longest pause between two tries. The store itself waits ten seconds for another process before it fails.
 PAUSE_S_MIN, PAUSE_S_MAX = 0.1, 5.0
+# Whoever cleans up after being told to stop is done by then; code that swallows its cancellation is not waited for.
+STOP_GRACE_S = 10.0
 
 T = TypeVar("T")
 

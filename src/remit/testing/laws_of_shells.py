@@ -1,6 +1,7 @@
 """Laws of whole systems: who drives, who is told what, and what is left when everybody has gone."""
 
 from collections.abc import Callable, Iterator, Mapping
+from math import inf
 from types import MappingProxyType
 from typing import cast
 
@@ -10,6 +11,7 @@ from remit.core.budget import Dimension
 from remit.core.codec import decode_record, decode_signal, decode_turn
 from remit.core.commands import CallTool, ForkRun, StartChild
 from remit.core.events import Turn
+from remit.core.rulings import RunEnded
 from remit.core.signals import Signal, UserSignal
 from remit.core.storage import SessionConflict
 from remit.kernel.state import pinned
@@ -37,6 +39,8 @@ _HEARD_AS: Mapping[Signal, tuple[type, ...]] = MappingProxyType(
         Signal.RETRY: (arrivals.RetryRequested,),
     }
 )
+# Longer than it takes to write the end of a run and to tell whoever performs for it, where the store is slow or not.
+STOPPED_WITHIN_S, STOPPED_AT_ONCE_S = 5.0, 0.01
 # Why nobody knows whether a signal was heard: it is still under way, or its sender's process was closed.
 _UNDECIDED = (SIGNAL_UNHEARD, "SYSTEM_CLOSED")
 
@@ -163,6 +167,41 @@ def nothing_is_done_while_everything_is_halted(world: ShellWorld) -> Iterator[tu
                 yield run_id, f"{made.tool} was ordered at {ordered_s:.3f} and begun at {made.began_s:.3f}, {halted}"
 
 
+def nothing_is_done_for_an_ended_run(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """What a run has under way when it ends is stopped, and has no effect any more.
+
+    Where a lease expires under its holder, that one learns only later that another has ended the run.
+    """
+    ended = {} if world.weather.lease_ms else _ended_s(world)
+    runs = {made.key: made.run_id for made in world.hands.performed}
+    within_s = STOPPED_WITHIN_S if world.weather.slow else STOPPED_AT_ONCE_S
+    for made in world.stage.made:
+        run_id = runs[made.key]
+        if made.acted_s > ended.get(run_id, inf) + within_s:
+            yield run_id, f"it ended at {ended[run_id]:.3f}, and {made.tool} {made.key} acted at {made.acted_s:.3f}"
+
+
+def children_end_with_their_parent(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """A run that ends has its children told at once. Where its process may go before that, whoever comes next tells them."""
+    weather = world.weather
+    ended = {} if weather.crash or weather.leave or weather.lease_ms else _ended_s(world)
+    for run_id, ended_s in ended.items():
+        for child in world.run(run_id).all(StartChild):
+            if ended.get(child.run_id, 0.0) > ended_s + STOPPED_WITHIN_S:
+                yield run_id, f"it ended at {ended_s:.3f}, and its child {child.run_id} at {ended[child.run_id]:.3f}"
+
+
+def _ended_s(world: ShellWorld) -> dict[str, float]:
+    """When each run ended."""
+    ended: dict[str, float] = {}
+    for entry in world.ground.log.entries:
+        written = decode_record(entry.data, OfRun) if entry.name.startswith(RUN) else None
+        decisions = decode_turn(written.data).decisions if isinstance(written, Written) else ()
+        if any(isinstance(decision, RunEnded) for decision in decisions):
+            ended.setdefault(entry.name.removeprefix(RUN), world.ground.written_at_s[entry.place])
+    return ended
+
+
 SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
     {
         law.__name__: law
@@ -176,6 +215,8 @@ SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
             a_session_is_one_chain,
             no_tenant_exceeds_its_quota,
             nothing_is_done_while_everything_is_halted,
+            nothing_is_done_for_an_ended_run,
+            children_end_with_their_parent,
         )
     }
 )

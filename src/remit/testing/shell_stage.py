@@ -46,13 +46,14 @@ Step = tuple[tuple[str, int], ...]
 
 
 class Made(Record):
-    """An effect that a tool was called for: its key, the tool, its arguments, and in which life of the world."""
+    """An effect of a tool: its key, the tool, its arguments, and in which life of the world; when it was called, and acted."""
 
     key: str
     tool: str
     arguments: str
     life: int
     began_s: float = 0.0
+    acted_s: float = 0.0
 
 
 class Stage:
@@ -103,9 +104,10 @@ class Stage:
 
     async def act(self, name: str, n: int, key: str) -> str:
         """Change something, once for a key, at some moment of the call."""
-        began_s = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
         await self.take_time()
-        self.made.append(Made(key, name, str(n), self.life, began_s))
+        self.made.append(Made(key, name, str(n), self.life, began_s, loop.time()))
         self.effects.setdefault(key, str(n))
         await self.take_time()
         return f"kept {n}"

@@ -118,6 +118,7 @@ class ShellWorld:
         self.offences: list[tuple[str, str, str]] = self.ground.offences
         self.crashes = 0
         self.halted: list[Halted] = []
+        self._lifts = 0
         self.skew_ms = 0
         self._is_storm = True
         self._started = 0
@@ -328,15 +329,20 @@ class ShellWorld:
 
     async def _halt(self, process: Process) -> None:
         await process.system.halt(by="halter", why="to look")
-        self.halted.append(Halted(self.loop.time()))
+        now_s = self.loop.time()
+        # A lift that is on its way may be written behind this halt, and lift it.
+        self.halted.append(Halted(now_s, now_s if self._lifts else inf))
         await asyncio.sleep(self.chance.random() * HALT_S_MAX)
         await self._lift(process)
 
     async def _lift(self, process: Process) -> None:
         now_s = self.loop.time()
         self.halted = [replace(halted, until_s=min(halted.until_s, now_s)) for halted in self.halted]
+        self._lifts += 1
         with suppress(RemitError):  # Somebody else may have lifted it.
             await process.system.lift(by="lifter", why="looked")
+        # Of one whose process crashed, or who stopped waiting, nobody knows whether it is still on its way.
+        self._lifts -= 1
 
     def _resume(self, process: Process) -> Coroutine[Any, Any, Any] | None:
         run_id = self._some_run()

@@ -127,8 +127,10 @@ def _contents(home: Path) -> Check:
             runs, opened, waiting = 0, 0, 0
             if version:
                 # What is kept without being listed, as the journal of halts is, is no run.
-                counts = "count(*), sum(ending = ''), sum(ending = '' AND waiting_for <> '')"
-                query = f"SELECT {counts} FROM runs WHERE started_at_ms IS NOT NULL"
+                query = (
+                    "SELECT count(*), sum(ending = ''), sum(ending = '' AND waiting_for <> '') FROM runs"
+                    " WHERE started_at_ms IS NOT NULL"
+                )
                 runs, opened, waiting = (amount or 0 for amount in connection.execute(query).fetchone())
         except DATABASE_ERRORS as error:
             raise unusable(error, path) from error
