@@ -13,6 +13,7 @@ DERIVED = (
     "UPDATE runs SET likeness = '', lineage = '', ending = '', waiting_for = ''",
     "DELETE FROM snapshots",
     "DELETE FROM charges WHERE run_no IN (SELECT run_no FROM runs)",
+    "UPDATE charged_hours SET amount = 7",
     "UPDATE inbox SET code = NULL, message = NULL, settled_at_ms = NULL WHERE code = ''",
 )
 
@@ -39,6 +40,8 @@ def views(desk: Desk, *runs: str) -> list[Any]:
 
 
 def test_what_was_lost_is_made_anew_and_everything_is_shown_as_it_was(desk: Desk) -> None:
+    desk.ended()
+    (desk.home / "quotas.yaml").write_text("quotas:\n  - {tenant: acme, period: day, caps: {output_tokens: 100000}}\n")
     script = desk.script("one", "two")
     for text in ("first", "second"):
         assert desk.say("run", text, "--engine", script, "--session", "s", "--tenant", "acme").code == 0
@@ -74,3 +77,21 @@ def test_a_run_that_cannot_be_read_is_named_and_the_others_are_made_anew(desk: D
     assert (said.code, said.values) == (1, {"runs": 1, "unread": [bad]})
     assert f"`remit verify {bad}`" in desk.say("rebuild").out
     assert desk.say("show", good).code == 0
+
+
+def test_a_store_with_halts_is_made_anew_and_they_are_no_run(desk: Desk) -> None:
+    desk.ended()
+    assert desk.say("halt", "--tool", "foo", "--why", "to look").code == 0
+    said = desk.say("rebuild", "--json")
+    assert (said.code, said.values) == (0, {"runs": 1, "unread": []})
+    assert "1 runs, 0 open" in desk.say("doctor", "--json").out
+
+
+def test_a_run_whose_place_in_a_session_another_took_meanwhile_is_named(desk: Desk) -> None:
+    script = desk.script("one", "two", "three")
+    for text in ("first", "second"):
+        assert desk.say("run", text, "--engine", script, "--session", "s").code == 0
+    lose(desk)
+    assert desk.say("run", "third", "--engine", script, "--session", "s").code == 0
+    said = desk.say("rebuild", "--json")
+    assert (said.code, said.values["runs"], len(said.values["unread"])) == (1, 2, 1)
