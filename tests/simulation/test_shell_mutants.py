@@ -139,7 +139,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "a retry is told the newest fork": (
         "a_retry_names_its_own_fork",
-        44,
+        4,
         (_instead(durability, "answer_of", lambda turn: ""), _instead(post, "answer_of", lambda turn: "")),
     ),
     "a retry that is recorded is refused": (
@@ -149,35 +149,40 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "whoever is refused waits until the run rests": (
         "nobody_is_kept_waiting",
-        78,
+        99,
         (_instead(Hub, "hear", _hear_and_wait),),
     ),
     "runs are taken up after closing": (
         "nothing_is_written_after_closing",
-        115,
+        134,
         (_instead(Hub, "_step", _step_although_closed),),
     ),
     "an entry is heard apart from its turn": (
         "no_signal_is_lost_or_doubled",
-        10,
+        61,
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (
         "no_signal_is_lost_or_doubled",
-        88,
+        62,
         (_instead(FoldedInbox, "take", _nothing),),
     ),
     "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Holdings, "hold", _hold_nothing),)),
-    "a lease is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lease),)),
+    "a lease is forgotten": ("nothing_outlives_closing", 2, (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (
         "one_driver_at_a_time",
-        127,
+        140,
         (_instead(runner, "_check_fence", _no_fence), _instead(FencedJournal, "append", _append_on)),
     ),
     "a place is taken from whoever is about to begin": (
         "a_session_is_one_chain",
         0,
         (_instead(Spans, "_is_forestalled", _always),),
+    ),
+    "no child is told that its parent has ended": (
+        "an_ended_run_leaves_nothing_running",
+        0,
+        (_instead(ChildExecutor, "end", _nothing),),
     ),
     "nobody looks what is left of a quota": (
         "no_tenant_exceeds_its_quota",
@@ -189,7 +194,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         77,
         (_instead(Halts, "stopping_any", _say_nothing),),
     ),
-    "a wake is dropped": ("nothing_waits_for_ever", 1, (_instead(in_process._Work, "report", _report_quietly),)),
+    "a wake is dropped": ("nothing_waits_for_ever", 5, (_instead(in_process._Work, "report", _report_quietly),)),
 }
 
 

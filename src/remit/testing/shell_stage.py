@@ -7,7 +7,8 @@ from random import Random
 from remit.core.budget import Budget
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.messages import Message, Role
-from remit.core.record import Record
+from remit.core.profiles import STANDARD
+from remit.core.record import Record, replace
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.inference.engine import StreamHandler
@@ -25,9 +26,11 @@ LEASE = {
     "steps": 20,
     "human_reviews": 3,
     "side_effects": 2,
+    "external_api_calls": 2,
     "inference_cost_microusd": 200_000,
 }
-TERMS = Terms(budget=Budget(child_runs=3))
+# Room for what children are lent: a run that may change nothing by itself has nothing to lend, and no child begins.
+TERMS = Terms(replace(STANDARD, budget=Budget(side_effects=8)), Budget(child_runs=3))
 # How long a model or a tool takes: mostly no time to speak of, sometimes longer than any sender may be kept waiting.
 _SOON_S, _LATE_S = 0.3, 100.0
 _IS_LATE = 0.1
