@@ -213,6 +213,11 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         0,
         (_instead(Spans, "_is_forestalled", _always),),
     ),
+    "no child is told that its parent has ended": (
+        "an_ended_run_leaves_nothing_running",
+        0,
+        (_instead(ChildExecutor, "end", _nothing),),
+    ),
     "nobody looks what is left of a quota": (
         "no_tenant_exceeds_its_quota",
         11,

@@ -7,7 +7,8 @@ from random import Random
 from remit.core.budget import Budget
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.messages import Message, Role
-from remit.core.record import Record
+from remit.core.profiles import STANDARD
+from remit.core.record import Record, replace
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.inference.engine import StreamHandler
@@ -24,10 +25,18 @@ LEASE = {
     "tool_calls": 4,
     "steps": 20,
     "human_reviews": 3,
+    "side_effects": 2,
+    "external_api_calls": 2,
     "inference_cost_microusd": 200_000,
 }
-# People are asked before anything changes, by children too; and now and then time runs out meanwhile.
-TERMS = (Terms(budget=Budget(child_runs=3)), Terms(budget=Budget(child_runs=3, wall_clock_ms=40_000)))
+# Room for what children are lent: a run that may change nothing by itself has nothing to lend, and no child begins. Or people
+# are asked before anything changes. And now and then time runs out meanwhile.
+_LENDING = replace(STANDARD, budget=Budget(side_effects=8))
+TERMS = (
+    Terms(_LENDING, Budget(child_runs=3)),
+    Terms(_LENDING, Budget(child_runs=3, wall_clock_ms=40_000)),
+    Terms(budget=Budget(child_runs=3)),
+)
 # How long a model or a tool takes: mostly no time to speak of, sometimes longer than any sender may be kept waiting.
 _SOON_S, _LATE_S = 0.3, 100.0
 _IS_LATE = 0.1

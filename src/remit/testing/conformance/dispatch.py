@@ -12,7 +12,7 @@ from typing import Any
 
 from remit.core.arrivals import TimerFired
 from remit.core.commands import CallTool, CancelCommand, Command, SetTimer, TimerPurpose
-from remit.core.failure import ErrorCode
+from remit.core.failure import Ending, ErrorCode
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
 from remit.orchestrate.claims import PerformerLost
@@ -143,11 +143,7 @@ async def a_cancelled_command_is_stopped(open_dispatch: OpenDispatch) -> None:
 
 async def _stopped(open_dispatch: OpenDispatch, performer: Performer, calls: list[CallTool]) -> None:
     async with open_dispatch(performer) as dispatch:
-        live = a_run(*calls)
-        for call in calls:
-            dispatch.send(live, call)
-        waiting = asyncio.ensure_future(_received(dispatch, live))
-        await _until(lambda: len(performer.begun) == len(calls), "a command that was sent is not begun")
+        live, waiting = await _waited_for(dispatch, performer, calls)
         for call in calls:
             dispatch.send(live, CancelCommand(f"2.{call.id}", call.id))
         await waiting
@@ -194,14 +190,21 @@ async def what_somebody_else_may_have_begun_is_not_revoked(open_dispatch: OpenDi
 
 
 async def whoever_waits_can_be_woken(open_dispatch: OpenDispatch) -> None:
-    """Somebody else has judged a report, and the run may have ended by that."""
+    """Somebody else has judged a report, and the run may have ended by that: then there is nothing more to receive."""
     performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
     async with open_dispatch(performer) as dispatch:
-        live = a_run(*calls)
-        for call in calls:
-            dispatch.send(live, call)
-        waiting = asyncio.ensure_future(_received(dispatch, live))
-        await _until(lambda: len(performer.begun) == len(calls), "a command that was sent is not begun")
+        live, waiting = await _waited_for(dispatch, performer, calls)
+        live.state.ending = Ending.SUCCESS
+        dispatch.wake(live)
+        assert await waiting is None, "a run that has ended, and was woken, is given a report"
+        dispatch.forget(live)
+
+
+async def nothing_goes_on_for_a_run_that_is_forgotten(open_dispatch: OpenDispatch) -> None:
+    """Whatever was under way for it is stopped; to wake it changes nothing."""
+    performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
+    async with open_dispatch(performer) as dispatch:
+        live, waiting = await _waited_for(dispatch, performer, calls)
         dispatch.wake(live)
         dispatch.forget(live)
         dispatch.wake(live)
@@ -232,9 +235,24 @@ async def nothing_has_to_be_waited_for_where_nothing_was_sent(open_dispatch: Ope
         dispatch.forget(live)
 
 
+async def _waited_for(
+    dispatch: Dispatch, performer: Performer, calls: Sequence[CallTool]
+) -> "tuple[Live, asyncio.Task[Report | None]]":
+    """A run with these calls under way, and somebody who waits for the first report."""
+    live = a_run(*calls)
+    for call in calls:
+        dispatch.send(live, call)
+    waiting = asyncio.create_task(_received(dispatch, live))
+    await _until(lambda: len(performer.begun) == len(calls), "a command that was sent is not begun")
+    return live, waiting
+
+
 async def _received(dispatch: Dispatch, live: Live) -> Report | None:
-    async with asyncio.timeout(PATIENCE_S):
-        return await dispatch.receive(live)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await dispatch.receive(live)
+    except TimeoutError:
+        raise AssertionError("whoever waits for a report is told nothing") from None
 
 
 async def _until(condition: Callable[[], bool], otherwise: str) -> None:
@@ -258,6 +276,7 @@ DISPATCH_CHECKS: Sequence[DispatchCheck] = (
     whoever_is_first_claims_or_revokes,
     what_somebody_else_may_have_begun_is_not_revoked,
     whoever_waits_can_be_woken,
+    nothing_goes_on_for_a_run_that_is_forgotten,
     a_timer_is_reported_when_its_moment_has_come,
     nothing_has_to_be_waited_for_where_nothing_was_sent,
 )
