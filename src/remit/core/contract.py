@@ -93,9 +93,11 @@ class ToolCallMade(Record):
     duration_ms: int
     call_id: str
     status: CallStatus
-    # Of a call that failed, was refused or whose outcome nobody knows: why, and in whose words it was said.
+    # Of a call that failed, was refused, whose outcome nobody knows or came late: why, and in whose words it was said.
     code: str = ""
     error: str = ""
+    # Whether its outcome came after the run had ended: it is told, and nothing was made of it.
+    is_late: bool = False
 
 
 class ConfidenceSource(StrEnum):

@@ -126,6 +126,7 @@ def _said_call(call: Called) -> str:
         (call.failed, "failed"),
         (call.unverified, "not verified"),
         (call.in_doubt, "outcome unknown"),
+        (call.late, "returned after the end"),
         (call.under_way, "under way"),
     )
     notes = [f"{count} {word}" for count, word in unlike if count]

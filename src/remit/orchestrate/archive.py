@@ -28,9 +28,11 @@ from remit.observe.findings import Fault, Finding, Verification
 from remit.observe.halts import verify_halts
 from remit.observe.history import History, fold, read_history
 from remit.observe.loop import loop_states
+from remit.observe.outcomes import NOTHING_BELOW
 from remit.observe.packets import GROUP_MARK, Approval, grouped
 from remit.observe.verify import verify_run
 from remit.orchestrate.custody import Custody
+from remit.orchestrate.doubts import doubts_below
 from remit.orchestrate.durability import listing_of, standing_after
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.halts import has_met
@@ -197,7 +199,9 @@ class Archive:
         state = await self._stands(history)
         went, stands = loop_states(history.turns), loop_state(state)
         loop = went if went[-1:] == (stands,) else (*went, stands)
-        return Told(_listed_as(entry, state), history, pinned(state).request, explain(state, history.turns), loop)
+        below = NOTHING_BELOW if state.ending is None else await doubts_below(state, self._read)
+        explained = explain(state, history.turns, below)
+        return Told(_listed_as(entry, state), history, pinned(state).request, explained, loop)
 
     async def approvals(self, run_id: str = "") -> list[Approval]:
         """What people are asked, newest run first: by one run and those beneath it, or by all.

@@ -83,7 +83,7 @@ def approvals(
         if not asked:
             terminal.remark("nobody is asked anything")
         for item in items:
-            if item.doubted and not packet:
+            if (item.doubted or item.found) and not packet:
                 terminal.remark(
                     f"run {item.run_id} {item.summary}; see `remit show {item.run_id}`, and take note of it with "
                     f"`remit queues ack {item.run_id}`"

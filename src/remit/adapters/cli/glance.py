@@ -256,7 +256,8 @@ def _figures(response: SystemResponse) -> Iterator[Line]:
 
 
 def _call(call: ToolCallMade) -> str:
-    return f"{_name(call.name)} {plain(json_line(call.arguments), ARGUMENTS_CHARS_MAX)}: {call.status.value}"
+    came = f", {plain(call.error, TEXT_CHARS_MAX)}" if call.is_late else ""
+    return f"{_name(call.name)} {plain(json_line(call.arguments), ARGUMENTS_CHARS_MAX)}: {call.status.value}{came}"
 
 
 def _path(path: tuple[str, ...]) -> str:
