@@ -137,12 +137,14 @@ class WaitingFor(Record):
     """Why a run stands still, which packets a person can answer, and until when.
 
     Of several packets the one with most at stake comes first, and its code is the run's; `endings` has the code of each.
+    `paused` names runs beneath it that ask nothing and rest until somebody resumes them.
     """
 
     ending: Ending
     packet_ids: tuple[str, ...] = ()
     expires_at_ms: int = 0
     endings: tuple[Ending, ...] = ()
+    paused: tuple[str, ...] = ()
 
 
 class HaltedBy(Record):

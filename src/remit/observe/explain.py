@@ -113,6 +113,8 @@ class Standing(Record):
     questions: tuple[Question, ...] = ()
     # Child runs that wait for a person on this run's behalf.
     children: tuple[str, ...] = ()
+    # Runs beneath it that rest until somebody resumes them.
+    paused: tuple[str, ...] = ()
 
 
 class Explanation(Record):

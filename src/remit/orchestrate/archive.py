@@ -42,7 +42,7 @@ from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, HeadLog, Journal
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit, kept_texts
 from remit.orchestrate.restore import doubts
-from remit.orchestrate.waits import held_now
+from remit.orchestrate.waits import held_now, paused_beneath
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
 RUN_DELETED = "RUN_DELETED"
@@ -145,9 +145,15 @@ class Archive:
         """The runs, newest first; `limit` 0 means all of them."""
         every = await self._shelf.catalogue.entries(open_only=open_only, waiting_only=waiting_only)
         found = [entry for entry in every if with_children or not entry.listing.parent_id]
-        above = {entry.listing.parent_id for entry in every if entry.waiting_for}
         shown = found[:limit] if limit else found
-        return [await self._as_it_waits(entry) if entry.run_id in above else entry for entry in shown]
+        if not any(entry.waiting_for for entry in shown):
+            return shown
+        # A child that is paused waits for nobody, and what is above it is listed as it stands now all the same.
+        living = await self._shelf.catalogue.entries(open_only=True) if waiting_only else every
+        above = {entry.listing.parent_id for entry in living if not entry.ending}
+        is_above = [entry.run_id in above and bool(entry.waiting_for) for entry in shown]
+        listed = zip(shown, is_above, strict=True)
+        return [await self._as_it_waits(entry) if is_held else entry for entry, is_held in listed]
 
     async def _as_it_waits(self, entry: RunEntry) -> RunEntry:
         """A run above one that waits, listed under what is asked now; it was told only what was asked first."""
@@ -201,6 +207,8 @@ class Archive:
         loop = went if went[-1:] == (stands,) else (*went, stands)
         below = NOTHING_BELOW if state.ending is None else await doubts_below(state, self._read)
         explained = explain(state, history.turns, below)
+        if state.held and (paused := await paused_beneath(state, self._read)):
+            explained = replace(explained, standing=replace(explained.standing, paused=paused))
         return Told(_listed_as(entry, state), history, pinned(state).request, explained, loop)
 
     async def approvals(self, run_id: str = "") -> list[Approval]:

@@ -14,7 +14,7 @@ from remit.observe.outcomes import NOTHING_BELOW
 from remit.orchestrate.doubts import doubts_below
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.step_values import read
-from remit.orchestrate.waits import joined_with
+from remit.orchestrate.waits import is_paused, joined_with
 
 
 class Responses:
@@ -37,6 +37,7 @@ class Responses:
             return response
         # What a child asks, its parent waits for: whoever looks at the parent must learn whom to answer.
         asked: list[WaitingFor] = []
+        paused: list[str] = []
         for command_id in state.held:
             child = (await self._runner.load(state.beneath[command_id])).state
             # A child that was deleted asks nothing; its parent learns that it is lost when it goes on.
@@ -44,9 +45,10 @@ class Responses:
                 continue
             told = await self.of(child)
             asked += [] if told.waiting_for is None else [told.waiting_for]
+            paused += [child.run_id] if child.ending is None and is_paused(child) else []
             # A run whose child a halt holds back stands still for the same halt.
             response = replace(response, halted=response.halted or told.halted)
-        return replace(response, waiting_for=joined_with(waiting, asked))
+        return replace(response, waiting_for=joined_with(waiting, asked, paused))
 
     async def _load(self, run_id: str) -> RunState:
         return (await self._runner.load(run_id)).state
