@@ -54,9 +54,12 @@ def test_a_call_that_an_ending_left_in_doubt_is_told_until_somebody_takes_note(d
     assert f"remit queues ack {run_id}" in said
     (item,) = desk.say("queues", "review", "--json").rows
     assert item["doubted"][0].startswith("pay#")
+    (row,) = desk.say("approvals", "--json").rows
+    assert (row["what"], row["run_id"], row["doubted"]) == ("ending", run_id, item["doubted"])
     assert "warning     nobody knows what became of pay#" in desk.say("show", run_id).out
     desk.say("queues", "ack", run_id)
     assert desk.say("approvals").err == "nobody is asked anything\n"
+    assert desk.say("approvals", "--json").rows == []
 
 
 def test_arguments_too_long_for_a_turn_are_shown_in_full(desk: Desk) -> None:
