@@ -93,9 +93,11 @@ class ToolCallMade(Record):
     duration_ms: int
     call_id: str
     status: CallStatus
-    # Of a call that failed, was refused or whose outcome nobody knows: why, and in whose words it was said.
+    # Of a call that failed, was refused, whose outcome nobody knows or came late: why, and in whose words it was said.
     code: str = ""
     error: str = ""
+    # Whether its outcome came after the run had ended: it is told, and nothing was made of it.
+    is_late: bool = False
 
 
 class ConfidenceSource(StrEnum):
@@ -135,12 +137,14 @@ class WaitingFor(Record):
     """Why a run stands still, which packets a person can answer, and until when.
 
     Of several packets the one with most at stake comes first, and its code is the run's; `endings` has the code of each.
+    `paused` names runs beneath it that ask nothing and rest until somebody resumes them.
     """
 
     ending: Ending
     packet_ids: tuple[str, ...] = ()
     expires_at_ms: int = 0
     endings: tuple[Ending, ...] = ()
+    paused: tuple[str, ...] = ()
 
 
 class HaltedBy(Record):

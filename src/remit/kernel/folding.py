@@ -30,6 +30,7 @@ from remit.kernel.folding_calls import (
     count_call,
     fallback_chosen,
     open_command,
+    outcome_came_late,
     outcome_doubted,
     recount,
 )
@@ -232,11 +233,13 @@ def _replace_sources(state: RunState, ruling: rulings.SourcesReplaced, arrival: 
 
 
 def _note_addendum(state: RunState, ruling: rulings.AddendumNoted, arrival: Arrival) -> None:
-    """The outcome of a call in doubt came after the ending: it is no longer open, and nothing else changes."""
+    """The outcome of a call in doubt came after the ending: it is no longer open, it is kept, and nothing else changes."""
     state.addenda += 1
     if ruling.about in state.doubted:
         del state.doubted[ruling.about]
-        _settle(state, CommandSettled(ruling.about, state.open[ruling.about].reserved), arrival)
+        command = state.open[ruling.about]
+        outcome_came_late(state, command, arrival)  # type: ignore[arg-type]  # only calls are in doubt
+        _settle(state, CommandSettled(ruling.about, command.reserved), arrival)
 
 
 def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:

@@ -14,8 +14,8 @@ from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import INVALID, failed_as, refused_as
 from remit.kernel.endings import DENIED
-from remit.kernel.grounding import made_good, stops_loop
-from remit.kernel.state import CallTrace, RunState, longer
+from remit.kernel.grounding import contradicted_by, made_good, stops_loop
+from remit.kernel.state import CallTrace, LateOutcome, RunState, longer
 
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
 _ATTEMPTED, _COMMITTED = Rung.ATTEMPTED, Rung.COMMITTED
@@ -96,6 +96,19 @@ def _said_of(command: commands.CallTool, arrival: Arrival, before: str) -> str:
     if type(arrival) is ToolReturned and arrival.command_id == command.id:
         return arrival.refuted or "; ".join([f"result {one.path or '/'}: {one.message}" for one in arrival.violations])
     return ""
+
+
+def outcome_came_late(state: RunState, command: commands.CallTool, arrival: Arrival) -> None:
+    """Keep what a tool told of its call after the run had ended: nothing is committed or counted any more."""
+    said = _said_of(command, arrival, "")
+    if isinstance(arrival, ToolReturned):
+        code = contradicted_by(arrival)
+        late = LateOutcome(state.seq, code, said, arrival.duration_ms, arrival.content, is_returned=True)
+    elif isinstance(arrival, ToolFailed):
+        late = LateOutcome(state.seq, arrival.code, said, arrival.duration_ms)
+    else:
+        return  # Nothing else says more of a call in doubt than that nobody knows.
+    state.late[command.id] = late
 
 
 def _keep_flags(state: RunState, ruling: CallSettled, tool: str) -> None:

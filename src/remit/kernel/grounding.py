@@ -50,6 +50,13 @@ def rung_reached(arrival: ToolReturned) -> Rung:
     return _OBSERVED if arrival.violations or arrival.refuted else _COMMITTED
 
 
+def contradicted_by(arrival: ToolReturned) -> str:
+    """The code of an observation that its own check or its schema contradicts; empty where neither does."""
+    if arrival.refuted:
+        return ErrorCode.VALIDATION_RULE_FAILED
+    return ErrorCode.CONSTRAINT_SCHEMA_INVALID if arrival.violations else ""
+
+
 def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:
     """Whether a verified result is the answer of the run: its tool may say so, does, and has something to say."""
     return arrival.stop_loop and tool.may_stop_loop and bool(arrival.content)

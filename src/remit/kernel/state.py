@@ -69,6 +69,18 @@ class CallTrace(msgspec.Struct, gc=False, array_like=True):
     reason: str = ""
 
 
+class LateOutcome(msgspec.Struct, gc=False, array_like=True):
+    """What became of a call in doubt, as its tool told after the run had ended. No code: nothing contradicts it."""
+
+    seq: int
+    code: str = ""
+    reason: str = ""
+    duration_ms: int = 0
+    content: Text = ""
+    # Whether it came back, whatever was found wrong with what it returned; otherwise it is known not to have happened.
+    is_returned: bool = False
+
+
 class ChildTrace(msgspec.Struct, gc=False, array_like=True):
     """One child that a node declared, once it has ended: how, with which words, and what it used of its models.
 
@@ -262,6 +274,8 @@ class RunState:
     ended_in_doubt: tuple[str, ...] = ()
     # How many turns came after the ending.
     addenda: int = 0
+    # What calls in doubt came to, by their command, where that was told after the ending. It changes nothing, and is shown.
+    late: dict[str, LateOutcome] = field(default_factory=dict)
 
     @property
     def steps(self) -> int:

@@ -1,6 +1,7 @@
 """The log of tool calls that a caller is given: what was proposed, in its order, and what became of it.
 
-Rule 1: a call says how far it got and no further; one whose outcome nobody knows says that.
+Rule 1: a call says how far it got and no further; one whose outcome nobody knows says that, and one whose outcome came
+        after the ending says what it was, and that it came late.
 Rule 2: calls stand in the order in which they were ordered or refused, those of children among them; those of one turn as the
         model proposed them. Where two began in the same millisecond, what a child called stands where the child was started.
 Rule 3: a long text is given in full by whoever has it at hand, else by its digest.
@@ -18,8 +19,9 @@ from remit.core.record import BlobRef, Text
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.kernel.attempts import is_done_unseen
 from remit.kernel.doubt import LOST, WITHHELD
-from remit.kernel.state import CallTrace, RunState
+from remit.kernel.state import CallTrace, LateOutcome, RunState
 from remit.kernel.words import HAPPENED
+from remit.observe.outcomes import late_outcome
 
 # How far up the ladder a call got, in the words of the contract. Verified and committed are settled in one turn.
 STATUS_OF: dict[Rung, CallStatus] = {
@@ -71,6 +73,7 @@ def long_texts(state: RunState) -> Iterator[BlobRef]:
     """The arguments and results of a run's calls that live in Blobs."""
     for trace in state.calls.values():
         yield from (text for text in (trace.arguments, trace.content) if isinstance(text, BlobRef))
+    yield from (late.content for late in state.late.values() if isinstance(late.content, BlobRef))
     if state.refused:
         yield from (text for text in _proposed(state).values() if isinstance(text, BlobRef))
 
@@ -156,6 +159,8 @@ def _call_refused(
 def _call_made(
     state: RunState, command_id: str, trace: CallTrace, texts: Mapping[bytes, str], child_ms: int
 ) -> ToolCallMade:
+    if (late := state.late.get(command_id)) is not None:
+        return _call_told_late(trace, late, texts)
     status = STATUS_OF[trace.rung]
     # A call that the ending cut off has no outcome either, whatever its effect.
     is_cut_off = trace.rung is Rung.ATTEMPTED and command_id not in state.open
@@ -175,4 +180,19 @@ def _call_made(
         status,
         trace.code,
         why,
+    )
+
+
+def _call_told_late(trace: CallTrace, late: LateOutcome, texts: Mapping[bytes, str]) -> ToolCallMade:
+    """A call whose outcome came after the ending: what its tool told then. It was observed, and nothing is committed."""
+    return ToolCallMade(
+        trace.tool,
+        arguments_in(_in_full(trace.arguments, texts)),
+        _in_full(late.content, texts) or (f"{late.code}: {late.reason}" if late.reason else late.code),
+        late.duration_ms,
+        trace.call_id,
+        CallStatus.FAILED if late.code else CallStatus.OBSERVED,
+        late.code,
+        f"it {late_outcome(late)}",
+        is_late=True,
     )

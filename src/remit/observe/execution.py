@@ -38,12 +38,11 @@ from remit.core.signals import packet_id
 from remit.core.tools import ToolChoiceMode
 from remit.core.usage import TokenUsage, sum_usage
 from remit.core.values import ValueKind
-from remit.kernel.endings import claims_in
 from remit.kernel.feasible import why_disallowed
-from remit.kernel.grounding import effects_in_doubt
 from remit.kernel.state import RunState, compiled, lifecycle, pinned, questions, standing_at, waiting_for
 from remit.kernel.voting import in_order
 from remit.observe.calls_made import calls_made, place_of
+from remit.observe.outcomes import NOTHING_BELOW, Below, in_doubt
 from remit.observe.validation import details_of, repaired, validation_of
 
 _PPM = 1_000_000
@@ -186,11 +185,12 @@ def response_of(
     content: str,
     outputs: Mapping[str, object] | None = None,
     made: tuple[ToolCallMade, ...] | None = None,
+    below: Below = NOTHING_BELOW,
 ) -> SystemResponse:
     """What the caller is told. `content` is the text of the run's answer, wherever it lives.
 
     `outputs` are those of a plan's steps, by their name, as far as it came; `made` is the log of calls, where somebody
-    has read the texts and the children that it tells of.
+    has read the texts and the children that it tells of; `below` is what runs beneath it left in doubt.
     """
     request = pinned(state).request
     has_schema = request.output.schema is not None
@@ -209,7 +209,7 @@ def response_of(
         validation=validation_of(state),
         token_usage=usage_of(state),
         error=error_of(state),
-        warnings=_warnings(state),
+        warnings=_warnings(state, below),
         halted=_halted_by(state),
     )
 
@@ -281,24 +281,13 @@ def _is_withheld(state: RunState) -> bool:
     return bool(state.answer_violations) and pinned(state).request.output.strict_validation
 
 
-def _warnings(state: RunState) -> tuple[str, ...]:
+def _warnings(state: RunState, below: Below) -> tuple[str, ...]:
     """What the caller should know who goes on with what there is: what was left open, and how an output does not fit."""
     left_open = ((state.message,) if state.ending is Ending.PARTIAL_SUCCESS else ()) + tuple(state.warnings)
-    left_open += (*in_doubt(state), *repaired(state), *_voteless(state))
+    left_open += (*in_doubt(state, below), *repaired(state), *_voteless(state))
     if not state.answer_violations or _is_withheld(state):
         return left_open
     return (*left_open, *(f"output {v.path or '/'}: {v.message}" for v in state.answer_violations))
-
-
-def in_doubt(state: RunState) -> tuple[str, ...]:
-    """The effects that the run ended over without anybody knowing whether they happened, unless that is known since."""
-    now = claims_in(effects_in_doubt(state))
-    return tuple([doubt_told(claim) for claim in state.ended_in_doubt if claim in now])
-
-
-def doubt_told(claim: str) -> str:
-    """What a caller is told of an effect in doubt."""
-    return f"nobody knows what became of {claim}: find out before it is done again"
 
 
 def _voteless(state: RunState) -> tuple[str, ...]:

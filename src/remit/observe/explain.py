@@ -27,6 +27,7 @@ from remit.kernel.tasks import task_of
 from remit.kernel.tier import tier_of
 from remit.observe.execution import selected_tools
 from remit.observe.foresight import Need, Stopped, needs_of, stopped_in
+from remit.observe.outcomes import NOTHING_BELOW, Below, in_doubt
 from remit.observe.patterns import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
 from remit.observe.steps import FAILED, LOST
 
@@ -59,6 +60,8 @@ class Called(Record):
     refusals: tuple[tuple[str, int], ...] = ()
     # Those that returned and that nothing could have refused.
     unverified: int = 0
+    # Those that returned after the ending.
+    late: int = 0
 
 
 class Spent(Record):
@@ -110,6 +113,8 @@ class Standing(Record):
     questions: tuple[Question, ...] = ()
     # Child runs that wait for a person on this run's behalf.
     children: tuple[str, ...] = ()
+    # Runs beneath it that rest until somebody resumes them.
+    paused: tuple[str, ...] = ()
 
 
 class Explanation(Record):
@@ -142,8 +147,11 @@ class Explanation(Record):
     unverified: tuple[str, ...] = ()
 
 
-def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
-    """What can be said of a run that has started; `turns` are those that add up to the state."""
+def explain(state: RunState, turns: Sequence[Turn], below: Below = NOTHING_BELOW) -> Explanation:
+    """What can be said of a run that has started; `turns` are those that add up to the state.
+
+    `below` is what runs beneath it left in doubt.
+    """
     manifest = pinned(state)
     steps, vote = steps_told(state, turns), vote_told(state, turns)
     return Explanation(
@@ -169,7 +177,7 @@ def explain(state: RunState, turns: Sequence[Turn]) -> Explanation:
         noted=_noted(turns),
         needs=needs_of(state),
         task=task_of(manifest),
-        warnings=tuple(state.warnings),
+        warnings=(*state.warnings, *in_doubt(state, below)),
         unverified=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code == UNVERIFIED)),
     )
 
@@ -227,12 +235,15 @@ def _calls(state: RunState) -> tuple[Called, ...]:
             refused=sum(refused.get(tool, {}).values()),
             refusals=tuple(refused.get(tool, {}).items()),
             unverified=fates.count("unverified"),
+            late=fates.count("late"),
         )
         for tool in dict.fromkeys([*made, *refused])
     )
 
 
 def _fate(state: RunState, command_id: str) -> str:
+    if (late := state.late.get(command_id)) is not None:
+        return "failed" if late.code else "late"
     if command_id in state.doubted:
         return "in_doubt"
     if command_id in state.open:

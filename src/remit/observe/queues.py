@@ -10,7 +10,7 @@ Rule 5: a queue that is full holds the gravest and, among equals, the oldest pac
         order, and enter as room appears. What is grave, and an ending, is always inside.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from remit.core.commands import AskHuman, AskPurpose, question_version
@@ -23,6 +23,7 @@ from remit.core.rulings import RunEnded
 from remit.core.signals import packet_id
 from remit.kernel.endings import named
 from remit.kernel.state import RunState, questions
+from remit.observe.outcomes import NOTHING_FOUND, Found
 from remit.observe.plain import plain
 
 # A summary stands on one line beside a name, an age and a date.
@@ -70,6 +71,8 @@ class QueueItem(Record):
     packet: str = ""
     # The effects that an ending left without anybody knowing whether they happened.
     doubted: tuple[str, ...] = ()
+    # What was found out after the ending of effects that it had left so.
+    found: tuple[str, ...] = ()
 
 
 class QueueShown(Record):
@@ -108,20 +111,39 @@ def items_asked(state: RunState, turns: Sequence[Turn]) -> list[QueueItem]:
     return [_item(state, question, turns) for question in questions(state)]
 
 
-def item_ended(run_id: str, turns: Iterable[Turn], *, is_child: bool = False) -> QueueItem | None:
-    """The ending of a run as an item of a queue; None where it hands nothing on, or hands it to its parent."""
-    for turn in turns:
-        for decision in turn.decisions:
-            if isinstance(decision, RunEnded):
-                return _ended(run_id, decision, turn.at_ms, is_child=is_child)
-    return None
+def ended_by(turns: Iterable[Turn]) -> tuple[RunEnded, int] | None:
+    """The ruling that ended a run, and when; None where these turns have none."""
+    ended = ((one, turn.at_ms) for turn in turns for one in turn.decisions if isinstance(one, RunEnded))
+    return next(ended, None)
 
 
-def _ended(run_id: str, ended: RunEnded, at_ms: int, *, is_child: bool) -> QueueItem | None:
+def item_ended(
+    run_id: str, turns: Iterable[Turn], *, is_child: bool = False, found: Mapping[str, Found] = NOTHING_FOUND
+) -> QueueItem | None:
+    """The ending of a run as an item of a queue; None where it hands nothing on, or hands it to its parent.
+
+    `found` is what was found out since of effects that it left in doubt. An ending that stands in a queue for these alone
+    leaves it once all of them are known not to have happened.
+    """
+    if (told := ended_by(turns)) is None:
+        return None
+    ended, at_ms = told
+    known = {claim: found[claim] for claim in ended.doubted if claim in found}
+    doubted = tuple([claim for claim in ended.doubted if claim not in known])
+    is_settled = bool(known) and not doubted and not any(one.has_returned for one in known.values())
+    if is_settled and ended.ending not in TRIGGER_OF:
+        return None
+    return _ended(run_id, ended, at_ms, doubted, tuple([one.told for one in known.values()]), is_child=is_child)
+
+
+def _ended(
+    run_id: str, ended: RunEnded, at_ms: int, doubted: tuple[str, ...], found: tuple[str, ...], *, is_child: bool
+) -> QueueItem | None:
     handed = ended.escalation
     if handed is None or (is_child and handed.severity is not Severity.HIGH and not ended.doubted):
         return None
-    doubt = f", and nobody knows what became of {named(ended.doubted)}" if ended.doubted else ""
+    doubt = f", and nobody knows what became of {named(doubted)}" if doubted else ""
+    since = f"; {'; '.join(found)}" if found else ""
     why = f": {ended.message}" if ended.message else ""
     return QueueItem(
         id=run_id,
@@ -132,8 +154,9 @@ def _ended(run_id: str, ended: RunEnded, at_ms: int, *, is_child: bool) -> Queue
         trigger=handed.trigger,
         route=handed.route,
         since_ms=at_ms,
-        summary=plain(f"ended as {ended.ending}{doubt}{why}", SUMMARY_CHARS_MAX),
-        doubted=ended.doubted,
+        summary=plain(f"ended as {ended.ending}{doubt}{since}{why}", SUMMARY_CHARS_MAX),
+        doubted=doubted,
+        found=found,
     )
 
 

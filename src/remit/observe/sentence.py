@@ -126,6 +126,7 @@ def _said_call(call: Called) -> str:
         (call.failed, "failed"),
         (call.unverified, "not verified"),
         (call.in_doubt, "outcome unknown"),
+        (call.late, "returned after the end"),
         (call.under_way, "under way"),
     )
     notes = [f"{count} {word}" for count, word in unlike if count]
@@ -190,6 +191,8 @@ def _said_standing(standing: Standing, uncommitted: tuple[str, ...], unverified:
         because = plain(standing.reason, REASON_CHARS_MAX).rstrip(".") or f"the condition {standing.code} was met"
         return f"ended as {named} because {because}{left}"
     if standing.status == "waiting":
+        if standing.paused and not standing.questions:
+            return f"has not ended: it waits at {_name(standing.node)} for {_said_paused(standing)}"
         asked = [_said_question(question) for question in standing.questions]
         asked += [f"what child run {_name(child)} asks" for child in standing.children]
         return (
@@ -202,6 +205,13 @@ def _said_standing(standing: Standing, uncommitted: tuple[str, ...], unverified:
     if standing.status == "paused":
         return f"has not ended: it is paused at {_name(standing.node)}"
     return f"has not ended: it is under way at {_name(standing.node) or 'its start'}"
+
+
+def _said_paused(standing: Standing) -> str:
+    """The runs that somebody has to resume, and those beside them that ask something."""
+    held = [f"child run {_name(child)}" for child in standing.children if child not in standing.paused]
+    said = [f"run {_name(child)}, which is paused" for child in standing.paused]
+    return _listed([*said, *held])
 
 
 def _said_question(question: Question) -> str:

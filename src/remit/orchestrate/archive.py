@@ -28,9 +28,11 @@ from remit.observe.findings import Fault, Finding, Verification
 from remit.observe.halts import verify_halts
 from remit.observe.history import History, fold, read_history
 from remit.observe.loop import loop_states
+from remit.observe.outcomes import NOTHING_BELOW
 from remit.observe.packets import GROUP_MARK, Approval, grouped
 from remit.observe.verify import verify_run
 from remit.orchestrate.custody import Custody
+from remit.orchestrate.doubts import doubts_below
 from remit.orchestrate.durability import listing_of, standing_after
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.halts import has_met
@@ -40,7 +42,7 @@ from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, HeadLog, Journal
 from remit.orchestrate.recover import RUN_NOT_FOUND
 from remit.orchestrate.replay import Audit, audit, kept_texts
 from remit.orchestrate.restore import doubts
-from remit.orchestrate.waits import held_now
+from remit.orchestrate.waits import held_now, paused_beneath
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
 RUN_DELETED = "RUN_DELETED"
@@ -143,9 +145,15 @@ class Archive:
         """The runs, newest first; `limit` 0 means all of them."""
         every = await self._shelf.catalogue.entries(open_only=open_only, waiting_only=waiting_only)
         found = [entry for entry in every if with_children or not entry.listing.parent_id]
-        above = {entry.listing.parent_id for entry in every if entry.waiting_for}
         shown = found[:limit] if limit else found
-        return [await self._as_it_waits(entry) if entry.run_id in above else entry for entry in shown]
+        if not any(entry.waiting_for for entry in shown):
+            return shown
+        # A child that is paused waits for nobody, and what is above it is listed as it stands now all the same.
+        living = await self._shelf.catalogue.entries(open_only=True) if waiting_only else every
+        above = {entry.listing.parent_id for entry in living if not entry.ending}
+        is_above = [entry.run_id in above and bool(entry.waiting_for) for entry in shown]
+        listed = zip(shown, is_above, strict=True)
+        return [await self._as_it_waits(entry) if is_held else entry for entry, is_held in listed]
 
     async def _as_it_waits(self, entry: RunEntry) -> RunEntry:
         """A run above one that waits, listed under what is asked now; it was told only what was asked first."""
@@ -197,7 +205,11 @@ class Archive:
         state = await self._stands(history)
         went, stands = loop_states(history.turns), loop_state(state)
         loop = went if went[-1:] == (stands,) else (*went, stands)
-        return Told(_listed_as(entry, state), history, pinned(state).request, explain(state, history.turns), loop)
+        below = NOTHING_BELOW if state.ending is None else await doubts_below(state, self._read)
+        explained = explain(state, history.turns, below)
+        if state.held and (paused := await paused_beneath(state, self._read)):
+            explained = replace(explained, standing=replace(explained.standing, paused=paused))
+        return Told(_listed_as(entry, state), history, pinned(state).request, explained, loop)
 
     async def approvals(self, run_id: str = "") -> list[Approval]:
         """What people are asked, newest run first: by one run and those beneath it, or by all.

@@ -18,6 +18,7 @@ from remit.core.storage import Warrant
 from remit.kernel.state import CallTrace, RunState
 from remit.observe.history import fold as folded
 from remit.observe.history import read_history
+from remit.observe.outcomes import late_outcome
 from remit.orchestrate.offspring import copy_turns
 from remit.orchestrate.ports import Journal, Live
 from remit.orchestrate.recover import recover
@@ -103,7 +104,8 @@ async def _effects_since(
         if not with_failed and _is_undone(state, command_id, call):
             continue
         if call.mutating and _standing(state, command_id, call) != _standing(before, command_id):
-            at_seq = call.seq or int(command_id.partition(".")[0])
+            late = state.late.get(command_id)
+            at_seq = late.seq if late is not None else call.seq or int(command_id.partition(".")[0])
             standing, key = _standing(state, command_id, call), _key(state, command_id, call)
             yield EarlierEffect(run_id, call.tool, call.arguments_hash, at_seq, standing, key)
     for turn in history.turns:
@@ -116,6 +118,8 @@ async def _effects_since(
 
 def _is_undone(state: RunState, command_id: str, call: CallTrace) -> bool:
     """Whether a call is known not to have changed anything."""
+    if (late := state.late.get(command_id)) is not None:
+        return not late.is_returned
     is_known = command_id not in state.withheld and command_id not in state.open
     return is_known and call.rung is Rung.OBSERVED and bool(call.code) and call.code not in _OPEN
 
@@ -138,6 +142,8 @@ def _standing(state: RunState, command_id: str, call: CallTrace | None = None) -
     known = call or state.calls.get(command_id)
     if known is None:
         return ""
+    if (late := state.late.get(command_id)) is not None:
+        return f"it {late_outcome(late)}"
     if command_id in state.withheld:
         return _WITHHELD
     if command_id in state.open:

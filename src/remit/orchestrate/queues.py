@@ -11,31 +11,32 @@ Rule 5: a run that cannot be read stands in nobody's way; `remit verify` tells w
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from remit.core.codec import decode_turn
 from remit.core.commands import AskHuman
 from remit.core.escalation import TRIGGER_OF
-from remit.core.events import Turn
 from remit.core.failure import Ending, InvariantBroken, RequestRejected
 from remit.core.person import check_person, is_among, look_alike
 from remit.core.queue import QueueLimits, Receipt, ReceiptKind, check_limits
-from remit.core.rulings import RunEnded
 from remit.core.signals import Signal, UserSignal, packet_id, packet_named
 from remit.core.storage import RunEntry
 from remit.kernel.state import RunState
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
+from remit.observe.outcomes import NOTHING_FOUND, Found, found_since
 from remit.observe.queues import (
     QueueItem,
     QueueShown,
     aged,
+    ended_by,
     escalation_asked,
     item_ended,
     items_asked,
     overview,
 )
+from remit.orchestrate.doubts import doubts_below
 from remit.orchestrate.orphans import orphan_above
 from remit.orchestrate.ports import Catalogue, Clock, Journal, Receipts
 from remit.tool.vault import NO_SECRETS
@@ -180,10 +181,21 @@ class Queues:
             except InvariantBroken as error:
                 _log.warning("how a run ended cannot be read: %s", error, extra=run_fields(entry.run_id))
                 return None
-            if _has_ending(turns):
-                return item_ended(entry.run_id, turns, is_child=bool(entry.listing.parent_id))
+            if (ended := ended_by(turns)) is not None:
+                found = await self._found(entry.run_id) if ended[0].doubted else NOTHING_FOUND
+                return item_ended(entry.run_id, turns, is_child=bool(entry.listing.parent_id), found=found)
         return None
 
+    async def _found(self, run_id: str) -> Mapping[str, Found]:
+        """What was found out after its ending of effects that a run left in doubt: its own, and those of runs beneath it."""
+        state = await self._read(run_id)
+        if state is None:
+            return NOTHING_FOUND
+        return {**found_since(state), **(await doubts_below(state, self._read)).found}
 
-def _has_ending(turns: Iterable[Turn]) -> bool:
-    return any(isinstance(decision, RunEnded) for turn in turns for decision in turn.decisions)
+    async def _read(self, run_id: str) -> RunState | None:
+        try:
+            return fold(read_history(run_id, await self._shelf.journal.read(run_id)))
+        except InvariantBroken as error:
+            _log.warning("what became of a run's calls cannot be read: %s", error, extra=run_fields(run_id))
+            return None

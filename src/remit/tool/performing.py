@@ -33,7 +33,7 @@ CANCEL_GRACE_MS = 100
 KILL_GRACE_MS = 2_000
 
 # The outcome of a call that nobody waits for any more; None if it has none, since its process was killed.
-Late: TypeAlias = "asyncio.Task[Performed | ToolFault | None]"
+Late: TypeAlias = "asyncio.Future[Performed | ToolFault | None]"
 
 
 # Raises where a call may not begin any more; it is told whether the call had to wait.
@@ -63,7 +63,7 @@ class Attempt:
         self.token = CancelToken() if tool.signature.token_names else None
         self.leash = Leash() if tool.isolate else None
         self.has_begun = False
-        # Of a call that was cancelled after it had begun in a thread or process: a task that has its outcome, or will.
+        # Of a call that was cancelled after it had begun: what has its outcome, or will.
         self.late: Late | None = None
 
     @property
@@ -108,9 +108,21 @@ async def _on_loop(attempt: Attempt) -> Performed:
         value = await tool.function(**values)
     except BaseException as error:
         raise_if_ours(error)
-        raise fault_of(error) from error
+        fault = fault_of(error)
+        _keep_last_word(attempt, fault)
+        raise fault from error
     performed = rendered(tool, value)
-    return performed if tool.verify is None else await _verified(tool, arguments, (value, performed))
+    performed = performed if tool.verify is None else await _verified(tool, arguments, (value, performed))
+    _keep_last_word(attempt, performed)
+    return performed
+
+
+def _keep_last_word(attempt: Attempt, said: Performed | ToolFault) -> None:
+    """Keep what a function on the loop said although it was cancelled: whoever cancelled it does not hear it otherwise."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        attempt.late = asyncio.get_running_loop().create_future()
+        attempt.late.set_result(said)
 
 
 def _blocking(attempt: Attempt) -> tuple[Any, Performed]:

@@ -54,9 +54,12 @@ def test_a_call_that_an_ending_left_in_doubt_is_told_until_somebody_takes_note(d
     assert f"remit queues ack {run_id}" in said
     (item,) = desk.say("queues", "review", "--json").rows
     assert item["doubted"][0].startswith("pay#")
+    (row,) = desk.say("approvals", "--json").rows
+    assert (row["what"], row["run_id"], row["doubted"]) == ("ending", run_id, item["doubted"])
     assert "warning     nobody knows what became of pay#" in desk.say("show", run_id).out
     desk.say("queues", "ack", run_id)
     assert desk.say("approvals").err == "nobody is asked anything\n"
+    assert desk.say("approvals", "--json").rows == []
 
 
 def test_arguments_too_long_for_a_turn_are_shown_in_full(desk: Desk) -> None:
@@ -353,6 +356,39 @@ def test_a_no_needs_no_tools_and_the_run_is_paused_until_they_are_back(desk: Des
     assert (said.code, said.values["terminal_code"], desk.notes) == (4, "PERMISSION_DENIED", [])
     assert desk.say("verify", run_id).code == 0
     assert desk.say("replay", run_id).code == 0
+
+
+HELPER = '''from remit import tool
+from remit.tool.delegating import delegate
+
+@tool(effect="write", network=False)
+def refund(n: int) -> int:
+    """Pay back."""
+    return n
+
+LEASE = {"input_tokens": 20000, "output_tokens": 9000, "tool_calls": 8, "steps": 30, "human_reviews": 8}
+helper = delegate("helper", description="help", lease=LEASE)
+'''
+
+
+def test_a_parent_whose_child_rests_after_a_no_says_what_to_type(desk: Desk) -> None:
+    (desk.folder / "helper.py").write_text(HELPER)
+    pays, told = {"when": "refund bob", **calls("refund", n=20)}, {"when": "APPROVAL_REJECTED", "text": "I could not."}
+    script = desk.script(pays, told, calls("helper", task="refund bob"), "Not done.")
+    said = desk.say("run", "x", "--engine", script, "--tools", str(desk.folder / "helper.py"), "--json")
+    run_id = said.values["run_id"]
+    said = desk.say("reject", run_id, "--by", "ann", "--reason", "no")
+    (child,) = desk.say("show", run_id, "--json").values["response"]["waiting_for"]["paused"]
+    release = f"run {run_id} waits for run {child}, which is paused; release it with: remit signal {child} resume"
+    assert (said.code, release in said.err, "waits for a person" in said.err) == (3, True, False)
+    again = desk.say("resume", run_id)
+    assert (again.code, release in again.err) == (3, True)
+    shown = desk.say("show", run_id).out
+    assert f"stands      waits: REVIEW_REQUIRED at act; paused beneath it: {child}" in shown
+    assert f"next        remit signal {child} resume" in shown
+    assert "waits: REVIEW_REQUIRED" in desk.say("runs").out
+    desk.say("signal", child, "resume")
+    assert desk.say("show", run_id, "--json").values["entry"]["ending"]
 
 
 def test_a_run_whose_tools_are_gone_can_be_paused_and_cancelled(desk: Desk) -> None:

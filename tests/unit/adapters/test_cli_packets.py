@@ -121,7 +121,7 @@ def test_a_doubtful_answer_is_answered_by_a_yes_or_a_no_and_not_in_words() -> No
 
 def test_a_call_in_doubt_is_said_to_be_one() -> None:
     asked = Approval("r/1.1", "r", AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, 0, tool="write", about="0.1")
-    assert "write was called, and nobody knows whether it happened" in told(packet_lines(asked))
+    assert "write was called, and this run does not know whether it happened" in told(packet_lines(asked))
     asked = replace(asked, reasons=(f"{HELD_BACK} (write, r:0.1)",))
     assert "write was held back by a halt before this run was copied, and was not sent" in told(packet_lines(asked))
 

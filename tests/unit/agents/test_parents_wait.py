@@ -12,8 +12,10 @@ from remit.core.contract import SystemResponse
 from remit.core.failure import ENDINGS, Ending
 from remit.core.lifecycle import LoopState
 from remit.core.record import JsonObject
+from remit.core.signals import Signal, UserSignal
 from remit.inference.scripted import ScriptedEngine
 from remit.observe.findings import Fault
+from remit.observe.sentence import sentence
 from remit.tool.delegating import delegate
 
 LEASE = {
@@ -198,5 +200,75 @@ def test_a_parent_waits_for_the_gravest_of_what_its_children_ask() -> None:
             assert waits is not None
             assert (waits.ending, waits.endings[1:]) == (Ending.CONFIRM_REQUIRED, (Ending.MISSING_INFO,))
             assert await _shown(system, response.run_id) == {Ending.CONFIRM_REQUIRED}
+
+    asyncio.run(play())
+
+
+async def _paused_after(system: System, agent: AgentLoop, *, is_asked_more: bool) -> SystemResponse:
+    """A run whose child was paused and then heard a no; beside it another child may still ask."""
+    waits = (await agent.chat("go")).waiting_for
+    assert waits is not None
+    paying = waits.packet_ids[0]
+    await system.signal(UserSignal("p", Signal.PAUSE, paying.partition("/")[0], "ada"))
+    response = await agent.reject(paying, by="ada", reason="no")
+    assert response.waiting_for is not None
+    if is_asked_more:
+        assert (response.waiting_for.ending, response.waiting_for.endings) == (
+            Ending.MISSING_INFO,
+            (Ending.MISSING_INFO,),
+        )
+        assert response.waiting_for.paused == (paying.partition("/")[0],)
+        response = await agent.approve(response.waiting_for.packet_ids[0], by="ada")
+    return response
+
+
+@pytest.mark.req("4.36")
+@pytest.mark.parametrize("is_asked_more", [False, True], ids=["alone", "beside a question"])
+def test_a_parent_names_the_child_that_somebody_has_to_resume_and_claims_no_question(*, is_asked_more: bool) -> None:
+    async def play() -> None:
+        system = system_in_memory()
+        lease = {name: amount // 2 for name, amount in LEASE.items()}
+        wanted = [("helper", {"task": "two"}), *([("helper", {"task": "one"})] if is_asked_more else [])]
+        script: list[JsonObject] = [{"when": "^go", **calls(*wanted)}, {"when": r"\bone\b", **calls(ASKS)}]
+        script += [{"when": r"\btwo\b", **calls(WIRES)}, {"text": "Done."}]
+        tools = [delegate("helper", description="help", lease=lease), wire, ask]
+        async with AgentLoop(ScriptedEngine(script), tools=tools, system=system) as agent:
+            response = await _paused_after(system, agent, is_asked_more=is_asked_more)
+            waits = response.waiting_for
+            assert waits is not None
+            assert (waits.ending, waits.packet_ids, waits.endings) == (Ending.REVIEW_REQUIRED, (), ())
+            (child,) = waits.paused
+            told = await system.archive.told(response.run_id)
+            listed = {entry.run_id: entry.waiting_for for entry in await system.archive.runs()}
+            waiting = {entry.run_id: entry.waiting_for for entry in await system.archive.runs(waiting_only=True)}
+            shown = {told.entry.waiting_for, listed[response.run_id], waiting[response.run_id]}
+            assert (shown, told.explanation.standing.paused) == ({Ending.REVIEW_REQUIRED}, (child,))
+            assert sentence(told.explanation).endswith(f"it waits at act for run {child}, which is paused.")
+            await system.signal(UserSignal("r", Signal.RESUME, child, "ada"))
+            await system.settle()
+            after = await system.result(response.run_id)
+            assert after.waiting_for is None, "the parent goes on with its child"
+            assert after.terminal_code is not None
+
+    asyncio.run(play())
+
+
+def test_a_run_above_a_paused_grandchild_names_it() -> None:
+    async def play() -> None:
+        system = system_in_memory()
+        leases = [{**LEASE, "child_runs": 1}, {name: amount // 2 for name, amount in LEASE.items()}]
+        hands = [delegate(name, description="help", lease=lease) for name, lease in zip("ab", leases, strict=True)]
+        script: list[JsonObject] = [{"when": "^go", **calls(("a", {"task": "one"}))}]
+        script += [
+            {"when": r"\bone\b", **calls(("b", {"task": "two"}))},
+            {"when": r"\btwo\b", **calls(WIRES)},
+            {"text": "Done."},
+        ]
+        async with AgentLoop(ScriptedEngine(script), tools=[*hands, wire], system=system) as agent:
+            response = await _paused_after(system, agent, is_asked_more=False)
+            assert response.waiting_for is not None
+            (grandchild,) = response.waiting_for.paused
+            told = await system.archive.told(response.run_id)
+            assert (told.explanation.standing.paused, told.entry.waiting_for) == ((grandchild,), Ending.REVIEW_REQUIRED)
 
     asyncio.run(play())

@@ -8,8 +8,9 @@ import pytest
 from remit.core import arrivals, rulings
 from remit.core.arrivals import Arrival, RunStarted
 from remit.core.budget import Budget, Dimension
-from remit.core.codec import NO_HASH, hash_turn
+from remit.core.codec import NO_HASH, encode_turn, hash_turn
 from remit.core.commands import AskHuman, CallModel, CallTool, SetTimer, StartChild, TimerPurpose
+from remit.core.events import KERNEL_VERSION, Turn
 from remit.core.failure import ArrivalFault, Ending, ErrorCode, IllegalArrival, Refusal
 from remit.core.graph import EXITS, TERMINALS, Edge, Graph, Node, NodeKind
 from remit.core.lifecycle import LifecycleState, is_lifecycle_move
@@ -120,6 +121,50 @@ def test_a_late_outcome_changes_nothing_about_the_ending() -> None:
     run.returns("pay")
     assert ended == (run.state.ending, run.state.message, run.state.answer, run.state.context, run.state.ended_seq)
     assert run.state.addenda == 1
+
+
+def test_a_late_result_is_kept_beside_the_call_and_commits_nothing() -> None:
+    run = cancelled_while_paying()
+    command, left = run.open(CallTool)[0], dict(run.state.uncommitted)
+    run.returns("pay")
+    late = run.state.late[command.id]
+    assert (late.is_returned, late.code, late.seq) == (True, "", run.state.seq)
+    assert (run.state.uncommitted, run.state.effects_committed) == (left, 0)
+
+
+def test_a_late_result_keeps_what_contradicts_it() -> None:
+    run = cancelled_while_paying()
+    command = run.open(CallTool)[0]
+    run.take(arrivals.ToolReturned(command.id, "paid", b"", refuted="not in the books"))
+    late = run.state.late[command.id]
+    assert (late.is_returned, late.code, late.reason) == (
+        True,
+        ErrorCode.VALIDATION_RULE_FAILED,
+        "not in the books",
+    )
+
+
+def test_a_tool_that_says_late_that_it_did_nothing_is_believed() -> None:
+    run = cancelled_while_paying()
+    command = run.open(CallTool)[0]
+    run.take(arrivals.ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, "no money"))
+    late = run.state.late[command.id]
+    assert (late.is_returned, late.code, late.reason) == (False, ErrorCode.TOOL_EXECUTION_FAILED, "no money")
+
+
+def test_an_addendum_that_says_nothing_of_a_call_in_doubt_keeps_nothing() -> None:
+    run = cancelled_while_paying()
+    command = run.open(CallTool)[0]
+    turn = Turn(
+        run.state.seq + 1,
+        run.state.at_ms,
+        run.state.head,
+        KERNEL_VERSION,
+        arrivals.ToolOutcomeLost(command.id),
+        (rulings.AddendumNoted(command.id),),
+    )
+    state = fold([*run.journal, encode_turn(turn)])
+    assert (state.late, state.doubted) == ({}, {})
 
 
 def test_a_timeout_after_the_ending_leaves_the_call_in_doubt() -> None:

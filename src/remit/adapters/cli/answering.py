@@ -73,21 +73,21 @@ def approvals(
             outside = {item.id for item in items if item.is_outside}
             people = {one.name: one.answered_by for one in system.queues.limits}
             asked = [replace(one, is_outside=one.id in outside, answered_by=people.get(one.queue, ())) for one in asked]
+        left = [item for item in items if (item.doubted or item.found) and not packet]
         if terminal.is_json:
-            for one in asked:
-                terminal.values(one)
+            for row in (*asked, *left):
+                terminal.values(row)
             return
         for together in grouped(asked):
             lines = asked_lines(together, value_chars_max=0) if packet else asked_lines(together)
             print_lines(terminal, lines)
         if not asked:
             terminal.remark("nobody is asked anything")
-        for item in items:
-            if item.doubted and not packet:
-                terminal.remark(
-                    f"run {item.run_id} {item.summary}; see `remit show {item.run_id}`, and take note of it with "
-                    f"`remit queues ack {item.run_id}`"
-                )
+        for item in left:
+            terminal.remark(
+                f"run {item.run_id} {item.summary}; see `remit show {item.run_id}`, and take note of it with "
+                f"`remit queues ack {item.run_id}`"
+            )
 
     in_loop(look())
     return EXIT_OK

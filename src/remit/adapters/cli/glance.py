@@ -152,6 +152,9 @@ def standing_in_words(entry: RunEntry, standing: Standing) -> str:
     if standing.status == HALTED:
         reason = plain(standing.reason, TEXT_CHARS_MAX)
         return f"halted{where}: {_name(standing.error)} is halted by {_name(standing.by)}: {reason}"
+    if entry.waiting_for and standing.paused:
+        runs = ", ".join(map(_name, standing.paused))
+        return f"waits: {entry.waiting_for}{where}; paused beneath it: {runs}"
     return f"waits: {entry.waiting_for}{where}" if entry.waiting_for else f"{standing.status}{where}"
 
 
@@ -164,6 +167,8 @@ def next_commands(entry: RunEntry, standing: Standing, response: SystemResponse)
     elif response.waiting_for is not None:
         for packet in response.waiting_for.packet_ids:
             yield f"remit approve {plain(packet, NAME_CHARS_MAX)}"
+        for paused in response.waiting_for.paused:
+            yield f"remit signal {plain(paused, NAME_CHARS_MAX)} resume"
     elif standing.status == PAUSED:
         yield f"remit signal {run_id} resume"
     elif standing.status == OPEN:
@@ -256,7 +261,8 @@ def _figures(response: SystemResponse) -> Iterator[Line]:
 
 
 def _call(call: ToolCallMade) -> str:
-    return f"{_name(call.name)} {plain(json_line(call.arguments), ARGUMENTS_CHARS_MAX)}: {call.status.value}"
+    came = f", {plain(call.error, TEXT_CHARS_MAX)}" if call.is_late else ""
+    return f"{_name(call.name)} {plain(json_line(call.arguments), ARGUMENTS_CHARS_MAX)}: {call.status.value}{came}"
 
 
 def _path(path: tuple[str, ...]) -> str:

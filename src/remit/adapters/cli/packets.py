@@ -119,7 +119,7 @@ def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]
 def _head(asked: Approval, value_chars_max: int) -> Iterator[Line]:
     name: Line = ((f"{asked.id}  ", Ink.WAITS),)
     if asked.tool and asked.purpose is not AskPurpose.QUESTION:
-        verb = "was called, and nobody knows whether it happened" if asked.about else "wants to be called"
+        verb = "was called, and this run does not know whether it happened" if asked.about else "wants to be called"
         if asked.about and asked.reasons and asked.reasons[0].startswith(HELD_BACK):
             verb = "was held back by a halt before this run was copied, and was not sent"
         yield (*name, (_noted(asked.tool), Ink.NAME), (f" {verb}", Ink.BOLD))

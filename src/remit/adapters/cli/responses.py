@@ -83,8 +83,13 @@ def _remark_on(terminal: Terminal, response: SystemResponse, status: str, said: 
             f"{run} stands still: {plain(halt.what, LINE_CHARS_MAX)} is halted by {plain(halt.by, LINE_CHARS_MAX)}: "
             f"{plain(halt.why, LINE_CHARS_MAX)}; once that is lifted: remit resume {response.run_id}"
         )
-    elif response.waiting_for is not None:
-        terminal.remark(f"{run} waits for a person: {response.waiting_for.ending}")
+    elif (waiting := response.waiting_for) is not None:
+        if waiting.packet_ids or not waiting.paused:
+            terminal.remark(f"{run} waits for a person: {waiting.ending}")
+        for paused in waiting.paused:
+            terminal.remark(
+                f"{run} waits for run {paused}, which is paused; release it with: remit signal {paused} resume"
+            )
     elif status == PAUSED:
         terminal.remark(f"{run} is paused; release it with: remit signal {response.run_id} resume")
     elif status:

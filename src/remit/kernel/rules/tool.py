@@ -40,7 +40,7 @@ from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.endings import DENIALS_MAX, head_for, times_denied
 from remit.kernel.exhaustion import begin_wrap_up, policy_of
 from remit.kernel.flags import NO_FLAGS, Flags, declares_tests, settled_flags
-from remit.kernel.grounding import rung_reached, stops_loop
+from remit.kernel.grounding import contradicted_by, rung_reached, stops_loop
 from remit.kernel.join import joined
 from remit.kernel.policy import stopped_by
 from remit.kernel.spend import settle
@@ -159,7 +159,7 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     tool = tally.state.tools[command.tool]
     rung, code, verifier = rung_reached(arrival), "", tally.state.verifiers[command.tool]
     if rung is not _COMMITTED:
-        code = ErrorCode.VALIDATION_RULE_FAILED if arrival.refuted else ErrorCode.CONSTRAINT_SCHEMA_INVALID
+        code = contradicted_by(arrival)
     elif arrival.stop_loop and stops_loop(arrival, tool):
         tally.stopped, tally.answer = True, arrival.content
         tally.unsupported = ()
