@@ -71,6 +71,8 @@ OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
 # Of an effect that a child run proposed and did not do.
 LEFT_BY_CHILD = "LEFT_BY_CHILD"
+# Of one that a child run was refused for want of authority, or by a person.
+REFUSED_IN_CHILD = "REFUSED_IN_CHILD"
 
 
 class CallSettled(Record, tag=True):

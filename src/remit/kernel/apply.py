@@ -209,7 +209,7 @@ def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     state.denials += arrival.denials.by_boundary
     state.noes += arrival.denials.answers
     state.rejections += arrival.denials.approvals
-    if arrival.left:
+    if arrival.left or arrival.refused:
         claims = claims_of_child(arrival)
         state.uncommitted.update(claims)
         # No key: nothing that this run calls is another attempt at it.
