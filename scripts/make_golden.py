@@ -185,7 +185,7 @@ async def child_of_a_call(stage: Stage) -> None:
 
 
 async def delegations_left(stage: Stage) -> None:
-    """What was delegated with side effects fails, with a denial; another makes it good, less what was refused; a third is lost."""
+    """What was delegated with side effects fails, denied; another makes it good, less what was refused; a third is lost."""
     live = await stage.start("delegations_left", chat("left", "send_child", "write", boundary=DESK))
     await stage.answer(live, proposes("send_child", {"n": 1}))
     report = reports.ChildSaid(asked(live, commands.StartChild).id, Ending.PERMISSION_DENIED, "I may not.")

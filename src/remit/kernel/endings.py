@@ -165,9 +165,14 @@ def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
     return TRIGGER_OF.get(ending)
 
 
+def is_denial(refused: ToolCallRefused) -> bool:
+    """Whether the boundary denied a call: for want of authority, or by a condition."""
+    return refused.is_denial or refused.code in DENIED
+
+
 def times_denied(tally: Tally) -> int:
     """How many calls the boundary has denied, this turn included: here, above and beneath."""
-    now = sum(isinstance(ruling, ToolCallRefused) and ruling.code in DENIED for ruling in tally.decisions)
+    now = sum(isinstance(ruling, ToolCallRefused) and is_denial(ruling) for ruling in tally.decisions)
     return tally.state.denials + now + tally.denied_below.by_boundary
 
 
