@@ -27,7 +27,7 @@ from remit.core.graph import Edge, Graph, JoinRule, Node, NodeKind, schema_text
 from remit.core.manifest import Manifest, Source, make_manifest
 from remit.core.messages import user_message
 from remit.core.plan import ExecutionPlan, PlanPolicy, Step
-from remit.core.record import JsonObject, replace
+from remit.core.record import JsonObject, digest_of, replace
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.core.values import ValueKind
@@ -185,13 +185,15 @@ async def child_of_a_call(stage: Stage) -> None:
 
 
 async def delegations_left(stage: Stage) -> None:
-    """What was delegated with side effects fails, with a denial; the next one makes it good; a third is lost."""
-    live = await stage.start("delegations_left", chat("left", "send_child", boundary=DESK))
+    """What was delegated with side effects fails, denied; another makes it good, less what was refused; a third is lost."""
+    live = await stage.start("delegations_left", chat("left", "send_child", "write", boundary=DESK))
     await stage.answer(live, proposes("send_child", {"n": 1}))
     report = reports.ChildSaid(asked(live, commands.StartChild).id, Ending.PERMISSION_DENIED, "I may not.")
-    await stage.hear(live, replace(report, denials=Denials(answers=1, approvals=1)))
+    refused = (("write", digest_of(b'{"n":1}')),)
+    await stage.hear(live, replace(report, denials=Denials(answers=1, approvals=1), refused=refused))
     await stage.answer(live, proposes("send_child", {"n": 2}))
-    await stage.hear(live, reports.ChildSaid(asked(live, commands.StartChild).id, Ending.SUCCESS, "It is sent."))
+    report = reports.ChildSaid(asked(live, commands.StartChild).id, Ending.SUCCESS, "It is sent.")
+    await stage.hear(live, replace(report, observed=(("write", 1),)))
     await stage.answer(live, proposes("send_child", {"n": 3}))
     await stage.hear(live, arrivals.ChildLost(asked(live, commands.StartChild).id))
     await stage.answer(live, says("All is sent."))

@@ -311,6 +311,8 @@ class ChildEnded(Record, tag=True):
     left: tuple[tuple[str, str], ...] = ()
     # What it and those beneath it were denied, beyond what it was told when it began.
     denials: Denials = NO_DENIALS
+    # Effects that it proposed and that were refused for want of authority, or by a person: tool, hash of the arguments.
+    refused: tuple[tuple[str, bytes], ...] = ()
 
 
 class ChildSuspended(Record, tag=True):

@@ -71,6 +71,8 @@ OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 ARGUMENTS_INVALID = "ARGUMENTS_INVALID"
 # Of an effect that a child run proposed and did not do.
 LEFT_BY_CHILD = "LEFT_BY_CHILD"
+# Of one that a child run was refused for want of authority, or by a person.
+REFUSED_IN_CHILD = "REFUSED_IN_CHILD"
 
 
 class CallSettled(Record, tag=True):
@@ -95,7 +97,8 @@ class ToolCallRefused(Record, tag=True):
 
     `mutating` says that it counts as an effect that was proposed: what an unknown tool would have done counts as the worst.
     `unreleased` says what a person, or silence, has not released with the call: the run ends once its neighbours are settled.
-    `is_a_no` says that it is the first call of its answer that a person turned away.
+    `is_a_no` says that it is the first call of its answer that a person turned away. `is_denial` says that a condition of
+    the boundary denied it, which counts like a missing permission.
     """
 
     call_id: str
@@ -107,6 +110,7 @@ class ToolCallRefused(Record, tag=True):
     tokens_bound: int = 0
     unreleased: str = ""
     is_a_no: bool = False
+    is_denial: bool = False
 
 
 class CallNoted(Record, tag=True):

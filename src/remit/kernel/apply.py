@@ -1,7 +1,7 @@
 """apply(): fold one turn into the state. Only it changes a RunState, with folding.py and folding_calls.py for decisions.
 
 Rule 1: applying never judges: what a turn says is taken as it stands, so old journals survive new rules. The few things
-        it asks of the rules (`blocks`, `longer`, `stops_loop`, `DENIED`, `INVALID`) say what words mean that stand in
+        it asks of the rules (`blocks`, `longer`, `stops_loop`, `is_denial`, `INVALID`) say what words mean that stand in
         journals: who changes one of them changes how old runs fold.
 Rule 2: an arrival leaves its words in the state, a ruling its judgement, a command that it is open.
 Rule 3: folding the turns of a run from the first one gives exactly the live state.
@@ -209,7 +209,7 @@ def _hear_child(state: RunState, arrival: arrivals.ChildEnded) -> None:
     state.denials += arrival.denials.by_boundary
     state.noes += arrival.denials.answers
     state.rejections += arrival.denials.approvals
-    if arrival.left:
+    if arrival.left or arrival.refused:
         claims = claims_of_child(arrival)
         state.uncommitted.update(claims)
         # No key: nothing that this run calls is another attempt at it.

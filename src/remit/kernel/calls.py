@@ -196,7 +196,16 @@ def refuse_call(
         tally.unreleased = unreleased
     tally.rule(
         ToolCallRefused(
-            call.call_id, call.tool, code, reason, call.arguments_hash, mutating, bound, unreleased, is_a_no
+            call.call_id,
+            call.tool,
+            code,
+            reason,
+            call.arguments_hash,
+            mutating,
+            bound,
+            unreleased,
+            is_a_no,
+            code == Refusal.CONDITION_HELD,
         )
     )
     tally.say(bound)

@@ -42,10 +42,9 @@ def child_trace(state: RunState, arrival: ChildEnded | ChildLost) -> ChildTrace:
     command = state.open[arrival.command_id]
     assert isinstance(command, StartChild)
     if isinstance(arrival, ChildLost):
-        return ChildTrace(command.id, command.node, LOST, message=CHILD_LOST)
-    return ChildTrace(
-        command.id, command.node, arrival.ending, arrival.text, arrival.error, arrival.message, arrival.usage
-    )
+        return ChildTrace(command.id, command.node, LOST, message=CHILD_LOST, prompt=command.prompt)
+    how = (arrival.ending, arrival.text, arrival.error, arrival.message, arrival.usage)
+    return ChildTrace(command.id, command.node, *how, command.prompt)
 
 
 def fail_as(tally: Tally, child: ChildTrace) -> str:

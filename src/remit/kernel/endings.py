@@ -35,7 +35,7 @@ from remit.core.rulings import (
     ToolCallRefused,
 )
 from remit.core.tools import ToolChoiceMode
-from remit.kernel.grounding import MENDABLE, claim_of, has_changed_anything, unknown_effects, unproven_effects
+from remit.kernel.grounding import UNDONE, claim_of, has_changed_anything, unknown_effects, unproven_effects
 from remit.kernel.state import CallKey, CallTrace, RunState, pinned
 from remit.kernel.tally import Tally
 
@@ -99,7 +99,7 @@ def refuse_success(tally: Tally, node: Node) -> str | None:
     if node.ending is not EndingClass.SUCCESS or not (unproven := unproven_effects(tally)):
         return None
     # What no call was ever made of leaves something undone; only what was refused or attempted can be a false claim.
-    decisive = {code for code in unproven.values() if code not in MENDABLE}
+    decisive = {code for code in unproven.values() if code not in UNDONE}
     if unknown := unknown_effects(tally):
         return head_for(
             tally, Ending.REVIEW_REQUIRED, message=f"nobody knows what became of {named(claims_in(unknown))}"
@@ -165,9 +165,14 @@ def _trigger_of(tally: Tally, ending: Ending) -> Trigger | None:
     return TRIGGER_OF.get(ending)
 
 
+def is_denial(refused: ToolCallRefused) -> bool:
+    """Whether the boundary denied a call: for want of authority, or by a condition."""
+    return refused.is_denial or refused.code in DENIED
+
+
 def times_denied(tally: Tally) -> int:
     """How many calls the boundary has denied, this turn included: here, above and beneath."""
-    now = sum(isinstance(ruling, ToolCallRefused) and ruling.code in DENIED for ruling in tally.decisions)
+    now = sum(isinstance(ruling, ToolCallRefused) and is_denial(ruling) for ruling in tally.decisions)
     return tally.state.denials + now + tally.denied_below.by_boundary
 
 

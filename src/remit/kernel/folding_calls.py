@@ -13,7 +13,7 @@ from remit.core.record import replace
 from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import INVALID, failed_as, refused_as
-from remit.kernel.endings import DENIED
+from remit.kernel.endings import is_denial
 from remit.kernel.grounding import contradicted_by, made_good, stops_loop
 from remit.kernel.state import CallTrace, LateOutcome, RunState, longer
 
@@ -216,7 +216,7 @@ def call_refused(state: RunState, ruling: rulings.ToolCallRefused, arrival: Arri
         state.unreleased = ruling.unreleased
     if ruling.code in REJECTED:
         state.rejections += 1
-    if ruling.code in DENIED:
+    if is_denial(ruling):
         state.denials += 1
     elif ruling.code in INVALID and state.invalid_seq != state.seq:
         state.invalid_in_a_row += 1

@@ -6,7 +6,11 @@ Rule 1: only a verified observation is committed: it returned, kept its result s
 Rule 2: intended, attempted and observed effects are not facts. Assumed ones do not exist.
 Rule 3: an effect the run proposed and never committed is a claim without proof.
 Rule 4: a delegation whose lease has side effects is such a proposal: refused, failed or lost, what it was to change counts
-        as left, until another delegation succeeds in its place. Of a lost one nobody knows what it has changed.
+        as left. Of a lost one nobody knows what it has changed.
+Rule 5: what was left is made good by what was done in its place, and by no words: a tool that a child left, by a later
+        committed call of that tool, here or beneath; a delegation, by a later one of its tool that succeeds and beneath
+        which an effect was committed. Exactly the same delegation makes both good by succeeding. What was refused for
+        want of authority, or by a person, is made good by exactly the same alone.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,8 +21,15 @@ from remit.core.budget import Dimension
 from remit.core.commands import CallTool, StartChild
 from remit.core.failure import ANSWERED, Ending, ErrorCode, Refusal
 from remit.core.graph import Node
-from remit.core.record import digest_of
-from remit.core.rulings import ARGUMENTS_INVALID, LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED, Rung
+from remit.core.record import Text, digest_of
+from remit.core.rulings import (
+    ARGUMENTS_INVALID,
+    LEFT_BY_CHILD,
+    OUTCOME_UNKNOWN,
+    REFUSED_IN_CHILD,
+    UNVERIFIED,
+    Rung,
+)
 from remit.core.tools import ToolDefinition
 from remit.kernel.state import CallKey, RunState
 from remit.kernel.tally import Tally
@@ -29,11 +40,18 @@ NEVER_CALLED: Mapping[str, str] = MappingProxyType(
 )
 # What a later call can make good.
 MENDABLE = frozenset({*NEVER_CALLED, LEFT_BY_CHILD})
+# What was left undone, and is no false claim of this run's own.
+UNDONE = MENDABLE | {REFUSED_IN_CHILD}
 # What a delegation was refused for that may well be begun later.
 _TOO_DEAR = frozenset({Refusal.BUDGET_EXHAUSTED, Refusal.RATE_LIMITED})
+# Of what a child was refused: what authority or a person has objected to, and not what there was no budget for.
+_AUTHORITY = frozenset({*Refusal, REFUSED_IN_CHILD}) - _TOO_DEAR - {Refusal.REPEATED_CALL}
+# What happened as far as anybody knows, or may have: nothing that is done later takes its place.
+_BEYOND_MENDING = frozenset({UNVERIFIED, OUTCOME_UNKNOWN})
 NO_ARGUMENTS = digest_of(b"{}")
-# What stands for the arguments of an effect that a child left: this, and the command that started it. A hash is longer.
-_CHILD = b"child:"
+# What stands for the arguments of an effect that a child left: this, and the command that started it; where it was
+# refused, the hash of its arguments follows.
+_CHILD, _HASH = b"child:", b"#"
 # As many effects of a child as its parent is told of.
 LEFT_MAX = 10
 # What a child leaves of an effect: undone, done as far as anybody knows, or unknown to everybody.
@@ -84,7 +102,7 @@ def effects_in_doubt(state: RunState) -> Mapping[CallKey, str]:
 def claim_of(tool: str, digest: bytes, code: str) -> str:
     """An unproven effect as a message names it: by the tool and a short hash of the arguments, or by what kept it."""
     if digest.startswith(_CHILD):
-        return child_claim(tool, digest.removeprefix(_CHILD).decode())
+        return child_claim(tool, _child_in(digest))
     if code in NEVER_CALLED:
         return f"{tool} ({NEVER_CALLED[code]})"
     return f"{tool}#{digest.hex()[:8]}"
@@ -99,35 +117,68 @@ def made_good(state: RunState, command: CallTool) -> list[CallKey]:
     """Proposals that no call was ever made of and that this committed call makes good: of the same tool, or arguments.
 
     Where there are no arguments nothing shows that two tools were meant to do the same. What the same answer proposed
-    was meant beside this call, and not in its place; no other answer comes before all of its calls are settled.
+    was meant beside this call, and not in its place; no other answer comes before all of its calls are settled. What a
+    child was refused is made good by exactly the same call.
     """
     tool, arguments_hash = command.tool, command.arguments_hash
     beside = {(call.tool, call.arguments_hash) for call in state.proposed}
     return [
         key
         for key, code in state.uncommitted.items()
-        if code in MENDABLE
-        and key not in beside
-        and (key[0] == tool or (key[1] == arguments_hash and arguments_hash != NO_ARGUMENTS))
+        if (
+            code in MENDABLE
+            and key not in beside
+            and (key[0] == tool or (key[1] == arguments_hash and arguments_hash != NO_ARGUMENTS))
+        )
+        or (
+            code == REFUSED_IN_CHILD
+            and (key[0], _hash_in(key[1])) == (tool, arguments_hash)
+            and _asked_for(state, key) not in beside
+        )
     ]
 
 
 def left_by(state: RunState) -> tuple[tuple[str, str], ...]:
     """What a run that has ended leaves unproven, for the run that started it: each tool, and how; the gravest last."""
     unknown = effects_in_doubt(state)
-    left = {(key[0], 2 if key in unknown else int(code == UNVERIFIED)) for key, code in state.uncommitted.items()}
+    left = {
+        (key[0], 2 if key in unknown else int(code == UNVERIFIED))
+        for key, code in state.uncommitted.items()
+        if key in unknown or code not in _AUTHORITY
+    }
     gravest = sorted(left, key=lambda one: (-one[1], one[0]))[:LEFT_MAX]
     return tuple((tool, _LEFT[grade]) for tool, grade in sorted(gravest))
 
 
+def refused_by(state: RunState) -> tuple[CallKey, ...]:
+    """The effects that a run which has ended was refused for want of authority, or by a person, here and beneath."""
+    unknown = effects_in_doubt(state)
+    refused = {
+        (tool, _hash_in(place) if code == REFUSED_IN_CHILD else place)
+        for (tool, place), code in state.uncommitted.items()
+        if code in _AUTHORITY and (tool, place) not in unknown
+    }
+    return tuple(sorted(refused)[:LEFT_MAX])
+
+
 def claims_of_child(arrival: ChildEnded) -> dict[CallKey, str]:
     """The effects that a child leaves to its parent to answer for."""
-    return {(tool, place_of_child(arrival.command_id)): code for tool, code in arrival.left}
+    place = place_of_child(arrival.command_id)
+    refused = {(tool, place + _HASH + digest): REFUSED_IN_CHILD for tool, digest in arrival.refused}
+    return {**{(tool, place): code for tool, code in arrival.left}, **refused}
 
 
 def place_of_child(command_id: str) -> bytes:
     """What stands in place of arguments where an effect is one of a child."""
     return _CHILD + command_id.encode()
+
+
+def _child_in(place: bytes) -> str:
+    return place.removeprefix(_CHILD).partition(_HASH)[0].decode()
+
+
+def _hash_in(place: bytes) -> bytes:
+    return place.partition(_HASH)[2]
 
 
 def left_with(command: StartChild, node: Node | None, ending: str) -> str:
@@ -143,55 +194,63 @@ def left_with(command: StartChild, node: Node | None, ending: str) -> str:
     return OUTCOME_UNKNOWN if is_lost else LEFT_BY_CHILD
 
 
-def made_good_beneath(state: RunState, command: StartChild, observed: Collection[str]) -> list[CallKey]:
-    """Effects that were left before and that a child which succeeded makes good.
+def made_good_beneath(
+    state: RunState, command: StartChild, observed: Collection[str], *, has_succeeded: bool
+) -> list[CallKey]:
+    """Effects that were left before and that a child makes good, by what was committed beneath it, or by succeeding.
 
-    These are what earlier children of the same tool or node have left; what was left of tools of which it committed
-    observations; and, where it may change something, proposals of the same tool or with the same arguments, as a committed
-    call does. A delegation that did not fit into the budget was never begun either. What was proposed, or started, beside
-    it was not meant in its place.
+    What was proposed, or started, beside it was not meant in its place.
     """
-    beside = {(call.tool, call.arguments_hash) for call in state.proposed} if command.call_id else set()
-    may_change = bool(command.call_id) and dict(command.lease).get(_SIDE_EFFECTS, 0) > 0
-    own = (command.tool, command.arguments_hash)
-    good = [key for key in state.uncommitted if key == own and command.call_id]
+    proposed = [(call.tool, call.arguments_hash) for call in state.proposed] if command.call_id else []
+    own: CallKey | tuple[str, Text] = (command.tool, command.arguments_hash)
+    if command.call_id:
+        beside = {key for key in proposed if key != own or proposed.count(key) > 1}
+    else:
+        own, beside = (command.node, command.prompt), set()
+    has_changed = has_succeeded and any(_is_effect(state, tool) for tool in observed)
+    good = []
     for key, code in state.uncommitted.items():
-        if key in beside or key == own:
+        asked = _asked_for(state, key)
+        if code in _BEYOND_MENDING or (asked in beside and key != own) or _began_with(key, command):
             continue
-        if key[1].startswith(_CHILD):
-            is_good = code in MENDABLE and _is_in_place(state, key, command, beside, observed)
-        elif key[0] == own[0]:
-            is_good = may_change and (code in MENDABLE or code in _TOO_DEAR)
-        else:
-            is_good = may_change and code in MENDABLE and key[1] == own[1] != NO_ARGUMENTS
-        good += [key] if is_good else []
+        is_same = has_succeeded and asked == own
+        is_redone = code in MENDABLE and key[0] in observed
+        if is_same or is_redone or (has_changed and _is_like(key, code, command)):
+            good.append(key)
     return good
 
 
-def _is_in_place(
-    state: RunState, left: CallKey, command: StartChild, beside: Collection[CallKey], observed: Collection[str]
-) -> bool:
-    """Whether a child came after the one that left this, and in its place or with the same tool."""
-    before = left[1].removeprefix(_CHILD).decode()
-    asked = state.calls.get(before)
-    if asked is not None and (asked.tool, asked.arguments_hash) in beside:
-        return False
-    if before.partition(".")[0] == command.id.partition(".")[0]:
-        return False
-    declared = next((child.node for child in state.children if child.command_id == before), "")
-    is_same = asked.tool == command.tool if asked is not None else declared == command.node != ""
-    return is_same or left[0] in observed
+def _asked_for(state: RunState, left: CallKey) -> CallKey | tuple[str, Text] | None:
+    """What was proposed when this was left: the call itself, or the delegation, or what the node of the child asked for."""
+    if not left[1].startswith(_CHILD):
+        return left
+    before = _child_in(left[1])
+    if (asked := state.calls.get(before)) is not None:
+        return asked.tool, asked.arguments_hash
+    return next(((child.node, child.prompt) for child in state.children if child.command_id == before), None)
+
+
+def _began_with(left: CallKey, command: StartChild) -> bool:
+    """Whether the child that left this was started in the same turn as this one."""
+    return left[1].startswith(_CHILD) and _child_in(left[1]).partition(".")[0] == command.id.partition(".")[0]
+
+
+def _is_like(left: CallKey, code: str, command: StartChild) -> bool:
+    """Whether this is a delegation of the same tool, or a proposal with the same arguments, that was never begun or failed."""
+    if left[0] == command.tool:
+        return code in MENDABLE or code in _TOO_DEAR
+    return code in MENDABLE and left[1] == command.arguments_hash != NO_ARGUMENTS
+
+
+def _is_effect(state: RunState, tool: str) -> bool:
+    return tool in state.tools and state.tools[tool].effect.is_mutating
 
 
 def has_changed_anything(tally: Tally) -> bool:
     """Whether any effect of the run, or of one beneath it, was committed, or happened as far as anybody knows."""
     if tally.state.effects_committed > 0 or "" in tally.uncommitted.values():
         return True
-    tools = tally.state.tools
-    if any(
-        name in tools and tools[name].effect.is_mutating
-        for name in (*tally.state.observed_below, *tally.observed_below)
-    ):
+    if any(_is_effect(tally.state, name) for name in (*tally.state.observed_below, *tally.observed_below)):
         return True
     return UNVERIFIED in tally.uncommitted.values() or UNVERIFIED in tally.state.uncommitted.values()
 

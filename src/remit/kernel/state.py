@@ -94,6 +94,8 @@ class ChildTrace(msgspec.Struct, gc=False, array_like=True):
     error: ErrorCode | None = None
     message: str = ""
     usage: TokenUsage = TokenUsage()
+    # What it was to do.
+    prompt: Text = ""
 
 
 @dataclass(slots=True)

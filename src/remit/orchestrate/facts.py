@@ -423,6 +423,7 @@ def _child(state: RunState, report: reports.ChildSaid, kept: Kept) -> Arrival:
         tuple((name(tool), _figure(times)) for tool, times in report.observed),
         tuple([(name(tool), code) for tool, code in report.left[:LEFT_MAX]]),
         report.denials,
+        tuple([(name(tool), digest) for tool, digest in report.refused[:LEFT_MAX]]),
     )
 
 

@@ -80,6 +80,8 @@ class ChildSaid(Record, tag=True):
     left: tuple[tuple[str, str], ...] = ()
     # What it and those beneath it were denied.
     denials: Denials = NO_DENIALS
+    # Effects that it proposed and was refused for want of authority, or by a person.
+    refused: tuple[tuple[str, bytes], ...] = ()
 
 
 class CodeProposed(Record, tag=True):

@@ -16,7 +16,7 @@ from remit.core.record import Record, replace
 from remit.core.tools import ToolCall, ToolResult
 from remit.kernel.clock import waited_by
 from remit.kernel.endings import denied_by
-from remit.kernel.grounding import left_by
+from remit.kernel.grounding import left_by, refused_by
 from remit.kernel.rules.tool import FILTER_MARK
 from remit.kernel.state import RunState, pinned
 from remit.observe.execution import usage_of
@@ -107,8 +107,8 @@ class Hands:
         self._told[live.run_id] = told + 1
         parent = pinned(state).parent
         assert parent is not None
-        left, denials = left_by(state), denied_by(state)
-        how = (state.error, state.message, usage_of(state), waited_by(state), observed_by(state), left, denials)
+        left = (left_by(state), denied_by(state), refused_by(state))
+        how = (state.error, state.message, usage_of(state), waited_by(state), observed_by(state), *left)
         report = reports.ChildSaid(parent.command_id, state.ending, world.text(state.answer), spent_by(state), *how)
         is_lost = world.chance.random() < world.faults.lost_child
         world.later(lambda: world.deliver(parent.run_id, report), after_ms=GIVE_UP_MS if is_lost else 0)

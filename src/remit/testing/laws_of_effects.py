@@ -1,6 +1,6 @@
 """Laws of effects: what may be ordered, committed, repeated and claimed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 
 from remit.core import arrivals, commands, rulings
@@ -232,7 +232,8 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
 
     A proposal that no call was ever made of, for want of the tool or for its arguments, is made good by a later committed
     call of the same tool, or with the same arguments; by none of the same answer. What a child left undone counts as well,
-    and so does a delegation with side effects that was refused, failed or lost; a later child of the same name makes it good.
+    and so does a delegation with side effects that was refused, failed or lost. A later child makes it good by committing
+    the same tool; by succeeding, if it is the same delegation; and a delegation of its tool, if it changed something too.
     """
     if run.ending is not Ending.SUCCESS:
         return
@@ -242,11 +243,12 @@ def success_is_earned(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]
     tools, open_effects, malformed = tools_of(run), set[tuple[str, bytes]](), dict[tuple[str, bytes], int]()
     for turn in run.turns:
         if isinstance(turn.arrival, arrivals.ChildEnded | arrivals.ChildLost):
-            malformed |= {(tool, b""): -1 for tool in _left_by_child(world, run, turn.arrival)}
-        if isinstance(turn.arrival, arrivals.ChildEnded) and turn.arrival.ending is Ending.SUCCESS:
-            good = _done_by_child(world, run, turn.arrival.command_id)
-            malformed = {one: answer for one, answer in malformed.items() if one[0] not in good}
-            open_effects = {one for one in open_effects if one[0] not in good}
+            place = turn.arrival.command_id.encode()
+            malformed |= {(tool, place): -1 for tool in _left_by_child(world, run, turn.arrival)}
+        if isinstance(turn.arrival, arrivals.ChildEnded):
+            good = _done_by_child(world, run, turn.arrival)
+            malformed = {one: answer for one, answer in malformed.items() if not good(one)}
+            open_effects = {one for one in open_effects if not good(one)}
         for decision in turn.decisions:
             key = effect_of(decision, tools)
             if key is not None and isinstance(decision, rulings.ToolCallRefused) and _is_malformed(decision):
@@ -303,17 +305,38 @@ def _left_by_child(
         yield started.tool
 
 
-def _done_by_child(world: SimulatedWorld, run: SimulatedRun, command_id: str) -> set[str]:
-    """What a child that succeeded makes good: tools that it committed, and what those started for the same have left."""
-    started = _started(run, command_id)
-    like = [
-        c
+def _done_by_child(
+    world: SimulatedWorld, run: SimulatedRun, arrival: arrivals.ChildEnded
+) -> Callable[[tuple[str, bytes]], bool]:
+    """Whether a child that has ended makes good what was left: by what was committed beneath it, or by succeeding."""
+    started, is_success = _started(run, arrival.command_id), arrival.ending is Ending.SUCCESS
+    like = {
+        c.id.encode()
         for _, c in commands_of(run)
-        if isinstance(c, commands.StartChild) and (c.tool, c.node) == (started.tool, started.node)
-    ]
-    left = {tool for other in like for tool in _undone_by_child(world, run, other.id)}
-    committed = set(world.run(started.run_id).state.committed) if started.run_id in world.run_ids() else set()
-    return {started.tool, *left, *committed}
+        if isinstance(c, commands.StartChild) and _asks(c) == _asks(started) and c.id != started.id
+    }
+    committed = _committed_beneath(world, started.run_id) if started.run_id in world.run_ids() else set()
+    tools = tools_of(run)
+    has_changed = is_success and any(tool in tools and tools[tool].effect in MUTATING for tool in committed)
+
+    def is_good(left: tuple[str, bytes]) -> bool:
+        is_same = is_success and (left[1] in like or left == (started.tool, started.arguments_hash))
+        in_place = has_changed and _is_made_good(left, started.tool, started.arguments_hash)
+        return is_same or in_place or left[0] in committed
+
+    return is_good
+
+
+def _asks(started: commands.StartChild) -> tuple[object, ...]:
+    return started.tool, started.arguments_hash, started.node, started.prompt
+
+
+def _committed_beneath(world: SimulatedWorld, run_id: str) -> set[str]:
+    """The tools of which a run, and those that it started, committed observations."""
+    run = world.run(run_id)
+    below = [c.run_id for _, c in commands_of(run) if isinstance(c, commands.StartChild)]
+    committed = [_committed_beneath(world, child) for child in below if child in world.run_ids()]
+    return set(run.state.committed).union(*committed)
 
 
 def _undone_by_child(world: SimulatedWorld, run: SimulatedRun, command_id: str) -> Iterator[str]:

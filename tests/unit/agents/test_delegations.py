@@ -6,8 +6,9 @@ from typing import Literal
 
 import pytest
 
-from remit import AgentLoop, Boundary, Budget, InferHandler, PlanExecutor, RedundantLoop, Step, tool
+from remit import AgentLoop, Boundary, Budget, InferHandler, NotDone, PlanExecutor, RedundantLoop, Step, tool
 from remit.assemble import system_in_memory
+from remit.core.boundary import Condition, Then
 from remit.core.contract import CallStatus, SystemResponse
 from remit.core.failure import Ending
 from remit.core.lifecycle import AgentRole
@@ -94,15 +95,83 @@ def test_a_delegation_whose_child_fails_leaves_its_effect_undone(of_child: JsonO
 
 
 @pytest.mark.parametrize("first", [{"tusk": "x"}, TASK])
-def test_a_later_delegation_that_succeeds_makes_it_good(first: JsonObject) -> None:
-    again = calls("payer", task="once more: bob")
+@pytest.mark.parametrize("does_it", [True, False])
+def test_a_later_delegation_makes_it_good_by_what_it_does_and_not_by_what_it_says(
+    first: JsonObject, *, does_it: bool
+) -> None:
     failing = [{"when": '"refund bob"', "error": "INFERENCE_ENGINE_ERROR"}] * 4
-    response = asyncio.run(
-        chat(
-            calls("payer", **first), *(failing if first is TASK else []), again, {"when": "once more", "text": "Done."}
-        )
-    )
-    assert (response.terminal_code, response.warnings) == (Ending.SUCCESS, ())
+    doing = [{"when": "once more", **calls("refund", n=1)}, {"when": "^.?ok", "text": "Done."}]
+    replies = [
+        calls("payer", **first),
+        *(failing if first is TASK else []),
+        calls("payer", task="once more: bob"),
+        *(doing if does_it else [{"when": "once more", "text": "Done."}]),
+    ]
+    response = asyncio.run(chat(*replies, tools=[payer, refund]))
+    assert (response.terminal_code is Ending.SUCCESS, "payer" in told(response)) == (does_it, not does_it)
+
+
+@tool(effect="write", network=False)
+def broken(n: int) -> Literal["ok"]:
+    """Pay, which fails."""
+    raise NotDone("the bank is closed")
+
+
+OVER = Condition("over", 'tool == "refund"', Then.REFUSE, "no refunds")
+
+
+# Enough for two children of its own.
+outer = delegate(
+    "outer",
+    description="Ask.",
+    lease={**{name: 2 * most for name, most in READS.items()}, "output_tokens": 20_000, "child_runs": 2},
+)
+COULD_NOT: JsonObject = {"when": "REJECTED|HELD|FOUND|INVALID|closed", "text": "I could not."}
+
+
+async def laundered(of_child: JsonObject, *, says_no: bool, boundary: Boundary, is_deep: bool) -> SystemResponse:
+    """A child leaves something, another one only says hello, and the parent claims all of it."""
+    below: list[JsonObject] = [
+        {"when": '"refund bob"', **of_child},
+        COULD_NOT,
+        {"when": '"say hello"', "text": "Hello!"},
+    ]
+    first, then = calls("reader", **TASK), calls("reader", task="say hello")
+    if is_deep:
+        parent = [calls("outer", task="wrap"), {"when": '"wrap"', **first}, {"when": "I could not", **then}]
+        parent.append({"when": "Hello", "text": "Refunded."})
+    else:
+        parent = [{"text": "a", **first}, {"text": "b", **then}]
+    engine = ScriptedEngine([*below, *parent, REFUNDED])
+    tools = [reader, outer, refund, broken]
+    async with AgentLoop(engine, tools=tools, system=system_in_memory(), boundary=boundary) as agent:
+        response = await agent.chat("please")
+        while response.waiting_for is not None:
+            packet = response.waiting_for.packet_ids[0]
+            answer = agent.reject(packet, by="ann", reason="no") if says_no else agent.approve(packet, by="ann")
+            response = await answer
+        return response
+
+
+@pytest.mark.req("4.11")
+@pytest.mark.parametrize(
+    ("of_child", "says_no", "boundary"),
+    [
+        (calls("refund", n=20), True, DESK),
+        (calls("refund", n=20), False, Boundary(name="b", budget=Budget(side_effects=3), conditions=(OVER,))),
+        (calls("refunded", n=20), False, DESK),
+        (calls("refund", n="many"), False, DESK),
+        (calls("broken", n=20), False, DESK),
+    ],
+    ids=["rejected", "by a condition", "unknown", "invalid", "not done"],
+)
+@pytest.mark.parametrize("is_deep", [False, True])
+def test_another_child_that_only_talks_makes_nothing_good(
+    of_child: JsonObject, *, says_no: bool, boundary: Boundary, is_deep: bool
+) -> None:
+    response = asyncio.run(laundered(of_child, says_no=says_no, boundary=boundary, is_deep=is_deep))
+    assert (response.terminal_code, response.content) == (Ending.PARTIAL_SUCCESS, REFUNDED["text"])
+    assert "(in child" in told(response)
 
 
 def test_what_a_child_left_undone_is_made_good_by_a_later_child_that_does_it() -> None:

@@ -207,7 +207,14 @@ class TestRemembering:
         (child,) = run.open(StartChild)
         run.ends(Ending.SUCCESS, text="found it")
         assert run.state.children == [
-            ChildTrace(child.id, "a", Ending.SUCCESS, "found it", usage=TokenUsage(prompt_tokens=5, output_tokens=2))
+            ChildTrace(
+                child.id,
+                "a",
+                Ending.SUCCESS,
+                "found it",
+                usage=TokenUsage(prompt_tokens=5, output_tokens=2),
+                prompt=child.prompt,
+            )
         ]
 
     def test_a_lost_child_is_kept_as_lost(self) -> None:

@@ -18,7 +18,7 @@ from remit.core.failure import Ending, ErrorCode, Refusal, RequestRejected
 from remit.core.lifecycle import AgentRole
 from remit.core.messages import user_message
 from remit.core.record import BlobRef, replace
-from remit.core.rulings import ToolCallRefused
+from remit.core.rulings import RunEnded, ToolCallRefused
 from remit.core.tools import Effect, ToolCategory, ToolDefinition
 from remit.core.trust import Reads, Trust
 from remit.kernel.authorize import authorize
@@ -35,7 +35,7 @@ from remit.kernel.expressions import GuardFault, GuardRefused, GuardType
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED, Judgement
 from remit.testing.scenarios import PARAMETERS
-from tests.unit.kernel.builders import BEGINS_AT_MS, Run, bound, manifest_of, wants
+from tests.unit.kernel.builders import BEGINS_AT_MS, Run, bound, lawful, manifest_of, wants
 
 REACHES = [At, Then]
 
@@ -267,6 +267,18 @@ def test_the_users_that_a_call_is_about_stand_in_arguments_that_are_declared_or_
     text: str, users: str
 ) -> None:
     assert held(f"users == {users}", call_of(text)) == [True]
+
+
+@pytest.mark.req("4.36")
+def test_calls_that_a_condition_refuses_are_denials_and_the_third_ends_the_run() -> None:
+    refusing = Condition("never", 'tool == "write"', Then.REFUSE, "no")
+    run = Run(manifest_of(boundary=Boundary(conditions=(refusing,))))
+    for n in range(3):
+        assert (run.state.ending, run.state.denials) == (None, n)
+        run.proposes(wants("write", n))
+    assert (run.state.ending, run.state.message) == (Ending.PERMISSION_DENIED, "3 calls were denied, denials_max=3")
+    assert run.last(RunEnded).escalation is not None
+    lawful(run)
 
 
 # What is left of the budget.

@@ -14,7 +14,7 @@ from remit.core.record import replace
 from remit.core.rulings import LEFT_BY_CHILD, OUTCOME_UNKNOWN, UNVERIFIED
 from remit.core.schema import Violation
 from remit.kernel.endings import NAMES_SHOWN_MAX
-from remit.kernel.grounding import LEFT_MAX, NO_ARGUMENTS, left_by
+from remit.kernel.grounding import LEFT_MAX, NO_ARGUMENTS, left_by, refused_by
 from tests.unit.kernel.builders import Run, known, lawful, manifest_of, wants
 
 WRONG = (Violation("/n", "type", "is not a number"),)
@@ -188,16 +188,126 @@ def delegated(run: Run, tool: str = "send_child", n: int = 1) -> StartChild:
     return run.open(StartChild)[-1]
 
 
-def test_a_delegation_that_fails_leaves_its_effect_undone_until_another_succeeds() -> None:
+WROTE = (("write", 1),)
+READ = (("look", 1),)
+
+
+def fails(run: Run, child: StartChild, *left: tuple[str, str]) -> None:
+    run.take(ChildEnded(child.id, Ending.TIMEOUT, "late", left=left, tokens_bound=25))
+
+
+def succeeds(run: Run, child: StartChild, observed: tuple[tuple[str, int], ...] = ()) -> None:
+    run.take(ChildEnded(child.id, Ending.SUCCESS, "done", observed=observed, tokens_bound=25))
+
+
+def test_a_delegation_that_fails_leaves_its_effect_undone_until_another_does_something() -> None:
     run = at_the_desk()
     first = delegated(run)
-    run.take(ChildEnded(first.id, Ending.TIMEOUT, "late", tokens_bound=25))
+    fails(run, first)
     assert run.last(rulings.DelegationSettled) == rulings.DelegationSettled(first.id, "send_child", LEFT_BY_CHILD)
     assert left_by(run.state) == (("send_child", LEFT_BY_CHILD),)
-    again = delegated(run, n=2)
-    run.take(ChildEnded(again.id, Ending.SUCCESS, "done", tokens_bound=25))
+    succeeds(run, delegated(run, n=2), WROTE)
     run.says("Sent.")
     assert how(run) == (Ending.SUCCESS, "")
+
+
+@pytest.mark.parametrize("observed", [(), READ, (("unheard_of", 1),)])
+def test_a_delegation_that_changed_nothing_makes_no_other_good(observed: tuple[tuple[str, int], ...]) -> None:
+    run = at_the_desk()
+    first = delegated(run)
+    fails(run, first)
+    succeeds(run, delegated(run, n=2), observed)
+    run.says("Sent.")
+    assert how(run) == (Ending.PARTIAL_SUCCESS, f"not done: send_child (in child {first.id})")
+
+
+def test_exactly_the_same_delegation_makes_good_by_succeeding_what_it_left_before() -> None:
+    run = at_the_desk()
+    fails(run, delegated(run), ("write", LEFT_BY_CHILD))
+    succeeds(run, delegated(run))
+    run.says("Sent.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+@pytest.mark.req("4.11")
+@pytest.mark.parametrize("observed", [(), READ])
+def test_a_tool_that_a_child_left_is_made_good_by_no_other_delegation_of_the_same_name(
+    observed: tuple[tuple[str, int], ...],
+) -> None:
+    run = at_the_desk()
+    first = delegated(run, "ask_child")
+    run.take(ChildEnded(first.id, Ending.SUCCESS, "?", left=(("write", LEFT_BY_CHILD),), tokens_bound=25))
+    succeeds(run, delegated(run, "ask_child", n=2), observed)
+    run.says("Written.")
+    assert how(run) == (Ending.PARTIAL_SUCCESS, f"not done: write (in child {first.id})")
+
+
+def test_a_tool_that_a_child_left_is_made_good_by_one_that_committed_it_however_that_ended() -> None:
+    run = at_the_desk()
+    fails(run, delegated(run, "ask_child"), ("write", LEFT_BY_CHILD))
+    run.take(ChildEnded(delegated(run, "ask_child", n=2).id, Ending.TIMEOUT, "late", observed=WROTE, tokens_bound=25))
+    run.says("Written.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def refused_below(run: Run, n: int = 1) -> StartChild:
+    """A child that was refused a call of `write`, by a person or for want of authority."""
+    child = delegated(run, "ask_child")
+    refused = (("write", wants("write", n).arguments_hash),)
+    run.take(ChildEnded(child.id, Ending.PERMISSION_DENIED, "no", refused=refused, tokens_bound=25))
+    return child
+
+
+def test_what_a_child_was_refused_is_not_made_good_by_other_calls_of_the_tool() -> None:
+    run = at_the_desk()
+    child = refused_below(run)
+    succeeds(run, delegated(run, "ask_child", n=2), WROTE)
+    run.proposes(wants("write", 2))
+    run.approves()
+    run.returns()
+    run.says("Written.")
+    assert how(run) == (Ending.PARTIAL_SUCCESS, f"not done: write (in child {child.id})")
+    assert refused_by(run.state) == (("write", wants("write", 1).arguments_hash),)
+    assert left_by(run.state) == ()
+
+
+def test_what_a_child_was_refused_is_made_good_by_exactly_the_same_call() -> None:
+    run = at_the_desk()
+    refused_below(run)
+    run.proposes(wants("write", 1))
+    run.approves()
+    run.returns()
+    run.says("Written.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_what_a_child_was_refused_is_made_good_by_exactly_the_same_delegation() -> None:
+    run = at_the_desk()
+    refused_below(run)
+    succeeds(run, delegated(run, "ask_child"))
+    run.says("Written.")
+    assert how(run) == (Ending.SUCCESS, "")
+
+
+def test_what_a_child_was_refused_is_not_made_good_by_a_call_beside_it() -> None:
+    run = at_the_desk()
+    run.proposes(wants("ask_child", 1, call_id="a"), wants("write", 1, call_id="b"))
+    child = run.open(StartChild)[0]
+    refused = (("write", wants("write", 1).arguments_hash),)
+    run.take(ChildEnded(child.id, Ending.PERMISSION_DENIED, "no", refused=refused, tokens_bound=25))
+    run.approves()
+    run.returns()
+    run.says("Both written.")
+    assert how(run)[0] is Ending.PARTIAL_SUCCESS
+
+
+@pytest.mark.parametrize("code", sorted(Refusal))
+def test_a_parent_is_told_what_was_refused_for_want_of_authority_apart_from_what_was_left(code: Refusal) -> None:
+    run = Run()
+    run.state.uncommitted["write", b"h"] = code
+    is_dear = code in (Refusal.BUDGET_EXHAUSTED, Refusal.RATE_LIMITED, Refusal.REPEATED_CALL)
+    assert refused_by(run.state) == (() if is_dear else (("write", b"h"),))
+    assert left_by(run.state) == ((("write", LEFT_BY_CHILD),) if is_dear else ())
 
 
 def test_a_delegation_that_fails_and_stays_so_is_named() -> None:
@@ -246,8 +356,7 @@ def test_a_delegation_that_was_refused_is_made_good_by_one_that_succeeds_unless_
     only = run.open(StartChild)[0]
     assert run.last(rulings.ToolCallRefused).code == Refusal.BUDGET_EXHAUSTED
     run.take(ChildEnded(only.id, Ending.SUCCESS, "one", tokens_bound=25))
-    again = delegated(run, n=3)
-    run.take(ChildEnded(again.id, Ending.SUCCESS, "two", tokens_bound=25))
+    succeeds(run, delegated(run, n=3), WROTE)
     run.says("Both sent.")
     assert how(run) == (Ending.SUCCESS, "")
 
@@ -265,8 +374,7 @@ def test_the_same_delegation_makes_good_what_was_refused_of_it() -> None:
 def test_a_delegation_makes_good_an_unknown_tool_with_the_same_arguments() -> None:
     run = at_the_desk()
     run.proposes(wants("nothing", 1), wants("nobody", 2))
-    child = delegated(run, n=1)
-    run.take(ChildEnded(child.id, Ending.SUCCESS, "done", tokens_bound=25))
+    succeeds(run, delegated(run, n=1), WROTE)
     run.says("Sent.")
     assert how(run) == (Ending.PARTIAL_SUCCESS, "not done: nobody (no such tool)")
 

@@ -103,12 +103,12 @@ def on_child_lost(tally: Tally, arrival: ChildLost) -> str | None:
 
 
 def _answer_for(tally: Tally, command: StartChild, ending: str, observed: Collection[str]) -> None:
-    """Count what the child was to change as left where it failed, and what was left before as made good where it did not."""
+    """Count what the child was to change as left where it failed, and what it has made good of what was left before."""
     if command.kind.startswith(JUDGE_MARK):
         return
     node = tally.graph.nodes[tally.graph.index[command.node]] if command.node else None
     name, code = command.tool or command.node, left_with(command, node, ending)
-    good = made_good_beneath(tally.state, command, observed) if ending == Ending.SUCCESS else []
+    good = made_good_beneath(tally.state, command, observed, has_succeeded=ending == Ending.SUCCESS)
     if code:
         tally.claim(name, place_of_child(command.id), code)
     for tool, place in good:

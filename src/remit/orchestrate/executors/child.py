@@ -26,7 +26,7 @@ from remit.core.signing import is_deletion_signed
 from remit.core.storage import LeaseLost, RunHeld
 from remit.kernel.clock import waited_by
 from remit.kernel.endings import denied_by
-from remit.kernel.grounding import left_by
+from remit.kernel.grounding import left_by, refused_by
 from remit.kernel.state import RunState, compiled, pinned, waiting_for
 from remit.kernel.voting import place_in_journal
 from remit.kernel.words import correction
@@ -211,6 +211,7 @@ class ChildExecutor:
             observed_by(state),
             left_by(state),
             denied_by(state),
+            refused_by(state),
         )
         return ChildSaid(command.id, state.ending, text, spent_by(state), *how)
 
