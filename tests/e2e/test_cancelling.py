@@ -227,11 +227,12 @@ def test_a_thread_that_ignores_the_cancel_is_shown_and_heard_when_it_comes_back(
         assert len(told.history.turns) == turns + 1
         assert [type(decision) for decision in told.history.turns[-1].decisions] == [AddendumNoted]
         assert told.explanation.addenda == 1
-        # What came late changes nothing: neither the ending nor what was said about the call.
+        # What came late changes nothing about the ending, and is told in place of the doubt.
         response = await system.result(asked.run_id)
         assert response.terminal_code is Ending.USER_CANCEL
-        assert [call.status for call in response.tool_calls_made] == [CallStatus.OUTCOME_UNKNOWN]
-        assert "post once [1 outcome unknown]" in sentence(told.explanation)
+        assert [(call.status, call.is_late) for call in response.tool_calls_made] == [(CallStatus.OBSERVED, True)]
+        assert "post once [1 returned after the end]" in sentence(told.explanation)
+        assert told.explanation.uncommitted == ("post",)
 
     play(tmp_path / "store", scene, kit)
 
