@@ -180,10 +180,13 @@ def plan_in(path: Path) -> "PlanFile":
 def kit_for_plan(
     file: "PlanFile", engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None
 ) -> Kit:
-    """The same for a plan; an engine is opened only where a step asks a model."""
+    """The same for a plan; an engine is opened only where a step asks a model, or calls a tool that delegates to one."""
     from remit.orchestrate.plan_kit import asks_a_model
 
-    return kit_for(engine, tools, base=base, settings=settings) if asks_a_model(file) else Kit({}, tools_at(tools))
+    kit = Kit({}, tools_at(tools))
+    if not asks_a_model(file, kit.tools.definitions):
+        return kit
+    return replace(kit, engines=kit_for(engine, base=base, settings=settings).engines)
 
 
 class Work(NamedTuple):
