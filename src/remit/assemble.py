@@ -184,9 +184,8 @@ def kit_for_plan(
     from remit.orchestrate.plan_kit import asks_a_model
 
     kit = Kit({}, tools_at(tools))
-    if not asks_a_model(file, kit.tools.definitions):
-        return kit
-    return replace(kit, engines=kit_for(engine, base=base, settings=settings).engines)
+    is_asked = asks_a_model(file, kit.tools.definitions)
+    return replace(kit, engines=kit_for(engine, base=base, settings=settings).engines) if is_asked else kit
 
 
 class Work(NamedTuple):
@@ -197,10 +196,7 @@ class Work(NamedTuple):
 
 
 def planned_work(work: Work, file: "PlanFile", prompt: str = "") -> Work:
-    """The work with a plan and what its steps are done with.
-
-    Raises RequestRejected where the plan cannot run with it, naming the line of the step.
-    """
+    """The work with a plan and what its steps need; raises RequestRejected, naming the line, where the plan cannot run."""
     from remit.orchestrate.plan_kit import check_steps, plan_sources
 
     kit = equipped(work.kit, plan_sources(file))
