@@ -180,10 +180,12 @@ def plan_in(path: Path) -> "PlanFile":
 def kit_for_plan(
     file: "PlanFile", engine: str, tools: Sequence[str] = (), *, base: Path, settings: Settings | None = None
 ) -> Kit:
-    """The same for a plan; an engine is opened only where a step asks a model."""
+    """The same for a plan; an engine is opened only where a step asks a model, or calls a tool that delegates to one."""
     from remit.orchestrate.plan_kit import asks_a_model
 
-    return kit_for(engine, tools, base=base, settings=settings) if asks_a_model(file) else Kit({}, tools_at(tools))
+    kit = Kit({}, tools_at(tools))
+    is_asked = asks_a_model(file, kit.tools.definitions)
+    return replace(kit, engines=kit_for(engine, base=base, settings=settings).engines) if is_asked else kit
 
 
 class Work(NamedTuple):
@@ -194,10 +196,7 @@ class Work(NamedTuple):
 
 
 def planned_work(work: Work, file: "PlanFile", prompt: str = "") -> Work:
-    """The work with a plan and what its steps are done with.
-
-    Raises RequestRejected where the plan cannot run with it, naming the line of the step.
-    """
+    """The work with a plan and what its steps need; raises RequestRejected, naming the line, where the plan cannot run."""
     from remit.orchestrate.plan_kit import check_steps, plan_sources
 
     kit = equipped(work.kit, plan_sources(file))

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from remit.core.record import Record
-from remit.core.tools import ToolCategory, ToolDefinition
+from remit.core.tools import ToolCategory, ToolDefinition, may_change
 from remit.core.verification import could_refuse, verifier_of
 
 
@@ -220,11 +220,11 @@ def gaps_of(tool: ToolDefinition) -> tuple[Demand, ...]:
 
 
 def risk_of(tool: ToolDefinition) -> Risk:
-    """How much a call of this tool can harm; one that has no category is taken at the worst of its effect."""
+    """How much a call of this tool can harm, or the child that it starts; without a category, the worst of its effect."""
     if tool.category is None:
-        return Risk.HIGH if tool.effect.is_mutating else Risk.LOW
+        return Risk.HIGH if may_change(tool) else Risk.LOW
     row = POLICY[tool.category]
-    return row.risk_changing if tool.effect.is_mutating else row.risk_reading
+    return row.risk_changing if may_change(tool) else row.risk_reading
 
 
 def state_written(tool: ToolDefinition) -> StateWrite | None:

@@ -129,12 +129,15 @@ def _permitted_everywhere(tool: ToolDefinition, manifest: Manifest) -> Verdict:
 
 
 def is_within_depth(call: ProposedCall, tally: Tally) -> Verdict:
-    """The run may go one level deeper, if the call delegates."""
+    """The run may go one level deeper, if the call delegates, and has a model that a child could ask."""
     return _shallow(tally.state.tools[call.tool], tally.manifest)
 
 
 def _shallow(tool: ToolDefinition, manifest: Manifest) -> Verdict:
     depth_max = manifest.caps[_DEPTH]
+    if tool.delegates and not manifest.models:
+        reason = f"{tool.name} delegates to a model, and this run has none; give it an engine"
+        return refuse(ErrorCode.TOOL_UNAVAILABLE, reason)
     if tool.delegates and manifest.depth + 1 > depth_max:
         return refuse(Refusal.DEPTH_EXCEEDED, f"depth={manifest.depth + 1} exceeds depth_max={depth_max}")
     return ALLOWED

@@ -28,7 +28,7 @@ from remit.core.messages import user_message
 from remit.core.record import replace
 from remit.core.tier import TIERS
 from remit.core.tool_policy import POLICY, gaps_of, risk_of
-from remit.core.tools import Effect, ToolDefinition, may_leave_reading
+from remit.core.tools import Effect, ToolDefinition, may_change, may_leave_reading
 from remit.core.verification import is_unverified, verifier_of
 from remit.kernel.authorize import STANDING, has_permission, is_within_boundary, is_within_depth
 from remit.kernel.conditions import holds_always
@@ -184,6 +184,9 @@ def _untouched(tool: ToolDefinition, manifest: Manifest) -> str:
 
 
 def _free(tool: ToolDefinition, boundary: Boundary) -> str:
+    if tool.delegates and may_change(tool):
+        lent = dict(tool.lease)["side_effects"]
+        return f"it delegates with side_effects={lent}, a proposed effect; each call of its child is judged by itself"
     if tool.effect.is_mutating:
         return f"{tool.effect} effects pass once every value is traced to the user's words or to a trusted field"
     if not may_leave_reading(tool):

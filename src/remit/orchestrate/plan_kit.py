@@ -19,6 +19,7 @@ from remit.core.failure import RequestRejected
 from remit.core.manifest import Source
 from remit.core.plan import PLAN_STEP_TYPE_REFUSED, StepType
 from remit.core.strict_yaml import text_of
+from remit.core.tools import ToolDefinition
 from remit.orchestrate.documents import Documents, read_documents
 from remit.orchestrate.handlers import (
     Handler,
@@ -48,9 +49,10 @@ _DOCUMENTS_MARK = f"{PLAN_MARK}documents:"
 TABLE = "HANDLERS"
 
 
-def asks_a_model(file: PlanFile) -> bool:
-    """Whether a step of the plan asks a model; without one no engine is needed."""
-    return any(step.type == StepType.INFER for step in file.plan.steps)
+def asks_a_model(file: PlanFile, tools: Iterable[ToolDefinition] = ()) -> bool:
+    """Whether a step of the plan asks a model, or calls a tool that delegates to one; without that no engine is needed."""
+    delegating = {tool.name for tool in tools if tool.delegates}
+    return any(step.type == StepType.INFER or step.tool in delegating for step in file.plan.steps)
 
 
 def plan_sources(file: PlanFile) -> tuple[Source, ...]:

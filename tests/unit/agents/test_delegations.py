@@ -14,6 +14,7 @@ from remit.core.failure import Ending
 from remit.core.lifecycle import AgentRole
 from remit.core.record import JsonObject
 from remit.inference.scripted import ScriptedEngine
+from remit.orchestrate.handlers import ToolHandler
 from remit.tool.declare import Tool
 from remit.tool.delegating import delegate
 
@@ -185,6 +186,18 @@ def test_what_a_child_left_undone_is_made_good_by_a_later_child_that_does_it() -
     ]
     response = asyncio.run(chat(*replies, tools=[payer, refund]))
     assert (response.terminal_code, response.warnings) == (Ending.SUCCESS, ())
+
+
+async def _in_a_plan_without_a_model() -> SystemResponse:
+    plan = PlanExecutor({"t": ToolHandler([payer])}, system=system_in_memory(), boundary=DESK)
+    return (await plan.execute([Step("a", "t", TASK, tool="payer")])).response
+
+
+def test_a_delegation_that_no_model_could_take_is_refused_and_leaves_no_doubt() -> None:
+    response = asyncio.run(_in_a_plan_without_a_model())
+    assert [(call.status, call.code) for call in response.tool_calls_made] == [(CallStatus.REFUSED, "TOOL_UNAVAILABLE")]
+    assert "this run has none; give it an engine" in told(response)
+    assert "nobody knows" not in told(response)
 
 
 def test_a_delegation_without_side_effects_is_a_read() -> None:

@@ -24,6 +24,7 @@ from remit.kernel.authorize import (
     checks_left,
     comes_from_a_trusted_origin,
     has_permission,
+    is_within_depth,
     reasons_to_ask,
 )
 from remit.kernel.state import pinned
@@ -93,6 +94,15 @@ def test_the_tool_choice_says_which_calls_are_offered(choice: ToolChoice, look: 
 def test_a_permission_the_boundary_lacks_is_denied() -> None:
     assert judged(wants("secret")).code == Refusal.PERMISSION_DENIED
     assert judged(wants("secret"), manifest_of(boundary=Boundary("wide", permissions=("vault.open",)))) is ALLOWED
+
+
+def test_a_delegate_of_a_run_without_a_model_is_refused_before_anything_begins() -> None:
+    manifest = replace(manifest_of(), models=())
+    child = next(tool for tool in TOOLS if tool.name == "ask_child")
+    verdict = STANDING[is_within_depth](child, manifest)
+    assert STANDING[is_within_depth](TOOLS[0], manifest) is ALLOWED
+    assert (verdict.judgement, verdict.code) == (Judgement.REFUSE, ErrorCode.TOOL_UNAVAILABLE)
+    assert verdict.reason == "ask_child delegates to a model, and this run has none; give it an engine"
 
 
 def test_a_delegate_beyond_the_depth_is_refused() -> None:

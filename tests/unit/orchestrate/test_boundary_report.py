@@ -27,6 +27,7 @@ def tool(name: str = "act", effect: Effect = Effect.EXTERNAL, **said: object) ->
 
 
 LOOK = tool("look", Effect.READ)
+PAYER = tool("payer", Effect.NONE, delegates=True, lease=(("side_effects", 2),))
 TOOLS = (
     LOOK,
     tool("count", Effect.NONE),
@@ -45,6 +46,10 @@ def report(one: ToolDefinition, boundary: Boundary) -> ToolReport:
     return only
 
 
+def test_a_delegation_that_may_change_something_is_as_risky_as_a_change() -> None:
+    assert [report(one, STANDARD).risk for one in (PAYER, tool("write", Effect.WRITE), LOOK)] == ["high", "high", "low"]
+
+
 def test_a_boundary_that_is_fine_has_a_version_and_a_mode() -> None:
     found = checked(replace(STANDARD, mode=BoundaryMode.AUDIT))
     assert (found.name, found.mode, found.conditions) == ("standard", BoundaryMode.AUDIT, 0)
@@ -57,6 +62,8 @@ def test_a_boundary_that_is_fine_has_a_version_and_a_mode() -> None:
     [
         (LOOK, STANDARD, Stance.PASSES, "it only reads"),
         (tool("count", Effect.NONE), STANDARD, Stance.PASSES, "it changes nothing"),
+        (tool("ask", Effect.NONE, delegates=True), STANDARD, Stance.PASSES, "it changes nothing"),
+        (PAYER, STANDARD, Stance.PASSES, "it delegates with side_effects=2, a proposed effect"),
         (tool("fetch", Effect.READ, network=True), GUARDED, Stance.PASSES, "what it carries out is traced or asks"),
         (LOOK, replace(STANDARD, rates=(Rate("look", 5, 60_000),)), Stance.PASSES, "look: 5 calls per 1m"),
         (LOOK, replace(STANDARD, allowed_tools=()), Stance.REFUSES, "does not allow tool look"),

@@ -14,6 +14,7 @@ from remit.orchestrate.handlers import InferHandler, RerankHandler, ToolHandler
 from remit.orchestrate.kit import Kit, kit_of
 from remit.orchestrate.plan_file import PlanFile, read_plan
 from remit.orchestrate.plan_kit import asks_a_model, check_steps, digest_now, plan_sources, planned
+from remit.tool.delegating import delegate
 
 RULES = "name: short\nrules: [{name: brief, check: length, chars_max: 5}]\n"
 HANDLERS = '''
@@ -148,6 +149,13 @@ def test_a_kit_without_an_engine_is_enough_where_no_step_asks_a_model(tmp_path: 
     assert not asks_a_model(file)
     check_steps(file, kit(file, Kit({})), "")
     assert asks_a_model(plan(tmp_path, "steps: [{name: a, type: infer}]"))
+
+
+def test_a_step_that_calls_a_delegating_tool_asks_a_model(tmp_path: Path) -> None:
+    file = plan(tmp_path, "steps: [{name: a, type: tool, tool: payer, input: {task: pay}}]")
+    payer = delegate("payer", description="Pay.", lease={"steps": 5})
+    assert asks_a_model(file, (payer.definition,))
+    assert not asks_a_model(file)
 
 
 @pytest.mark.parametrize(
