@@ -168,41 +168,41 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "the fork of a fork forgets why its origin was one": (
         "journals_add_up",
-        2,
+        18,
         (_instead(offspring, "_explained", _unexplained),),
     ),
     "a retry is told the newest fork": (
         "a_retry_names_its_own_fork",
-        10,
+        20,
         (_instead(durability, "answer_of", lambda turn: ""), _instead(post, "answer_of", lambda turn: "")),
     ),
     "a retry that is recorded is refused": (
         "no_signal_is_lost_or_doubled",
-        0,
+        2,
         (_instead(ChildExecutor, "fork", _refuse_a_fork_that_goes_on),),
     ),
     "whoever is refused waits until the run rests": (
         "nobody_is_kept_waiting",
-        0,
+        2,
         (_instead(Hub, "hear", _hear_and_wait),),
     ),
     "runs are taken up after closing": (
         "nothing_is_written_after_closing",
-        142,
+        56,
         (_instead(Hub, "_step", _step_although_closed),),
     ),
     "an entry is heard apart from its turn": (
         "no_signal_is_lost_or_doubled",
-        61,
+        1,
         (_instead(Post, "_hear", _hear_without_saying_so),),
     ),
     "what was settled is heard again": (
         "no_signal_is_lost_or_doubled",
-        62,
+        71,
         (_instead(FoldedInbox, "take", _nothing),),
     ),
     "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Holdings, "hold", _hold_nothing),)),
-    "a lease is forgotten": ("nothing_outlives_closing", 2, (_instead(Hub, "_rest", _keep_the_lease),)),
+    "a lease is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (
         "one_driver_at_a_time",
         49,
@@ -210,32 +210,32 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
     ),
     "a place is taken from whoever is about to begin": (
         "a_session_is_one_chain",
-        0,
+        1,
         (_instead(Spans, "_is_forestalled", _always),),
     ),
     "no child is told that its parent has ended": (
         "an_ended_run_leaves_nothing_running",
-        0,
+        30,
         (_instead(ChildExecutor, "end", _nothing),),
     ),
     "nobody looks what is left of a quota": (
         "no_tenant_exceeds_its_quota",
-        11,
+        24,
         (_instead(MemoryLedger, "check_room", _any_room),),
     ),
     "nobody looks what is halted": (
         "nothing_is_done_while_everything_is_halted",
-        77,
+        12,
         (_instead(Halts, "stopping_any", _say_nothing),),
     ),
     "a call is sent twice": (
         "no_mutating_command_is_issued_again",
-        5,
+        8,
         (_instead(InProcessDispatch, "send", _send_calls_twice),),
     ),
     "a cancel of a call is lost": (
         "nothing_is_done_for_an_ended_run",
-        228,
+        33,
         (_instead(InProcessDispatch, "_take_back", _stop_nothing),),
     ),
     "a cancel of a child is lost": (
