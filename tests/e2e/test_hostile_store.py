@@ -167,6 +167,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "redact": (REFUSED, ["redact", "last", "--why", "x", "--pattern", "any"]),
     "restore": (READS, ["restore", "--all"]),
     "delete": (REFUSED, ["delete", "last"]),
+    "rebuild": (REFUSED, ["rebuild"]),
     "gc": (REFUSED, ["gc"]),
     "doctor": (READS, ["doctor"]),
     "trust": (READS, ["trust"]),

@@ -347,6 +347,7 @@ SAID: dict[str, Words] = {
     "replay": of_every_run("replay"),
     "delete": lambda stage: [["delete", stage.ended()]],
     "redact": lambda stage: [["redact", stage.ended(), "--pattern", "any", "--why", "a mistake"]],
+    "rebuild": said("rebuild"),
     "gc": said("gc", "--dry-run"),
     "doctor": said("doctor"),
     "trust": said("trust"),

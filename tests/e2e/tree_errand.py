@@ -21,11 +21,12 @@ from remit.core.budget import COUNTERS, FIELDS, Budget
 from remit.core.contract import SystemRequest
 from remit.core.graph import JoinRule
 from remit.core.inference import FinishReason, ModelInfo, ModelRequest, ModelResult, Price
+from remit.core.manifest import lineage_of
 from remit.core.messages import user_message
 from remit.core.tools import ToolCall
 from remit.core.usage import TokenUsage
 from remit.inference.engine import StreamHandler
-from remit.kernel.state import RunState
+from remit.kernel.state import RunState, pinned
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms, kit_of
 from remit.testing.laws_of_trees import above_the_gauges, overshot, tree_of
@@ -140,7 +141,7 @@ async def _weighed(store: EmbeddedStore, system: System) -> dict[str, object]:
         "runs": len(runs),
         "in_the_tree": sum(1 for _ in tree.runs()),
         "open": sorted(run_id for run_id, run in runs.items() if run.ending is None),
-        "levels": 1 + max(run_id.count(".") // 2 for run_id in runs),
+        "levels": 1 + max(len(lineage_of(pinned(run.state))) for run in runs.values()),
         "turns": sum(len(data) for data in turns.values()),
         "spent": {FIELDS[d]: tree.spent[d] for d in COUNTERS},
         "used": {FIELDS[d]: used.get(FIELDS[d], 0) for d in COUNTERS},

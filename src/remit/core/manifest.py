@@ -267,7 +267,7 @@ def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budge
         raise RequestRejected(MANIFEST_INVALID, "run_id is empty; give the run an id of its own")
     if not is_safe_id(run_id):
         message = (
-            f"run_id {run_id[:80]!r} is no id; take at most {ID_CHARS_MAX} letters, digits, dashes and underscores"
+            f"run_id {run_id[:80]!r} is no id; take at most {ID_CHARS_MAX} characters of ASCII without space, dot, * and >"
         )
         raise RequestRejected(MANIFEST_INVALID, message)
     for tool in tools:
