@@ -265,6 +265,34 @@ def an_effect_during_a_halt(patch: pytest.MonkeyPatch) -> ShellWorld:
     return world
 
 
+def ended_families(world: ShellWorld) -> list[tuple[str, str]]:
+    """Runs that have ended, each with a child that has too."""
+    return [(parent, child) for parent, child in ended_parents(world) if world.run(child).ending is not None]
+
+
+def ended_with_effects(world: ShellWorld) -> list[int]:
+    """Which effects belong to a run that has ended."""
+    ended = {key: run_id for made in world.hands.performed for key, run_id in [(made.key, made.run_id)] if run_id}
+    known = enumerate(world.stage.made)
+    return [n for n, made in known if made.key in ended and world.run(ended[made.key]).ending is not None]
+
+
+def an_effect_after_the_end(patch: pytest.MonkeyPatch) -> ShellWorld:
+    world = world_where(ended_with_effects, lambda weather: not weather.lease_ms)
+    late, made = ended_with_effects(world)[0], world.stage.made
+    patch.setattr(world.stage, "made", [replace(one, acted_s=1e9) if n == late else one for n, one in enumerate(made)])
+    return world
+
+
+def a_child_that_ends_late(patch: pytest.MonkeyPatch) -> ShellWorld:
+    world = world_where(ended_families, lambda weather: not (weather.lease_ms or weather.crash or weather.leave))
+    _, child = ended_families(world)[0]
+    for entry in world.ground.log.entries:
+        if entry.name == RUN + child:
+            patch.setitem(world.ground.written_at_s, entry.place, 1e9)
+    return world
+
+
 # Each fault -> the law that is about it, and a part of what it says.
 FAULTS: Mapping[Fault, tuple[str, str]] = {
     a_signal_heard_twice: ("no_signal_is_lost_or_doubled", "was heard 2 times"),
@@ -283,6 +311,8 @@ FAULTS: Mapping[Fault, tuple[str, str]] = {
     a_wrong_run_before: ("a_session_is_one_chain", "previous_run_id=''"),
     a_run_of_no_session: ("a_session_is_one_chain", "names None"),
     more_steps_than_there_are: ("no_tenant_exceeds_its_quota", "steps of 10"),
+    an_effect_after_the_end: ("nothing_is_done_for_an_ended_run", "acted at 1000000000.000"),
+    a_child_that_ends_late: ("children_end_with_their_parent", "at 1000000000.000"),
     an_effect_during_a_halt: ("nothing_is_done_while_everything_is_halted", "was ordered at"),
 }
 
