@@ -266,9 +266,7 @@ def _check_parts(run_id: str, tools: tuple[ToolDefinition, ...], *budgets: Budge
     if not run_id:
         raise RequestRejected(MANIFEST_INVALID, "run_id is empty; give the run an id of its own")
     if not is_safe_id(run_id):
-        message = (
-            f"run_id {run_id[:80]!r} is no id; take at most {ID_CHARS_MAX} characters of ASCII without space, dot, * and >"
-        )
+        message = f"run_id {run_id[:80]!r} is no id; take at most {ID_CHARS_MAX} characters of ASCII without space, dot, * and >"
         raise RequestRejected(MANIFEST_INVALID, message)
     for tool in tools:
         check_definition(tool)
