@@ -11,6 +11,7 @@ from remit.core.codec import NO_HASH
 from remit.core.contract import SystemRequest
 from remit.core.events import KERNEL_VERSION, Decision, Turn
 from remit.core.inference import ModelInfo
+from remit.core.lineage import derived_id, is_safe_id
 from remit.core.manifest import Manifest, make_manifest
 from remit.core.messages import user_message
 from remit.core.record import replace
@@ -45,7 +46,8 @@ def manifest_of(run_id: str, gate: Gate, tools: Toolset, terms: GuardTerms, aske
         tuple([user_message(said) for said in gate.evidence.prompts]), user_id=asker.user, tenant_id=asker.tenant
     )
     return make_manifest(
-        run_id=run_id,
+        # A host names its runs as it likes; nothing of them is written, and none is looked up by this id.
+        run_id=run_id if is_safe_id(run_id) else derived_id(run_id, "guard"),
         request=request,
         boundary=replace(terms.boundary, authority=terms.authority),
         graph=chat_graph(),

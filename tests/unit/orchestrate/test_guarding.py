@@ -603,3 +603,10 @@ def test_lists_of_tools_are_read_once_and_the_oldest_make_room() -> None:
 
 def test_the_facade_opens_a_guard() -> None:
     assert isinstance(opened(), Guard)
+
+
+@pytest.mark.parametrize("name", ["conversation.12", "a b", "mail/3.to", "*", "ä"])
+def test_a_host_names_its_runs_as_it_likes(name: str) -> None:
+    talk = Talk(run=name)
+    assert talk.started == {"ok": True}
+    assert talk.say("end", run=name).get("code") is None
