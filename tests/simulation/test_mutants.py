@@ -21,6 +21,7 @@ from remit.core.record import replace
 from remit.core.rulings import (
     ARGUMENTS_INVALID,
     LEFT_BY_CHILD,
+    REFUSED_IN_CHILD,
     UNVERIFIED,
     FeedbackTaken,
     QuestionSettled,
@@ -134,9 +135,9 @@ def _hopes(tally: Tally, arrival: ToolOutcomeLost) -> str | None:
     return join.joined(tally)
 
 
-def _without(code: str) -> Callable[[Tally], Mapping[CallKey, str]]:
+def _without(*codes: str) -> Callable[[Tally], Mapping[CallKey, str]]:
     """The unproven effects but those of one kind."""
-    return lambda tally: {key: why for key, why in unproven_effects(tally).items() if why != code}
+    return lambda tally: {key: why for key, why in unproven_effects(tally).items() if why not in codes}
 
 
 def _leaves_a_mark(state: RunState, arrival: arrivals.Arrival, command_id: str) -> None:
@@ -301,7 +302,7 @@ MUTANTS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
     ),
     "what a child left undone is forgotten": (
         "success_is_earned",
-        (_instead(endings, "unproven_effects", _without(LEFT_BY_CHILD)),),
+        (_instead(endings, "unproven_effects", _without(LEFT_BY_CHILD, REFUSED_IN_CHILD)),),
     ),
     "a delegation that was refused is forgotten": (
         "success_is_earned",
