@@ -11,7 +11,7 @@ from remit.core.codec import read_json
 from remit.core.commands import AskHuman, CallTool
 from remit.core.events import Turn
 from remit.core.failure import Ending, ErrorCode, Refusal
-from remit.core.goal import NEEDS_OBSERVATION
+from remit.core.goal import GROUNDS, NEEDS_OBSERVATION
 from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
 from remit.core.tools import MUTATING, ToolCategory
@@ -369,7 +369,10 @@ def _unmet(world: SimulatedWorld, run: SimulatedRun) -> Iterator[str]:
     for action in goal.required_actions if goal is not None else ():
         if committed.count(action.tool) < action.times_min:
             yield f"it ended as SUCCESS without the required action {action.tool}"
-    if goal is not None and goal.task_class is not None and NEEDS_OBSERVATION[goal.task_class] and not committed:
+    if goal is None or goal.task_class is None or not NEEDS_OBSERVATION[goal.task_class]:
+        return
+    can_retrieve = ToolCategory.RETRIEVAL in (goal.grounds or GROUNDS[goal.task_class])
+    if not committed and not (can_retrieve and any(found.text for found in run.all(arrivals.ContextFound))):
         yield f"it ended as SUCCESS with a task of class {goal.task_class} and no observation"
 
 
