@@ -388,6 +388,8 @@ def test_what_is_opened_to_read_can_be_read_beside_a_writer(tmp_path: Path) -> N
         reader = EmbeddedStore.open_to_read(tmp_path)
         assert await reader.journal.read("run") == [b"turn"]
         assert await reader.log.heads("run") == await store.catalogue.heads("run")
+        await store.inbox.settle(await store.inbox.put("run", b"hello"), "NO", "not now")
+        assert await reader.inbox.outcome(1) == ("NO", "not now")
         with pytest.raises(StoreUnusable, match="STORE_READ_ONLY"):
             await reader.inbox.put("run", b"hello")
         await reader.close()

@@ -132,9 +132,13 @@ class Writer:
             await self.submit(_nothing)
 
     async def synced(self) -> None:
-        """Return once everything that can be read here outlives the power, whichever process wrote it."""
+        """Return once everything that can be read here outlives the power, whichever process wrote it.
+
+        Whoever only looks has nothing to sync with, and tells what stands there.
+        """
+        if self._syncer is None:
+            return
         loop = self._wake()
-        assert self._syncer is not None, "a store that cannot be written was to be synced"
         future: asyncio.Future[None] = loop.create_future()
         self._syncer.settle([(future, None)])
         await future
