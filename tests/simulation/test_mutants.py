@@ -75,7 +75,7 @@ FOUND_AT: Mapping[str, int] = {
     "one outcome is heard as that of every call": 1471,
     "what a child left undone is forgotten": 856,
     "what is unsafe is refused like anything else": 228,
-    "who has approved may approve again": 88,
+    "who has approved may approve again": 1116,
 }
 
 admit_outcome = decide._admit_outcome
