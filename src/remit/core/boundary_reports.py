@@ -14,6 +14,8 @@ class Stance(StrEnum):
 
     REFUSES = "refuses"
     ASKS = "asks"
+    # Mode audit objects, writes that down, and lets the call be made.
+    RECORDS = "records"
     PASSES = "passes"
 
 

@@ -16,7 +16,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from remit.core import arrivals, commands
-from remit.core.arrivals import Arrival, RetryRequested, RunStarted, SessionNoted, ToolFailed, ToolOutcomeLost
+from remit.core.arrivals import (
+    Arrival,
+    RetryRequested,
+    RunStarted,
+    SessionNoted,
+    ToolFailed,
+    ToolOutcomeLost,
+    ToolReturned,
+)
 from remit.core.budget import Dimension
 from remit.core.events import KERNEL_VERSION, Decision, Turn
 from remit.core.failure import ArrivalFault, Ending, IllegalArrival
@@ -174,7 +182,7 @@ def _admit_outcome(state: RunState, arrival: Arrival, command_id: str) -> None:
     command, kind = state.open.get(command_id), type(arrival)
     if type(command) is not ANSWERS[kind]:
         raise _unanswerable(state, kind, command_id)
-    if _knows_nothing(arrival):
+    if _knows_nothing(state, arrival):
         raise IllegalArrival(ArrivalFault.DUPLICATE, f"command {command_id} of run {state.run_id} is in doubt already")
 
 
@@ -198,10 +206,12 @@ def _unanswerable(state: RunState, kind: type[Arrival], command_id: str) -> Ille
     return IllegalArrival(ArrivalFault.UNKNOWN_COMMAND, message)
 
 
-def _knows_nothing(arrival: Arrival) -> bool:
-    """Whether an outcome says no more than that nobody knows it."""
+def _knows_nothing(state: RunState, arrival: Arrival) -> bool:
+    """Whether an outcome says no more than that nobody knows it. What was returned is shown of a run that has ended."""
     if isinstance(arrival, ToolFailed):
         return tool.leaves_open(arrival)
+    if isinstance(arrival, ToolReturned):
+        return state.ending is None and bool(arrival.violations) and not arrival.refuted
     return isinstance(arrival, ToolOutcomeLost)
 
 

@@ -14,7 +14,7 @@ from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallSettled, Rung
 from remit.kernel import words
 from remit.kernel.calls import INVALID, failed_as, refused_as
 from remit.kernel.endings import is_denial
-from remit.kernel.grounding import contradicted_by, made_good, stops_loop
+from remit.kernel.grounding import contradicted_by, made_good, stops_loop, unfit_result
 from remit.kernel.state import CallTrace, LateOutcome, RunState, longer
 
 # Members needed every turn; looking one up in its enum costs as much as the rest of the line.
@@ -94,7 +94,7 @@ def _said_of(command: commands.CallTool, arrival: Arrival, before: str) -> str:
     if type(arrival) is ToolFailed and arrival.command_id == command.id:
         return arrival.error
     if type(arrival) is ToolReturned and arrival.command_id == command.id:
-        return arrival.refuted or "; ".join([f"result {one.path or '/'}: {one.message}" for one in arrival.violations])
+        return arrival.refuted or unfit_result(arrival)
     return ""
 
 
@@ -256,6 +256,8 @@ def outcome_doubted(state: RunState, ruling: rulings.OutcomeDoubted, arrival: Ar
     state.withheld.pop(ruling.command_id, None)
     if type(arrival) is ToolFailed and arrival.command_id == ruling.command_id:
         trace.reason = arrival.error
+    elif type(arrival) is ToolReturned and arrival.command_id == ruling.command_id:
+        trace.reason, trace.content, trace.duration_ms = unfit_result(arrival), arrival.content, arrival.duration_ms
     for flag in ruling.raised:
         state.flags.setdefault(flag, trace.tool)
     state.last_error = ruling.reason

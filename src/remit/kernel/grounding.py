@@ -75,6 +75,11 @@ def contradicted_by(arrival: ToolReturned) -> str:
     return ErrorCode.CONSTRAINT_SCHEMA_INVALID if arrival.violations else ""
 
 
+def unfit_result(arrival: ToolReturned) -> str:
+    """What its schema says against a result."""
+    return "; ".join([f"result {one.path or '/'}: {one.message}" for one in arrival.violations])
+
+
 def stops_loop(arrival: ToolReturned, tool: ToolDefinition) -> bool:
     """Whether a verified result is the answer of the run: its tool may say so, does, and has something to say."""
     return arrival.stop_loop and tool.may_stop_loop and bool(arrival.content)

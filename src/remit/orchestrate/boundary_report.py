@@ -137,7 +137,7 @@ def _stance(tool: ToolDefinition, manifest: Manifest) -> tuple[Stance, str]:
         return Stance.REFUSES, verdict.reason
     stance, why = _objection(tool, manifest)
     if stance is not Stance.PASSES and boundary.mode is BoundaryMode.AUDIT:
-        return Stance.PASSES, f"mode audit records this and lets the call pass: {why}"
+        return Stance.RECORDS, f"mode audit lets the call be made: {why}"
     rates = rates_of(tool, boundary)
     if stance is Stance.PASSES and rates:
         return stance, f"{why}; {', '.join(said_rate_line(rate) for rate in rates)}"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import TypedDict
 
 from remit import AgentLoop, NotDone, System, tool
 from remit.assemble import system_in_memory
@@ -19,6 +20,12 @@ from tests.unit.orchestrate.house import Said
 
 PAY: JsonObject = {"tool_calls": [{"name": "pay", "arguments": {"to": "bob", "cents": 5}}]}
 DONE: JsonObject = {"text": "Done."}
+
+
+class Receipt(TypedDict):
+    """What a payment is said to return."""
+
+    id: str
 
 
 class Books:
@@ -74,6 +81,28 @@ def test_a_tool_that_raised_after_acting_is_in_doubt_and_is_not_called_again() -
     assert response.waiting_for.ending is Ending.REVIEW_REQUIRED
     assert [call.status for call in response.tool_calls_made] == [CallStatus.OUTCOME_UNKNOWN]
     assert books.paid == ["bob"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "returned"),
+    [(Receipt, {"id": "r1", "fee": 3}), (dict[str, Receipt], {"a": {"id": "r1", "fee": 3}}), (int, "much")],
+)
+def test_a_tool_that_returned_what_it_never_declared_is_in_doubt(declared: Any, returned: Any) -> None:
+    paid: list[str] = []
+
+    def pay(to: str, cents: int) -> Any:
+        """Pay somebody."""
+        paid.append(to)
+        return returned
+
+    pay.__annotations__["return"] = declared
+    response = played(tool(effect="external", network=False)(pay), PAY, PAY, DONE)
+    assert [call.status for call in response.tool_calls_made] == [CallStatus.OUTCOME_UNKNOWN]
+    assert response.waiting_for is not None
+    assert response.waiting_for.ending is Ending.REVIEW_REQUIRED
+    assert paid == ["bob"]
+    told = played(tool(effect="external", network=False, reconcile=lambda key: True)(pay), PAY, DONE)
+    assert told.terminal_code is Ending.SUCCESS
 
 
 def test_whoever_is_asked_reads_what_the_tool_said() -> None:

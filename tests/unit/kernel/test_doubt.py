@@ -8,6 +8,7 @@ from remit.core.boundary import At, Boundary, Condition, Then
 from remit.core.budget import Budget
 from remit.core.commands import AskHuman, AskPurpose, CallTool, ReconcileTool, TimerPurpose
 from remit.core.failure import ArrivalFault, Ending, ErrorCode
+from remit.core.schema import Violation
 from remit.kernel.doubt import LOST
 from tests.unit.kernel.builders import Run, bound, known, lawful, manifest_of, wants
 
@@ -166,6 +167,47 @@ def test_a_change_whose_tool_broke_within_is_in_doubt(tool: str, asked: type) ->
     again = arrivals.ToolFailed(command.id, ErrorCode.TOOL_EXECUTION_FAILED, is_unknown=True)
     assert run.fault_of(again) is ArrivalFault.DUPLICATE
     lawful(run)
+
+
+UNFIT = (Violation("/fee", "additionalProperties", "nobody named it"),)
+
+
+@pytest.mark.parametrize(("tool", "asked"), [("write", AskHuman), ("pay", ReconcileTool)])
+def test_a_change_that_returned_what_its_schema_refuses_is_in_doubt(tool: str, asked: type) -> None:
+    run = attempted(tool)
+    command = run.open(CallTool)[0]
+    returned = run.returns(tool, "raw bytes", violations=UNFIT).arrival
+    assert run.all(rulings.CallSettled) == []
+    assert run.state.doubted == {command.id: ErrorCode.CONSTRAINT_SCHEMA_INVALID}
+    assert len(run.open(asked)) == 1
+    trace = run.state.calls[command.id]
+    assert (trace.content, trace.reason) == ("raw bytes", "result /fee: nobody named it")
+    assert run.fault_of(returned) is ArrivalFault.DUPLICATE
+    lawful(run)
+
+
+def test_a_change_in_doubt_that_returned_what_its_own_check_refutes_is_settled() -> None:
+    run = attempted("write")
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    run.returns("write", violations=UNFIT, refuted="it is not there")
+    assert run.state.doubted == {}
+    assert run.last(rulings.CallSettled).code == ErrorCode.VALIDATION_RULE_FAILED
+
+
+def test_a_tool_that_takes_keys_and_returned_what_its_schema_refuses_goes_on_as_unknown() -> None:
+    run = attempted("put")
+    run.returns("put", violations=UNFIT)
+    assert run.last(rulings.CallSettled).code == rulings.OUTCOME_UNKNOWN
+    assert run.state.unknown
+    lawful(run)
+
+
+def test_what_an_ended_run_is_returned_late_is_kept_also_where_its_schema_refuses_it() -> None:
+    run = attempted("write", budget=Budget(human_reviews=1))
+    command = run.open(CallTool)[0]
+    run.fails("write", ErrorCode.TOOL_TIMEOUT)
+    run.returns("write", "late", violations=UNFIT)
+    assert run.state.late[command.id].code == ErrorCode.CONSTRAINT_SCHEMA_INVALID
 
 
 def test_a_change_whose_tool_says_that_nothing_happened_is_settled() -> None:

@@ -66,6 +66,12 @@ def test_a_boundary_that_is_fine_has_a_version_and_a_mode() -> None:
         (PAYER, STANDARD, Stance.PASSES, "it delegates with side_effects=2, a proposed effect"),
         (tool("fetch", Effect.READ, network=True), GUARDED, Stance.PASSES, "what it carries out is traced or asks"),
         (LOOK, replace(STANDARD, rates=(Rate("look", 5, 60_000),)), Stance.PASSES, "look: 5 calls per 1m"),
+        (
+            tool(destructive=True),
+            replace(STANDARD, mode=BoundaryMode.AUDIT),
+            Stance.RECORDS,
+            "mode audit lets the call be made: ",
+        ),
         (LOOK, replace(STANDARD, allowed_tools=()), Stance.REFUSES, "does not allow tool look"),
         (LOOK, replace(STANDARD, decisions=()), Stance.REFUSES, "the right to choose_tools"),
         (tool(), replace(STANDARD, writes=()), Stance.REFUSES, "writes other"),

@@ -24,7 +24,7 @@ BoundaryName: TypeAlias = Annotated[
     str, Parameter(name="BOUNDARY", help="The name of a boundary, or a YAML or JSON file with one.")
 ]
 
-_STANCE_INKS = {Stance.REFUSES: Ink.BAD, Stance.ASKS: Ink.WAITS, Stance.PASSES: Ink.GOOD}
+_STANCE_INKS = {Stance.REFUSES: Ink.BAD, Stance.ASKS: Ink.WAITS, Stance.RECORDS: Ink.WAITS, Stance.PASSES: Ink.GOOD}
 # The words for what happens to a tool, and a space.
 _STANCE_CELLS = 9
 # A long condition and why it is there; --json and --yaml have all of it.

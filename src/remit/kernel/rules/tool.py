@@ -40,7 +40,7 @@ from remit.kernel.doubt import LOST, NOT_DONE, ask_about, doubt
 from remit.kernel.endings import DENIALS_MAX, head_for, times_denied
 from remit.kernel.exhaustion import begin_wrap_up, policy_of
 from remit.kernel.flags import NO_FLAGS, Flags, declares_tests, settled_flags
-from remit.kernel.grounding import contradicted_by, rung_reached, stops_loop
+from remit.kernel.grounding import contradicted_by, rung_reached, stops_loop, unfit_result
 from remit.kernel.join import joined
 from remit.kernel.policy import stopped_by
 from remit.kernel.spend import settle
@@ -160,6 +160,11 @@ def on_returned(tally: Tally, arrival: ToolReturned) -> str | None:
     rung, code, verifier = rung_reached(arrival), "", tally.state.verifiers[command.tool]
     if rung is not _COMMITTED:
         code = contradicted_by(arrival)
+        if command.mutating and not arrival.refuted:
+            # It was called, and what it returned says nothing that can be relied on.
+            if tool.reconcilable or not tool.idempotent:
+                return doubt(tally, command, code, unfit_result(arrival), _flags(tally, tool, arrival)[0])
+            code = OUTCOME_UNKNOWN
     elif arrival.stop_loop and stops_loop(arrival, tool):
         tally.stopped, tally.answer = True, arrival.content
         tally.unsupported = ()
@@ -218,7 +223,7 @@ def settle_failed(tally: Tally, command: CallTool, arrival: ToolFailed) -> str |
     return joined(tally)
 
 
-def _flags(tally: Tally, tool: ToolDefinition, arrival: ToolFailed) -> Flags:
+def _flags(tally: Tally, tool: ToolDefinition, arrival: ToolFailed | ToolReturned) -> Flags:
     """The flags that a failure raises: those of its words, and that tests did not pass."""
     raised = (*arrival.flags, TESTS_FAILED) if declares_tests(tool) else arrival.flags
     return settled_flags(tally, tool, raised) if raised else NO_FLAGS

@@ -123,7 +123,6 @@ def test_a_committed_change_between_makes_the_same_call_a_new_one() -> None:
 @pytest.mark.parametrize(
     ("violations", "refuted", "code"),
     [
-        (BROKEN, "", ErrorCode.CONSTRAINT_SCHEMA_INVALID),
         ((), "it is not there", ErrorCode.VALIDATION_RULE_FAILED),
         (BROKEN, "it is not there", ErrorCode.VALIDATION_RULE_FAILED),
     ],
