@@ -7,6 +7,7 @@ Rule 4: a child that another process drives is neither lost nor out of reach: it
         left in its inbox.
 Rule 5: a child or a fork that was deleted, or that only the log of heads remembers, never begins again: what it did may
         not be done twice.
+Rule 6: a child has the time that its parent has left when the child begins, not when it was ordered.
 """
 
 import asyncio
@@ -21,10 +22,11 @@ from remit.core.goal import JUDGE_MARK
 from remit.core.graph import Node, schema_text
 from remit.core.manifest import EarlierEffect, Manifest
 from remit.core.messages import user_message
+from remit.core.record import replace
 from remit.core.signals import Signal, UserSignal
 from remit.core.signing import is_deletion_signed
 from remit.core.storage import LeaseLost, RunHeld
-from remit.kernel.clock import waited_by
+from remit.kernel.clock import deadline_beneath, waited_by
 from remit.kernel.endings import denied_by
 from remit.kernel.grounding import left_by, refused_by
 from remit.kernel.state import RunState, compiled, pinned, waiting_for
@@ -148,6 +150,9 @@ class ChildExecutor:
         """What the child is started with, as the node that declares it says, or as a chat about its prompt."""
         parent, graph = pinned(live.state), compiled(live.state)
         node = graph.nodes[graph.index[command.node]] if command.node else None
+        now_ms = max(live.state.at_ms, self._hub.runner.clock.now_ms())
+        deadline = deadline_beneath(live.state, now_ms, 0 if node is None else node.timeout_ms)
+        command = replace(command, deadline_at_ms=deadline)
         if command.kind.startswith(JUDGE_MARK):
             return await self._judge(live, command)
         if node is None or node.inner is None:
