@@ -33,7 +33,7 @@ from remit.kernel.state import RunState, compiled, pinned, waiting_for
 from remit.kernel.voting import place_in_journal
 from remit.kernel.words import correction
 from remit.observe.execution import usage_of
-from remit.orchestrate.fork import begin_fork, effects_of, is_resumed, origin_of
+from remit.orchestrate.fork import begin_fork, effects_of, is_settled, origin_of
 from remit.orchestrate.hub import Driver, Hub
 from remit.orchestrate.offspring import (
     child_manifest,
@@ -109,7 +109,7 @@ class ChildExecutor:
         origin = origin_of(live.run_id, command, runner.clock.now_ms())
         copy = partial(begin_fork, runner.journal, origin, command.run_id, ())
         for _ in range(FORK_WAIT_MS_MAX // HELD_POLL_MS):
-            if await is_resumed(runner, command.run_id, command.at_seq):
+            if await is_settled(runner, command.run_id, command.at_seq):
                 return
             if kit is not None:
                 self._hub.lend(command.run_id, kit)
@@ -119,8 +119,6 @@ class ChildExecutor:
                 # Another process makes it, or tells it something, and may be gone before it has resumed it.
                 await asyncio.sleep(HELD_POLL_MS / 1000)
                 continue
-            except IllegalArrival:
-                pass  # It is there, and somebody has resumed or ended it meanwhile.
             return
 
     async def _driver_at_last(self, live: Live, command: StartChild) -> Driver | None:
