@@ -155,7 +155,7 @@ def test_a_call_that_asks_a_person_goes_on_with_the_answer() -> None:
             done = await specialized.reject(packet, by="ada", reason="no")
         with pytest.raises(RequestRejected) as refused:
             await specialized.approve(packet, by="ada")
-        assert refused.value.code == PACKET_UNKNOWN
+        assert refused.value.code == "QUESTION_SETTLED"
         return done.terminal_code
 
     assert asyncio.run(scene("yes")) is Ending.SUCCESS
