@@ -19,7 +19,6 @@ from remit.core.messages import Message, system_message
 from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES
 from remit.core.record import JsonObject
 from remit.core.schema_source import SCHEMA_SOURCE_INVALID
-from remit.core.signals import PACKET_UNKNOWN
 from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
