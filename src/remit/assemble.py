@@ -281,13 +281,13 @@ def system_in_memory(secrets: Mapping[str, Given] = NOTHING) -> System:
     return system_on(MemoryStore(), secrets=Vault(secrets))
 
 
-def open_store(settings: Settings) -> Store:
+def open_store(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder, made if it is not there; raises STORE_NOT_TRUSTED for one that is not ours."""
     from remit.backend.embedded.store import EmbeddedStore
     from remit.backend.embedded.trust import enter_new
 
     is_new = expect_ours(settings).is_new
-    store = EmbeddedStore.open(settings.home)
+    store = EmbeddedStore.open(settings.home, mends=mends)
     if is_new:
         enter_new(settings.home, settings.trusted)
     return store
@@ -396,12 +396,12 @@ def halts_of(settings: Settings) -> "Iterator[Callable[[], Standing]]":
         yield standing
 
 
-def open_again(settings: Settings) -> Store:
+def open_again(settings: Settings, *, mends: bool = False) -> Store:
     """The store in the settings' folder; raises StoreUnusable where there is none."""
     from remit.backend.embedded.losses import expect_there
 
     expect_there(settings.home)
-    return open_store(settings)
+    return open_store(settings, mends=mends)
 
 
 @asynccontextmanager

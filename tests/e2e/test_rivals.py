@@ -58,7 +58,7 @@ def pay(idempotency_key: str) -> str:
 """
 
 # What a person is told whose answer came second: the question is settled, or not there any more, or the run has ended.
-TOO_LATE = {"PACKET_UNKNOWN", "UNKNOWN_COMMAND", "NOT_WAITING", "DUPLICATE", "RUN_ENDED", "WRONG_PACKET"}
+TOO_LATE = {"QUESTION_SETTLED", "NOT_WAITING", "WRONG_PACKET"}
 
 
 @pytest.fixture

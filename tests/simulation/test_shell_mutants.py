@@ -10,12 +10,15 @@ import pytest
 from remit.backend.folded.inbox import FoldedInbox
 from remit.backend.folded.spans import Spans
 from remit.backend.memory.quotas import MemoryLedger
-from remit.core.arrivals import ResumeRequested
+from remit.core.arrivals import PauseRequested, ResumeRequested
 from remit.core.codec import decode_signal
 from remit.core.commands import CallTool, CancelCommand, Command, ForkRun
 from remit.core.events import Turn
-from remit.core.failure import RemitError
+from remit.core.failure import ArrivalFault, IllegalArrival, RemitError
 from remit.core.storage import RunHeld, Warrant
+from remit.kernel import decide
+from remit.kernel.rules.signal import on_pause
+from remit.kernel.tally import Tally
 from remit.orchestrate import durability, hub, in_process, offspring, post, runner
 from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.fork import begin_fork, origin_of
@@ -50,6 +53,12 @@ def _instead(place: object, name: str, replacement: object) -> Any:
 async def _copy_unheld(self: Hub, run_id: str, report: ResumeRequested, copy: Callable[[Warrant], Any]) -> None:
     await copy(Warrant())
     await self.hear(run_id, report)
+
+
+def _pause_once(tally: Tally, arrival: PauseRequested) -> None:
+    if tally.paused:
+        raise IllegalArrival(ArrivalFault.ALREADY_PAUSED, "it stands still, whoever wanted that")
+    on_pause(tally, arrival)
 
 
 async def _nothing(*_: object) -> None:
@@ -166,6 +175,16 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         0,
         (_instead(Hub, "fork", _copy_unheld), _instead(hub, "copy_whole", _nothing)),
     ),
+    "a pause is refused because a fork is being made": (
+        "a_pause_holds_until_somebody_resumes",
+        25,
+        (mock.patch.dict(decide.RULES, {PauseRequested: _pause_once}),),
+    ),
+    "a fork goes on although somebody has paused it": (
+        "a_pause_holds_until_somebody_resumes",
+        71,
+        (_instead(hub, "awaits_resume", lambda state: state.is_copy),),
+    ),
     "the fork of a fork forgets why its origin was one": (
         "journals_add_up",
         18,
@@ -201,7 +220,7 @@ MUTANTS: Mapping[str, tuple[str, int, tuple[Any, ...]]] = {
         71,
         (_instead(FoldedInbox, "take", _nothing),),
     ),
-    "nobody looks who holds a run": ("one_driver_at_a_time", 0, (_instead(Holdings, "hold", _hold_nothing),)),
+    "nobody looks who holds a run": ("one_driver_at_a_time", 1, (_instead(Holdings, "hold", _hold_nothing),)),
     "a lease is forgotten": ("nothing_outlives_closing", 0, (_instead(Hub, "_rest", _keep_the_lease),)),
     "a stale holder writes on": (
         "one_driver_at_a_time",

@@ -28,7 +28,7 @@ from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
 from remit.core.messages import Message
 from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
-from remit.core.signals import UserSignal
+from remit.core.signals import PACKET_MARK, UserSignal
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.inference.engine import Engine
 from remit.observe.event_log import EventLog
@@ -235,6 +235,12 @@ class AgentLoop:
 
     async def _answer(self, said: UserSignal) -> SystemResponse:
         system = await self._workplace.system()
+        await self._refresh(system)
+        if not self._session.is_open and await system.lineages.is_beneath(said.run_id, self._session.run_id):
+            packet = str(said.payload["packet_id"])
+            late = await system.archive.settled(said.run_id, packet.rpartition(PACKET_MARK)[2])
+            if late is not None:
+                raise late
         exchange = await self._open_exchange(system)
         await answer(system, exchange.run_id, said, exchange.kit)
         await exchange.finish()

@@ -16,7 +16,7 @@ from remit.agents.waiting import answer, approval, open_run, rejection, run_of, 
 from remit.core.contract import SystemRequest, SystemResponse
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
-from remit.core.signals import PACKET_UNKNOWN, UserSignal
+from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN, UserSignal
 from remit.orchestrate.exchange import Exchange, LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
@@ -99,6 +99,7 @@ class SingleRuns:
     async def _answer(self, packet_id: str, said: UserSignal, then: ReadMore | None) -> SystemResponse:
         call = await self._call_of(run_of(packet_id))
         if call is None:
+            await self._refuse_late(packet_id)
             message = f"packet {packet_id[:80]!r} is none of a call of this loop that waits"
             raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": packet_id[:80]})
         async with call.workplace.kept_open() as system:
@@ -108,6 +109,18 @@ class SingleRuns:
             if then is not None:
                 await then(system, response)
         return await self._at_rest(call, response)
+
+    async def _refuse_late(self, packet_id: str) -> None:
+        """Say what became of a question that no call waits for any more, where that is known here."""
+        run_id, _, command_id = packet_id.rpartition(PACKET_MARK)
+        if not run_id:
+            return
+        workplace = Workplace(self._given, self._home)
+        async with workplace.kept_open() as system:
+            late = await system.archive.settled(run_id, command_id)
+        await workplace.close_when_left()
+        if late is not None:
+            raise late
 
     async def _call_of(self, run_id: str) -> _Call | None:
         """The call that waits for what a run asks: its own, or the one that the run came from."""

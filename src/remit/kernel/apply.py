@@ -171,7 +171,8 @@ def _hear_feedback(state: RunState, arrival: arrivals.FeedbackGiven) -> None:
 
 
 def _hear_fork(state: RunState, arrival: arrivals.RunForked) -> None:
-    """Let the model know why there is a fork, before it is asked again."""
+    """Let the model know why there is a fork, before it is asked again. Whoever paused its origin has not paused it."""
+    state.is_copy, state.paused_by = True, ""
     origin = pinned(state).forked_from
     why = arrival.why if arrival.why is not None or origin is None else origin.why
     if why:

@@ -5,6 +5,8 @@ Rule 2: while a question is open or the run is paused, the deadline moves along 
 Rule 3: so it does while a child waits for a person. A parent hears only afterwards when the child went on, so when the
         child has ended the deadline is set back to what really was waiting.
 Rule 4: a run past its deadline orders nothing more.
+Rule 5: a child has the time of its run as it stands when the child begins. A halt, a pause, a crash or a fork may lie
+        between the order and that moment, and the deadline that stands in the order is then not the run's any more.
 """
 
 from remit.core.budget import Dimension
@@ -18,6 +20,13 @@ from remit.kernel.tally import Tally
 def deadline_at_ms(tally: Tally) -> int:
     """The moment the run must stop, as it stands now."""
     return tally.state.deadline_at_ms + tally.standing_ms + tally.extended_ms
+
+
+def deadline_beneath(state: RunState, at_ms: int, timeout_ms: int = 0) -> int:
+    """The moment a child that begins now must stop: its run's deadline as it stands now, or its node's own time from now."""
+    standing_ms = at_ms - state.standing_since_ms if state.is_standing else 0
+    deadline = state.deadline_at_ms + standing_ms
+    return min(deadline, at_ms + timeout_ms) if timeout_ms else deadline
 
 
 def waited_by(state: RunState) -> int:

@@ -118,4 +118,6 @@ def _scalars(value: Any) -> Iterator[Any]:
 
 def purchased_so_far(tally: Tally) -> int:
     """What the purchases come to that were ordered, those of this turn included."""
-    return tally.state.purchased + sum(order.amount for order in tally.orders if isinstance(order, CallTool))
+    # What a resume sends was ordered before, and is counted.
+    new = (order for order in tally.orders if isinstance(order, CallTool) and order.id not in tally.state.open)
+    return tally.state.purchased + sum(order.amount for order in new)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from remit.core import arrivals, commands, rulings
-from remit.core.arrivals import Arrival, RunForked
+from remit.core.arrivals import Arrival, PauseRequested, RunForked
 from remit.core.budget import Dimension
 from remit.core.commands import AskHuman, Command, SetTimer
 from remit.core.events import Decision
@@ -194,8 +194,9 @@ def _park(state: RunState, ruling: rulings.OutcomeParked, arrival: Arrival) -> N
 
 def _pause(state: RunState, ruling: rulings.RunPaused, arrival: Arrival) -> None:
     state.paused = True
-    if ruling.what:
-        state.halted = ruling
+    # Whoever asks for a pause that a halt has made already wants it to last longer than the halt.
+    state.halted = ruling if ruling.what else None
+    state.paused_by = ruling.by if type(arrival) is PauseRequested else ""
 
 
 def _withhold(state: RunState, ruling: rulings.CommandsWithheld, arrival: Arrival) -> None:
@@ -204,6 +205,7 @@ def _withhold(state: RunState, ruling: rulings.CommandsWithheld, arrival: Arriva
 
 def _resume(state: RunState, ruling: rulings.RunResumed, arrival: Arrival) -> None:
     state.paused, state.parked, state.halted = False, None, None
+    state.paused_by, state.is_copy = "", False
     state.withheld.clear()
 
 
@@ -246,6 +248,7 @@ def _end(state: RunState, ruling: rulings.RunEnded, arrival: Arrival) -> None:
     state.ending, state.error, state.message = ruling.ending, ruling.error, ruling.message
     state.ended_seq, state.ended_in_doubt = state.seq, ruling.doubted
     state.paused, state.parked, state.asking, state.halted = False, None, 0, None
+    state.paused_by, state.is_copy = "", False
     state.withheld.clear()
     if state.held and state.hold is not None:
         # A child that is cut off does not say how long it waited.

@@ -131,6 +131,10 @@ class RunState:
     # A paused run keeps here where it would have gone.
     parked: OutcomeParked | None = None
     paused: bool = False
+    # Who asked that it stands still; empty where nobody did, since a halt or its own copying paused it. And whether it is
+    # a fork that has not gone on since it was copied: what was open then nobody has sent in its name.
+    paused_by: str = ""
+    is_copy: bool = False
     # The halt of dispatch that paused it, and the open commands that wait for that to be lifted: none was begun.
     halted: RunPaused | None = None
     withheld: dict[str, bool] = field(default_factory=dict)

@@ -6,6 +6,7 @@ Rule 3: what a person is asked to approve is shown in full: arguments that were 
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from remit.core.arrivals import RunStarted
@@ -30,6 +31,7 @@ from remit.observe.history import History, fold, read_history
 from remit.observe.loop import loop_states
 from remit.observe.outcomes import NOTHING_BELOW
 from remit.observe.packets import GROUP_MARK, Approval, grouped
+from remit.observe.settled import too_late
 from remit.observe.verify import verify_run
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.doubts import doubts_below
@@ -240,12 +242,22 @@ class Archive:
         wanted = f"{entry.run_id}{PACKET_MARK}{command_id}"
         found = [approval for approval in open_now if not mark or approval.id == wanted]
         if not found:
+            if (late := await self.settled(entry.run_id, command_id if mark else "")) is not None:
+                raise late
             what = f"asks nothing under {command_id[:_NAME_CHARS_MAX]!r}" if mark else "asks nobody anything"
             message = f"run {entry.run_id} {what}; `remit approvals` lists what is asked"
             raise RequestRejected(PACKET_UNKNOWN, message, {"packet_id": name[:_NAME_CHARS_MAX]})
         if len(found) > 1:
             raise _ambiguous(PACKET_AMBIGUOUS, "questions are open in", name, [approval.id for approval in found])
         return found[0]
+
+    async def settled(self, run_id: str, command_id: str = "") -> RequestRejected | None:
+        """What became of a question that a run, or one beneath it, asks no more, in words; None where there was none."""
+        for name in await self.family(run_id):
+            with suppress(InvariantBroken):  # One that cannot be read, or is not there, tells nothing.
+                if (late := too_late(name, (await self.history(name)).turns, command_id)) is not None:
+                    return late
+        return None
 
     async def packet(self, name: str) -> list[Approval]:
         """What is asked under a name: one question, or with a + behind it all that were asked together with it.

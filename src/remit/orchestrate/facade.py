@@ -45,7 +45,7 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
-from remit.orchestrate.fork import FORK_DEFERRED, begin_fork, origin_at
+from remit.orchestrate.fork import FORK_DEFERRED, begin_fork, origin_at, rests_because
 from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
 from remit.orchestrate.holdings import fenced_journal
 from remit.orchestrate.hub import FindKit, Hub
@@ -88,7 +88,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Heard(Record):
-    """What became of a signal. A retry names the fork it made; `rests_because` says why a run was heard and not driven."""
+    """What became of a signal. A retry or a fork names the fork it made; `rests_because` says why that, or the run, rests."""
 
     run_id: str
     fork_id: str = ""
@@ -233,9 +233,9 @@ class System:
             self._hub.lend(signal.run_id, kit)
             # When a child ends, its parent is taken up.
             self._hub.lend(family, kit)
-        fork_id, rests_because = await self._post.deliver(self._sealer.signal(signal, family))
+        fork_id, rests = await self._post.deliver(self._sealer.signal(signal, family))
         if signal.type is not Signal.RETRY:
-            return Heard(signal.run_id, rests_because=rests_because)
+            return Heard(signal.run_id, rests_because=rests)
         live = await self._runner.load(signal.run_id)
         forks = [command for command in live.state.parting if isinstance(command, ForkRun)]
         # An entry that was settled before answers named forks says nothing; then it is the newest.
@@ -252,8 +252,8 @@ class System:
             details = {**error.details, "run_id": signal.run_id, "code": error.code}
             raise RequestRejected(FORK_DEFERRED, message, details) from error
         with suppress(RunHeld):  # Then another process drives it.
-            await self._hub.take_up(order.run_id, kit)
-        return Heard(signal.run_id, order.run_id)
+            rests = rests_because((await self._hub.take_up(order.run_id, kit)).live.state)
+        return Heard(signal.run_id, order.run_id, rests)
 
     async def fork(
         self, run_id: str, *, by: str, at: int | None = None, why: str = "", kit: Kit | None = None
@@ -290,8 +290,8 @@ class System:
         if known is not None:
             self._hub.lend(fork_id, known)
         copy = partial(begin_fork, self._runner.journal, sealed, fork_id, lost)
-        await self._hub.fork(fork_id, ResumeRequested(origin.by), copy)
-        return Heard(origin.run_id, fork_id)
+        rests = await self._hub.fork(fork_id, ResumeRequested(origin.by), copy)
+        return Heard(origin.run_id, fork_id, rests)
 
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
         """Wait until no other process drives a run; raises RequestRejected where one still does after so long."""

@@ -3,12 +3,14 @@
 Rule 1: the origin stays as it is, open or ended. A retry is ordered by a turn of it, any other fork leaves no trace there.
 Rule 2: what the origin and its children did after that turn, or were doing, the fork is told: it asks a person before it
         changes the like. Of an origin that is open nobody knows what it will do, so its fork asks before any change.
-Rule 3: a fork that was cut off while it was copied is copied to its end by whoever takes it up.
+Rule 3: what somebody tells a fork while it is being made is heard and holds: a fork that was paused, cancelled or resumed
+        by then is not let go on in the name of whoever asked for it.
+Rule 4: a fork that was cut off while it was copied is copied to its end by whoever takes it up.
 """
 
 from collections.abc import AsyncIterator
 
-from remit.core.arrivals import ResumeRequested
+from remit.core.arrivals import CancelRequested, PauseRequested, ResumeRequested
 from remit.core.codec import decode_turn
 from remit.core.commands import CallTool, ForkRun, StartChild
 from remit.core.failure import RequestRejected
@@ -46,7 +48,7 @@ async def fork(runner: Runner, run_id: str, command: ForkRun, *, live: Live | No
         origin = origin_of(run_id, command, runner.clock.now_ms())
         await begin_fork(runner.journal, origin, command.run_id)
         live = await recover(runner, command.run_id)
-    if not await is_resumed(runner, command.run_id, command.at_seq):
+    if awaits_resume(live.state):
         await runner.advance(live, ResumeRequested(command.by))
     return live
 
@@ -82,10 +84,20 @@ async def begin_fork(
     await copy_turns(journal, origin, fork_id, (*lost, *earlier), warrant)
 
 
-async def is_resumed(runner: Runner, fork_id: str, at_seq: int) -> bool:
-    """Whether somebody has let a fork go on."""
+async def is_settled(runner: Runner, fork_id: str, at_seq: int) -> bool:
+    """Whether somebody has said already how a fork goes on: that it does, that it stands still, or that it ends."""
     since = [decode_turn(data) for data in await runner.journal.read(fork_id, after=at_seq)]
-    return any(isinstance(turn.arrival, ResumeRequested) for turn in since)
+    return any(isinstance(turn.arrival, ResumeRequested | PauseRequested | CancelRequested) for turn in since)
+
+
+def awaits_resume(state: RunState) -> bool:
+    """Whether a fork stands still because nobody has said yet how it goes on."""
+    return state.is_copy and not state.paused_by
+
+
+def rests_because(state: RunState) -> str:
+    """Why a fork does not go on although it was made; empty where it does, or has ended."""
+    return f"{state.paused_by} paused it; resume it" if state.is_copy and state.paused_by else ""
 
 
 async def _effects_since(

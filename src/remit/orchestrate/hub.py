@@ -26,6 +26,7 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.logs import run_fields
 from remit.orchestrate.aftermath import Aftermath
 from remit.orchestrate.custody import Custody
+from remit.orchestrate.fork import awaits_resume, rests_because
 from remit.orchestrate.halts import Halts
 from remit.orchestrate.holdings import Holdings
 from remit.orchestrate.kit import Kit, tell
@@ -138,9 +139,23 @@ class Hub:
         """Say something to a run and let it go on; raises IllegalArrival when it does not want to hear it."""
         return await self._step(run_id, self._hear(run_id, report, heard))
 
-    async def fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> None:
-        """Copy a run as another and let that go on, in one step that nobody comes between; raises as hear() does."""
-        await self._step(run_id, self._hear(run_id, report, 0, copy))
+    async def fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> str:
+        """Copy a run as another and let that go on, in one step that nobody comes between; gives why it rests, if it does.
+
+        What somebody left for it meanwhile is heard first: a fork that was paused, ended or resumed by that stays as it is.
+        """
+        return await self._step(run_id, self._fork(run_id, report, copy))
+
+    async def _fork(self, run_id: str, report: ResumeRequested, copy: Copy) -> str:
+        live, _ = await self._taken_up(run_id, is_released=False, copy=copy)
+        try:
+            if awaits_resume(live.state):
+                await self.runner.judge(live, report)
+        except BaseException:
+            await self._rest(live)
+            raise
+        self._drive_on(live)
+        return rests_because(live.state)
 
     async def note(self, run_id: str, report: Report, *, heard: int = 0) -> tuple[Live, Turn]:
         """Say something to a run without letting it go on, unless it is going on here anyway."""
@@ -192,12 +207,12 @@ class Hub:
         live, _ = await self._taken_up(run_id, kit)
         return self._drive_on(live)
 
-    async def _hear(self, run_id: str, report: Report, heard: int, copy: Copy | None = None) -> tuple[Driver, Turn]:
+    async def _hear(self, run_id: str, report: Report, heard: int) -> tuple[Driver, Turn]:
         driver = self.drivers.get(run_id)
         if driver is not None:
             return driver, await self._tell(driver, report, heard)
         # Who says resume releases the run, from whatever paused it.
-        live, has_heard = await self._taken_up(run_id, is_released=not isinstance(report, ResumeRequested), copy=copy)
+        live, has_heard = await self._taken_up(run_id, is_released=not isinstance(report, ResumeRequested))
         try:
             turn = await self.runner.judge(live, report, heard=heard)
         except RemitError:

@@ -177,6 +177,12 @@ class HeadLog(Protocol):
 class Index(Protocol):
     """Everything that a store knows of runs without folding them; it can be lost, and is made anew from their turns."""
 
+    async def mend(self) -> int:
+        """Make anew what the index itself consists of, and have every journal found under the name that it tells.
+
+        Gives how many journals there are that tell no name, or one that another has.
+        """
+
     async def names(self) -> Sequence[str]:
         """Every journal that has an entry, in the order in which they began, whether it is listed or not."""
 

@@ -13,14 +13,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from remit.core.arrivals import PauseRequested
-from remit.core.codec import decode_signal, encode_signal
+from remit.core.codec import decode_signal, decode_turn, encode_signal
 from remit.core.events import Turn
-from remit.core.failure import IllegalArrival, InvariantBroken, RemitError, RequestRejected
-from remit.core.signals import Signal, UserSignal
+from remit.core.failure import ArrivalFault, IllegalArrival, InvariantBroken, RemitError, RequestRejected
+from remit.core.signals import Signal, UserSignal, packet_named
 from remit.core.storage import EntrySettled, RunHeld
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
+from remit.observe.settled import too_late
 from remit.orchestrate.durability import answer_of
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.hub import Hub
@@ -36,6 +37,9 @@ OUTCOME_WAIT_MS_MAX = 10_000
 
 SIGNAL_UNHEARD = "SIGNAL_UNHEARD"
 REJECT_LOADS_NOTHING = "a no loads no tools and asks no model"
+
+# Why an answer is refused, among others where somebody else has settled the question.
+_MAYBE_LATE = (ArrivalFault.DUPLICATE, ArrivalFault.UNKNOWN_COMMAND, ArrivalFault.RUN_ENDED)
 
 # Whether a run goes on after a signal, when nobody was driving it.
 GOES_ON: Mapping[Signal, bool] = MappingProxyType(
@@ -70,8 +74,21 @@ class Post:
         """Have a run hear a signal: here, or through its holder.
 
         Gives the fork that it ordered, if it did, and why the run rests when it heard and cannot go on. Raises
-        IllegalArrival, or RequestRejected with the holder's code, when the run does not want to hear it.
+        IllegalArrival, or RequestRejected with the holder's code, when the run does not want to hear it. Who answers what
+        others have settled is told what became of it, whenever that was.
         """
+        try:
+            return await self._delivered(signal)
+        except (IllegalArrival, RequestRejected) as error:
+            if signal.type not in (Signal.APPROVE, Signal.REJECT) or error.code not in _MAYBE_LATE:
+                raise
+            turns = [decode_turn(data) for data in await self._hub.runner.journal.read(signal.run_id)]
+            late = too_late(signal.run_id, turns, packet_named(str(signal.payload["packet_id"]), signal.run_id))
+            if late is None:
+                raise
+            raise late from error
+
+    async def _delivered(self, signal: UserSignal) -> tuple[str, str]:
         try:
             turn, why = await self._say(signal)
             return answer_of(turn), why

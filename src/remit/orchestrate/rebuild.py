@@ -28,11 +28,14 @@ class Rebuilt(Record):
 
     runs: int
     unread: tuple[str, ...] = ()
+    # Journals that tell no name, or one that another has.
+    nameless: int = 0
 
 
 async def rebuild(store: Store, quotas: Quotas) -> Rebuilt:
     """Make anew whatever is derived from turns."""
     made, unread, renewed = list[Derived](), list[str](), 0
+    nameless = await store.index.mend()
     for name in await store.index.names():
         if name == HALTS:
             continue  # The journal of halts is no run.
@@ -40,16 +43,18 @@ async def rebuild(store: Store, quotas: Quotas) -> Rebuilt:
             made.append(derived_from(name, await store.journal.read(name)))
         except InvariantBroken:
             unread.append(name)
-    for start in range(0, len(made), _AT_ONCE):
-        some = made[start : start + _AT_ONCE]
-        listed = frozenset(await store.index.renew(some))
-        renewed += len(listed)
-        for run in some:
-            if run.run_id not in listed and len(await store.journal.read(run.run_id)) == run.turns:
-                unread.append(run.run_id)
+    for _ in range(2):  # A place in a session may be free once whoever had it without right is listed as it should be.
+        left = list[Derived]()
+        for start in range(0, len(made), _AT_ONCE):
+            some = made[start : start + _AT_ONCE]
+            listed = frozenset(await store.index.renew(some))
+            renewed += len(listed)
+            left += [run for run in some if run.run_id not in listed]
+        made = left
+    unread += [run.run_id for run in made if len(await store.journal.read(run.run_id)) == run.turns]
     await quotas.rebuild()
     await store.index.sum_up()
-    return Rebuilt(renewed, tuple(unread))
+    return Rebuilt(renewed, tuple(unread), nameless)
 
 
 def derived_from(run_id: str, data: Sequence[bytes]) -> Derived:

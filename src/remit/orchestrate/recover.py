@@ -4,7 +4,8 @@ Rule 1: recovery folds and never decides anew; a new rule never breaks an old ru
 Rule 2: what is safe to repeat is dispatched again, under the same id and key; anything else is reported as lost.
 Rule 3: an ended run only has its parting commands repeated, which are harmless to repeat.
 Rule 4: what a halt withheld was not begun: it waits for the resume, and is neither repeated nor lost.
-Rule 5: a fork whose copying was cut off is copied to its end before anything else.
+Rule 5: a fork whose copying was cut off is copied to its end before anything else. Until it goes on, nothing of it is
+        sent: the resume does that.
 Rule 6: where leases expire, the driver before may still be at work. So a turn with the token of the new lease is written
         before anything is performed: the next turn of the driver before is refused then.
 """
@@ -46,6 +47,8 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         if not is_parting and (live.state.ending is not None or command.id not in live.state.open):
             continue
         if is_safe_to_repeat(live.state, command):
+            if live.state.is_copy:
+                continue
             runner.dispatch.send(live, command)
             repeated.append(command)
         elif command.id not in live.state.doubted and command.id not in live.state.withheld:

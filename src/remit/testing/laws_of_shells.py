@@ -11,6 +11,7 @@ from remit.core.budget import Dimension
 from remit.core.codec import decode_record, decode_signal, decode_turn
 from remit.core.commands import CallTool, ForkRun, StartChild
 from remit.core.events import Turn
+from remit.core.failure import ArrivalFault
 from remit.core.rulings import RunEnded
 from remit.core.signals import Signal, UserSignal
 from remit.core.storage import SessionConflict
@@ -202,6 +203,27 @@ def _ended_s(world: ShellWorld) -> dict[str, float]:
     return ended
 
 
+def a_pause_holds_until_somebody_resumes(world: ShellWorld) -> Iterator[tuple[str, str]]:
+    """Who asked a run to stand still is told so only where somebody did, and nothing but a person's resume ends it."""
+    resumed_by = {told.signal.user_id for told in world.told.values() if told.signal.type is Signal.RESUME}
+    for told in world.told.values():
+        run = world.run(told.signal.run_id)
+        asked = any(isinstance(turn.arrival, arrivals.PauseRequested) for turn in own_turns(run))
+        if told.code == ArrivalFault.ALREADY_PAUSED and not asked:
+            yield (
+                run.run_id,
+                f"{told.signal.signal_id} was told that it is paused already, and nobody had asked for that",
+            )
+    for run_id in world.run_ids():
+        is_asked = False
+        for turn in own_turns(world.run(run_id)):
+            if is_asked and isinstance(turn.arrival, arrivals.ResumeRequested) and turn.arrival.by not in resumed_by:
+                yield run_id, f"turn {turn.seq}: {turn.arrival.by} let it go on, although somebody had paused it"
+            is_asked = isinstance(turn.arrival, arrivals.PauseRequested) or (
+                is_asked and not isinstance(turn.arrival, arrivals.ResumeRequested)
+            )
+
+
 SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
     {
         law.__name__: law
@@ -217,6 +239,7 @@ SHELL_LAWS: Mapping[str, ShellLaw] = MappingProxyType(
             nothing_is_done_while_everything_is_halted,
             nothing_is_done_for_an_ended_run,
             children_end_with_their_parent,
+            a_pause_holds_until_somebody_resumes,
         )
     }
 )

@@ -134,7 +134,9 @@ def test_a_packet_is_answered_once(desk: Desk) -> None:
     (asked,) = desk.say("approvals", "--json").rows
     assert desk.say("approve", asked["id"]).code == 0
     said = desk.say("approve", asked["id"], "--json")
-    assert (said.code, said.error) == (1, "PACKET_UNKNOWN")
+    assert (said.code, said.error) == (1, "QUESTION_SETTLED")
+    assert f"question {asked['id']} was approved by" in said.out
+    assert desk.say("approve", "last", "--json").error == "QUESTION_SETTLED"
     assert desk.notes == ["hello"]
 
 

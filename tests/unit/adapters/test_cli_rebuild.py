@@ -5,6 +5,8 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
+import pytest
+
 from tests.unit.adapters.desk import Desk
 
 # Everything that is derived of runs that there are. Refusals, receipts and what deleted runs cost are not.
@@ -18,23 +20,34 @@ DERIVED = (
 )
 
 
-def lose(desk: Desk) -> None:
+# Which of the views below is that of quotas.
+QUOTAS = 5
+
+
+def lose(desk: Desk, *statements: str) -> None:
     with closing(sqlite3.connect(desk.home / "remit.db")) as connection, connection:
-        for statement in DERIVED:
+        for statement in statements or DERIVED:
             connection.execute(statement)
 
 
+def asked(desk: Desk, query: str) -> list[Any]:
+    with closing(sqlite3.connect(desk.home / "remit.db")) as connection:
+        return connection.execute(query).fetchall()
+
+
 def views(desk: Desk, *runs: str) -> list[Any]:
-    asked = [
+    words_of = [
         ("runs", "--children"),
         ("approvals",),
+        ("halt", "--list"),
+        ("verify", "--all"),
         ("queues",),
         ("quotas", "--tenant", "acme"),
         ("cost", "--by", "tenant"),
         *(("show", run) for run in runs),
         *(("verify", run) for run in runs),
     ]
-    said = [desk.say(*words, "--json") for words in asked]
+    said = [desk.say(*words, "--json") for words in words_of]
     # How long something has lain in a queue changes by itself.
     return [(one.code, re.sub(r'"oldest_ms": \d+', "", one.out)) for one in said]
 
@@ -74,7 +87,7 @@ def test_a_run_that_cannot_be_read_is_named_and_the_others_are_made_anew(desk: D
         )
     lose(desk)
     said = desk.say("rebuild", "--json")
-    assert (said.code, said.values) == (1, {"runs": 1, "unread": [bad]})
+    assert (said.code, said.values) == (1, {"runs": 1, "unread": [bad], "nameless": 0})
     assert f"`remit verify {bad}`" in desk.say("rebuild").out
     assert desk.say("show", good).code == 0
 
@@ -83,7 +96,7 @@ def test_a_store_with_halts_is_made_anew_and_they_are_no_run(desk: Desk) -> None
     desk.ended()
     assert desk.say("halt", "--tool", "foo", "--why", "to look").code == 0
     said = desk.say("rebuild", "--json")
-    assert (said.code, said.values) == (0, {"runs": 1, "unread": []})
+    assert (said.code, said.values) == (0, {"runs": 1, "unread": [], "nameless": 0})
     assert "1 runs, 0 open" in desk.say("doctor", "--json").out
 
 
@@ -95,3 +108,144 @@ def test_a_run_whose_place_in_a_session_another_took_meanwhile_is_named(desk: De
     assert desk.say("run", "third", "--engine", script, "--session", "s").code == 0
     said = desk.say("rebuild", "--json")
     assert (said.code, said.values["runs"], len(said.values["unread"])) == (1, 2, 1)
+
+
+# Each loss of what is derived: rows of the index, whole tables, and what keeps them in step.
+LOSSES = {
+    "a run is not listed": ("DELETE FROM runs WHERE run_no = 1",),
+    "no run is listed, nor the halts": ("DELETE FROM runs",),
+    "no number was ever given": ("DELETE FROM runs", "DELETE FROM sqlite_sequence"),
+    "there is no index": ("DROP TABLE runs",),
+    "the index has other columns": ("DROP INDEX alike", "ALTER TABLE runs DROP COLUMN likeness"),
+    "the index is a view": ("DROP TABLE runs", "CREATE VIEW runs AS SELECT 1 AS run_no, 'x' AS run_id"),
+    "journals have other numbers": ("UPDATE runs SET run_no = run_no + 50",),
+    "journals have other names": (
+        "UPDATE runs SET run_id = '?' WHERE run_no = 1",
+        "UPDATE runs SET run_id = (SELECT 'x' || run_no) WHERE run_no = 2",
+    ),
+    "two journals have each other's name": (
+        "UPDATE runs SET run_id = run_id || '-' WHERE run_no < 3",
+        "UPDATE runs SET run_id = (SELECT rtrim(run_id, '-') FROM runs AS o WHERE o.run_no = 3 - runs.run_no) WHERE run_no = 1",
+        "UPDATE runs SET run_id = 'other' WHERE run_no = 2",
+    ),
+    "the halts are listed as a run": ("UPDATE runs SET started_at_ms = 77, ending = 'SUCCESS' WHERE run_id = 'halts'",),
+    "runs ended long ago": ("UPDATE runs SET ended_at_ms = 77, started_at_ms = 77",),
+    "there are no sums": ("DROP TABLE charged_hours",),
+    "nothing is counted": ("DROP TABLE charges", "DROP TABLE charged_hours"),
+    "there are no snapshots": ("DROP TABLE snapshots",),
+    "nothing keeps the sums in step": (
+        "DROP TRIGGER charge_added",
+        "DROP TRIGGER charge_changed",
+        "DROP TRIGGER charge_removed",
+    ),
+    "something else keeps the sums": (
+        "DROP TRIGGER charge_added",
+        "CREATE TRIGGER charge_added AFTER INSERT ON charges BEGIN DELETE FROM charged_hours; END",
+        "CREATE TRIGGER mine AFTER INSERT ON charges BEGIN DELETE FROM charges; END",
+    ),
+    "there are no indexes": ("DROP INDEX places", "DROP INDEX open_runs", "DROP INDEX alike", "DROP INDEX unsettled"),
+    "runs share a place": ("DROP INDEX places", "UPDATE runs SET session_id = 's', ordinal = 0"),
+    "a run has the place of another": (
+        "UPDATE runs SET session_id = '' WHERE session_id = 's' AND ordinal = 0",
+        "UPDATE runs SET session_id = 's', ordinal = 0 WHERE run_no = (SELECT max(run_no) FROM runs WHERE mode <> '')",
+    ),
+}
+
+
+@pytest.mark.parametrize("lost", LOSSES)
+def test_whatever_is_derived_and_lost_is_made_anew_down_to_the_schema(desk: Desk, lost: str) -> None:
+    first = desk.ended()
+    (desk.home / "quotas.yaml").write_text("quotas:\n  - {tenant: acme, period: day, caps: {output_tokens: 100000}}\n")
+    script = desk.script("one", "two")
+    for text in ("first", "second"):
+        assert desk.say("run", text, "--engine", script, "--session", "s", "--tenant", "acme").code == 0
+    assert desk.say("halt", "--tool", "wire", "--why", "to look").code == 0
+    waits = desk.waiting()
+    before = views(desk, first, waits)
+    schema = sorted(asked(desk, "SELECT type, name, sql FROM sqlite_schema"), key=str)
+    ((highest,),) = asked(desk, "SELECT max(run_no) FROM turns")
+    lose(desk, *LOSSES[lost])
+    said = desk.say("rebuild", "--json")
+    assert (said.code, said.values) == (0, {"runs": 4, "unread": [], "nameless": 0})
+    assert views(desk, first, waits) == before
+    assert sorted(asked(desk, "SELECT type, name, sql FROM sqlite_schema"), key=str) == schema
+    # What comes next is counted, has a place of its own and a number that nobody has had.
+    assert desk.say("run", "third", "--engine", script, "--session", "s", "--tenant", "acme").code == 0
+    assert views(desk)[QUOTAS] != before[QUOTAS]
+    assert asked(desk, "SELECT max(run_no) FROM turns") > [(highest,)]
+    assert desk.say("approve", waits).code == 0
+
+
+def test_a_run_that_is_gone_with_its_turns_is_not_forgotten(desk: Desk) -> None:
+    gone, _ = desk.ended(), desk.ended()
+    lose(
+        desk,
+        f"DELETE FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = '{gone}')",
+        f"DELETE FROM runs WHERE run_id = '{gone}'",
+    )
+    assert desk.say("rebuild").code == 0
+    said = desk.say("verify", "--all")
+    assert (said.code, f"{gone}" in said.out, "RUN_GONE" in said.out) == (1, True, True)
+
+
+def test_a_store_without_its_index_says_what_makes_it_anew(desk: Desk) -> None:
+    desk.ended()
+    for statement in ("DELETE FROM runs", "DROP TABLE runs"):
+        lose(desk, statement)
+        for words in (["runs"], ["run", "Hi", "--engine", desk.script("Hi")], ["verify", "--all"]):
+            said = desk.say(*words, "--json")
+            assert (said.code, said.error, "`remit rebuild`" in said.out) == (1, "STORE_INDEX_LOST", True)
+        assert "STORE_INDEX_LOST" in desk.say("doctor").out
+    assert desk.say("rebuild").code == 0
+    assert len(desk.say("runs", "--json").rows) == 1
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("DELETE FROM runs WHERE run_no = 1", "UPDATE turns SET data = x'00' WHERE run_no = 1 AND seq = 0"),
+        ("DELETE FROM runs WHERE run_no = 1", "UPDATE turns SET data = 'text' WHERE run_no = 1 AND seq = 0"),
+        ("DELETE FROM runs WHERE run_no = 1", "DELETE FROM turns WHERE run_no = 1 AND seq = 0"),
+        ("INSERT INTO turns (run_no, seq, data) SELECT 77, seq, data FROM turns WHERE run_no = 1",),
+        (
+            "DELETE FROM runs WHERE run_no = 1",
+            "INSERT INTO turns (run_no, seq, data) SELECT 77, seq, data FROM turns WHERE run_no = 1",
+            "UPDATE turns SET data = x'00' WHERE run_no = 1 AND seq = 0",
+            "INSERT INTO turns (run_no, seq, data) SELECT 78, seq, data FROM turns WHERE run_no = 2",
+            "UPDATE turns SET data = x'00' WHERE run_no = 77",
+        ),
+    ],
+)
+def test_journals_that_name_no_run_of_their_own_are_counted_and_the_others_are_listed(
+    desk: Desk, statements: tuple[str, ...]
+) -> None:
+    desk.ended()
+    good = desk.ended()
+    lose(desk, *statements)
+    said = desk.say("rebuild", "--json")
+    assert (said.code, said.values["nameless"] > 0) == (1, True)
+    assert "journals name no run that could be listed" in desk.say("rebuild").out
+    assert desk.say("show", good).code == 0
+
+
+def test_two_journals_that_tell_one_name_which_none_has_are_both_left_out(desk: Desk) -> None:
+    desk.ended()
+    good = desk.ended()
+    lose(
+        desk,
+        "INSERT INTO turns (run_no, seq, data) SELECT 77, seq, data FROM turns WHERE run_no = 1",
+        "DELETE FROM runs WHERE run_no = 1",
+    )
+    assert desk.say("rebuild", "--json").values == {"runs": 1, "unread": [], "nameless": 2}
+    assert desk.say("show", good).code == 0
+
+
+@pytest.mark.parametrize("table", ["heads", "inbox", "receipts", "blobs"])
+def test_a_table_that_nothing_can_be_derived_from_is_named_and_nothing_is_made_in_its_place(
+    desk: Desk, table: str
+) -> None:
+    desk.ended()
+    lose(desk, f"DROP TABLE {table}")
+    said = desk.say("rebuild", "--json")
+    assert (said.code, said.error) == (1, "STORE_DAMAGED")
+    assert f"table {table} is missing" in said.out

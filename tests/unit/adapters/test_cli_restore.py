@@ -165,6 +165,7 @@ def test_an_emptied_or_missing_database_beside_signed_heads_is_never_replaced(de
     database.write_bytes(whole)
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("DELETE FROM runs")
+        connection.execute("DELETE FROM turns")
     for words in (["run", "Hi", "--engine", desk.script("Hi")], ["runs"]):
         assert desk.say(*words, "--json").error == "STORE_EMPTIED"
     assert "STORE_EMPTIED" in desk.say("doctor").out

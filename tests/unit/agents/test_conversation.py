@@ -25,7 +25,7 @@ from remit.core.envelope import (
     REQUEST_OUTPUT_INVALID,
     REQUEST_TOOLS_INVALID,
 )
-from remit.core.failure import ArrivalFault, Ending, ErrorCode, RemitError, RequestRejected
+from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.goal import Goal, RequiredAction
 from remit.core.inference import ModelInfo, ModelRequest, ModelResult, Price
 from remit.core.manifest import MANIFEST_INVALID
@@ -793,7 +793,14 @@ def test_two_who_answer_an_agent_at_once_leave_the_call_of_the_first_to_its_end(
                 speaker.approve(packet, by="ada"), speaker.approve(packet, by="bob"), return_exceptions=True
             )
             assert (getattr(first, "terminal_code", None), kept) == (Ending.SUCCESS, ["x"])
-            assert getattr(second, "code", "") == ArrivalFault.DUPLICATE
+            assert getattr(second, "code", "") == "QUESTION_SETTLED"
+            # So it is told once the exchange is over.
+            with pytest.raises(RequestRejected) as refused:
+                await speaker.approve(packet, by="bob")
+            assert (refused.value.code, "approved by ada" in refused.value.message) == ("QUESTION_SETTLED", True)
+            with pytest.raises(RequestRejected) as refused:
+                await speaker.approve(f"{asked.run_id}/9.9", by="bob")
+            assert refused.value.code == "NOTHING_OPEN"
 
     play(story())
 

@@ -14,7 +14,7 @@ from remit.agents.runs import KitFor, SingleRuns, listening
 from remit.agents.waiting import NOTHING_OPEN
 from remit.assemble import system_in_memory
 from remit.backend.memory.store import MemoryStore
-from remit.core.failure import ArrivalFault, Ending, IllegalArrival, RemitError, RequestRejected
+from remit.core.failure import Ending, IllegalArrival, RemitError, RequestRejected
 from remit.core.lineage import derived_id
 from remit.core.record import JsonObject
 from remit.core.signals import PACKET_UNKNOWN, SIGNAL_INVALID, Signal
@@ -114,7 +114,7 @@ def test_a_call_that_asks_stays_open_until_it_was_answered(
         assert await is_closed(seen[0])
         with pytest.raises(RequestRejected) as refused:
             await runs.approve(packet, by="ada")
-        assert refused.value.code == PACKET_UNKNOWN
+        assert refused.value.code == "QUESTION_SETTLED"
 
     play(story())
 
@@ -346,7 +346,7 @@ def test_two_who_answer_at_once_leave_the_call_of_the_first_to_its_end(said: Jso
         await working.wait()
         with pytest.raises(RemitError) as refused:
             await runs.approve(packet, by="bob", **said)
-        assert refused.value.code == ArrivalFault.DUPLICATE
+        assert refused.value.code == "QUESTION_SETTLED"
         may_end.set()
         assert ((await first).terminal_code, sent) == (Ending.SUCCESS, ["x"])
         assert await is_closed(seen[0])
@@ -365,7 +365,7 @@ def test_an_answer_that_was_refused_leaves_the_call_waiting_for_the_right_one(tm
         outcomes = await asyncio.gather(
             runs.approve(packet, by="ada"), runs.approve(packet, by="bob"), return_exceptions=True
         )
-        assert [type(outcome).__name__ for outcome in outcomes] == ["SystemResponse", "IllegalArrival"]
+        assert [type(outcome).__name__ for outcome in outcomes] == ["SystemResponse", "RequestRejected"]
         assert getattr(outcomes[0], "terminal_code", None) is Ending.SUCCESS
 
     play(story())

@@ -19,7 +19,6 @@ from remit.core.messages import Message, system_message
 from remit.core.profiles import BOUNDARY_UNKNOWN, PROFILES
 from remit.core.record import JsonObject
 from remit.core.schema_source import SCHEMA_SOURCE_INVALID
-from remit.core.signals import PACKET_UNKNOWN
 from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import pinned
@@ -155,7 +154,7 @@ def test_a_call_that_asks_a_person_goes_on_with_the_answer() -> None:
             done = await specialized.reject(packet, by="ada", reason="no")
         with pytest.raises(RequestRejected) as refused:
             await specialized.approve(packet, by="ada")
-        assert refused.value.code == PACKET_UNKNOWN
+        assert refused.value.code == "QUESTION_SETTLED"
         return done.terminal_code
 
     assert asyncio.run(scene("yes")) is Ending.SUCCESS

@@ -5,7 +5,7 @@ from remit.core.budget import Budget, Dimension
 from remit.core.commands import CallModel, CallTool, SetTimer, StartChild, TimerPurpose
 from remit.core.failure import Ending, ErrorCode
 from remit.core.graph import Node, NodeKind
-from remit.kernel.clock import deadline_at_ms, is_past_deadline, waited_by
+from remit.kernel.clock import deadline_at_ms, deadline_beneath, is_past_deadline, waited_by
 from remit.kernel.view import clock_ms_used
 from remit.testing.scenarios import LEASE
 from tests.unit.kernel.builders import BEGINS_AT_MS, Run, in_line, manifest_of, wants, with_deadline
@@ -120,6 +120,19 @@ def test_a_child_started_after_a_long_wait_for_a_person_gets_the_deadline_that_s
     run = Run(manifest_of(graph=in_line(ask, child)))
     run.take(arrivals.QuestionAnswered(run.question().id, "ada", "Rome", 20), after_ms=3_600_000)
     assert run.open(StartChild)[0].deadline_at_ms == run.state.deadline_at_ms > run.now_ms
+
+
+def test_a_child_that_begins_later_than_it_was_ordered_has_the_time_that_its_run_has_then() -> None:
+    run = minute_long()
+    run.proposes(wants("ask_child"))
+    ordered = run.open(StartChild)[0].deadline_at_ms
+    assert deadline_beneath(run.state, run.now_ms) == ordered
+    run.take(arrivals.PauseRequested("ada"), after_ms=0)
+    assert deadline_beneath(run.state, run.now_ms + 3_600_000) == ordered + 3_600_000
+    run.take(arrivals.ResumeRequested("ada"), after_ms=3_600_000)
+    assert deadline_beneath(run.state, run.now_ms) == run.state.deadline_at_ms == ordered + 3_600_000
+    assert deadline_beneath(run.state, run.now_ms, timeout_ms=5) == run.now_ms + 5
+    assert deadline_beneath(run.state, run.now_ms, timeout_ms=2 * MINUTE_MS) == ordered + 3_600_000
 
 
 def test_the_deadline_moves_along_while_a_child_waits_for_a_person() -> None:

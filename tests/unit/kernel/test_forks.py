@@ -12,6 +12,7 @@ from remit.core.record import replace
 from remit.core.rulings import Answer
 from remit.core.tools import Effect, ToolDefinition
 from remit.kernel.apply import apply
+from remit.kernel.decide import weigh
 from remit.testing.runs import fold
 from remit.testing.scenarios import PARAMETERS
 from tests.unit.kernel.builders import Run, bound, manifest_of, wants
@@ -46,6 +47,31 @@ def test_a_fork_takes_back_what_was_asked_of_the_model_and_asks_it_anew_with_the
     fork.says("Here it is.")
     assert fork.state.ending is Ending.SUCCESS
     assert fork.state == fold(fork.journal)
+
+
+def test_a_fork_stands_still_by_nobody_s_wish_until_somebody_has_one() -> None:
+    origin = Run()
+    origin.take(arrivals.PauseRequested("ada"))
+    fork = copied(origin)
+    assert (fork.state.paused, fork.state.paused_by, fork.state.is_copy) == (True, "", True)
+    fork.take(arrivals.PauseRequested("bob"))
+    assert (fork.state.paused, fork.state.paused_by, fork.state.is_copy) == (True, "bob", True)
+    assert fork.fault_of(arrivals.PauseRequested("cy")) is ArrivalFault.ALREADY_PAUSED
+    resumed(fork)
+    assert (fork.state.paused, fork.state.paused_by, fork.state.is_copy) == (False, "", False)
+    assert fork.state == fold(fork.journal)
+
+
+def test_what_a_fork_copied_open_is_sent_when_it_goes_on() -> None:
+    origin = Run()
+    origin.proposes(wants("look"))
+    fork = copied(origin)
+    (call,) = fork.open(CallTool)
+    tally = weigh(fork.state, arrivals.ResumeRequested("dan"), fork.now_ms)
+    assert call in tally.orders
+    resumed(fork)
+    fork.take(arrivals.PauseRequested("ada"))
+    assert call not in weigh(fork.state, arrivals.ResumeRequested("ada"), fork.now_ms).orders
 
 
 def test_without_a_reason_the_model_is_told_nothing() -> None:

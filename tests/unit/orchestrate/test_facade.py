@@ -10,7 +10,7 @@ import pytest
 from remit.constraint.gbnf import GRAMMAR_INVALID
 from remit.core.boundary import Boundary
 from remit.core.contract import CallStatus, ExecutionHints, Mode, OutputContract, SystemRequest
-from remit.core.failure import ArrivalFault, Ending, ErrorCode, RemitError, RequestRejected
+from remit.core.failure import Ending, ErrorCode, RemitError, RequestRejected
 from remit.core.graph import EXITS, TERMINALS, Ask, Edge, Graph, Node, NodeKind
 from remit.core.manifest import Origin
 from remit.core.messages import Message
@@ -404,7 +404,8 @@ def test_a_tool_file_that_changed_is_refused_until_a_person_accepts_it(tmp_path:
             assert anew is not None
             with pytest.raises(RemitError) as replayed:
                 await system.signal(approval(waiting.packet_ids[0]))
-            assert replayed.value.code == ArrivalFault.DUPLICATE
+            assert replayed.value.code == "QUESTION_SETTLED"
+            assert f"and is asked as {anew.packet_ids[0]} now" in replayed.value.message
             await system.signal(approval(anew.packet_ids[0]))
             response = await system.result(run_id)
             assert (response.content, response.tool_calls_made[0].result) == ("ok", "kept x")

@@ -61,7 +61,7 @@ def test_whoever_finds_an_earlier_answer_to_the_same_question_sees_it_through_an
             packet_id = asked.waiting_for.packet_ids[0]
             earlier = signal(Signal.APPROVE, asked.run_id, packet_id=packet_id)
             number = await store.inbox.put(asked.run_id, encode_signal(earlier))
-            with pytest.raises(RemitError, match="DUPLICATE"):
+            with pytest.raises(RemitError, match=r"QUESTION_SETTLED: .* was approved by ada"):
                 await system.signal(signal(Signal.REJECT, asked.run_id, packet_id=packet_id))
             assert await store.inbox.outcome(number) == ("", "")
             assert (await system.result(asked.run_id)).terminal_code is Ending.SUCCESS

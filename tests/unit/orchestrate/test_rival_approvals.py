@@ -21,7 +21,7 @@ ROUNDS = 5
 ONE_PERSON = Terms()
 FOUR_EYES = Terms(boundary=Boundary("two", four_eyes=(ToolCategory.PAYMENT,)))
 # What whoever comes second is told: the question is settled, or not there any more, or the run has ended.
-TOO_LATE = {"PACKET_UNKNOWN", ArrivalFault.DUPLICATE, ArrivalFault.RUN_ENDED}
+TOO_LATE = {"QUESTION_SETTLED"}
 
 
 class Payments:

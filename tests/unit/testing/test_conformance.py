@@ -61,6 +61,8 @@ class BadJournal:
             is_conflict = len(turns) > after + 1
         else:
             is_conflict = len(turns) != after + 1
+        if is_conflict and self._flaw == "takes equal for done" and turns[after + 1 : after + 2] == [data]:
+            return after + 1
         if is_conflict and self._flaw == "stays locked":
             self._flaw = "locked"
         if self._flaw == "breaks when cancelled":
@@ -229,6 +231,8 @@ class BadInbox:
         return await self._true.pending(after=0 if self._flaw == "begins anew" else after)
 
     async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:
+        if self._flaw == "changes its mind":
+            self._true._outcomes.pop(number, None)
         await self._true.settle(number, code, "" if self._flaw == "forgets why" else message)
 
     async def outcome(self, number: int) -> tuple[str, str] | None:
@@ -295,6 +299,9 @@ class CarelessJournal:
     ) -> Place:
         if warrant is not None and self._flaw == "refuses holders":
             raise LeaseLost(run_id)
+        if self._flaw == "writes what it refuses" and warrant is not None and len(await self._true.read(run_id)):
+            await self._true.append(run_id, data, after, barrier, listing)
+            raise LeaseLost(run_id)
         if self._flaw == "never fences":
             after = len(await self._true.read(run_id)) - 1
         return await self._true.append(run_id, data, after, barrier, listing)
@@ -357,7 +364,7 @@ def leases(flaw: str) -> OpenLeases:
     @asynccontextmanager
     async def opened() -> AsyncIterator[tuple[Journal, Leases]]:
         true = MemoryLeases()
-        is_careless = flaw in ("never fences", "refuses holders")
+        is_careless = flaw in ("never fences", "refuses holders", "writes what it refuses")
         journal = CarelessJournal(flaw) if is_careless else MemoryJournal(true)
         yield journal, BadLeases(flaw, true) if flaw else true
 
@@ -419,6 +426,8 @@ def test_a_journal_without_flaw_passes_every_check(flaw: str) -> None:
         ("closes ended runs", "an_ended_run_takes_an_addendum"),
         ("asks too late", "rivals_with_barriers_are_told_apart"),
         ("breaks when cancelled", "a_cancelled_append_harms_nobody"),
+        ("takes equal for done", "equal_bytes_are_another_turn"),
+        ("asks too late", "equal_bytes_are_another_turn"),
     ],
 )
 def test_a_journal_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
@@ -485,6 +494,7 @@ def test_a_catalogue_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, che
         ("shows all", "a_settled_entry_is_no_longer_pending"),
         ("forgets why", "a_settled_entry_is_no_longer_pending"),
         ("loses", "many_may_leave_something_at_once"),
+        ("changes its mind", "an_entry_is_settled_once"),
     ],
 )
 def test_an_inbox_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check: str) -> None:
@@ -506,6 +516,7 @@ def test_an_inbox_with_a_flaw_fails_the_check_that_is_about_it(flaw: str, check:
         ("refuses holders", "a_holder_writes_under_its_token"),
         ("never fences", "a_stale_holder_writes_nothing"),
         ("never fences", "who_let_a_run_go_writes_nothing"),
+        ("writes what it refuses", "who_let_a_run_go_writes_nothing"),
     ],
 )
 def test_leases_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str) -> None:

@@ -119,10 +119,10 @@ class BadDispatch(InProcessDispatch):
         found = super().under_way()
         if self._flaw == "is never done" and not self._sent:
             found.append((asyncio.get_running_loop().create_task(asyncio.sleep(0)), "run"))
-        return found
+        return [] if self._flaw == "knows of nothing" else found
 
     async def finish(self, run_id: str = "") -> None:  # type: ignore[explicit-override]
-        if self._flaw != "is never done":
+        if self._flaw not in ("is never done", "does not wait"):
             await super().finish(run_id)
 
     def _arm(self, work: object, live: Live) -> None:  # type: ignore[explicit-override]
@@ -184,6 +184,8 @@ FLAWS: Sequence[tuple[str, str, str]] = (
     ("knows no recovery", "what_somebody_else_may_have_begun_is_not_revoked", "earlier process"),
     ("never wakes", "whoever_waits_can_be_woken", "told nothing"),
     ("forgets nothing", "nothing_goes_on_for_a_run_that_is_forgotten", "goes on"),
+    ("knows of nothing", "what_was_told_to_stop_is_under_way_until_it_has", "is under way for nobody"),
+    ("does not wait", "what_was_told_to_stop_is_under_way_until_it_has", "does not wait for what was told"),
     ("never rings", "a_timer_is_reported_when_its_moment_has_come", "told nothing"),
     ("makes up reports", "nothing_has_to_be_waited_for_where_nothing_was_sent", "something to receive"),
     ("is never done", "nothing_has_to_be_waited_for_where_nothing_was_sent", "something is under way"),

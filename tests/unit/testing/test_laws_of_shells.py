@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from remit.backend.folded.log import RUN, Written
-from remit.core.arrivals import RunTaken
+from remit.core.arrivals import PauseRequested, ResumeRequested, RunTaken
 from remit.core.codec import decode_record, decode_signal, decode_turn
 from remit.core.commands import StartChild
+from remit.core.events import Turn
 from remit.core.manifest import Origin
 from remit.core.record import replace
 from remit.core.storage import Place, SessionConflict
@@ -20,7 +21,7 @@ from remit.testing.laws_of_shells import SHELL_LAWS, keep_the_law, turns_of
 from remit.testing.runs import LawBroken, SimulatedRun
 from remit.testing.shared_store import at_once
 from remit.testing.shell_scenarios import WEATHERS, shell_scenario
-from remit.testing.shell_world import SENDER_WAIT_S_MAX, Halted, ShellWorld, Told, Weather
+from remit.testing.shell_world import SENDER_WAIT_S_MAX, Halted, ShellWorld, Told, Weather, own_turns
 
 # Worlds that are looked through for one that has what a fault needs.
 SEEDS = 20 * len(WEATHERS)
@@ -293,6 +294,39 @@ def a_child_that_ends_late(patch: pytest.MonkeyPatch) -> ShellWorld:
     return world
 
 
+def refused_and_never_paused(world: ShellWorld) -> list[Told]:
+    """Who was refused by a run that nobody has asked to stand still."""
+    return [told for told in refused(world) if not paused_turns(world, told.signal.run_id)]
+
+
+def paused_turns(world: ShellWorld, run_id: str) -> list[Turn]:
+    """The turns of a run in which somebody asked it to stand still."""
+    return [turn for turn in own_turns(world.run(run_id)) if isinstance(turn.arrival, PauseRequested)]
+
+
+def paused_runs(world: ShellWorld) -> list[str]:
+    return [run_id for run_id in world.run_ids() if paused_turns(world, run_id)]
+
+
+def a_pause_refused_for_nothing(patch: pytest.MonkeyPatch) -> ShellWorld:
+    world = world_where(refused_and_never_paused)
+    retell(patch, world, refused_and_never_paused(world)[0], code="ALREADY_PAUSED")
+    return world
+
+
+def a_pause_that_a_fork_ends(patch: pytest.MonkeyPatch) -> ShellWorld:
+    world = world_where(paused_runs)
+    run_id = paused_runs(world)[0]
+    turn = paused_turns(world, run_id)[-1]
+
+    def edit(run: SimulatedRun) -> None:
+        resumed = replace(turn, arrival=ResumeRequested("forker"), decisions=())
+        run.turns = (*run.turns[: turn.seq + 1], resumed, *run.turns[turn.seq + 1 :])
+
+    reread(patch, world, run_id, edit)
+    return world
+
+
 # Each fault -> the law that is about it, and a part of what it says.
 FAULTS: Mapping[Fault, tuple[str, str]] = {
     a_signal_heard_twice: ("no_signal_is_lost_or_doubled", "was heard 2 times"),
@@ -313,6 +347,8 @@ FAULTS: Mapping[Fault, tuple[str, str]] = {
     more_steps_than_there_are: ("no_tenant_exceeds_its_quota", "steps of 10"),
     an_effect_after_the_end: ("nothing_is_done_for_an_ended_run", "acted at 1000000000.000"),
     a_child_that_ends_late: ("children_end_with_their_parent", "at 1000000000.000"),
+    a_pause_refused_for_nothing: ("a_pause_holds_until_somebody_resumes", "and nobody had asked for that"),
+    a_pause_that_a_fork_ends: ("a_pause_holds_until_somebody_resumes", "forker let it go on"),
     an_effect_during_a_halt: ("nothing_is_done_while_everything_is_halted", "was ordered at"),
 }
 

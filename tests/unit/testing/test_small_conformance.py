@@ -81,6 +81,11 @@ class BadInbox(MemoryInbox):
             case _:
                 super().hear(run_id, number, answer)
 
+    async def settle(self, number: int, code: str, message: str, *, token: int = 0) -> None:  # type: ignore[explicit-override]
+        if self._flaw == "changes its mind":
+            self._outcomes.pop(number, None)
+        await super().settle(number, code, message, token=token)
+
 
 class HastyJournal(MemoryJournal):
     """A journal that settles entries before it looks whether it can write."""
@@ -187,6 +192,7 @@ def test_seals_with_a_flaw_fail_the_check_that_is_about_it(flaw: str, check: str
         ("settles nothing", "an_entry_is_settled_by_the_turn_that_answers_it"),
         ("hears again", "a_settled_entry_is_answered_by_no_turn"),
         ("settles first", "a_turn_that_loses_settles_nothing"),
+        ("changes its mind", "what_was_said_of_an_entry_first_stays"),
         ("settles nothing", "of_those_who_answer_at_once_one_does"),
     ],
 )

@@ -16,17 +16,20 @@ def rebuild(*, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(
     async def make() -> int:
         from remit.assemble import open_again, system_on
 
-        store = open_again(common.settings())
+        store = open_again(common.settings(), mends=True)
         try:
             rebuilt = await system_on(store).rebuild()
         finally:
             await store.close()
         if terminal.is_json:
-            terminal.values({"runs": rebuilt.runs, "unread": list(rebuilt.unread)})
+            terminal.values({"runs": rebuilt.runs, "unread": list(rebuilt.unread), "nameless": rebuilt.nameless})
         else:
             terminal.line(f"{rebuilt.runs} runs are listed as their turns tell")
             for run_id in rebuilt.unread:
                 terminal.line(f"run {run_id} cannot be read and is listed as before; `remit verify {run_id}` says why")
-        return EXIT_FAILED if rebuilt.unread else EXIT_OK
+            if rebuilt.nameless:
+                what = "no run that could be listed; `remit verify --all` says which runs are missing"
+                terminal.line(f"{rebuilt.nameless} journals name {what}")
+        return EXIT_FAILED if rebuilt.unread or rebuilt.nameless else EXIT_OK
 
     return in_loop(make())

@@ -24,6 +24,7 @@ NOT_TRUSTED = "STORE_NOT_TRUSTED"
 LINKED = "STORE_LINKED"
 EXPOSED = "STORE_EXPOSED"
 EMPTIED = "STORE_EMPTIED"
+INDEX_LOST = "STORE_INDEX_LOST"
 
 _WAY_OUT = {
     FULL: "make room (or raise the quota), then go on; what was written before is whole",
@@ -36,6 +37,7 @@ _WAY_OUT = {
     LINKED: "put the file or folder itself there, or name the store that holds it with REMIT_HOME",
     EXPOSED: "look whether it is still what you left there (`remit verify --all`), then chmod -R go-w on the folder",
     EMPTIED: "put back a backup of remit.db; to begin anew on purpose, move heads.log to where you keep it",
+    INDEX_LOST: "`remit rebuild` lists them again as their turns tell",
     KEY_MISSING: "put back a backup of it; docs/store.md says how to go on with a new key on purpose",
 }
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.inbox import SETTLE
+from remit.backend.embedded.mending import mended
 from remit.backend.embedded.schema import joined_lineage
 from remit.backend.embedded.writer import Outcome, Writer
 from remit.core.storage import Derived
@@ -13,7 +14,7 @@ from remit.core.storage import Derived
 _NAMES = "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM turns WHERE turns.run_no = runs.run_no) ORDER BY run_no"
 _RENEW = (
     "UPDATE runs SET started_at_ms = ?3, mode = ?4, tenant_id = ?5, session_id = ?6, ordinal = ?7, parent_id = ?8,"
-    " likeness = ?9, lineage = ?10, ending = ?11, waiting_for = ?12, ended_at_ms = coalesce(ended_at_ms, ?13)"
+    " likeness = ?9, lineage = ?10, ending = ?11, waiting_for = ?12, ended_at_ms = ?13"
     " WHERE run_id = ?1 AND (SELECT count(*) FROM turns WHERE turns.run_no = runs.run_no) = ?2"
 )
 _SUMS = (
@@ -28,6 +29,11 @@ class SQLiteIndex:
     def __init__(self, writer: Writer, reader: Reader) -> None:
         self._writer = writer
         self._reader = reader
+
+    async def mend(self) -> int:
+        """Make anew what of the database is derived and missing, and name every journal; gives how many have no name."""
+        nameless: int = await self._writer.submit(partial(mended, self._writer.path))
+        return nameless
 
     async def names(self) -> Sequence[str]:
         """Every journal that has an entry, in the order in which they began."""

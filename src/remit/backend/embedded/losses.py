@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from remit.backend.embedded.database import DATABASE, Reader
-from remit.backend.embedded.failures import DATABASE_ERRORS, EMPTIED, NOT_FOUND, failure
+from remit.backend.embedded.failures import DATABASE_ERRORS, EMPTIED, INDEX_LOST, NOT_FOUND, failure
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.permissions import refuse_links
 from remit.backend.embedded.schema import version_of
@@ -22,6 +22,9 @@ _STANDS = "SELECT run_id, coalesce((SELECT max(seq) FROM turns WHERE turns.run_n
 # The head of a first turn is logged when somebody has a reason to sync; all others are in the log before they are told.
 _WAS_TOLD = "SELECT 1 FROM heads WHERE seq > 0 LIMIT 1"
 _WAS_TOLD_OF_RUN = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > 0 LIMIT 1"
+
+_HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'runs'"
+_LISTED = "SELECT 1 FROM runs LIMIT 1"
 
 
 class FileHeadLog:
@@ -99,15 +102,29 @@ def refuse_emptied(home: Path) -> None:
     raise failure(EMPTIED, path, f"{what}, although heads.log beside it holds signed heads of its runs")
 
 
-def refuse_cleared(home: Path, connection: sqlite3.Connection) -> None:
-    """Raise STORE_EMPTIED where the log names runs that nobody deleted, and the database holds no run at all."""
+def refuse_cleared(home: Path, connection: sqlite3.Connection, *, mends: bool = False) -> None:
+    """Raise STORE_EMPTIED where the log names runs that nobody deleted, and the database holds no run at all.
+
+    One that holds turns and lists no run has lost its index: STORE_INDEX_LOST, unless that is about to be made anew.
+    """
     path, log = home / DATABASE, HeadsLog(home)
-    if log.is_empty:
-        return
     try:
-        is_cleared = not version_of(connection, path) or not connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()
+        if version_of(connection, path) and connection.execute("SELECT 1 FROM turns LIMIT 1").fetchone():
+            if not mends and not _lists_any(connection):
+                raise failure(INDEX_LOST, path, "holds turns of runs and lists none of them")
+            return
+        if log.is_empty:
+            return
+        is_cleared = not version_of(connection, path) or not connection.execute(_LISTED).fetchone()
     except DATABASE_ERRORS:
         return  # Whoever reads what is damaged is told so; what can be read may still be.
     if is_cleared and (missing := log.missing()):
         what = f"holds no run, although heads.log beside it has signed heads of {len(missing)} that nobody deleted"
         raise failure(EMPTIED, path, what)
+
+
+def _lists_any(connection: sqlite3.Connection) -> bool:
+    """Whether a database has an index of runs, with a run in it."""
+    if connection.execute(_HAS_INDEX).fetchone() is None:
+        return False
+    return connection.execute(_LISTED).fetchone() is not None

@@ -102,8 +102,8 @@ class EmbeddedStore:
         self.redactions = SQLiteRedactions(home, self.retention, lambda: self.signer, now_ms)
 
     @classmethod
-    def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms) -> "EmbeddedStore":
-        """The store in this folder, made when there is none."""
+    def open(cls, home: Path, *, now_ms: Callable[[], int] = wall_clock_ms, mends: bool = False) -> "EmbeddedStore":
+        """The store in this folder, made when there is none; one that lost its index only for whoever makes that anew."""
         refuse_exposed(home)
         refuse_emptied(home)
         make_folder(home)
@@ -113,7 +113,7 @@ class EmbeddedStore:
             connection = undo.enter_context(closing(open_database(home, locks.is_alone)))
             # Whoever cannot sign may begin nothing that would have to be signed.
             refuse_lost_key(home)
-            refuse_cleared(home, connection)
+            refuse_cleared(home, connection, mends=mends)
             locks.enter()
             log = HeadsLog(home)
             try:

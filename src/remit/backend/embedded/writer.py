@@ -95,7 +95,7 @@ class Writer:
     ) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
-        self._path = home / DATABASE
+        self.path = home / DATABASE
         self.now_ms = now_ms
         self._syncer = syncer
         self._checkpointer = checkpointer
@@ -155,7 +155,7 @@ class Writer:
         """See to it that the queue is written in this tick of the running loop."""
         loop = asyncio.get_running_loop()
         if self._is_closed:
-            raise failure(CLOSED, self._path, "was closed")
+            raise failure(CLOSED, self.path, "was closed")
         if loop is not self._loop:
             self._move_to(loop)
         if self._handle is None:
@@ -165,7 +165,7 @@ class Writer:
     def _move_to(self, loop: asyncio.AbstractEventLoop) -> None:
         """Serve another event loop, after the last one has ended."""
         if self._loop is not None and self._loop.is_running():
-            raise InvariantBroken("STORE_IN_TWO_LOOPS", f"{self._path} is in use by another event loop; open it twice")
+            raise InvariantBroken("STORE_IN_TWO_LOOPS", f"{self.path} is in use by another event loop; open it twice")
         self._queue = [work for work in self._queue if not work.future.get_loop().is_closed()]
         self._loop, self._handle = loop, None
 
@@ -191,7 +191,7 @@ class Writer:
             self._wake()
         except sqlite3.Error as error:
             if not self._may_try_again(error, works):
-                self._fail(works, unusable(error, self._path))
+                self._fail(works, unusable(error, self.path))
         except StoreUnusable as error:
             self._fail(works, error)
         except BaseException as error:

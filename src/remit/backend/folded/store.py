@@ -128,6 +128,10 @@ class FoldedIndex:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
+    async def mend(self) -> int:
+        """Nothing is kept that could be damaged."""
+        return 0
+
     async def names(self) -> Sequence[str]:
         """Every run that has a turn."""
         await self._replica.refresh()

@@ -85,6 +85,10 @@ class MemoryJournal:
         turns = self._runs.get(run_id, [])
         return Stretch(turns[after + 1 :], len(turns) - 1)
 
+    async def mend(self) -> int:
+        """Nothing here can be damaged."""
+        return 0
+
     async def names(self) -> Sequence[str]:
         """Every run that has a turn, in the order they started."""
         return self.every_run()

@@ -5,8 +5,11 @@ Rule 2: a paused run orders nothing and records what returns; the resume goes wh
 Rule 3: an ended run never reopens: retry orders a fork of it. Who wants a run tried again that succeeded says why.
 Rule 4: a fork begins paused. What its origin had asked of its model nobody has asked in its name, so the model is asked
         anew when the fork goes on, and is told why there is a fork. What people were being asked they are asked again.
+        What else was open is sent when the fork goes on, and not before.
 Rule 5: a halt of dispatch pauses the run. What it withheld stays open, is in no doubt, and is sent by the resume.
-Rule 6: an entry of the session decides nothing, so it is kept whether or not the run is over.
+Rule 6: a pause that nobody asked for, of a halt or of a fork that is being made, is no reason not to hear one that
+        somebody asks for: it holds until somebody resumes the run.
+Rule 7: an entry of the session decides nothing, so it is kept whether or not the run is over.
 """
 
 from collections.abc import Iterable
@@ -44,7 +47,7 @@ from remit.kernel.doubt import WITHHELD, doubt, inquire_all
 from remit.kernel.endings import head_for
 from remit.kernel.rules.human import RELEASED
 from remit.kernel.spend import settle
-from remit.kernel.state import questions
+from remit.kernel.state import is_safe_to_repeat, questions
 from remit.kernel.tally import Tally
 from remit.kernel.verdicts import ALLOWED
 
@@ -63,9 +66,9 @@ def on_cancel(tally: Tally, arrival: CancelRequested) -> str:
 
 
 def on_pause(tally: Tally, arrival: PauseRequested) -> None:
-    """Order nothing from here on."""
-    if tally.paused:
-        raise IllegalArrival(ArrivalFault.ALREADY_PAUSED, f"run {tally.state.run_id} is paused already")
+    """Order nothing from here on, until somebody says resume."""
+    if by := tally.state.paused_by:
+        raise IllegalArrival(ArrivalFault.ALREADY_PAUSED, f"run {tally.state.run_id} is paused already, by {by}")
     tally.rule(RunPaused(arrival.by))
     tally.paused = True
 
@@ -92,6 +95,8 @@ def on_resume(tally: Tally, arrival: ResumeRequested) -> str | None:
     tally.paused = False
     # They were ordered before, under the same ids: they are sent, and nothing is reserved for them a second time.
     tally.orders += [tally.state.open[command_id] for command_id in tally.state.withheld]
+    if tally.state.is_copy:
+        tally.orders += [command for command in tally.state.open.values() if is_safe_to_repeat(tally.state, command)]
     _ask_about_changes(tally, tally.state.sources.values())
     if (outcome := inquire_all(tally)) is not None:
         return outcome

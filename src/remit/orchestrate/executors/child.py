@@ -7,6 +7,7 @@ Rule 4: a child that another process drives is neither lost nor out of reach: it
         left in its inbox.
 Rule 5: a child or a fork that was deleted, or that only the log of heads remembers, never begins again: what it did may
         not be done twice.
+Rule 6: a child has the time that its parent has left when the child begins, not when it was ordered.
 """
 
 import asyncio
@@ -21,17 +22,18 @@ from remit.core.goal import JUDGE_MARK
 from remit.core.graph import Node, schema_text
 from remit.core.manifest import EarlierEffect, Manifest
 from remit.core.messages import user_message
+from remit.core.record import replace
 from remit.core.signals import Signal, UserSignal
 from remit.core.signing import is_deletion_signed
 from remit.core.storage import LeaseLost, RunHeld
-from remit.kernel.clock import waited_by
+from remit.kernel.clock import deadline_beneath, waited_by
 from remit.kernel.endings import denied_by
 from remit.kernel.grounding import left_by, refused_by
 from remit.kernel.state import RunState, compiled, pinned, waiting_for
 from remit.kernel.voting import place_in_journal
 from remit.kernel.words import correction
 from remit.observe.execution import usage_of
-from remit.orchestrate.fork import begin_fork, effects_of, is_resumed, origin_of
+from remit.orchestrate.fork import begin_fork, effects_of, is_settled, origin_of
 from remit.orchestrate.hub import Driver, Hub
 from remit.orchestrate.offspring import (
     child_manifest,
@@ -107,7 +109,7 @@ class ChildExecutor:
         origin = origin_of(live.run_id, command, runner.clock.now_ms())
         copy = partial(begin_fork, runner.journal, origin, command.run_id, ())
         for _ in range(FORK_WAIT_MS_MAX // HELD_POLL_MS):
-            if await is_resumed(runner, command.run_id, command.at_seq):
+            if await is_settled(runner, command.run_id, command.at_seq):
                 return
             if kit is not None:
                 self._hub.lend(command.run_id, kit)
@@ -117,8 +119,6 @@ class ChildExecutor:
                 # Another process makes it, or tells it something, and may be gone before it has resumed it.
                 await asyncio.sleep(HELD_POLL_MS / 1000)
                 continue
-            except IllegalArrival:
-                pass  # It is there, and somebody has resumed or ended it meanwhile.
             return
 
     async def _driver_at_last(self, live: Live, command: StartChild) -> Driver | None:
@@ -148,6 +148,9 @@ class ChildExecutor:
         """What the child is started with, as the node that declares it says, or as a chat about its prompt."""
         parent, graph = pinned(live.state), compiled(live.state)
         node = graph.nodes[graph.index[command.node]] if command.node else None
+        now_ms = max(live.state.at_ms, self._hub.runner.clock.now_ms())
+        deadline = deadline_beneath(live.state, now_ms, 0 if node is None else node.timeout_ms)
+        command = replace(command, deadline_at_ms=deadline)
         if command.kind.startswith(JUDGE_MARK):
             return await self._judge(live, command)
         if node is None or node.inner is None:

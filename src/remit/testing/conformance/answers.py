@@ -87,9 +87,25 @@ async def of_those_who_answer_at_once_one_does(open_answers: OpenAnswers) -> Non
         assert len(losers) == RIVALS - len(turns), "whoever lost was told otherwise"
 
 
+async def what_was_said_of_an_entry_first_stays(open_answers: OpenAnswers) -> None:
+    """Whoever left it may have been told: a turn has heard it, or it was refused, and nothing said later changes that."""
+    async with open_answers() as (journal, inbox):
+        await add(journal, "run", b"0", listing=Listing(1))
+        heard, refused = await inbox.put("run", b"a"), await inbox.put("run", b"b")
+        await add(journal, "run", b"1", barrier=Barrier(heard=heard, answer="fork"))
+        await inbox.settle(refused, "NO", "no")
+        for number in (heard, refused):
+            await inbox.settle(number, "LATER", "never mind")
+            await inbox.settle(number, "", "")
+        assert await inbox.outcome(heard) == ("", "fork"), "an entry that a turn has heard was refused afterwards"
+        assert await inbox.outcome(refused) == ("NO", "no"), "what was said of a refused entry first does not stay"
+        assert list(await inbox.pending(after=0)) == [], "an entry that was settled twice is pending"
+
+
 ANSWERS_CHECKS: Sequence[AnswersCheck] = (
     an_entry_is_settled_by_the_turn_that_answers_it,
     a_settled_entry_is_answered_by_no_turn,
     a_turn_that_loses_settles_nothing,
     of_those_who_answer_at_once_one_does,
+    what_was_said_of_an_entry_first_stays,
 )

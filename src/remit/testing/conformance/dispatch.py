@@ -37,6 +37,9 @@ class Performer:
         self.begun: list[str] = []
         self.stopped: list[str] = []
         self.may_go_on = asyncio.Event()
+        # Set unless whoever is told to stop has to take its time.
+        self.may_stop = asyncio.Event()
+        self.may_stop.set()
         if not waits:
             self.may_go_on.set()
 
@@ -48,6 +51,7 @@ class Performer:
             await self.may_go_on.wait()
         except asyncio.CancelledError:
             self.stopped.append(command.id)
+            await self.may_stop.wait()
             raise
         return ToolSaid(command.id, ToolResult(command.call_id, command.tool, "done"))
 
@@ -213,6 +217,26 @@ async def nothing_goes_on_for_a_run_that_is_forgotten(open_dispatch: OpenDispatc
         await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
 
 
+async def what_was_told_to_stop_is_under_way_until_it_has(open_dispatch: OpenDispatch) -> None:
+    """Whoever leaves has to know what to wait for: it is named with its run, and `finish` waits for it."""
+    performer, calls = Performer(waits=True), [a_call("1.1"), a_call("1.2")]
+    performer.may_stop.clear()
+    async with open_dispatch(performer) as dispatch:
+        live, waiting = await _waited_for(dispatch, performer, calls)
+        dispatch.forget(live)
+        await _until(lambda: len(performer.stopped) == len(calls), "what a forgotten run had under way goes on")
+        named = [run_id for _, run_id in dispatch.under_way()]
+        assert set(named) == {live.run_id}, f"what was told to stop and has not is under way for {named or 'nobody'}"
+        leaving = asyncio.ensure_future(dispatch.finish())
+        await asyncio.sleep(0.01)
+        assert not leaving.done(), "whoever leaves does not wait for what was told to stop and has not"
+        performer.may_stop.set()
+        await leaving
+        assert list(dispatch.under_way()) == [], "what has stopped is still under way"
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+
 async def a_timer_is_reported_when_its_moment_has_come(open_dispatch: OpenDispatch) -> None:
     """A moment that is past is reported at once."""
     timer = SetTimer("1.1", 1, TimerPurpose.RETRY)
@@ -277,6 +301,7 @@ DISPATCH_CHECKS: Sequence[DispatchCheck] = (
     what_somebody_else_may_have_begun_is_not_revoked,
     whoever_waits_can_be_woken,
     nothing_goes_on_for_a_run_that_is_forgotten,
+    what_was_told_to_stop_is_under_way_until_it_has,
     a_timer_is_reported_when_its_moment_has_come,
     nothing_has_to_be_waited_for_where_nothing_was_sent,
 )

@@ -63,6 +63,18 @@ async def a_settled_entry_is_no_longer_pending(open_inbox: OpenInbox) -> None:
         assert await inbox.put("run", b"new") > waiting, "the number of a settled entry was given again"
 
 
+async def an_entry_is_settled_once(open_inbox: OpenInbox) -> None:
+    """What was said of it first stays, whatever is said later."""
+    async with open_inbox() as inbox:
+        heard, refused = await inbox.put("run", b"a"), await inbox.put("run", b"b")
+        await inbox.settle(heard, "", "fork")
+        await inbox.settle(refused, "NO", "no")
+        await inbox.settle(heard, "NO", "no")
+        await inbox.settle(refused, "", "")
+        told = [await inbox.outcome(number) for number in (heard, refused)]
+        assert told == [("", "fork"), ("NO", "no")], f"what was said of entries first became {told}"
+
+
 async def many_may_leave_something_at_once(open_inbox: OpenInbox) -> None:
     """Everything that was left at the same time is found, each under a number of its own."""
     async with open_inbox() as inbox:
@@ -79,4 +91,5 @@ INBOX_CHECKS: Sequence[InboxCheck] = (
     reading_goes_on_after_a_number,
     a_settled_entry_is_no_longer_pending,
     many_may_leave_something_at_once,
+    an_entry_is_settled_once,
 )

@@ -204,6 +204,20 @@ async def a_place_is_the_same_however_it_was_found(open_journal: OpenJournal) ->
         await journal.append("run", b"turn", place)
 
 
+async def equal_bytes_are_another_turn(open_journal: OpenJournal) -> None:
+    """Two drivers may come to the same turn: the second is told that it was second, now, later and at the same moment."""
+    async with open_journal() as journal:
+        place = await journal.append("run", b"turn", START)
+        for barrier in (None, Barrier()):
+            won = await _outcome(journal, b"turn", START, barrier)
+            assert won is None, "whoever wrote the bytes that stand there already was told that they won"
+        rivals = await asyncio.gather(*(_outcome(journal, b"turn", place) for _ in range(RIVALS)))
+        winners = sum(won is not None for won in rivals)
+        assert winners == 1, f"{winners} of {RIVALS} rivals with the same bytes were told that they won"
+        turns = list(await journal.read("run"))
+        assert turns == [b"turn"] * 2, f"two turns of the same bytes came back as {turns}"
+
+
 JOURNAL_CHECKS: Sequence[JournalCheck] = (
     an_unknown_run_reads_as_nothing,
     turns_come_back_in_order,
@@ -223,6 +237,7 @@ JOURNAL_CHECKS: Sequence[JournalCheck] = (
     rivals_with_barriers_are_told_apart,
     a_cancelled_append_harms_nobody,
     a_place_is_the_same_however_it_was_found,
+    equal_bytes_are_another_turn,
 )
 
 

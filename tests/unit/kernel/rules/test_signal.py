@@ -49,6 +49,19 @@ def test_a_paused_run_is_not_paused_again() -> None:
     assert run.fault_of(arrivals.PauseRequested("bob")) is ArrivalFault.ALREADY_PAUSED
 
 
+def test_a_run_that_a_halt_has_paused_is_paused_beyond_the_halt_by_whoever_asks_for_it() -> None:
+    run = Run()
+    run.proposes(wants("look"))
+    (call,) = run.open(CallTool)
+    run.take(arrivals.RunHalted("ada", 1, "tool look", "smoke", (call.id,)))
+    assert (run.state.paused, run.state.paused_by) == (True, "")
+    run.take(arrivals.PauseRequested("bob"))
+    assert (run.state.paused, run.state.paused_by, run.state.halted) == (True, "bob", None)
+    assert run.fault_of(arrivals.PauseRequested("cy")) is ArrivalFault.ALREADY_PAUSED
+    run.take(arrivals.ResumeRequested("bob"))
+    assert (run.state.paused, run.state.paused_by, run.state.withheld) == (False, "", {})
+
+
 @pytest.mark.req("3.8")
 def test_resume_goes_where_the_run_was_going() -> None:
     run = Run()
