@@ -184,9 +184,14 @@ def boundary_version(boundary: Boundary) -> str:
     return content_version(replace(boundary, **silent))
 
 
-def narrow(parent: Boundary, *, tools: tuple[str, ...] | None, budget: Budget) -> Boundary:
+def narrow(
+    parent: Boundary, *, tools: tuple[str, ...] | None, budget: Budget, grants: tuple[str, ...] | None = None
+) -> Boundary:
     """The boundary of a child: no tool, permission, right or cap its parent lacks."""
-    allowed = parent.allowed_tools
+    allowed, permitted = parent.allowed_tools, parent.permissions
     if tools is not None:
         allowed = tools if allowed is None else tuple(name for name in tools if name in allowed)
-    return replace(parent, allowed_tools=allowed, budget=budget_of(assign(parent.budget, budget)))
+    if grants is not None:
+        permitted = tuple(name for name in permitted if name in grants)
+    caps = budget_of(assign(parent.budget, budget))
+    return replace(parent, allowed_tools=allowed, permissions=permitted, budget=caps)

@@ -19,7 +19,7 @@ from remit.core.boundary import (
     Unverified,
 )
 from remit.core.failure import Refusal, RequestRejected
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, permissions_of
 from remit.core.rulings import CallNoted
 from remit.core.tool_policy import asks_by_category, gaps_of, state_written
 from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition
@@ -184,7 +184,7 @@ def _is_open_to(manifest: Manifest, tool: ToolDefinition) -> bool:
     boundary, request = manifest.boundary, manifest.request
     is_allowed = boundary.allowed_tools is None or tool.name in boundary.allowed_tools
     is_offered = not request.tools or tool.name in request.tools
-    is_permitted = all(name in boundary.permissions for name in tool.permissions)
+    is_permitted = set(tool.permissions) <= set(permissions_of(manifest))
     is_granted = may_decide(tool, manifest) is ALLOWED and may_write(tool, manifest) is ALLOWED
     return is_allowed and is_offered and is_permitted and is_granted
 

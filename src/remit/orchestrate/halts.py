@@ -38,12 +38,13 @@ from remit.core.halt import (
 )
 from remit.core.manifest import Manifest, lineage_of
 from remit.core.person import check_no_secret, check_person
+from remit.core.principal import EVERY_TENANT, Principal, Scope, expect_scope, sees, tenant_for
 from remit.core.record import Record, replace
 from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
 from remit.inference.model_name import names_of
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Journal, Key, Leases
+from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Key, Leases, Turns
 from remit.orchestrate.reports import PERFORMED
 from remit.orchestrate.signatures import head_of
 from remit.tool.vault import NO_SECRETS
@@ -263,7 +264,24 @@ def scope_of(*, tenant: str = "", tool: str = "", model: str = "", run: str = ""
     return named[0] if named else _EVERYTHING
 
 
-async def has_met(scope: HaltScope, journal: Journal, catalogue: Catalogue) -> bool:
+def scope_for(principal: Principal, *, tenant: str = "", tool: str = "", model: str = "", run: str = "") -> HaltScope:
+    """The scope that a principal may halt or lift: its tenant or a run, and anything for whoever operates the store."""
+    scope = scope_of(tenant=tenant, tool=tool, model=model, run=run)
+    if scope.kind is HaltKind.TENANT:
+        tenant_for(principal, tenant)
+    is_own = scope.kind in (HaltKind.TENANT, HaltKind.RUN)
+    expect_scope(principal, Scope.ADMIN if is_own else Scope.OPERATE, f"halting {scope}")
+    return scope
+
+
+def is_told(scope: HaltScope, principal: Principal) -> bool:
+    """Whether a principal is told of a halt. One of a single run is told with the run."""
+    if scope.kind is HaltKind.RUN:
+        return principal.tenant_id == EVERY_TENANT
+    return scope.kind is not HaltKind.TENANT or sees(principal, scope.name)
+
+
+async def has_met(scope: HaltScope, journal: Turns, catalogue: Catalogue) -> bool:
     """Whether a run of the store had the tenant, tool or model of a scope, as far as the newest MET_RUNS_MAX of them tell."""
     if scope.kind is HaltKind.EVERYTHING:
         return True

@@ -13,6 +13,7 @@ from remit.core.contract import Mode, SystemRequest
 from remit.core.envelope import ID_FIELDS, check_request
 from remit.core.goal import Task, TaskSource
 from remit.core.manifest import Manifest, make_manifest
+from remit.core.principal import LOCAL, Principal, person_for, tenant_for
 from remit.core.record import replace
 from remit.core.roles import instructed, narrowed_to
 from remit.core.tools import ToolCall, validate_tools_allowed
@@ -29,6 +30,7 @@ from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.patterns.choosing import check_room, graph_for
 from remit.orchestrate.planning import check_planning, plan_for
+from remit.orchestrate.policies import Policies
 from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import check_entries, last_run, linked
@@ -52,6 +54,7 @@ class Manifests:
         vault: Vault = NO_SECRETS,
         owner: str = "",
         custody: Custody | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self._runner = runner
         self._halts = halts
@@ -60,11 +63,23 @@ class Manifests:
         self._new_id = new_id
         self._owner = owner
         self._custody = custody
+        self._policies = policies
         self._foreseer = Foreseer(catalogue, runner.journal)
 
-    async def of(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
-        """Everything the run is started with, checked and pinned."""
-        entered = check_request(_identified(request))
+    async def of(
+        self,
+        request: SystemRequest,
+        kit: Kit,
+        terms: Terms,
+        entries: Mapping[str, str],
+        principal: Principal = LOCAL,
+    ) -> Manifest:
+        """Everything the run is started with, checked and pinned, in the name of its principal."""
+        entered = check_request(_identified(_signed_by(request, principal)))
+        fault = ""
+        if principal is not LOCAL and self._policies is not None:
+            boundary, fault = await self._policies.of(principal)
+            terms = dataclasses.replace(terms, boundary=boundary)
         for field in ID_FIELDS:
             self._vault.check_name(field, getattr(entered, field))
         first = next(iter(kit.engines.values()), None)
@@ -87,7 +102,7 @@ class Manifests:
         check_routing(terms.router)
         session = None
         if entered.session_id:
-            last = await last_run(self._catalogue, self._runner, entered.session_id)
+            last = await last_run(self._catalogue, self._runner, entered.session_id, entered.tenant_id)
             if last is not None and self._custody is not None:
                 await self._custody.expect_vouched(last.run.run_id)
             read = () if last is None else await self._runner.labels_of(last.run)
@@ -110,7 +125,10 @@ class Manifests:
             plan=None if plan is None else plan.trace,
             filters=tuple(kit.filters),
             cheaper=kit.cheaper,
-            owner=self._owner,
+            # Nobody but whoever opened the store is its owner, however they are named.
+            owner=self._owner if principal is LOCAL else "",
+            principal=None if principal is LOCAL else principal,
+            policy_fault=fault,
         )
         check_tier(manifest)
         check_tools(manifest)
@@ -118,6 +136,14 @@ class Manifests:
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
         return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+
+
+def _signed_by(request: SystemRequest, principal: Principal) -> SystemRequest:
+    """The request in the name of its principal; refuses one that says another tenant or user."""
+    if principal is LOCAL:
+        return request
+    user_id = person_for(principal, request.user_id, "user_id")
+    return replace(request, tenant_id=tenant_for(principal, request.tenant_id), user_id=user_id)
 
 
 def _identified(request: SystemRequest) -> SystemRequest:
