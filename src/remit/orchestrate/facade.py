@@ -43,7 +43,7 @@ from remit.orchestrate.executors.child import ChildExecutor
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.executors.prepare import ERRANDS
 from remit.orchestrate.executors.tool import Abandoned
-from remit.orchestrate.halts import Halted, Halts, HaltWatch, is_told, scope_for
+from remit.orchestrate.halts import Halted, Halts, HaltWatch, is_told, scope_for, told_to
 from remit.orchestrate.holdings import fenced_journal
 from remit.orchestrate.hub import Driver, FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
@@ -154,6 +154,7 @@ class System:
 
         It costs next to nothing, and any number of them work side by side. Whoever opened the system closes it.
         """
+        self._expect_scope(Scope.OPERATE, "acting for others")
         acting = copy(self)
         acting._act(check_principal(principal))  # noqa: SLF001 - a system of its own
         return acting
@@ -230,7 +231,7 @@ class System:
         scope = scope_for(self.principal, tenant=tenant, tool=tool, model=model, run=run)
         if run and self.principal is not LOCAL:
             await self._expect(run, Scope.ADMIN, "halt")
-        entry = await self._halts.write(scope, by=self._person(by), why=why)
+        entry = await self._halts.write(scope, by=self._person(by), why=why, principal=self.principal)
         self._hub.call_off()
         watch = HaltWatch(self._halts, self._runner, self._seen.runs, self._store.leases)
         return Halted(entry, await watch.settled())
@@ -242,12 +243,13 @@ class System:
         scope = scope_for(self.principal, tenant=tenant, tool=tool, model=model, run=run)
         if run and self.principal is not LOCAL:
             await self._expect(run, Scope.ADMIN, "halt")
-        return await self._halts.write(scope, by=self._person(by), why=why, is_lift=True)
+        return await self._halts.write(scope, by=self._person(by), why=why, is_lift=True, principal=self.principal)
 
     def halts(self) -> tuple[Halt, ...]:
         """What is halted now, the oldest first: for a tenant, what holds back all of its runs."""
         self._expect_scope(Scope.READ, "halts")
-        return tuple([halt for halt in self._halts.standing.halts.values() if is_told(halt.scope, self.principal)])
+        standing, whom = self._halts.standing.halts.values(), self.principal
+        return tuple([told_to(halt, whom) for halt in standing if is_told(halt, whom)])
 
     async def signal(self, signal: UserSignal, *, kit: Kit | None = None) -> Heard:
         """Tell a run something; raises RemitError with a code when it does not want to hear it.
