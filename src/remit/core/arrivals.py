@@ -75,6 +75,8 @@ class ProposedCall(Record):
     rules: str = ""
     # Something in the arguments looks like a secret; said only where the boundary looks for that.
     carries_secret: bool = False
+    # By the tool and the milliseconds of a rate of the user: how many calls of their other runs count for it.
+    elsewhere: tuple[tuple[str, int, int], ...] = ()
 
 
 class RunStarted(Record, tag=True):

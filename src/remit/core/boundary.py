@@ -69,12 +69,20 @@ class TaskRule(Record):
     grounds: tuple[ToolCategory, ...] = ()
 
 
+class Whose(StrEnum):
+    """Whose calls count for a rate: those of the run, or those of all runs of its user."""
+
+    RUN = "run"
+    USER = "user"
+
+
 class Rate(Record):
     """At most so many calls of a tool within so many milliseconds; `*` is any tool, all of them together."""
 
     tool: str
     times_max: int
     per_ms: int
+    whose: Whose = Whose.RUN
 
 
 class DecisionRight(StrEnum):

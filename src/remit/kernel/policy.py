@@ -17,6 +17,7 @@ from remit.core.boundary import (
     Rate,
     Then,
     Unverified,
+    Whose,
 )
 from remit.core.failure import Refusal, RequestRejected
 from remit.core.manifest import Manifest, permissions_of
@@ -147,10 +148,15 @@ def keeps_rate(call: ProposedCall, tally: Tally) -> Verdict:
         since = tally.at_ms - rate.per_ms
         moments = [at_ms for at_ms in tally.state.called_at.get(rate.tool, ()) if at_ms > since]
         now = sum(rate.tool in (tool, ANY_TOOL) for tool, _ in tally.repeats)
+        is_users = rate.whose is Whose.USER
+        now += sum(
+            times for tool, per_ms, times in call.elsewhere if is_users and (tool, per_ms) == (rate.tool, rate.per_ms)
+        )
         if len(moments) + now >= rate.times_max:
-            wait_ms = moments[0] + rate.per_ms - tally.at_ms if moments else rate.per_ms
+            wait_ms = moments[0] + rate.per_ms - tally.at_ms if moments and not is_users else rate.per_ms
             of = "all tools" if rate.tool == ANY_TOOL else rate.tool
-            reason = f"{of}: {rate.times_max} calls within {rate.per_ms} ms are allowed; again in {wait_ms} ms"
+            whom = " to a user" if is_users else ""
+            reason = f"{of}: {rate.times_max} calls within {rate.per_ms} ms are allowed{whom}; again in {wait_ms} ms"
             return refuse(Refusal.RATE_LIMITED, reason)
     return ALLOWED
 
