@@ -135,13 +135,6 @@ def person_for(principal: Principal, said: str, field: str = "by") -> str:
     return principal.user_id
 
 
-def narrowed(principal: Principal, scopes: Iterable[str] | None) -> Principal:
-    """The principal with no more than these scopes; None takes nothing away."""
-    if scopes is None:
-        return principal
-    return replace(principal, scopes=tuple([scope for scope in scopes if may(principal, scope)]))
-
-
 def _said(principal: Principal) -> str:
     return f"user {principal.user_id!r} of tenant {principal.tenant_id!r}"
 

@@ -72,6 +72,17 @@ class UserRates:
         user.calls = [call for call in user.calls if call[2] != state.run_id or call[3] < 0]
 
 
+def as_counted(recorded: Arrival, completed: Arrival) -> Arrival:
+    """An arrival that was made anew, with what other runs had called by then: that stands in no journal but where it was told."""
+    if not isinstance(recorded, ModelAnswered | CodeReturned) or not isinstance(completed, type(recorded)):
+        return completed
+    told = [call.elsewhere for call in recorded.calls]
+    if not any(told) or len(told) != len(completed.calls):
+        return completed
+    pairs = zip(completed.calls, told, strict=True)
+    return replace(completed, calls=tuple([replace(call, elsewhere=counts) for call, counts in pairs]))
+
+
 def _rates(state: RunState) -> tuple[Rate, ...]:
     rates = pinned(state).boundary.rates
     return tuple([rate for rate in rates if rate.whose is Whose.USER]) if rates else ()
