@@ -15,6 +15,8 @@ from remit.core.rulings import ToolCallRefused
 from tests.governance.play import SUBAGENT, Deployment
 
 ALLOW, DENY = "allow", "deny"
+# The codes by which somebody is told that they may not; a budget that is spent says nothing about rights.
+RIGHTS = ("PERMISSION_DENIED", "CONDITION_HELD", "RATE_LIMITED")
 
 
 class Row(Record):
@@ -107,7 +109,8 @@ def _denied(deployment: Deployment, rows: list[Row], told: dict[str, Any]) -> st
     at_door = [one for one in deployment.refused if all(one.action.get(key, "") == told[key] for key in keys)]
     if not at_door and not found:
         return "nothing was refused"
-    return "" if all(row.reason for row in found) and all(one.code for one in at_door) else "a refusal gives no reason"
+    strange = [row.reason for row in found if not row.reason.startswith(RIGHTS)]
+    return f"it was refused for something else: {strange}" if strange or not all(one.code for one in at_door) else ""
 
 
 def _allowed(deployment: Deployment, rows: list[Row], told: dict[str, Any]) -> str:

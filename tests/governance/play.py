@@ -102,7 +102,7 @@ class Deployment:
             clock=self.clock,
             find_kit=self._kit_again,
             new_id=lambda: f"r-{next(ids):06}",
-            policies=Policies(self._policy, otherwise=self._stand_in),
+            policies=Policies(self.policy, otherwise=self.stand_in),
         )
 
     async def play(self, actions: list[dict[str, Any]]) -> None:
@@ -180,15 +180,20 @@ class Deployment:
     def _kit(self, chain: list[dict[str, Any]]) -> Kit:
         # An agent hands on what it was given to hand on; each grants what the delegation says.
         agents = [
-            delegate(one["to_agent"], description=one["task"], lease=_lease(depth), grants=one["delegated_scopes"])
+            delegate(one["to_agent"], description=one["task"], lease=_lease(depth), grants=self.grants(one))
             for depth, one in enumerate(reversed(chain))
         ]
         return kit_of(Obedient(), Registry([*self.tools, *agents]))
 
+    def grants(self, delegation: dict[str, Any]) -> list[str] | None:
+        """What a delegation hands on."""
+        scopes: list[str] = delegation["delegated_scopes"]
+        return scopes
+
     async def _kit_again(self, state: object) -> Kit:
         return self._kit([])
 
-    async def _policy(self, principal: Principal) -> Boundary:
+    async def policy(self, principal: Principal) -> Boundary:
         """What the keeper of policies says, while it can be reached."""
         if self.failing is not None and self.clock.at_ms < self.failing[1]:
             raise ConnectionError(self.failing[0])
@@ -200,17 +205,19 @@ class Deployment:
             if _level(policy, principal.user_id, one.name, tier).get("permission") == "deny"
         ]
         limit = _level(policy, principal.user_id, "", principal.channel).get("rate_limit_per_minute")
-        return self._boundary(
+        return self.boundary(
             f"policy-of-{principal.tenant_id}",
             conditions=tuple(conditions),
             rates=(Rate("*", limit, MINUTE_MS, Whose.USER),) if limit else (),
         )
 
-    def _stand_in(self, principal: Principal) -> Boundary | None:
+    def stand_in(self, principal: Principal) -> Boundary | None:
+        """What holds for a tenant that would rather go on while policies cannot be read."""
         fails_open = self.tenants[principal.tenant_id].get("policy", {}).get("fail_mode") == "fail_open"
-        return self._boundary("fail-open") if fails_open else None
+        return self.boundary("fail-open") if fails_open else None
 
-    def _boundary(self, name: str, **said: Any) -> Boundary:
+    def boundary(self, name: str, **said: Any) -> Boundary:
+        """A boundary that leaves what was asked for to the gate, and the rest to what is said."""
         return Boundary(
             name=name,
             permissions=self.permissions,
@@ -223,9 +230,8 @@ class Deployment:
 
 
 @asynccontextmanager
-async def played(setup: dict[str, Any], actions: list[dict[str, Any]]) -> AsyncIterator[Deployment]:
+async def played(deployment: Deployment, actions: list[dict[str, Any]]) -> AsyncIterator[Deployment]:
     """A deployment in which the actions have happened."""
-    deployment = Deployment(setup)
     try:
         await deployment.play(actions)
         yield deployment

@@ -197,8 +197,6 @@ def make_manifest(
     foresight: Foresight | None = None,
     cheaper: int = 0,
     owner: str = "",
-    principal: Principal | None = None,
-    policy_fault: str = "",
 ) -> Manifest:
     """Pin the parts of a root run: everything checked, caps assigned, versions hashed from what was given."""
     _check_parts(run_id, tools, boundary.budget, budget)
@@ -237,10 +235,13 @@ def make_manifest(
         cheaper=cheaper,
         started_by=request.user_id or owner,
         owner=owner,
-        principal=principal,
-        agents=() if principal is None or not principal.agent else (principal.agent,),
-        policy_fault=policy_fault,
     )
+
+
+def acting_for(manifest: Manifest, principal: Principal, policy_fault: str = "") -> Manifest:
+    """The manifest of a run that acts for a principal. Only whoever opened the store is its owner, however others are named."""
+    agents = (principal.agent,) if principal.agent else ()
+    return replace(manifest, principal=principal, agents=agents, policy_fault=policy_fault, owner="")
 
 
 def has_scope(manifest: Manifest, permission: str) -> bool:

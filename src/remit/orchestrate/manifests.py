@@ -12,7 +12,7 @@ from remit.core.boundary import Boundary
 from remit.core.contract import Mode, SystemRequest
 from remit.core.envelope import ID_FIELDS, check_request
 from remit.core.goal import Task, TaskSource
-from remit.core.manifest import Manifest, make_manifest
+from remit.core.manifest import Manifest, SessionLink, acting_for, make_manifest
 from remit.core.principal import LOCAL, Principal, person_for, tenant_for
 from remit.core.record import replace
 from remit.core.roles import instructed, narrowed_to
@@ -100,13 +100,7 @@ class Manifests:
         check_room(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
-        session = None
-        if entered.session_id:
-            last = await last_run(self._catalogue, self._runner, entered.session_id, entered.tenant_id)
-            if last is not None and self._custody is not None:
-                await self._custody.expect_vouched(last.run.run_id)
-            read = () if last is None else await self._runner.labels_of(last.run)
-            entered, session = linked(entered, last, check_entries(entries.items()), read)
+        entered, session = await self._linked(entered, entries)
         manifest = make_manifest(
             run_id=self._new_id(),
             request=entered,
@@ -125,17 +119,27 @@ class Manifests:
             plan=None if plan is None else plan.trace,
             filters=tuple(kit.filters),
             cheaper=kit.cheaper,
-            # Nobody but whoever opened the store is its owner, however they are named.
-            owner=self._owner if principal is LOCAL else "",
-            principal=None if principal is LOCAL else principal,
-            policy_fault=fault,
+            owner=self._owner,
         )
+        manifest = manifest if principal is LOCAL else acting_for(manifest, principal, fault)
         check_tier(manifest)
         check_tools(manifest)
         check_named(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
         return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+
+    async def _linked(
+        self, request: SystemRequest, entries: Mapping[str, str]
+    ) -> tuple[SystemRequest, SessionLink | None]:
+        """The request with the history of its session, and its place there; as it is where it has none."""
+        if not request.session_id:
+            return request, None
+        last = await last_run(self._catalogue, self._runner, request.session_id, request.tenant_id)
+        if last is not None and self._custody is not None:
+            await self._custody.expect_vouched(last.run.run_id)
+        read = () if last is None else await self._runner.labels_of(last.run)
+        return linked(request, last, check_entries(entries.items()), read)
 
 
 def _signed_by(request: SystemRequest, principal: Principal) -> SystemRequest:
