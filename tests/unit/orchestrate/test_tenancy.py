@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.memory.store import MemoryStore
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
@@ -21,7 +23,7 @@ from remit.core.quota import Period, Quota
 from remit.core.signals import Signal, UserSignal
 from remit.core.storage import RunEntry
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Terms
+from remit.orchestrate.kit import Kit, Terms
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import calls, request, scripted, systems
 
@@ -240,6 +242,33 @@ def test_a_tenant_deletes_and_redacts_its_own() -> None:
         await ada.settle(await answered(system, ADA))
 
     play(scene)
+
+
+@tool(effect="read", network=False, permissions=["vault.open"])
+def peek(what: str) -> str:
+    """Look into the vault."""
+    return what
+
+
+def test_a_run_that_another_process_takes_up_still_acts_for_its_principal(tmp_path: Path) -> None:
+    def kit() -> Kit:
+        return scripted(calls("change", what="a"), calls("peek", what="a"), {"text": "done"}, tools=[change, peek])
+
+    async def whole() -> None:
+        terms = Terms(Boundary("wide", permissions=("vault.open",), budget=Budget(side_effects=5)))
+        async with systems(EmbeddedStore.open(tmp_path)) as (system,):
+            run_id = (await system.acting_for(ADA).run(request(), kit(), terms)).run_id
+        async with systems(EmbeddedStore.open(tmp_path)) as (system,):
+            # Whoever answers has more than the run was begun with, which gives the run nothing.
+            eve = system.acting_for(Principal("acme", "eve", ("*",)))
+            (question,) = await eve.archive.approvals(run_id)
+            await eve.signal(UserSignal("s", Signal.APPROVE, run_id, "", payload={"packet_id": question.id}), kit=kit())
+            response = await eve.result(run_id)
+            made = {call.name: call.code or "done" for call in response.tool_calls_made}
+            assert made["peek"] == "PERMISSION_DENIED"
+            assert made["change"] in ("done", "EFFECT_UNVERIFIED")
+
+    asyncio.run(whole())
 
 
 def test_losses_and_heads_are_those_of_the_tenants_runs() -> None:
