@@ -9,6 +9,7 @@ Rule 4: what belongs to another tenant does not exist for a principal: it is ref
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 
 from remit.core.failure import RequestRejected
 from remit.core.person import check_no_secret, check_person, is_same
@@ -26,6 +27,8 @@ EVERY_SCOPE = "*"
 SCOPES_MAX = 1_000
 # Room for an address of mail, a channel or the name of an agent.
 NAME_CHARS_MAX = 256
+# The people who use a deployment within an hour or so.
+PRINCIPALS_KEPT_MAX = 4096
 
 
 class Scope(StrEnum):
@@ -60,28 +63,35 @@ LOCAL = Principal(EVERY_TENANT, "", (EVERY_SCOPE,))
 
 def check_principal(principal: Principal) -> Principal:
     """The principal, if somebody can act for it; raises RequestRejected naming what is wrong."""
-    for field in ("tenant_id", "name", "channel", "agent"):
-        value = getattr(principal, field)
-        if not isinstance(value, str) or len(value) > NAME_CHARS_MAX or not value.isprintable():
-            raise _invalid(field, value, f"is no text of at most {NAME_CHARS_MAX} printable characters")
-        check_no_secret(field, value)
+    # Python does not check what a record is given, and only texts can be looked up below.
+    for field in ("tenant_id", "user_id", "name", "channel", "agent"):
+        _check_text(field, getattr(principal, field), 0)
+    scopes: object = principal.scopes
+    if not isinstance(scopes, tuple) or len(scopes) > SCOPES_MAX:
+        raise _invalid("scopes", scopes, f"is no tuple of at most {SCOPES_MAX} names")
+    for scope in scopes:
+        _check_text("scopes", scope, 1)
+    return _checked(principal)
+
+
+def _check_text(field: str, value: object, chars_min: int) -> None:
+    if not isinstance(value, str) or not chars_min <= len(value) <= NAME_CHARS_MAX or not value.isprintable():
+        raise _invalid(field, value, f"is no text of {chars_min} to {NAME_CHARS_MAX} printable characters")
+
+
+# A pure memo: a door acts for the same people all day, and looking for secrets in names takes a while.
+@lru_cache(maxsize=PRINCIPALS_KEPT_MAX)
+def _checked(principal: Principal) -> Principal:
     if not principal.tenant_id:
         raise _invalid("tenant_id", "", "names no tenant; a principal belongs to one")
     if not principal.user_id:
         raise _invalid("user_id", "", "names nobody; a principal is somebody, and is never taken for another")
+    for field in ("tenant_id", "name", "channel", "agent"):
+        check_no_secret(field, getattr(principal, field))
     check_person(principal.user_id, "user_id")
-    scopes = tuple(dict.fromkeys(principal.scopes))
-    if len(scopes) > SCOPES_MAX:
-        raise _invalid("scopes", len(scopes), f"are too many, scopes_max={SCOPES_MAX}")
-    # Python does not check what a record is given.
-    named: tuple[object, ...] = scopes
-    for scope in named:
-        if not isinstance(scope, str) or not 1 <= len(scope) <= NAME_CHARS_MAX or not scope.isprintable():
-            raise _invalid("scopes", scope, f"is no name of 1 to {NAME_CHARS_MAX} printable characters")
-    checked = replace(principal, scopes=scopes)
-    if principal.tenant_id == EVERY_TENANT and not may(checked, Scope.OPERATE):
+    if principal.tenant_id == EVERY_TENANT and not may(principal, Scope.OPERATE):
         raise _invalid("tenant_id", EVERY_TENANT, f"is every tenant, which takes the scope {Scope.OPERATE}; name one")
-    return checked
+    return replace(principal, scopes=tuple(dict.fromkeys(principal.scopes)))
 
 
 def may(principal: Principal, scope: str) -> bool:

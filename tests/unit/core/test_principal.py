@@ -52,6 +52,8 @@ def refusal(act: object, *arguments: object, **named: object) -> RequestRejected
         (Principal("acme", "ada", agent="a" * 300), "agent"),
         (Principal("acme", "ada", ("",)), "scopes"),
         (Principal("acme", "ada", (7,)), "scopes"),  # type: ignore[arg-type]
+        (Principal("acme", "ada", ["runs.read"]), "scopes"),  # type: ignore[arg-type]
+        (Principal("acme", None), "user_id"),  # type: ignore[arg-type]
         (Principal("acme", "ada", tuple(map(str, range(SCOPES_MAX + 1)))), "scopes"),
         (Principal(EVERY_TENANT, "ada", (Scope.ADMIN,)), "tenant_id"),
         (LOCAL, "user_id"),
@@ -63,7 +65,7 @@ def test_nobody_acts_for_a_principal_that_is_none(principal: Principal, field: s
 
 
 def test_a_user_whose_name_hides_something_is_refused() -> None:
-    assert refusal(check_principal, Principal("acme", "a\u200bda")).code == "PERSON_INVALID"
+    assert refusal(check_principal, Principal("acme", "\u0430da")).code == "PERSON_INVALID"
 
 
 def test_a_principal_keeps_each_scope_once() -> None:
