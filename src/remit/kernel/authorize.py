@@ -15,7 +15,7 @@ Rule 6: a check that looks at nothing but the tool and the manifest says the sam
 
 from collections.abc import Callable, Mapping
 
-from remit.core.arrivals import ProposedCall, Provenance
+from remit.core.arrivals import OVER_RATE, ProposedCall, Provenance
 from remit.core.boundary import BoundaryMode
 from remit.core.budget import FIELDS, Charges, Dimension
 from remit.core.failure import ErrorCode, Refusal
@@ -64,8 +64,9 @@ def is_registered(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def passes_filters(call: ProposedCall, tally: Tally) -> Verdict:
-    """No filter of the user turned the call away."""
-    return refuse(Refusal.FILTERED, call.filtered) if call.filtered else ALLOWED
+    """No filter of the user turned the call away; a rate of the user is looked at in its place."""
+    is_turned_away = call.filtered and not call.filtered.startswith(OVER_RATE)
+    return refuse(Refusal.FILTERED, call.filtered) if is_turned_away else ALLOWED
 
 
 def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:

@@ -6,7 +6,7 @@ Rule 3: a condition that stops, and one that refuses, may not be overruled by a 
 Rule 4: a call of a tool that declares `destructive` always asks a person, whatever the boundary says.
 """
 
-from remit.core.arrivals import ProposedCall
+from remit.core.arrivals import OVER_RATE, ProposedCall
 from remit.core.boundary import (
     At,
     Boundary,
@@ -143,20 +143,19 @@ def rates_of(tool: ToolDefinition, boundary: Boundary) -> tuple[Rate, ...]:
 
 
 def keeps_rate(call: ProposedCall, tally: Tally) -> Verdict:
-    """The tool was not called too often within the time that its rates name."""
+    """The tool was not called too often within the time that its rates name, by this run or by all runs of its user."""
+    if call.filtered.startswith(OVER_RATE):
+        return refuse(Refusal.RATE_LIMITED, call.filtered)
     for rate in rates_of(tally.state.tools[call.tool], tally.manifest.boundary):
+        if rate.whose is Whose.USER:
+            continue  # Whoever knows the other runs of the user has looked.
         since = tally.at_ms - rate.per_ms
         moments = [at_ms for at_ms in tally.state.called_at.get(rate.tool, ()) if at_ms > since]
         now = sum(rate.tool in (tool, ANY_TOOL) for tool, _ in tally.repeats)
-        is_users = rate.whose is Whose.USER
-        now += sum(
-            times for tool, per_ms, times in call.elsewhere if is_users and (tool, per_ms) == (rate.tool, rate.per_ms)
-        )
         if len(moments) + now >= rate.times_max:
-            wait_ms = moments[0] + rate.per_ms - tally.at_ms if moments and not is_users else rate.per_ms
+            wait_ms = moments[0] + rate.per_ms - tally.at_ms if moments else rate.per_ms
             of = "all tools" if rate.tool == ANY_TOOL else rate.tool
-            whom = " to a user" if is_users else ""
-            reason = f"{of}: {rate.times_max} calls within {rate.per_ms} ms are allowed{whom}; again in {wait_ms} ms"
+            reason = f"{of}: {rate.times_max} calls within {rate.per_ms} ms are allowed; again in {wait_ms} ms"
             return refuse(Refusal.RATE_LIMITED, reason)
     return ALLOWED
 

@@ -76,10 +76,7 @@ class Manifests:
     ) -> Manifest:
         """Everything the run is started with, checked and pinned, in the name of its principal."""
         entered = check_request(_identified(_signed_by(request, principal)))
-        fault = ""
-        if principal is not LOCAL and self._policies is not None:
-            boundary, fault = await self._policies.of(principal)
-            terms = dataclasses.replace(terms, boundary=boundary)
+        terms, fault = await self._policed(terms, principal)
         for field in ID_FIELDS:
             self._vault.check_name(field, getattr(entered, field))
         first = next(iter(kit.engines.values()), None)
@@ -128,6 +125,13 @@ class Manifests:
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
         return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+
+    async def _policed(self, terms: Terms, principal: Principal) -> tuple[Terms, str]:
+        """The terms with the boundary that holds for the principal, and why its policy could not be read, if so."""
+        if principal is LOCAL or self._policies is None:
+            return terms, ""
+        boundary, fault = await self._policies.of(principal)
+        return dataclasses.replace(terms, boundary=boundary), fault
 
     async def _linked(
         self, request: SystemRequest, entries: Mapping[str, str]

@@ -1,17 +1,17 @@
 """Rates that hold for a user: how often all of their runs in this process have called tools of late.
 
-Rule 1: what other runs of the user have called is a fact of a proposed call, so that the kernel judges it and every replay
-        judges it the same.
-Rule 2: calls are counted from the moment they are judged, before their turn is written: of runs side by side, none
-        overlooks another. A call that was not let pass is taken back with its turn.
+Rule 1: that a call is over a rate of its user is a fact of the proposed call, as what the gate finds is: the kernel judges by
+        it, and so does every replay.
+Rule 2: calls are counted from the moment they are proposed, before their turn is written: of runs side by side, none
+        overlooks another. What the turn did not let pass is taken back with it.
 """
 
 from collections.abc import Iterable
 
-from remit.core.arrivals import Arrival, CodeReturned, ModelAnswered, ProposedCall
+from remit.core.arrivals import OVER_RATE, Arrival, CodeReturned, ModelAnswered, ProposedCall
 from remit.core.boundary import Rate, Whose
 from remit.core.commands import CallTool, Command, StartChild
-from remit.core.record import replace
+from remit.core.record import Record, replace
 from remit.kernel.policy import ANY_TOOL
 from remit.kernel.state import RunState, pinned
 
@@ -19,13 +19,21 @@ from remit.kernel.state import RunState, pinned
 USERS_MAX = 10_000
 
 
+class _Called(Record):
+    """A call that counts: when, of which tool; and by which run it was only proposed so far."""
+
+    at_ms: int
+    tool: str
+    proposed_by: str = ""
+
+
 class _User:
-    """The calls of a user that still count: when, of which tool, by which run, and at which of its turns."""
+    """The calls of a user, and until when any of them counts."""
 
     __slots__ = ("calls", "until_ms")
 
     def __init__(self) -> None:
-        self.calls: list[tuple[int, str, str, int]] = []
+        self.calls: list[_Called] = []
         self.until_ms = 0
 
 
@@ -36,27 +44,28 @@ class UserRates:
         self._users: dict[tuple[str, str], _User] = {}
 
     def counted(self, state: RunState, arrival: Arrival, at_ms: int) -> Arrival:
-        """The arrival whose calls say what other runs of the user have called of late; from now on they count, too."""
+        """The arrival whose calls say which of them are over a rate of the user; from now on the others count, too."""
         if not isinstance(arrival, ModelAnswered | CodeReturned) or not arrival.calls or not (rates := _rates(state)):
             return arrival
         user, window_ms = self._user(state, at_ms), max(rate.per_ms for rate in rates)
-        self._take_back(user, state)
-        user.calls = [call for call in user.calls if call[0] > at_ms - window_ms or call[2] == state.run_id]
+        user.calls = [one for one in user.calls if one.at_ms > at_ms - window_ms and one.proposed_by != state.run_id]
         user.until_ms = max(user.until_ms, at_ms + window_ms)
-        others = [call for call in user.calls if call[2] != state.run_id]
-        calls = tuple([_told(call, rates, others, at_ms) for call in arrival.calls])
-        user.calls += [(at_ms, call.tool, state.run_id, state.seq + 1) for call in arrival.calls]
-        return replace(arrival, calls=calls)
+        judged: list[ProposedCall] = []
+        for call in arrival.calls:
+            over = "" if call.filtered else _over(call, rates, user.calls, at_ms)
+            judged.append(replace(call, filtered=over) if over else call)
+            if not over:
+                user.calls.append(_Called(at_ms, call.tool, state.run_id))
+        return replace(arrival, calls=tuple(judged))
 
     def settle(self, state: RunState, orders: Iterable[Command], at_ms: int) -> None:
         """Let count what a turn has called, in place of what was proposed to it."""
         if state.manifest is None or not _rates(state):
             return
         user = self._user(state, at_ms)
-        self._take_back(user, state)
         called = [order.tool for order in orders if isinstance(order, CallTool | StartChild) and order.tool]
-        # Of a turn that is written, whatever comes after it takes nothing back.
-        user.calls += [(at_ms, tool, state.run_id, -1) for tool in called]
+        kept = [one for one in user.calls if one.proposed_by != state.run_id]
+        user.calls = [*kept, *(_Called(at_ms, tool) for tool in called)]
 
     def _user(self, state: RunState, at_ms: int) -> _User:
         manifest = pinned(state)
@@ -67,20 +76,16 @@ class UserRates:
             self._users[key] = _User()
         return self._users[key]
 
-    def _take_back(self, user: _User, state: RunState) -> None:
-        """Forget what was only proposed by a run."""
-        user.calls = [call for call in user.calls if call[2] != state.run_id or call[3] < 0]
-
 
 def as_counted(recorded: Arrival, completed: Arrival) -> Arrival:
-    """An arrival that was made anew, with what other runs had called by then: that stands in no journal but where it was told."""
+    """An arrival that was made anew, with what was known of other runs by then: no journal but its own tells that."""
     if not isinstance(recorded, ModelAnswered | CodeReturned) or not isinstance(completed, type(recorded)):
         return completed
-    told = [call.elsewhere for call in recorded.calls]
-    if not any(told) or len(told) != len(completed.calls):
+    over = {place: call.filtered for place, call in enumerate(recorded.calls) if call.filtered.startswith(OVER_RATE)}
+    if not over:
         return completed
-    pairs = zip(completed.calls, told, strict=True)
-    return replace(completed, calls=tuple([replace(call, elsewhere=counts) for call, counts in pairs]))
+    calls = [replace(call, filtered=over.get(place, call.filtered)) for place, call in enumerate(completed.calls)]
+    return replace(completed, calls=tuple(calls))
 
 
 def _rates(state: RunState) -> tuple[Rate, ...]:
@@ -88,16 +93,13 @@ def _rates(state: RunState) -> tuple[Rate, ...]:
     return tuple([rate for rate in rates if rate.whose is Whose.USER]) if rates else ()
 
 
-def _told(
-    call: ProposedCall, rates: tuple[Rate, ...], others: list[tuple[int, str, str, int]], at_ms: int
-) -> ProposedCall:
-    counts = [
-        (
-            rate.tool,
-            rate.per_ms,
-            sum(when > at_ms - rate.per_ms and rate.tool in (tool, ANY_TOOL) for when, tool, _, _ in others),
-        )
-        for rate in rates
-        if rate.tool in (call.tool, ANY_TOOL)
-    ]
-    return replace(call, elsewhere=tuple([count for count in counts if count[2]]))
+def _over(call: ProposedCall, rates: tuple[Rate, ...], calls: Iterable[_Called], at_ms: int) -> str:
+    """Why a call is one too many; empty where it is not."""
+    for rate in rates:
+        if rate.tool not in (call.tool, ANY_TOOL):
+            continue
+        times = sum(one.at_ms > at_ms - rate.per_ms and rate.tool in (one.tool, ANY_TOOL) for one in calls)
+        if times >= rate.times_max:
+            of = "all tools" if rate.tool == ANY_TOOL else rate.tool
+            return f"{OVER_RATE}{of}: {rate.times_max} calls within {rate.per_ms} ms are allowed to all of their runs"
+    return ""

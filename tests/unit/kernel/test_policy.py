@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remit.core.arrivals import OVER_RATE
 from remit.core.boundary import Boundary, DecisionRight, Rate, Whose
 from remit.core.commands import AskHuman, CallTool, StartChild
 from remit.core.contract import SystemRequest
@@ -128,28 +129,11 @@ def test_a_rate_counts_across_turns_and_forgets_what_is_longer_ago_than_its_time
     assert len(run.state.called_at["look"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("whose", "elsewhere", "allowed"),
-    [
-        (Whose.USER, (("look", 10_000, 2),), 1),
-        (Whose.USER, (("*", 10_000, 2), ("look", 9, 2)), 3),
-        (Whose.RUN, (("look", 10_000, 2),), 3),
-    ],
-)
-def test_a_rate_of_a_user_counts_what_other_runs_have_called(
-    whose: Whose, elsewhere: tuple[tuple[str, int, int], ...], allowed: int
-) -> None:
-    run = rated(Rate("look", 3, 10_000, whose))
-    run.proposes(*(replace(wants("look", n), elsewhere=elsewhere) for n in range(4)))
-    assert len(refusals(run)) == 4 - allowed
-
-
-def test_what_a_rate_of_a_user_refuses_says_so() -> None:
+def test_a_rate_of_a_user_is_judged_by_whoever_knows_their_other_runs() -> None:
     run = rated(Rate("look", 1, 10_000, Whose.USER))
-    looks(run, 1)
-    assert looks(run, 2) == [Refusal.RATE_LIMITED]
-    reason = "look: 1 calls within 10000 ms are allowed to a user; again in 10000 ms"
-    assert run.last(ToolCallRefused).reason == reason
+    assert looks(run, 1, 2) == []
+    run.proposes(replace(wants("look", 3), filtered=f"{OVER_RATE}look"))
+    assert (refusals(run), run.last(ToolCallRefused).reason) == ([Refusal.RATE_LIMITED], f"{OVER_RATE}look")
 
 
 def test_what_is_refused_by_a_rate_says_when_to_come_again() -> None:
