@@ -19,7 +19,7 @@ from remit.core.failure import Ending
 from remit.core.record import JsonObject
 from remit.core.schema import compile_schema
 from remit.inference.scripted import ScriptedEngine
-from remit.orchestrate.facade import constrainer
+from remit.orchestrate.drafts import constrainer
 
 SCHEMA: JsonObject = {
     "type": "object",

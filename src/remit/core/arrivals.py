@@ -48,6 +48,10 @@ class ValueOrigin(Record):
     code: str = ""
 
 
+# How the reason begins for which a call is over a rate of its user, whose other runs no journal of this one knows.
+OVER_RATE = "over the rate of its user: "
+
+
 class ProposedCall(Record):
     """A tool call as the model proposed it (rung: intended), with its facts.
 
@@ -67,7 +71,8 @@ class ProposedCall(Record):
     labels: tuple[str, ...] = ()
     origins: tuple[ValueOrigin, ...] = ()
     abridged: str = ""
-    # Why a filter of the user does not want it made.
+    # Why it is turned away before it is judged: a filter of the user does not want it made, or (OVER_RATE) the runs of the
+    # user together have called too often.
     filtered: str = ""
     # The arguments in the model's own words, where it named fields of results instead of copying their values.
     said: Text = ""

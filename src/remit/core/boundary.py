@@ -69,12 +69,20 @@ class TaskRule(Record):
     grounds: tuple[ToolCategory, ...] = ()
 
 
+class Whose(StrEnum):
+    """Whose calls count for a rate: those of the run, or those of all runs of its user."""
+
+    RUN = "run"
+    USER = "user"
+
+
 class Rate(Record):
     """At most so many calls of a tool within so many milliseconds; `*` is any tool, all of them together."""
 
     tool: str
     times_max: int
     per_ms: int
+    whose: Whose = Whose.RUN
 
 
 class DecisionRight(StrEnum):
@@ -184,9 +192,14 @@ def boundary_version(boundary: Boundary) -> str:
     return content_version(replace(boundary, **silent))
 
 
-def narrow(parent: Boundary, *, tools: tuple[str, ...] | None, budget: Budget) -> Boundary:
+def narrow(
+    parent: Boundary, *, tools: tuple[str, ...] | None, budget: Budget, grants: tuple[str, ...] | None = None
+) -> Boundary:
     """The boundary of a child: no tool, permission, right or cap its parent lacks."""
-    allowed = parent.allowed_tools
+    allowed, permitted = parent.allowed_tools, parent.permissions
     if tools is not None:
         allowed = tools if allowed is None else tuple(name for name in tools if name in allowed)
-    return replace(parent, allowed_tools=allowed, budget=budget_of(assign(parent.budget, budget)))
+    if grants is not None:
+        permitted = tuple(name for name in permitted if name in grants)
+    caps = budget_of(assign(parent.budget, budget))
+    return replace(parent, allowed_tools=allowed, permissions=permitted, budget=caps)

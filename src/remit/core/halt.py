@@ -60,6 +60,8 @@ class Halt(Record):
     by: str
     why: str = ""
     is_lift: bool = False
+    # The tenant of the principal who wrote it; empty where whoever operates the store did, who alone lifts it then.
+    tenant_id: str = ""
 
 
 class Standing(Record):

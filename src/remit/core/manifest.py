@@ -19,6 +19,7 @@ from remit.core.lifecycle import AgentRole
 from remit.core.lineage import ID_CHARS_MAX, is_safe_id, lifted
 from remit.core.person import is_same
 from remit.core.plan import PlanTrace
+from remit.core.principal import Principal, may
 from remit.core.profiles import check_figures
 from remit.core.record import Record, replace
 from remit.core.tools import ToolDefinition, check_definition, tool_version
@@ -49,6 +50,7 @@ _EQUAL_IN = (
     "trust",
     "delegates",
     "asks_under",
+    "grants",
 )
 
 
@@ -166,6 +168,12 @@ class Manifest(Record):
     lineage: tuple[str, ...] = ()
     # What the run above had been denied when it started this one: both count as one.
     denials: Denials = NO_DENIALS
+    # For whom it acts, and with which scopes at most; None where the local principal started it, who has them all.
+    principal: Principal | None = None
+    # The agents through which it came: the program that speaks for its principal, then those that were delegated to.
+    agents: tuple[str, ...] = ()
+    # Why the policy for its principal could not be read, where it began under the boundary that stands in for one.
+    policy_fault: str = ""
 
 
 def make_manifest(
@@ -228,6 +236,22 @@ def make_manifest(
         started_by=request.user_id or owner,
         owner=owner,
     )
+
+
+def acting_for(manifest: Manifest, principal: Principal, policy_fault: str = "") -> Manifest:
+    """The manifest of a run that acts for a principal. Only whoever opened the store is its owner, however others are named."""
+    agents = (principal.agent,) if principal.agent else ()
+    return replace(manifest, principal=principal, agents=agents, policy_fault=policy_fault, owner="")
+
+
+def has_scope(manifest: Manifest, permission: str) -> bool:
+    """Whether whoever a run acts for has a permission; the boundary of the run has to hold it, too."""
+    return manifest.principal is None or may(manifest.principal, permission)
+
+
+def permissions_of(manifest: Manifest) -> tuple[str, ...]:
+    """The permissions that a run may use."""
+    return tuple([name for name in manifest.boundary.permissions if has_scope(manifest, name)])
 
 
 def lineage_of(manifest: Manifest) -> tuple[str, ...]:

@@ -120,6 +120,8 @@ class ToolDefinition(Record):
     # by names that conditions look at, such as `payment_change` or `regulated`.
     flags: tuple[tuple[str, str], ...] = ()
     concerns: tuple[str, ...] = ()
+    # Of a tool that delegates: the permissions of its parent that the child has at most. None takes none away.
+    grants: tuple[str, ...] | None = None
 
 
 class ToolCall(Record):
@@ -319,6 +321,8 @@ def _names_problem(definition: ToolDefinition) -> str:
 def _lease_problem(definition: ToolDefinition) -> str:
     if definition.lease and not definition.delegates:
         return "has a lease, yet starts no child run; declare that it delegates"
+    if definition.grants is not None and not definition.delegates:
+        return "grants permissions, yet starts no child run; declare that it delegates"
     if definition.delegates and definition.effect.is_mutating:
         return (
             f"delegates, yet its effect is '{definition.effect.value}'; what a child changes is the child's own effect"

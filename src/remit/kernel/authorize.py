@@ -7,7 +7,7 @@ Rule 3: the tally holds what this turn has already promised, so calls of one ans
 Rule 4: what a person approved skips only the checks a person may overrule: what its origin did, provenance
         and approval.
 Rule 5: a boundary that only audits records what it would have refused or held, and lets it pass; what keeps a run
-        whole (registered, valid, offered, within the budget, no repeat) is enforced in either mode.
+        whole (registered, valid, offered, within scopes and budget, no repeat) is enforced in either mode.
 Rule 6: a check that looks at nothing but the tool and the manifest says the same all run long; a tool that it lets pass
         is shown to it once. So is one whose calls it could never object to. Whatever else looks at the call or the
         tally is asked about every call.
@@ -15,12 +15,12 @@ Rule 6: a check that looks at nothing but the tool and the manifest says the sam
 
 from collections.abc import Callable, Mapping
 
-from remit.core.arrivals import ProposedCall, Provenance
+from remit.core.arrivals import OVER_RATE, ProposedCall, Provenance
 from remit.core.boundary import BoundaryMode
 from remit.core.budget import FIELDS, Charges, Dimension
 from remit.core.failure import ErrorCode, Refusal
 from remit.core.graph import BY_BOUNDARY, STANDARD_RULES, ToolRules
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, has_scope
 from remit.core.rulings import CallNoted
 from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition, may_leave_reading
 from remit.kernel.attempts import HAPPENED_UNSEEN, done_unseen
@@ -53,6 +53,7 @@ _DEPTH = int(Dimension.DEPTH)
 _AUDIT, _BOUND = BoundaryMode.AUDIT, Provenance.BOUND
 
 Check = Callable[[ProposedCall, Tally], Verdict]
+Standing = Callable[[ToolDefinition, Manifest], Verdict]
 
 
 def is_registered(call: ProposedCall, tally: Tally) -> Verdict:
@@ -63,8 +64,9 @@ def is_registered(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def passes_filters(call: ProposedCall, tally: Tally) -> Verdict:
-    """No filter of the user turned the call away."""
-    return refuse(Refusal.FILTERED, call.filtered) if call.filtered else ALLOWED
+    """No filter of the user turned the call away; a rate of the user is looked at in its place."""
+    is_turned_away = call.filtered and not call.filtered.startswith(OVER_RATE)
+    return refuse(Refusal.FILTERED, call.filtered) if is_turned_away else ALLOWED
 
 
 def has_valid_arguments(call: ProposedCall, tally: Tally) -> Verdict:
@@ -113,19 +115,41 @@ def has_permission(call: ProposedCall, tally: Tally) -> Verdict:
 
 
 def _permitted(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Verdict:
-    boundary = manifest.boundary
-    for permission in tool.permissions if rules.permission == BY_BOUNDARY else (*tool.permissions, rules.permission):
-        if permission not in boundary.permissions:
-            reason = f"tool {tool.name} needs permission {permission}, which {boundary.name} lacks"
+    for permission in _needed(tool, rules):
+        if permission not in manifest.boundary.permissions:
+            reason = f"tool {tool.name} needs permission {permission}, which {manifest.boundary.name} lacks"
             return refuse(Refusal.PERMISSION_DENIED, reason)
     return ALLOWED
 
 
-def _permitted_everywhere(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+def is_within_scopes(call: ProposedCall, tally: Tally) -> Verdict:
+    """Whoever the run acts for has every permission that the tool and the node require, whatever the boundary holds."""
+    return _scoped(tally.state.tools[call.tool], tally.manifest, rules_here(tally))
+
+
+def _scoped(tool: ToolDefinition, manifest: Manifest, rules: ToolRules) -> Verdict:
+    if (whom := manifest.principal) is None:
+        return ALLOWED
+    for permission in _needed(tool, rules):
+        if not has_scope(manifest, permission):
+            reason = f"tool {tool.name} needs permission {permission}, which {whom.user_id} of {whom.tenant_id} lacks"
+            return refuse(Refusal.PERMISSION_DENIED, reason)
+    return ALLOWED
+
+
+def _needed(tool: ToolDefinition, rules: ToolRules) -> tuple[str, ...]:
+    return tool.permissions if rules.permission == BY_BOUNDARY else (*tool.permissions, rules.permission)
+
+
+def _everywhere(judge: Callable[[ToolDefinition, Manifest, ToolRules], Verdict]) -> Standing:
     """The same at whatever node the run may stand: the first objection that any of them could raise."""
-    rules = (STANDARD_RULES, *(node.rules for node in manifest.graph.nodes if node.rules is not None))
-    verdicts = (_permitted(tool, manifest, rule) for rule in rules)
-    return next((verdict for verdict in verdicts if verdict is not ALLOWED), ALLOWED)
+
+    def judged(tool: ToolDefinition, manifest: Manifest) -> Verdict:
+        rules = (STANDARD_RULES, *(node.rules for node in manifest.graph.nodes if node.rules is not None))
+        verdicts = (judge(tool, manifest, rule) for rule in rules)
+        return next((verdict for verdict in verdicts if verdict is not ALLOWED), ALLOWED)
+
+    return judged
 
 
 def is_within_depth(call: ProposedCall, tally: Tally) -> Verdict:
@@ -294,6 +318,7 @@ FIRM_CHECKS: tuple[Check, ...] = (
     is_within_boundary,
     is_offered,
     has_permission,
+    is_within_scopes,
     is_within_depth,
     keeps_conditions,
     keeps_rate,
@@ -317,12 +342,13 @@ AUDITED: frozenset[Check] = frozenset(
 )
 
 # Checks that need no call, or not of every tool: what they say of a tool at worst.
-STANDING: Mapping[Check, Callable[[ToolDefinition, Manifest], Verdict]] = {
+STANDING: Mapping[Check, Standing] = {
     is_registered: lambda tool, manifest: ALLOWED,
     passes_filters: lambda tool, manifest: ask("filters look at every call") if manifest.filters else ALLOWED,
     is_within_boundary: _allowed,
     is_offered: _offered,
-    has_permission: _permitted_everywhere,
+    has_permission: _everywhere(_permitted),
+    is_within_scopes: _everywhere(_scoped),
     is_within_depth: _shallow,
     keeps_conditions: has_no_conditions,
     keeps_rate: has_no_rate,

@@ -169,6 +169,16 @@ CONDITION_NAMES: Mapping[str, tuple[GuardType, str, Value]] = MappingProxyType(
         "labels": (GuardType.TEXTS, "what was read so far", lambda call, tool, tally: list(call.labels)),
         "user": (_S, "who asks, empty when nobody says", lambda call, tool, tally: tally.manifest.request.user_id),
         "tenant": (_S, "for whom, empty when nobody says", lambda call, tool, tally: tally.manifest.request.tenant_id),
+        "channel": (
+            _S,
+            "how whoever asks reaches the house, empty when nobody says",
+            lambda call, tool, tally: "" if tally.manifest.principal is None else tally.manifest.principal.channel,
+        ),
+        "agent": (
+            _S,
+            "the agent that calls, empty for a run that no agent speaks for",
+            lambda call, tool, tally: next(reversed(tally.manifest.agents), ""),
+        ),
         "role": (_S, "the role of the run", lambda call, tool, tally: tally.manifest.role.value),
         "depth": (_I, "how many runs stand above this one", lambda call, tool, tally: tally.manifest.depth),
         "hour": (_I, "0 to 23, UTC", lambda call, tool, tally: hour_of(tally.at_ms)),

@@ -15,7 +15,13 @@ from remit.core.failure import ErrorCode, Refusal, RequestRejected
 from remit.core.goal import Goal
 from remit.core.manifest import Manifest
 from remit.core.tools import TOOLS_DISALLOWED, ToolChoiceMode, ToolDefinition
-from remit.kernel.authorize import STANDING, is_offered, is_within_boundary, is_within_depth
+from remit.kernel.authorize import (
+    STANDING,
+    is_offered,
+    is_within_boundary,
+    is_within_depth,
+    is_within_scopes,
+)
 from remit.kernel.conditions import holds_always
 from remit.kernel.grounding import times_committed
 from remit.kernel.policy import needs_a_person
@@ -47,7 +53,7 @@ def why_never(name: str, manifest: Manifest) -> str:
         return f"no tool named {name[:100]!r} is registered for this run"
     if why := why_disallowed(tool, manifest):
         return why
-    for check in (is_offered, is_within_depth):
+    for check in (is_offered, is_within_scopes, is_within_depth):
         verdict = STANDING[check](tool, manifest)
         if verdict.judgement is Judgement.REFUSE:
             return verdict.reason

@@ -6,7 +6,7 @@ Rule 3: a condition that stops, and one that refuses, may not be overruled by a 
 Rule 4: a call of a tool that declares `destructive` always asks a person, whatever the boundary says.
 """
 
-from remit.core.arrivals import ProposedCall
+from remit.core.arrivals import OVER_RATE, ProposedCall
 from remit.core.boundary import (
     At,
     Boundary,
@@ -17,9 +17,10 @@ from remit.core.boundary import (
     Rate,
     Then,
     Unverified,
+    Whose,
 )
 from remit.core.failure import Refusal, RequestRejected
-from remit.core.manifest import Manifest
+from remit.core.manifest import Manifest, permissions_of
 from remit.core.rulings import CallNoted
 from remit.core.tool_policy import asks_by_category, gaps_of, state_written
 from remit.core.tools import MUTATING, ToolChoiceMode, ToolDefinition
@@ -142,8 +143,12 @@ def rates_of(tool: ToolDefinition, boundary: Boundary) -> tuple[Rate, ...]:
 
 
 def keeps_rate(call: ProposedCall, tally: Tally) -> Verdict:
-    """The tool was not called too often within the time that its rates name."""
+    """The tool was not called too often within the time that its rates name, by this run or by all runs of its user."""
+    if call.filtered.startswith(OVER_RATE):
+        return refuse(Refusal.RATE_LIMITED, call.filtered)
     for rate in rates_of(tally.state.tools[call.tool], tally.manifest.boundary):
+        if rate.whose is Whose.USER:
+            continue  # Whoever knows the other runs of the user has looked.
         since = tally.at_ms - rate.per_ms
         moments = [at_ms for at_ms in tally.state.called_at.get(rate.tool, ()) if at_ms > since]
         now = sum(rate.tool in (tool, ANY_TOOL) for tool, _ in tally.repeats)
@@ -184,7 +189,7 @@ def _is_open_to(manifest: Manifest, tool: ToolDefinition) -> bool:
     boundary, request = manifest.boundary, manifest.request
     is_allowed = boundary.allowed_tools is None or tool.name in boundary.allowed_tools
     is_offered = not request.tools or tool.name in request.tools
-    is_permitted = all(name in boundary.permissions for name in tool.permissions)
+    is_permitted = set(tool.permissions) <= set(permissions_of(manifest))
     is_granted = may_decide(tool, manifest) is ALLOWED and may_write(tool, manifest) is ALLOWED
     return is_allowed and is_offered and is_permitted and is_granted
 

@@ -73,6 +73,8 @@ class QueueItem(Record):
     doubted: tuple[str, ...] = ()
     # What was found out after the ending of effects that it had left so.
     found: tuple[str, ...] = ()
+    # Whose run it is of; a queue has its room for each tenant by itself.
+    tenant_id: str = ""
 
 
 class QueueShown(Record):
@@ -204,7 +206,12 @@ def aged(items: Iterable[QueueItem], limits: Iterable[QueueLimits], now_ms: int)
         severity = _raised(item.severity, age_ms // age_max) if age_max else item.severity
         is_overdue = 0 < age_max < age_ms
         shown.append(replace(item, age_ms=age_ms, is_overdue=is_overdue, severity=severity, answered_by=people))
-    outside = {packet for queue, one in limited.items() for packet in _outside(shown, queue, one.load_max)}
+    held: dict[tuple[str, str], list[QueueItem]] = {}
+    for item in shown:
+        held.setdefault((item.queue, item.tenant_id), []).append(item)
+    outside = {
+        packet for (queue, _), own in held.items() for packet in _outside(own, limited.get(queue, _UNLIMITED).load_max)
+    }
     placed = [replace(item, is_outside=True) if packet_of(item) in outside else item for item in shown]
     return sorted(placed, key=_place)
 
@@ -213,14 +220,13 @@ def _raised(severity: Severity, steps: int) -> Severity:
     return _BY_RANK[min(SEVERITY_RANK[severity] + steps, len(_BY_RANK) - 1)]
 
 
-def _outside(items: Sequence[QueueItem], queue: str, load_max: int) -> list[str]:
-    """The packets of a queue that find no room in it."""
+def _outside(items: Sequence[QueueItem], load_max: int) -> list[str]:
+    """The packets of a tenant's queue that find no room in it."""
     if not load_max:
         return []
     packets: dict[str, list[QueueItem]] = {}
     for item in items:
-        if item.queue == queue:
-            packets.setdefault(packet_of(item), []).append(item)
+        packets.setdefault(packet_of(item), []).append(item)
     staying = [name for name, held in packets.items() if any(_stays(item) for item in held)]
     waiting = sorted((_rank(held), name) for name, held in packets.items() if name not in staying)
     return [name for _, name in waiting[max(load_max - len(staying), 0) :]]

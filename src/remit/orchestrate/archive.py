@@ -19,7 +19,7 @@ from remit.core.lifecycle import LoopState
 from remit.core.manifest import Source
 from remit.core.record import BlobRef, Record, replace
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
-from remit.core.signing import Signer, is_deletion_signed, is_head_signed
+from remit.core.signing import Signer
 from remit.core.storage import RunEntry
 from remit.kernel.state import RunState, loop_state, pinned, questions, waiting_for
 from remit.observe.doubts import StoreInDoubt
@@ -33,22 +33,19 @@ from remit.observe.outcomes import NOTHING_BELOW
 from remit.observe.packets import GROUP_MARK, Approval, grouped
 from remit.observe.settled import too_late
 from remit.observe.verify import verify_run
-from remit.orchestrate.custody import Custody
+from remit.orchestrate.custody import RUN_MISSING, Custody, why_absent
 from remit.orchestrate.doubts import doubts_below
 from remit.orchestrate.durability import listing_of, standing_after
 from remit.orchestrate.executors.human import approvals_in
 from remit.orchestrate.halts import has_met
 from remit.orchestrate.kits import changed_sources
 from remit.orchestrate.orphans import orphan_above
-from remit.orchestrate.ports import Blobs, Catalogue, HaltLog, HeadLog, Journal
-from remit.orchestrate.recover import RUN_NOT_FOUND
+from remit.orchestrate.ports import Blobs, Catalogue, HeadLog, PastHalts, Turns
 from remit.orchestrate.replay import Audit, audit, kept_texts
 from remit.orchestrate.restore import doubts
 from remit.orchestrate.waits import held_now, paused_beneath
 
 RUN_AMBIGUOUS = "RUN_AMBIGUOUS"
-RUN_DELETED = "RUN_DELETED"
-RUN_MISSING = "RUN_MISSING"
 PACKET_AMBIGUOUS = "PACKET_AMBIGUOUS"
 EXPORT_UNSIGNED = "EXPORT_UNSIGNED"
 
@@ -64,7 +61,7 @@ class Shelf(Protocol):
     """What there is to read."""
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> Turns:
         """Turns."""
 
     @property
@@ -80,7 +77,7 @@ class Shelf(Protocol):
         """What was signed."""
 
     @property
-    def halts(self) -> HaltLog:
+    def halts(self) -> PastHalts:
         """What may not be dispatched."""
 
 
@@ -115,12 +112,11 @@ class Archive:
         catalogue = self._shelf.catalogue
         if (entry := await catalogue.entry(name)) is not None:
             return entry
-        entries = await catalogue.entries()
         if name == LAST:
-            found = [entry for entry in entries if not entry.listing.parent_id][:1]
+            found = [*await catalogue.entries(parent_id="", limit=1)]
         else:
             # A run comes before those that came from it, whose ids may begin with its own.
-            begun = sorted((entry for entry in entries if name and entry.run_id.startswith(name)), key=_length)
+            begun = sorted(await catalogue.entries(begins=name) if name else (), key=_length)
             found = [e for e in begun if begun[0].run_id not in e.listing.lineage]
         if not found:
             raise await self.absent(name)
@@ -130,29 +126,42 @@ class Archive:
 
     async def absent(self, name: str) -> RequestRejected:
         """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
-        log, shown = self._shelf.log, name[:_NAME_CHARS_MAX]
-        code, message = RUN_NOT_FOUND, f"there is no run {shown!r} in this store; `remit runs` lists those there are"
-        deletion = await log.deletion(name)
-        logged = [head.seq for head in await log.heads(name) if is_head_signed(head)]
-        if deletion is not None and is_deletion_signed(deletion):
-            code, message = RUN_DELETED, f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
-        elif logged:
-            message = f"run {shown} is gone, although turn {max(logged)} of it was signed and nobody deleted it"
-            code, message = RUN_MISSING, f"{message}: somebody took it out of the store; put back a backup"
-        return RequestRejected(code, message, {"run_id": shown})
+        return await why_absent(self._shelf.log, name)
 
     async def runs(
-        self, *, open_only: bool = False, waiting_only: bool = False, with_children: bool = False, limit: int = 0
+        self,
+        *,
+        open_only: bool = False,
+        waiting_only: bool = False,
+        with_children: bool = False,
+        before: str = "",
+        limit: int = 0,
     ) -> list[RunEntry]:
-        """The runs, newest first; `limit` 0 means all of them."""
-        every = await self._shelf.catalogue.entries(open_only=open_only, waiting_only=waiting_only)
-        found = [entry for entry in every if with_children or not entry.listing.parent_id]
-        shown = found[:limit] if limit else found
-        if not any(entry.waiting_for for entry in shown):
+        """The runs, newest first; `limit` 0 means all of them.
+
+        `before` is the last run of the page before; raises RequestRejected where it is not there any more.
+        """
+        catalogue = self._shelf.catalogue
+        if before and await catalogue.entry(before) is None:
+            raise await self.absent(before)
+        found = await catalogue.entries(
+            parent_id=None if with_children else "",
+            open_only=open_only,
+            waiting_only=waiting_only,
+            before=before,
+            limit=limit,
+        )
+        shown = list(found)
+        waiting = [entry.run_id for entry in shown if entry.waiting_for]
+        if not waiting:
             return shown
         # A child that is paused waits for nobody, and what is above it is listed as it stands now all the same.
-        living = await self._shelf.catalogue.entries(open_only=True) if waiting_only else every
-        above = {entry.listing.parent_id for entry in living if not entry.ending}
+        beneath = (
+            [child for name in waiting for child in await catalogue.entries(parent_id=name, open_only=True, limit=1)]
+            if limit
+            else await catalogue.entries(open_only=True)
+        )
+        above = {child.listing.parent_id for child in beneath}
         is_above = [entry.run_id in above and bool(entry.waiting_for) for entry in shown]
         listed = zip(shown, is_above, strict=True)
         return [await self._as_it_waits(entry) if is_held else entry for entry, is_held in listed]
@@ -184,12 +193,9 @@ class Archive:
 
     async def family(self, run_id: str) -> list[str]:
         """A run and every run beneath it, the deepest first."""
-        children: dict[str, list[str]] = {}
-        for entry in await self._shelf.catalogue.entries():
-            children.setdefault(entry.listing.parent_id, []).append(entry.run_id)
         found = [run_id]
         for known in found:
-            found.extend(children.get(known, ()))
+            found.extend(child.run_id for child in await self._shelf.catalogue.entries(parent_id=known))
         return found[::-1]
 
     async def history(self, run_id: str) -> History:

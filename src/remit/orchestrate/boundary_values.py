@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from remit.core.boundary import Rate
+from remit.core.boundary import Rate, Whose
 from remit.core.budget import FIELDS, Dimension
 from remit.core.canonical import INTEGER_MAX
 from remit.core.failure import RequestRejected
@@ -29,6 +29,7 @@ ITEMS_MAX = 1_000
 
 ALL = "all"
 _RATE_KEYS = ("tool", "times", "per")
+_WHOSE = "whose"
 _MICRO = 1_000_000
 # Longest first, so that what is written is as short as it can be.
 _UNITS_MS: Mapping[str, int] = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
@@ -182,13 +183,14 @@ class Reader:
         return tuple(self._rate(item, (*place, at)) for at, item in enumerate(self.items(value, place)))
 
     def _rate(self, value: Any, place: Place) -> Rate:
-        said = self.block(value, _RATE_KEYS, place)
+        said = self.block(value, (*_RATE_KEYS, _WHOSE), place)
         if missing := [key for key in _RATE_KEYS if key not in said]:
             raise self.refusal(place, f"{spelled(place)} has no {missing[0]!r}; a rate has {', '.join(_RATE_KEYS)}")
         return Rate(
             self.text(said["tool"], (*place, "tool")),
             self.whole(said["times"], (*place, "times"), 1, RATE_MAX),
             self.duration_ms(said["per"], (*place, "per"), 1),
+            self.choice(said.get(_WHOSE, Whose.RUN.value), Whose, (*place, _WHOSE)),
         )
 
 
@@ -218,9 +220,11 @@ def said_cap(name: str, amount: int) -> str:
 def said_rate_line(rate: Rate) -> str:
     """A rate in words."""
     of = "all tools together" if rate.tool == "*" else rate.tool
-    return f"{of}: {rate.times_max} calls per {said_duration(rate.per_ms)}"
+    whom = ", over all runs of a user" if rate.whose is Whose.USER else ""
+    return f"{of}: {rate.times_max} calls per {said_duration(rate.per_ms)}{whom}"
 
 
 def said_rate(rate: Rate) -> JsonObject:
     """A rate as a file says it."""
-    return {"tool": rate.tool, "times": rate.times_max, "per": said_duration(rate.per_ms)}
+    whose = {_WHOSE: rate.whose.value} if rate.whose is not Whose.RUN else {}
+    return {"tool": rate.tool, "times": rate.times_max, "per": said_duration(rate.per_ms), **whose}

@@ -15,11 +15,16 @@ from typing import NoReturn
 from remit.core.arrivals import SourcesAccepted
 from remit.core.codec import decode_turn, hash_turn, redacted_in
 from remit.core.failure import InvariantBroken, RequestRejected
-from remit.core.signing import is_head_signed
+from remit.core.signing import is_deletion_signed, is_head_signed
 from remit.core.storage import RUN_NOT_VOUCHED, STORE_BEHIND_ITS_LOG, STORE_LOG_DAMAGED, SignedHead
 from remit.kernel.state import RunState
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
-from remit.orchestrate.ports import Catalogue, HeadLog, Journal
+from remit.orchestrate.ports import Catalogue, HeadLog, Turns
+from remit.orchestrate.recover import RUN_NOT_FOUND
+
+RUN_DELETED = "RUN_DELETED"
+RUN_MISSING = "RUN_MISSING"
+_NAME_CHARS_MAX = 80
 
 # The names of the keys whose signatures count here.
 Signers = Callable[[], frozenset[str]]
@@ -28,7 +33,7 @@ Signers = Callable[[], frozenset[str]]
 class Custody:
     """Looks at runs before they are gone on with. Without signers, as in memory, nothing has to be vouched for."""
 
-    def __init__(self, journal: Journal, catalogue: Catalogue, log: HeadLog, signers: Signers | None = None) -> None:
+    def __init__(self, journal: Turns, catalogue: Catalogue, log: HeadLog, signers: Signers | None = None) -> None:
         self._journal = journal
         self._catalogue = catalogue
         self._log = log
@@ -109,3 +114,17 @@ def _refuse_unvouched(run_id: str, why: str) -> NoReturn:
         "store names, and lets you accept it"
     )
     raise RequestRejected(RUN_NOT_VOUCHED, message, {"run_id": run_id})
+
+
+async def why_absent(log: HeadLog, name: str) -> RequestRejected:
+    """Why a run is not there: nobody started it, or it was deleted, or somebody took it out of the store."""
+    shown = name[:_NAME_CHARS_MAX]
+    code, message = RUN_NOT_FOUND, f"there is no run {shown!r} in this store; `remit runs` lists those there are"
+    deletion = await log.deletion(name)
+    logged = [head.seq for head in await log.heads(name) if is_head_signed(head)]
+    if deletion is not None and is_deletion_signed(deletion):
+        code, message = RUN_DELETED, f"run {shown} was deleted after turn {deletion.seq}; the log of heads says so"
+    elif logged:
+        message = f"run {shown} is gone, although turn {max(logged)} of it was signed and nobody deleted it"
+        code, message = RUN_MISSING, f"{message}: somebody took it out of the store; put back a backup"
+    return RequestRejected(code, message, {"run_id": shown})

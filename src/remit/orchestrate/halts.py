@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from remit.core.arrivals import RunHalted, RunStarted
-from remit.core.codec import decode_turn, hash_turn
+from remit.core.codec import NO_HASH, decode_turn, hash_turn
 from remit.core.commands import CallModel, CallTool, Command, ReconcileTool, StartChild
 from remit.core.failure import InvariantBroken, RequestRejected
 from remit.core.halt import (
@@ -38,12 +38,13 @@ from remit.core.halt import (
 )
 from remit.core.manifest import Manifest, lineage_of
 from remit.core.person import check_no_secret, check_person
+from remit.core.principal import EVERY_TENANT, LOCAL, Principal, Scope, expect_scope, sees, tenant_for
 from remit.core.record import Record, replace
 from remit.core.secret_search import covered
 from remit.core.storage import AppendConflict
 from remit.inference.model_name import names_of
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Journal, Key, Leases
+from remit.orchestrate.ports import Catalogue, Clock, HaltLog, Key, Leases, Turns
 from remit.orchestrate.reports import PERFORMED
 from remit.orchestrate.signatures import head_of
 from remit.tool.vault import NO_SECRETS
@@ -180,11 +181,14 @@ class Halts:
         if state.ending is None and (halt := self.stopping_run(state)) is not None:
             raise refusal(halt, f"run {state.run_id} was not resumed")
 
-    async def write(self, scope: HaltScope, *, by: str, why: str = "", is_lift: bool = False) -> Halt:
+    async def write(
+        self, scope: HaltScope, *, by: str, why: str = "", is_lift: bool = False, principal: Principal = LOCAL
+    ) -> Halt:
         """Write an entry; raises HALT_UNKNOWN for lifting what is not halted."""
         await self.refresh()
         if scope.kind is HaltKind.MODEL and not (is_lift and scope in self.standing.halts):
             scope = HaltScope(HaltKind.MODEL, self._name_model(scope.name))
+        tenant_id = "" if principal.tenant_id == EVERY_TENANT else principal.tenant_id
         _check(scope, by, why)
         self._check_name("by", by)
         if not is_lift:
@@ -193,7 +197,9 @@ class Halts:
         for _ in range(_CONFLICTS_MAX + self._log.signed()[0]):
             standing = self.standing
             if is_lift and scope not in standing.halts:
-                raise _not_halted(scope, standing)
+                raise _not_halted(scope, [halt for halt in standing.halts.values() if is_told(halt, principal)])
+            if is_lift and tenant_id and standing.halts[scope].tenant_id != tenant_id:
+                expect_scope(principal, Scope.OPERATE, f"lifting a halt of {scope} by whoever operates the store")
             if not self._is_whole and not (is_lift and scope == _EVERYTHING):
                 raise refusal(standing.halts[_EVERYTHING], f"{scope} was not {'released' if is_lift else 'halted'}")
             entry = Halt(
@@ -204,6 +210,7 @@ class Halts:
                 by=by,
                 why=self._cover(why),
                 is_lift=is_lift,
+                tenant_id=tenant_id,
             )
             try:
                 data = encode_halt(entry)
@@ -215,7 +222,7 @@ class Halts:
                 continue
             # A lift takes the place of every entry that was lost, so that what was signed last is here again.
             if self._is_whole or self._lost() is None:
-                return entry
+                return told_to(entry, principal)
         raise RequestRejected(HALT_INVALID, "other processes write halts all the time; look at them and try again")
 
 
@@ -263,7 +270,29 @@ def scope_of(*, tenant: str = "", tool: str = "", model: str = "", run: str = ""
     return named[0] if named else _EVERYTHING
 
 
-async def has_met(scope: HaltScope, journal: Journal, catalogue: Catalogue) -> bool:
+def scope_for(principal: Principal, *, tenant: str = "", tool: str = "", model: str = "", run: str = "") -> HaltScope:
+    """The scope that a principal may halt or lift: its tenant or a run, and anything for whoever operates the store."""
+    scope = scope_of(tenant=tenant, tool=tool, model=model, run=run)
+    if scope.kind is HaltKind.TENANT:
+        tenant_for(principal, tenant)
+    is_own = scope.kind in (HaltKind.TENANT, HaltKind.RUN)
+    expect_scope(principal, Scope.ADMIN if is_own else Scope.OPERATE, f"halting {scope}")
+    return scope
+
+
+def is_told(halt: Halt, principal: Principal) -> bool:
+    """Whether a principal is told of a halt: what its tenant halted, and what holds back all of its runs."""
+    if halt.scope.kind is HaltKind.RUN:
+        return sees(principal, halt.tenant_id)
+    return halt.scope.kind is not HaltKind.TENANT or sees(principal, halt.scope.name)
+
+
+def told_to(halt: Halt, principal: Principal) -> Halt:
+    """A halt as a principal is told of it; how many others there are is for whoever operates the store."""
+    return halt if principal.tenant_id == EVERY_TENANT else replace(halt, number=0, previous=NO_HASH)
+
+
+async def has_met(scope: HaltScope, journal: Turns, catalogue: Catalogue) -> bool:
     """Whether a run of the store had the tenant, tool or model of a scope, as far as the newest MET_RUNS_MAX of them tell."""
     if scope.kind is HaltKind.EVERYTHING:
         return True
@@ -356,7 +385,7 @@ def _check(scope: HaltScope, by: str, why: str) -> None:
     check_person(by)
 
 
-def _not_halted(scope: HaltScope, standing: Standing) -> RequestRejected:
-    known = ", ".join(str(one) for one in standing.halts) or "nothing"
-    message = f"{scope} is not halted, so there is nothing to lift; halted are: {known}"
-    return RequestRejected(HALT_UNKNOWN, message, {"halted": [str(one) for one in standing.halts]})
+def _not_halted(scope: HaltScope, halts: Sequence[Halt]) -> RequestRejected:
+    known = [str(halt.scope) for halt in halts]
+    message = f"{scope} is not halted, so there is nothing to lift; halted are: {', '.join(known) or 'nothing'}"
+    return RequestRejected(HALT_UNKNOWN, message, {"halted": known})

@@ -12,7 +12,8 @@ from remit.core.boundary import Boundary
 from remit.core.contract import Mode, SystemRequest
 from remit.core.envelope import ID_FIELDS, check_request
 from remit.core.goal import Task, TaskSource
-from remit.core.manifest import Manifest, make_manifest
+from remit.core.manifest import Manifest, SessionLink, acting_for, make_manifest
+from remit.core.principal import LOCAL, Principal, person_for, tenant_for
 from remit.core.record import replace
 from remit.core.roles import instructed, narrowed_to
 from remit.core.tools import ToolCall, validate_tools_allowed
@@ -29,6 +30,7 @@ from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import engine_sources
 from remit.orchestrate.patterns.choosing import check_room, graph_for
 from remit.orchestrate.planning import check_planning, plan_for
+from remit.orchestrate.policies import Policies
 from remit.orchestrate.ports import Catalogue
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.sessions import check_entries, last_run, linked
@@ -52,6 +54,7 @@ class Manifests:
         vault: Vault = NO_SECRETS,
         owner: str = "",
         custody: Custody | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self._runner = runner
         self._halts = halts
@@ -60,11 +63,20 @@ class Manifests:
         self._new_id = new_id
         self._owner = owner
         self._custody = custody
+        self._policies = policies
         self._foreseer = Foreseer(catalogue, runner.journal)
 
-    async def of(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
-        """Everything the run is started with, checked and pinned."""
-        entered = check_request(_identified(request))
+    async def of(
+        self,
+        request: SystemRequest,
+        kit: Kit,
+        terms: Terms,
+        entries: Mapping[str, str],
+        principal: Principal = LOCAL,
+    ) -> Manifest:
+        """Everything the run is started with, checked and pinned, in the name of its principal."""
+        entered = check_request(_identified(_signed_by(request, principal)))
+        terms, fault = await self._policed(terms, principal)
         for field in ID_FIELDS:
             self._vault.check_name(field, getattr(entered, field))
         first = next(iter(kit.engines.values()), None)
@@ -85,13 +97,7 @@ class Manifests:
         check_room(graph, terms)
         check_shapes(entered.output.grammar or "", graph)
         check_routing(terms.router)
-        session = None
-        if entered.session_id:
-            last = await last_run(self._catalogue, self._runner, entered.session_id)
-            if last is not None and self._custody is not None:
-                await self._custody.expect_vouched(last.run.run_id)
-            read = () if last is None else await self._runner.labels_of(last.run)
-            entered, session = linked(entered, last, check_entries(entries.items()), read)
+        entered, session = await self._linked(entered, entries)
         manifest = make_manifest(
             run_id=self._new_id(),
             request=entered,
@@ -112,12 +118,40 @@ class Manifests:
             cheaper=kit.cheaper,
             owner=self._owner,
         )
+        manifest = manifest if principal is LOCAL else acting_for(manifest, principal, fault)
         check_tier(manifest)
         check_tools(manifest)
         check_named(manifest)
         now_ms = self._runner.clock.now_ms()
         check_intake(manifest, now_ms)
         return await self._foreseer.foreseen(replace(manifest, task=_task(manifest, now_ms)))
+
+    async def _policed(self, terms: Terms, principal: Principal) -> tuple[Terms, str]:
+        """The terms with the boundary that holds for the principal, and why its policy could not be read, if so."""
+        if principal is LOCAL or self._policies is None:
+            return terms, ""
+        boundary, fault = await self._policies.of(principal)
+        return dataclasses.replace(terms, boundary=boundary), fault
+
+    async def _linked(
+        self, request: SystemRequest, entries: Mapping[str, str]
+    ) -> tuple[SystemRequest, SessionLink | None]:
+        """The request with the history of its session, and its place there; as it is where it has none."""
+        if not request.session_id:
+            return request, None
+        last = await last_run(self._catalogue, self._runner, request.session_id, request.tenant_id)
+        if last is not None and self._custody is not None:
+            await self._custody.expect_vouched(last.run.run_id)
+        read = () if last is None else await self._runner.labels_of(last.run)
+        return linked(request, last, check_entries(entries.items()), read)
+
+
+def _signed_by(request: SystemRequest, principal: Principal) -> SystemRequest:
+    """The request in the name of its principal; refuses one that says another tenant or user."""
+    if principal is LOCAL:
+        return request
+    user_id = person_for(principal, request.user_id, "user_id")
+    return replace(request, tenant_id=tenant_for(principal, request.tenant_id), user_id=user_id)
 
 
 def _identified(request: SystemRequest) -> SystemRequest:

@@ -60,7 +60,8 @@ def child_manifest(
     caps = tuple(lease.get(index, 0) if index in COUNTERS else cap for index, cap in enumerate(parent.caps))
     node = next((node for node in parent.graph.nodes if node.name == command.node), None)
     ask = Ask() if node is None or node.ask is None else node.ask
-    boundary = narrow(parent.boundary, tools=parent.request.tools or None, budget=budget_of(caps))
+    grants = next((tool.grants for tool in parent.tools if tool.name == command.tool), None)
+    boundary = narrow(parent.boundary, tools=parent.request.tools or None, budget=budget_of(caps), grants=grants)
     boundary = narrowed_to(ask.role, boundary)
     models, engines = _models_of(parent, model or (node.model if node is not None else ""))
     return replace(
@@ -87,6 +88,7 @@ def child_manifest(
         # What its parent needed says nothing of a part of it.
         foresight=None,
         is_delegated=True,
+        agents=(*parent.agents, command.tool) if command.tool else parent.agents,
         read=read,
         earlier=(*parent.earlier, *earlier),
         # A step has its own beside what its plan has.

@@ -80,7 +80,14 @@ class Live:
         self.on_recovered: Callable[[Recovery], None] | None = None
 
 
-class Journal(Protocol):
+class Turns(Protocol):
+    """The turns of runs, for those who only read."""
+
+    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
+        """The turns that follow turn number `after`, oldest first, and where the run stands; none of a run nobody started."""
+
+
+class Journal(Turns, Protocol):
     """Keeps the turns of every run, in order, for good."""
 
     async def append(
@@ -103,9 +110,6 @@ class Journal(Protocol):
         What it reserves and what a barrier charges is kept in the same write: QuotaConflict says that there is no room.
         LeaseLost says that the token of its warrant is not that of the run's lease any more.
         """
-
-    async def read(self, run_id: str, *, after: int = -1) -> Stretch:
-        """The turns that follow turn number `after`, oldest first, and where the run stands; none of a run nobody started."""
 
 
 class Blobs(Protocol):
@@ -135,12 +139,25 @@ class Catalogue(Protocol):
         """One run, or None when nobody started it here."""
 
     async def entries(
-        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+        self,
+        *,
+        tenant_id: str | None = None,
+        parent_id: str | None = None,
+        begins: str = "",
+        open_only: bool = False,
+        waiting_only: bool = False,
+        before: str = "",
+        limit: int = 0,
     ) -> Sequence[RunEntry]:
-        """The runs, newest first; `limit` 0 means all of them."""
+        """The runs, newest first; `limit` 0 means all of them.
 
-    async def session(self, session_id: str) -> Sequence[RunEntry]:
-        """The runs of a session, in order."""
+        Those of a tenant alone, those that a run started (an empty name: that none did), those whose ids begin so.
+        `before` is the last run of the page that came before: only those follow that began earlier, and nothing follows
+        a run that is not there.
+        """
+
+    async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
+        """The runs of a session, in order; each tenant has sessions of its own, and None is all of that name."""
 
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """The newest runs of a likeness that succeeded, newest first, at most so many."""
@@ -232,7 +249,14 @@ class Inbox(Protocol):
         """Code and message of a settled entry; None while it waits."""
 
 
-class HaltLog(Protocol):
+class PastHalts(Protocol):
+    """The journal of halts, for those who only look back."""
+
+    def since(self, number: int) -> Sequence[bytes]:
+        """The entries after this number, oldest first, whatever that costs."""
+
+
+class HaltLog(PastHalts, Protocol):
     """The journal of halts, which every process on a store reads before it sends a command."""
 
     async def refresh(self) -> None:
@@ -243,9 +267,6 @@ class HaltLog(Protocol):
 
     def news(self, number: int) -> Sequence[bytes]:
         """The entries after this number, for those who ask before every command; it costs next to nothing."""
-
-    def since(self, number: int) -> Sequence[bytes]:
-        """The entries after this number, oldest first, whatever that costs."""
 
     def signed(self) -> tuple[int, bytes]:
         """The number and the hash of the highest entry that is known to have been signed, here or not; 0 for none."""

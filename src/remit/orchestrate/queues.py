@@ -7,7 +7,8 @@ Rule 2: a queue that is full lets no question in but what is grave: the others w
 Rule 3: an ending is acknowledged once, by somebody with a name. That is a receipt of the store and no turn of the run:
         a journal is closed with its ending, and whether people have seen it changes nothing in it.
 Rule 4: a queue that names who answers it hears nobody else, whether they say yes, say no or take note.
-Rule 5: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
+Rule 5: a queue has its room for each tenant by itself, and whoever acts for a principal finds what is of its tenant.
+Rule 6: a run that cannot be read stands in nobody's way; `remit verify` tells what is wrong with it.
 """
 
 import logging
@@ -19,10 +20,12 @@ from remit.core.commands import AskHuman
 from remit.core.escalation import TRIGGER_OF
 from remit.core.failure import Ending, InvariantBroken, RequestRejected
 from remit.core.person import check_person, is_among, look_alike
+from remit.core.principal import LOCAL, Principal, Scope, expect_scope, person_for
 from remit.core.queue import QueueLimits, Receipt, ReceiptKind, check_limits
+from remit.core.record import replace
 from remit.core.signals import Signal, UserSignal, packet_id, packet_named
 from remit.core.storage import RunEntry
-from remit.kernel.state import RunState
+from remit.kernel.state import RunState, pinned
 from remit.observe.history import fold, read_history
 from remit.observe.logs import run_fields
 from remit.observe.outcomes import NOTHING_FOUND, Found, found_since
@@ -38,7 +41,7 @@ from remit.observe.queues import (
 )
 from remit.orchestrate.doubts import doubts_below
 from remit.orchestrate.orphans import orphan_above
-from remit.orchestrate.ports import Catalogue, Clock, Journal, Receipts
+from remit.orchestrate.ports import Catalogue, Clock, Receipts, Turns
 from remit.tool.vault import NO_SECRETS
 
 NOTHING_HANDED_ON = "NOTHING_HANDED_ON"
@@ -57,7 +60,7 @@ class Shelf(Protocol):
     """What there is to read, and where receipts are kept."""
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> Turns:
         """Turns."""
 
     @property
@@ -78,20 +81,26 @@ class Queues:
         clock: Clock,
         limits: Iterable[QueueLimits] = (),
         check_name: Callable[[str, str], None] = NO_SECRETS.check_name,
+        principal: Principal = LOCAL,
     ) -> None:
         self.limits = check_limits(limits)
         self._shelf = shelf
         self._clock = clock
         # Refuses a name that is a secret.
         self._check_name = check_name
+        self._principal = principal
+
+    def acting_for(self, principal: Principal, shelf: Shelf) -> "Queues":
+        """The same queues for a principal, who finds there what is on this shelf."""
+        return Queues(shelf, self._clock, self.limits, self._check_name, principal)
 
     def limits_of(self, name: str) -> QueueLimits:
         """The limits of a queue; none where nobody has set any."""
         return next((one for one in self.limits if one.name == name), QueueLimits(name))
 
-    async def items(self, name: str = "") -> list[QueueItem]:
-        """What a queue holds, or what all hold, as people should look at it."""
-        every = [*await self._asked(), *await self._ended()]
+    async def items(self, name: str = "", *, tenant_id: str | None = None) -> list[QueueItem]:
+        """What a queue holds, or what all hold, as people should look at it; of one tenant, or of all."""
+        every = [*await self._asked(tenant_id), *await self._ended(tenant_id)]
         found = [item for item in every if not name or item.queue == name]
         return aged(found, self.limits, self._clock.now_ms())
 
@@ -104,6 +113,8 @@ class Queues:
 
         Raises RequestRejected where the run has not ended, or its ending hands nothing on.
         """
+        expect_scope(self._principal, Scope.APPROVE, "acknowledging")
+        by = person_for(self._principal, by)
         self._check_name("by", check_person(by))
         entry = await self._shelf.catalogue.entry(run_id)
         item = None if entry is None or not entry.ending else await self._ending(entry)
@@ -128,7 +139,7 @@ class Queues:
         queue = escalation_asked(question).queue
         self._check_person(queue, signal.user_id)
         if signal.type is Signal.APPROVE and self.limits_of(queue).load_max:
-            await self._check_inside(queue, packet_id(state.run_id, command_id))
+            await self._check_inside(queue, packet_id(state.run_id, command_id), pinned(state).request.tenant_id)
 
     def _check_person(self, queue: str, by: str) -> None:
         people = self.limits_of(queue).answered_by
@@ -138,8 +149,8 @@ class Queues:
         message = f"queue {queue} is answered by {', '.join(people)}, and not by {by!r}{alike}"
         raise RequestRejected(QUEUE_FOREIGN, message, {"queue": queue, "by": by})
 
-    async def _check_inside(self, queue: str, item_id: str) -> None:
-        items = await self.items(queue)
+    async def _check_inside(self, queue: str, item_id: str, tenant_id: str) -> None:
+        items = await self.items(queue, tenant_id=tenant_id)
         asked = next((item for item in items if item.id == item_id), None)
         if asked is None or not asked.is_outside:
             return
@@ -150,12 +161,13 @@ class Queues:
         )
         raise RequestRejected(QUEUE_FULL, message, {"queue": queue, "packet_id": item_id})
 
-    async def _asked(self) -> list[QueueItem]:
+    async def _asked(self, tenant_id: str | None) -> list[QueueItem]:
         found: list[QueueItem] = []
-        for entry in await self._shelf.catalogue.entries(waiting_only=True):
+        for entry in await self._shelf.catalogue.entries(tenant_id=tenant_id, waiting_only=True):
             # Nobody hears an answer to what a run asks whose parent has ended.
             if await orphan_above(self._shelf.catalogue, entry) is None:
-                found += await self._questions(entry.run_id)
+                items = await self._questions(entry.run_id)
+                found += [replace(item, tenant_id=entry.listing.tenant_id) for item in items]
         return found
 
     async def _questions(self, run_id: str) -> list[QueueItem]:
@@ -166,9 +178,9 @@ class Queues:
             _log.warning("what a run asks cannot be read: %s", error, extra=run_fields(run_id))
             return []
 
-    async def _ended(self) -> list[QueueItem]:
+    async def _ended(self, tenant_id: str | None) -> list[QueueItem]:
         seen = {one.item for one in await self._shelf.receipts.kept(ReceiptKind.ACKNOWLEDGED)}
-        entries = await self._shelf.catalogue.entries()
+        entries = await self._shelf.catalogue.entries(tenant_id=tenant_id)
         candidates = [entry for entry in entries if entry.ending in _HANDING_ON and entry.run_id not in seen]
         found = [await self._ending(entry) for entry in candidates]
         return [item for item in found if item is not None]
@@ -183,7 +195,8 @@ class Queues:
                 return None
             if (ended := ended_by(turns)) is not None:
                 found = await self._found(entry.run_id) if ended[0].doubted else NOTHING_FOUND
-                return item_ended(entry.run_id, turns, is_child=bool(entry.listing.parent_id), found=found)
+                item = item_ended(entry.run_id, turns, is_child=bool(entry.listing.parent_id), found=found)
+                return None if item is None else replace(item, tenant_id=entry.listing.tenant_id)
         return None
 
     async def _found(self, run_id: str) -> Mapping[str, Found]:

@@ -27,6 +27,7 @@ from remit.observe.history import references
 from remit.observe.plain import plain
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.ports import Blobs
+from remit.orchestrate.rates import as_counted
 from remit.orchestrate.retold import report_behind, with_words_of
 from remit.orchestrate.starting import started
 from remit.orchestrate.texts import Kept
@@ -236,7 +237,7 @@ class _Auditor:
         again = with_words_of(arrival, completed)
         if again is not completed:
             self.unkept.append(seq)
-        return again
+        return as_counted(arrival, again)
 
     def _started_again(self, arrival: RunStarted, kept: Kept) -> Arrival:
         request = arrival.manifest.request

@@ -14,13 +14,13 @@ from remit.kernel.state import RunState
 from remit.observe.doubts import RunInDoubt, StoreInDoubt
 from remit.observe.history import fold, read_history
 from remit.orchestrate.custody import Custody
-from remit.orchestrate.ports import Catalogue, HeadLog, Journal
+from remit.orchestrate.ports import Catalogue, HeadLog, Turns
 
 RUN_WHOLE = "RUN_WHOLE"
 REASON_MISSING = "REASON_MISSING"
 
 
-async def doubts(journal: Journal, catalogue: Catalogue, log: HeadLog, run_id: str = "") -> StoreInDoubt:
+async def doubts(journal: Turns, catalogue: Catalogue, log: HeadLog, run_id: str = "") -> StoreInDoubt:
     """What is in doubt: of one run, or of all."""
     lost = await log.losses()
     custody = Custody(journal, catalogue, log)
@@ -31,7 +31,7 @@ async def doubts(journal: Journal, catalogue: Catalogue, log: HeadLog, run_id: s
     return StoreInDoubt(tuple(behind), missing, lost.is_log_lost, lost.is_log_damaged)
 
 
-async def _doubt(journal: Journal, custody: Custody, run_id: str) -> RunInDoubt | None:
+async def _doubt(journal: Turns, custody: Custody, run_id: str) -> RunInDoubt | None:
     data = await journal.read(run_id)
     head = await custody.beyond(run_id, len(data) - 1)
     why = await custody.log_doubt(run_id, len(data) - 1) if head is None else ""

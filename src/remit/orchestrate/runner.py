@@ -33,6 +33,7 @@ from remit.orchestrate.executors.timer import cuts_off
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.patience import append_at_last, insist
 from remit.orchestrate.ports import Blobs, Clock, Journal, Live, Outlet, Snapshots
+from remit.orchestrate.rates import UserRates
 from remit.orchestrate.reports import Report
 from remit.orchestrate.seals import Sealer
 from remit.orchestrate.snapshots import restore
@@ -70,6 +71,7 @@ class Runner:
         self.snapshots = snapshots
         self.sealer = sealer
         self.facts = Facts()
+        self.rates = UserRates()
 
     async def start(self, manifest: Manifest, live: Live | None = None) -> Live:
         """Begin a run, in a Live of the caller's or in a new one."""
@@ -151,6 +153,7 @@ class Runner:
                 at_ms = now_ms if now_ms > state.at_ms else state.at_ms  # noqa: FURB136  # calling max() takes longer
                 if type(arrival) is TimerFired:
                     at_ms = max(at_ms, _due_at_ms(state, arrival))
+                arrival = self.rates.counted(state, arrival, at_ms)
                 tally = weigh(state, arrival, at_ms)
             except IllegalArrival:
                 await self.catch_up(live)
@@ -171,6 +174,7 @@ class Runner:
                 await self.catch_up(live)
                 conflicts += 1
                 continue
+            self.rates.settle(state, tally.orders, at_ms)
             # Someone else who holds this run may have read the turn as soon as it was written, and gone on.
             is_latest = state.seq == seq
             if is_latest:

@@ -27,6 +27,7 @@ from remit.orchestrate.runner import Runner
 
 SESSION_BUSY = "SESSION_BUSY"
 SESSION_FOREIGN = "SESSION_FOREIGN"
+SESSION_AMBIGUOUS = "SESSION_AMBIGUOUS"
 SESSION_ENTRY_INVALID = "SESSION_ENTRY_INVALID"
 
 # A preference, a name, a small table. With all of its entries a manifest stays within a megabyte.
@@ -90,11 +91,17 @@ def _checked_value(key: str, value: str) -> str:
     return text
 
 
-async def last_run(catalogue: Catalogue, runner: Runner, session_id: str) -> Last | None:
-    """The newest run of a session, or what trying it again came to; None when the session has none."""
-    runs = await catalogue.session(session_id)
+async def last_run(catalogue: Catalogue, runner: Runner, session_id: str, tenant_id: str | None = None) -> Last | None:
+    """The newest run of a session of a tenant, or what trying it again came to; None when the session has none.
+
+    Raises RequestRejected where several tenants have a session of this name and nobody says whose is meant.
+    """
+    runs = await catalogue.session(session_id, tenant_id=tenant_id)
     if not runs:
         return None
+    if len(tenants := {entry.listing.tenant_id for entry in runs}) > 1:
+        message = f"{len(tenants)} tenants have a session {session_id[:80]!r}; say whose is meant with tenant_id"
+        raise RequestRejected(SESSION_AMBIGUOUS, message, {"session_id": session_id[:80]})
     run = (await runner.load(runs[-1].run_id)).state
     entries = dict(run.session)
     while fork_id := await _newest_fork(catalogue, run):

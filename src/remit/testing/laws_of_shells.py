@@ -124,8 +124,8 @@ def one_driver_at_a_time(world: ShellWorld) -> Iterator[tuple[str, str]]:
 def a_session_is_one_chain(world: ShellWorld) -> Iterator[tuple[str, str]]:
     """Its places are taken once, from the first on, and each run names the one before it."""
     replica = world.ground.look()
-    for session_id in replica.claims:
-        runs = [entry.run_id for entry in at_once(replica.journal.session(session_id))]
+    for tenant_id, session_id in replica.claims:
+        runs = [entry.run_id for entry in at_once(replica.journal.session(session_id, tenant_id=tenant_id))]
         for ordinal, run_id in enumerate(runs):
             link = pinned(world.run(run_id).state).session
             before = "" if link is None else link.previous_run_id

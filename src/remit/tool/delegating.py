@@ -1,11 +1,11 @@
 """Delegating: a tool whose call starts a run beneath the one that made it.
 
 Rule 1: a delegate is no function. Its authorized call becomes a child run, which works with its parent's tools and model
-        under its parent's boundary, and may spend the lease at most.
+        under its parent's boundary, has the permissions that are granted to it at most, and may spend the lease at most.
 Rule 2: what a child says comes back as the result of the call and proves nothing; what it changes is its own effect.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from remit.core.budget import LEASABLE, Budget
 from remit.core.failure import RequestRejected
@@ -18,8 +18,13 @@ from remit.tool.signature import read_signature
 TOOL_DELEGATES = "TOOL_DELEGATES"
 
 
-def delegate(name: str, *, description: str, lease: Mapping[str, int] | Budget) -> Tool:
-    """A tool that hands a task to a child run. The lease is all the child may spend, by the counters of the budget."""
+def delegate(
+    name: str, *, description: str, lease: Mapping[str, int] | Budget, grants: Iterable[str] | None = None
+) -> Tool:
+    """A tool that hands a task to a child run. The lease is all the child may spend, by the counters of the budget.
+
+    `grants` are the permissions of the run above that the child keeps; without them, all.
+    """
 
     def hand_over(task: str) -> str:
         message = f"tool {name[:80]!r} starts a run beneath another; it is called by a model within a run, not by code"
@@ -33,6 +38,7 @@ def delegate(name: str, *, description: str, lease: Mapping[str, int] | Budget) 
         effect=Effect.NONE,
         delegates=True,
         lease=_amounts(lease),
+        grants=None if grants is None else tuple(grants),
     )
     check_definition(definition)
     return Tool(hand_over, replace(definition, version=tool_version(definition)), signature, Source(name))

@@ -427,7 +427,7 @@ from remit.core.failure import RemitError
 
 async def whole(home):
     store = EmbeddedStore.open(home)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (240_000, resource.RLIM_INFINITY))
     written = 0
     try:
         while True:

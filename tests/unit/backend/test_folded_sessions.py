@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from remit.backend.folded.log import session_log
 from remit.backend.folded.store import FoldedStore
 from remit.core.storage import START, AppendConflict, SessionConflict
 from tests.unit.backend.logs import Ground, begin, exchange
@@ -168,7 +169,7 @@ def test_a_run_is_begun_once_and_the_conflict_names_it() -> None:
 def test_a_place_that_is_never_free_when_it_is_looked_at_is_refused_in_the_end() -> None:
     async def scene() -> None:
         ground = Ground()
-        ground.log.crowded = "session:session"
+        ground.log.crowded = session_log("", "session")
         with pytest.raises(SessionConflict):
             await begin(ground.process(), "run", exchange())
         assert ground.log.entries == []

@@ -114,6 +114,7 @@ def test_a_name_may_have_dots_slashes_colons_and_spaces_within(name: str) -> Non
         ({"permissions": ("files.read", "")}, "permissions hold an empty name"),
         ({"verifier": ""}, "verifier is empty"),
         ({"lease": (("steps", 3),)}, "has a lease, yet starts no child run"),
+        ({"grants": ()}, "grants permissions, yet starts no child run"),
         ({"delegates": True, "lease": (("steps", -1),)}, "lease steps=-1 is not a counter"),
         ({"delegates": True, "lease": (("depth", 1),)}, "lease depth=1 is not a counter"),
         ({"effect": Effect.WRITE, "delegates": True}, "what a child changes is the child's own effect"),

@@ -4,7 +4,7 @@ import pytest
 
 from remit.core import rulings
 from remit.core.arrivals import ProposedCall, Provenance
-from remit.core.boundary import Boundary, Exhaustion
+from remit.core.boundary import Boundary, BoundaryMode, Exhaustion
 from remit.core.budget import Budget, Dimension
 from remit.core.commands import CallTool
 from remit.core.contract import SystemRequest
@@ -12,6 +12,7 @@ from remit.core.failure import ErrorCode, Refusal
 from remit.core.graph import STANDARD_RULES, NodeKind, ToolRules
 from remit.core.manifest import Manifest
 from remit.core.messages import user_message
+from remit.core.principal import Principal
 from remit.core.record import replace
 from remit.core.schema import Violation
 from remit.core.tools import Effect, ToolChoice, ToolChoiceMode, ToolDefinition
@@ -27,6 +28,7 @@ from remit.kernel.authorize import (
     is_within_depth,
     reasons_to_ask,
 )
+from remit.kernel.feasible import why_never
 from remit.kernel.state import pinned
 from remit.kernel.verdicts import ALLOWED, Judgement, Verdict
 from remit.orchestrate.patterns.chat import chat_graph
@@ -94,6 +96,22 @@ def test_the_tool_choice_says_which_calls_are_offered(choice: ToolChoice, look: 
 def test_a_permission_the_boundary_lacks_is_denied() -> None:
     assert judged(wants("secret")).code == Refusal.PERMISSION_DENIED
     assert judged(wants("secret"), manifest_of(boundary=Boundary("wide", permissions=("vault.open",)))) is ALLOWED
+
+
+@pytest.mark.parametrize("mode", BoundaryMode)
+def test_no_boundary_gives_a_principal_what_its_scopes_do_not(mode: BoundaryMode) -> None:
+    boundary = Boundary("wide", permissions=("vault.open",), mode=mode)
+    ada = Principal("acme", "ada", ("vault.open",))
+    assert judged(wants("secret"), replace(manifest_of(boundary=boundary), principal=ada)) is ALLOWED
+    verdict = judged(wants("secret"), replace(manifest_of(boundary=boundary), principal=replace(ada, scopes=("x",))))
+    reason = "tool secret needs permission vault.open, which ada of acme lacks"
+    assert verdict == Verdict(Judgement.REFUSE, Refusal.PERMISSION_DENIED, reason)
+
+
+def test_a_run_that_must_call_what_its_principal_may_not_is_impossible_from_the_start() -> None:
+    manifest = manifest_of(boundary=Boundary("wide", permissions=("vault.open",)))
+    assert why_never("secret", manifest) == ""
+    assert "which ada of acme lacks" in why_never("secret", replace(manifest, principal=Principal("acme", "ada")))
 
 
 def test_a_delegate_of_a_run_without_a_model_is_refused_before_anything_begins() -> None:
@@ -251,6 +269,7 @@ MANIFESTS = (
     asking(choice=ToolChoice(ToolChoiceMode.NONE)),
     asking(choice=ToolChoice(ToolChoiceMode.FUNCTION, "fetch")),
     pinned(ruled(replace(STANDARD_RULES, permission="night.shift")).state),
+    replace(manifest_of(boundary=Boundary("wide", permissions=("vault.open",))), principal=Principal("acme", "ada")),
 )
 
 

@@ -17,6 +17,7 @@ from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, ErrorCode, Refusal, RequestRejected
 from remit.core.lifecycle import AgentRole
 from remit.core.messages import user_message
+from remit.core.principal import Principal
 from remit.core.record import BlobRef, replace
 from remit.core.rulings import RunEnded, ToolCallRefused
 from remit.core.tools import Effect, ToolCategory, ToolDefinition
@@ -125,6 +126,8 @@ SEEN = {
     "labels": 'labels == ["private", "secret"]',
     "user": 'user == "ada"',
     "tenant": 'tenant == "acme"',
+    "channel": 'channel == "background"',
+    "agent": 'agent == "worker"',
     "role": f'role == "{AgentRole.REVIEWER.value}"',
     "depth": "depth == 1",
     "hour": "hour == 22",
@@ -151,7 +154,8 @@ def test_a_condition_sees_every_name_with_its_value(name: str) -> None:
         purchase_max=5_000,
         concerns=(("regulated", ("refund",)), ("production", ("other",))),
     )
-    tally = tally_of(boundary, role=AgentRole.REVIEWER, depth=1)
+    ada = Principal("acme", "ada", channel="background")
+    tally = tally_of(boundary, role=AgentRole.REVIEWER, depth=1, principal=ada, agents=("clerk", "worker"))
     state = tally.state
     state.denials, state.effects_committed, state.failures_after_change = 3, 4, 5
     state.flags, state.purchased, state.rejections = {"secret_read": "refund", "tests_failed": "t"}, 700, 2
@@ -170,7 +174,10 @@ def test_of_a_plain_tool_each_of_the_declarations_is_false(name: str) -> None:
 
 
 def test_a_tool_without_category_and_a_caller_without_name_are_empty_texts() -> None:
-    tally = tally_of(ruled('category == "" && user == "" && tenant == ""'), request=SystemRequest((user_message("x"),)))
+    tally = tally_of(
+        ruled('category == "" && user == "" && tenant == "" && channel == "" && agent == ""'),
+        request=SystemRequest((user_message("x"),)),
+    )
     assert held("", wants("plain"), tally) == [True]
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remit.core.boundary import Boundary, DecisionRight, Rate
+from remit.core.arrivals import OVER_RATE
+from remit.core.boundary import Boundary, DecisionRight, Rate, Whose
 from remit.core.commands import AskHuman, CallTool, StartChild
 from remit.core.contract import SystemRequest
 from remit.core.failure import Ending, Refusal
@@ -126,6 +127,13 @@ def test_a_rate_counts_across_turns_and_forgets_what_is_longer_ago_than_its_time
     run.now_ms = first + 10_000 - 10
     assert looks(run, 5) == []
     assert len(run.state.called_at["look"]) == 2
+
+
+def test_a_rate_of_a_user_is_judged_by_whoever_knows_their_other_runs() -> None:
+    run = rated(Rate("look", 1, 10_000, Whose.USER))
+    assert looks(run, 1, 2) == []
+    run.proposes(replace(wants("look", 3), filtered=f"{OVER_RATE}look"))
+    assert (refusals(run), run.last(ToolCallRefused).reason) == ([Refusal.RATE_LIMITED], f"{OVER_RATE}look")
 
 
 def test_what_is_refused_by_a_rate_says_when_to_come_again() -> None:

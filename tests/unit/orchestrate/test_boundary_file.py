@@ -19,6 +19,7 @@ from remit.core.boundary import (
     Rate,
     TaskRule,
     Then,
+    Whose,
     boundary_version,
 )
 from remit.core.budget import FIELDS, UNCHARGED, Budget, Dimension
@@ -197,6 +198,11 @@ def test_money_is_said_in_dollars(said: object, microusd: int) -> None:
         ({"tools": {"rates": [{"tool": "a", "times": 0, "per": "1m"}]}}, "tools.rates[0].times", f"1 to {RATE_MAX}"),
         ({"tools": {"rates": [{"tool": "a", "times": 1, "per": "0s"}]}}, "tools.rates[0].per", "from 1"),
         ({"tools": {"rates": [{"tool": "a", "times": 1, "per": "1w"}]}}, "tools.rates[0].per", "30s, 5m, 4h or 1d"),
+        (
+            {"tools": {"rates": [{"tool": "a", "times": 1, "per": "1m", "whose": "us"}]}},
+            "tools.rates[0].whose",
+            "run, user",
+        ),
         ({"decisions": {"rights": ["rule"]}}, "decisions.rights[0]", "choose_tools"),
         ({"decisions": {"tier_max": 0}}, "decisions.tier_max", f"1 to {TIER_MAX}"),
         ({"decisions": {"tier_max": TIER_MAX + 1}}, "decisions.tier_max", f"1 to {TIER_MAX}"),
@@ -410,7 +416,9 @@ _BOUNDARIES = st.builds(
     mode=st.sampled_from(BoundaryMode),
     approval_categories=_tuples(st.sampled_from(ToolCategory)),
     four_eyes=_tuples(st.sampled_from(ToolCategory)),
-    rates=_tuples(st.builds(Rate, _TEXTS, st.integers(1, RATE_MAX), st.integers(1, INTEGER_MAX))),
+    rates=_tuples(
+        st.builds(Rate, _TEXTS, st.integers(1, RATE_MAX), st.integers(1, INTEGER_MAX), st.sampled_from(Whose))
+    ),
     conditions=st.lists(_CONDITIONS, max_size=3, unique_by=lambda one: one.name).map(tuple),
     authority=st.none() | _AUTHORITIES,
     reads_max=st.sampled_from(Reads),

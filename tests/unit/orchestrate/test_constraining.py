@@ -10,7 +10,7 @@ from remit.core.failure import ErrorCode, RequestRejected
 from remit.core.schema import CONFIG_SCHEMA_INVALID, Checker, compile_schema
 from remit.orchestrate import constraining
 from remit.orchestrate.constraining import LINE_INVALID, LINE_TOO_LONG, Constrainer
-from remit.orchestrate.facade import constrainer
+from remit.orchestrate.drafts import constrainer
 
 PORT = {"type": "integer", "maximum": 65535}
 

@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remit.backend.memory.journal import MemoryJournal
 from remit.core import arrivals
@@ -15,8 +17,9 @@ from remit.core.contract import SystemRequest
 from remit.core.failure import InvariantBroken
 from remit.core.graph import graph_version
 from remit.core.lineage import derived_id
-from remit.core.manifest import Manifest, Origin
+from remit.core.manifest import Manifest, Origin, permissions_of
 from remit.core.messages import user_message
+from remit.core.principal import Principal
 from remit.core.record import BlobRef, replace
 from remit.core.rulings import RunPaused
 from remit.core.tools import ToolChoice, ToolChoiceMode
@@ -61,6 +64,34 @@ def test_a_childs_boundary_is_its_parents_or_narrower() -> None:
     assert child.boundary.allowed_tools == ("look", "ask_child")
     assert child.boundary.permissions == ("vault.open",)
     assert child.boundary.budget.side_effects == 0
+
+
+PERMISSIONS = st.lists(st.sampled_from(["vault.open", "email.read", "email.send", "files.read"]), unique=True).map(
+    tuple
+)
+
+
+@given(PERMISSIONS, PERMISSIONS, st.lists(st.none() | PERMISSIONS, min_size=1, max_size=4))
+def test_no_chain_of_delegations_ever_adds_a_permission(
+    held: tuple[str, ...], scopes: tuple[str, ...], grants: list[tuple[str, ...] | None]
+) -> None:
+    above = replace(manifest_of(boundary=Boundary(permissions=held)), principal=Principal("acme", "ada", scopes))
+    expected = set(held) & set(scopes)
+    assert set(permissions_of(above)) == expected
+    for granted in grants:
+        tools = tuple(replace(tool, grants=granted) if tool.delegates else tool for tool in above.tools)
+        child = child_of(replace(above, tools=tools, depth=0, caps=manifest_of().caps))
+        expected &= expected if granted is None else set(granted)
+        assert set(permissions_of(child)) == expected
+        assert child.principal == above.principal
+        above = child
+
+
+def test_a_child_names_the_agents_through_which_it_came() -> None:
+    clerk = replace(manifest_of(), agents=("clerk",))
+    child = child_of(clerk)
+    assert child.agents == ("clerk", "ask_child")
+    assert child_of(clerk, tool="", call_id="").agents == ("clerk",)
 
 
 def test_a_child_pins_the_versions_of_what_it_was_given() -> None:

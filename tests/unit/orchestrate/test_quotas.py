@@ -190,7 +190,7 @@ def test_a_tenant_without_a_quota_is_written_as_if_there_were_none() -> None:
             assert await store.ledger.committed("zoe", limits_of([per_day(output_tokens=1)], NOON)) == [Committed()]
             assert await system.quotas.tenants() == ["acme"]
         async with quoted(store) as system:
-            assert system.quotas.journal is store.journal
+            assert system._quotas.journal is store.journal
 
     asyncio.run(scene())
 
@@ -302,9 +302,9 @@ def test_the_index_is_rebuilt_from_the_journals_to_the_same_figures(kind: str, t
             forget(store, tmp_path)
             assert all(at.left == at.quota for at in await system.quotas.standings("acme"))
             # Five runs without a parent; a child is none of them.
-            assert await system.quotas.rebuild() == 5
+            assert await system._quotas.rebuild() == 5
             assert [await system.quotas.standings(tenant) for tenant in ("acme", "zoe")] == before
-            await system.quotas.rebuild()
+            await system._quotas.rebuild()
             assert [await system.quotas.standings(tenant) for tenant in ("acme", "zoe")] == before
         await store.close()
 
@@ -397,7 +397,7 @@ def test_a_fork_whose_origin_is_gone_reserves_all_of_its_caps() -> None:
             manifest = pinned(await system.state_of(fork))
             assert manifest.forked_from is not None
             lost = replace(manifest, forked_from=replace(manifest.forked_from, run_id="gone"))
-            listing = await system.quotas.reserving(Listing(NOON, tenant_id="acme"), lost)
+            listing = await system._quotas.reserving(Listing(NOON, tenant_id="acme"), lost)
             assert listing.reserves is not None
             assert dict(listing.reserves.amounts)[TOKENS] == manifest.caps[TOKENS]
 
@@ -511,7 +511,7 @@ def test_whoever_is_always_too_slow_learns_it_in_the_end() -> None:
             run_id = (await system.run(of(), scripted(says(1)))).run_id
             manifest = pinned(await system.state_of(run_id))
             with pytest.raises(QuotaConflict, match="QUOTA_CONTENDED") as lost:
-                await system.quotas.begin(manifest, lose)
+                await system._quotas.begin(manifest, lose)
             assert "output_tokens=99 left this day and 100 were to be reserved" in lost.value.message
             assert len(tries) == CONFLICTS_MAX
             assert {manifest.caps[TOKENS] for manifest in tries} == {99}
@@ -525,11 +525,11 @@ def test_who_writes_an_ending_too_late_is_told_so_and_settles_nothing() -> None:
         async with quoted(store, per_day(output_tokens=100)) as system:
             run_id = (await system.run(of(), scripted(says(12)))).run_id
             with pytest.raises(AppendConflict):
-                await system.quotas.journal.append(run_id, b"late", after=0, barrier=Barrier("SUCCESS"))
+                await system._quotas.journal.append(run_id, b"late", after=0, barrier=Barrier("SUCCESS"))
             assert await tokens(system) == (12, 0, 88)
             # Turns of runs that nobody lists are written, and count for nobody.
-            await system.quotas.journal.append("unlisted", b"turn", after=-1, barrier=Barrier("SUCCESS"))
-            assert list(await system.quotas.journal.read("unlisted")) == [b"turn"]
+            await system._quotas.journal.append("unlisted", b"turn", after=-1, barrier=Barrier("SUCCESS"))
+            assert list(await system._quotas.journal.read("unlisted")) == [b"turn"]
 
     asyncio.run(scene())
 

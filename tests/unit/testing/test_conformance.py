@@ -187,15 +187,31 @@ class BadCatalogue:
         return entry
 
     async def entries(
-        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+        self,
+        *,
+        tenant_id: str | None = None,
+        parent_id: str | None = None,
+        begins: str = "",
+        open_only: bool = False,
+        waiting_only: bool = False,
+        before: str = "",
+        limit: int = 0,
     ) -> Sequence[RunEntry]:
         if self._flaw == "lists all":
             open_only = waiting_only = False
-        entries = await self._true.entries(open_only=open_only, waiting_only=waiting_only, limit=limit)
+        entries = await self._true.entries(
+            tenant_id=None if self._flaw == "shows others" else tenant_id,
+            parent_id=None if self._flaw == "knows no parents" else parent_id,
+            begins=begins[:1] if self._flaw == "looks at one letter" else begins,
+            open_only=open_only,
+            waiting_only=waiting_only,
+            before="" if self._flaw == "begins anew" and before == "nobody" else before,
+            limit=limit,
+        )
         return entries[::-1] if self._flaw == "oldest first" else entries
 
-    async def session(self, session_id: str) -> Sequence[RunEntry]:
-        entries = await self._true.session(session_id)
+    async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
+        entries = await self._true.session(session_id, tenant_id=None if self._flaw == "joins sessions" else tenant_id)
         return entries[::-1] if self._flaw == "ends first" else entries
 
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
@@ -469,6 +485,11 @@ def test_what_has_no_flaw_passes_every_check(flaw: str) -> None:
         ("misses early barriers", "a_barrier_may_come_with_the_first_turn"),
         ("oldest first", "runs_are_listed_newest_first"),
         ("lists all", "runs_are_listed_by_how_they_stand"),
+        ("shows others", "runs_are_listed_by_tenant"),
+        ("knows no parents", "runs_are_listed_by_their_parent"),
+        ("looks at one letter", "runs_are_found_by_how_their_ids_begin"),
+        ("begins anew", "runs_are_listed_page_by_page"),
+        ("joins sessions", "a_session_is_of_its_tenant"),
         ("likes old ones", "runs_are_found_by_their_likeness"),
         ("ends first", "a_session_is_listed_in_order"),
         ("knows one session", "a_session_is_listed_in_order"),

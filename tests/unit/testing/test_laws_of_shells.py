@@ -90,7 +90,7 @@ def ended_parents(world: ShellWorld) -> list[tuple[str, str]]:
 def chains(world: ShellWorld) -> list[list[str]]:
     """The runs of sessions of two exchanges or more."""
     journal = world.ground.look().journal
-    runs = [[e.run_id for e in at_once(journal.session(session_id))] for session_id in world.ground.look().claims]
+    runs = [[e.run_id for e in at_once(journal.session(name, tenant_id=of))] for of, name in world.ground.look().claims]
     return [chain for chain in runs if len(chain) > 1]
 
 

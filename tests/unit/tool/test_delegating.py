@@ -18,6 +18,12 @@ def test_a_delegate_takes_a_task_and_declares_its_lease_and_no_effect() -> None:
     assert definition.version
 
 
+def test_a_delegate_says_which_permissions_it_hands_on() -> None:
+    granted = delegate("reader", description="", lease={"steps": 9}, grants=["email.read"]).definition.grants
+    assert granted == ("email.read",)
+    assert delegate("helper", description="", lease={"steps": 9}).definition.grants is None
+
+
 def test_a_lease_may_be_given_as_a_budget_whose_counters_count() -> None:
     lease = delegate("research", description="", lease=Budget(tool_calls=3, wall_clock_ms=9, depth=1)).definition.lease
     assert lease == (("tool_calls", 3),)

@@ -94,7 +94,8 @@ async def _opened(
 ) -> Conversation:
     """A conversation in a session of its own, on a store that is closed with the stack."""
     from remit.assemble import kit_for, new_run_id, opened, terms_for
-    from remit.orchestrate.facade import goal_at, watched
+    from remit.orchestrate.drafts import goal_at
+    from remit.orchestrate.facade import watched
 
     # Tools and engine come first: a store is not made for a conversation that cannot begin.
     narrator.progress.begin()

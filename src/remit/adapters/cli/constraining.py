@@ -42,7 +42,7 @@ def constrain(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Make what a model said fit a schema: parse, repair, match enums, validate."""
-    from remit.orchestrate.facade import constrainer
+    from remit.orchestrate.drafts import constrainer
 
     if str(file).startswith("-") and file != STDIN:
         raise wrong_usage(f"{str(file)[:_SHOWN_CHARS_MAX]} is no option; see `remit constrain --help`")

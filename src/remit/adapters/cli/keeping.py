@@ -21,12 +21,12 @@ def delete(run: RunName, /, *, common: Common = COMMON, terminal: Annotated[Term
     async def remove() -> None:
         from remit.assemble import open_again, system_on
 
-        store = open_again(common.settings())
+        system = system_on(open_again(common.settings()))
         try:
-            run_id = (await system_on(store).archive.find(run)).run_id
-            removed = await store.retention.delete(run_id)
+            run_id = (await system.archive.find(run)).run_id
+            removed = await system.delete(run_id)
         finally:
-            await store.close()
+            await system.close()
         counts = {"runs": removed.runs, "turns": removed.turns, "texts": removed.texts}
         if terminal.is_json:
             terminal.values({"run_id": run_id, **counts})

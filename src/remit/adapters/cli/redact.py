@@ -48,12 +48,12 @@ def redact(
         if vault is not None:
             vault.check_name("by", who)
         reason = why if vault is None else vault.redactor.redacted(why)
-        store = open_again(settings)
+        system = system_on(open_again(settings))
         try:
-            run_id = (await system_on(store).archive.find(run)).run_id
-            done = await store.redactions.redact(run_id, text=text, kind=pattern, by=who, why=reason)
+            run_id = (await system.archive.find(run)).run_id
+            done = await system.redact(run_id, text=text, kind=pattern, by=who, why=reason)
         finally:
-            await store.close()
+            await system.close()
         if terminal.is_json:
             counts = {"runs": done.runs, "turns": done.turns, "texts": done.texts, "cleared": done.is_cleared}
             terminal.values({"run_id": run_id, **counts})

@@ -16,6 +16,16 @@ _HEADS = (
     "SELECT seq, head, ending, signer, signature FROM heads"
     " WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) ORDER BY seq"
 )
+# What narrows a list of runs.
+_OF_TENANT = " AND tenant_id = ?"
+_CHILDREN = " AND parent_id = ? AND parent_id <> ''"
+_ROOTS = " AND parent_id = ''"
+# As a range, which an index answers, and in which no sign of a name means anything else.
+_BEGINS = " AND run_id >= ? AND run_id < ?"
+_AFTER_ALL = "\U0010ffff"
+_OPEN = " AND ending = ''"
+_WAITING = " AND waiting_for <> ''"
+_BEFORE = " AND run_no < (SELECT run_no FROM runs AS last WHERE last.run_id = ?)"
 _LAST_HEAD = _HEADS.replace("ORDER BY seq", "ORDER BY seq DESC LIMIT 1")
 
 
@@ -31,21 +41,36 @@ class SQLiteCatalogue:
         return _entry(found[0]) if found else None
 
     async def entries(
-        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+        self,
+        *,
+        tenant_id: str | None = None,
+        parent_id: str | None = None,
+        begins: str = "",
+        open_only: bool = False,
+        waiting_only: bool = False,
+        before: str = "",
+        limit: int = 0,
     ) -> Sequence[RunEntry]:
         """The runs, newest first; `limit` 0 means all of them."""
-        query = _ENTRY
-        if open_only or waiting_only:
-            query += " AND ending = ''"
-        if waiting_only:
-            query += " AND waiting_for <> ''"
-        rows = self._reader.rows(f"{query} ORDER BY run_no DESC LIMIT ?", (limit or -1,))
+        asked = (
+            (_OF_TENANT, tenant_id is not None, (tenant_id,)),
+            # The index of children knows no run that nobody started as one.
+            (_CHILDREN if parent_id else _ROOTS, parent_id is not None, (parent_id,) if parent_id else ()),
+            (_BEGINS, bool(begins), (begins, begins + _AFTER_ALL)),
+            (_OPEN, open_only or waiting_only, ()),
+            (_WAITING, waiting_only, ()),
+            (_BEFORE, bool(before), (before,)),
+        )
+        clauses = "".join(clause for clause, is_asked, _ in asked if is_asked)
+        values = [value for _, is_asked, given in asked if is_asked for value in given]
+        rows = self._reader.rows(f"{_ENTRY}{clauses} ORDER BY run_no DESC LIMIT ?", (*values, limit or -1))
         return [_entry(row) for row in rows]
 
-    async def session(self, session_id: str) -> Sequence[RunEntry]:
-        """The runs of a session, in order."""
-        query = f"{_ENTRY} AND session_id = ? AND session_id <> '' ORDER BY ordinal"
-        return [_entry(row) for row in self._reader.rows(query, (session_id,))]
+    async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
+        """The runs of a session, in order; None is of every tenant."""
+        of_tenant, values = ("", ()) if tenant_id is None else (_OF_TENANT, (tenant_id,))
+        query = f"{_ENTRY} AND session_id = ? AND session_id <> ''{of_tenant} ORDER BY tenant_id, ordinal"
+        return [_entry(row) for row in self._reader.rows(query, (session_id, *values))]
 
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """The newest runs of a likeness that succeeded, newest first, at most so many."""

@@ -49,7 +49,7 @@ _ENDED = (
 )
 _LINEAGES = "SELECT run_id, lineage FROM runs WHERE lineage <> ''"
 # Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
-_NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY session_id"
+_NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY tenant_id, session_id"
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
 _COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
 _COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"

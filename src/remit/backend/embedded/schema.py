@@ -172,8 +172,16 @@ _LINEAGE_VIEW = (
     " FROM main.runs AS listed"
 )
 
+# Each tenant has sessions of its own; its runs, and those that a run started, are found without looking at others.
+_TENANTS = (
+    "DROP INDEX places",
+    "CREATE UNIQUE INDEX places ON runs (session_id, tenant_id, ordinal) WHERE session_id <> ''",
+    "CREATE INDEX runs_of_tenants ON runs (tenant_id, run_no)",
+    "CREATE INDEX children ON runs (parent_id, run_no) WHERE parent_id <> ''",
+)
+
 # Each brings a store from the version of its position to the next one, in one transaction.
-MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS, _CHARGES, _RECEIPTS, _LIKENESS, _LINEAGE)
+MIGRATIONS: Sequence[Sequence[str]] = (_FIRST, _SNAPSHOTS, _CHARGES, _RECEIPTS, _LIKENESS, _LINEAGE, _TENANTS)
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:

@@ -7,6 +7,7 @@ Rule 2: nothing holds two logs together. Whatever was cut off between two entrie
 """
 
 from typing import Protocol, TypeAlias
+from urllib.parse import quote
 
 from remit.core.quota import Charge
 from remit.core.record import Record
@@ -15,8 +16,16 @@ from remit.core.storage import Barrier, Listing, Place, SignedHead
 RUN, SESSION, TENANT, INBOX = "run:", "session:", "tenant:", "inbox:"
 RECEIPTS, HALT_LOG = "receipts", "halts"
 
+# Between the tenant of a session, in which it does not occur, and the session.
+BETWEEN = "/"
+
 # How often an entry is tried again behind those of others; each time one of them has written theirs.
 TRIES_MAX = 1_000
+
+
+def session_log(tenant_id: str, session_id: str) -> str:
+    """The name of the log of a session; each tenant has sessions of its own."""
+    return f"{SESSION}{quote(tenant_id, safe='')}{BETWEEN}{session_id}"
 
 
 class Entry(Record):

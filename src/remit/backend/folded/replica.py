@@ -6,8 +6,10 @@ Rule 2: entries that could not have been decided so are no entries: a settlement
 """
 
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from remit.backend.folded.log import (
+    BETWEEN,
     HALT_LOG,
     INBOX,
     RECEIPTS,
@@ -63,8 +65,8 @@ class Replica:
         self.receipts = MemoryReceipts()
         self.halts = MemoryHalts()
         self.forestalled: set[str] = set()
-        # Who is to have which place of which session.
-        self.claims: dict[str, dict[int, str]] = {}
+        # Who is to have which place of which session of which tenant.
+        self.claims: dict[tuple[str, str], dict[int, str]] = {}
         self.letters: dict[int, Letter] = {}
         self._stands: dict[str, Place] = {}
         self._seen: Place = START
@@ -114,9 +116,10 @@ class Replica:
         place = (await self.journal.read(run_id)).place
         await self.journal.append(run_id, written.data, place, barrier, listing, Warrant(head=written.head))
 
-    async def _fold_session(self, session_id: str, entry: Entry) -> None:
+    async def _fold_session(self, name: str, entry: Entry) -> None:
         claim = decode_record(entry.data, PlaceClaimed)
-        self.claims.setdefault(session_id, {})[claim.ordinal] = claim.run_id
+        tenant_id, _, session_id = name.partition(BETWEEN)
+        self.claims.setdefault((unquote(tenant_id), session_id), {})[claim.ordinal] = claim.run_id
 
     async def _fold_tenant(self, tenant_id: str, entry: Entry) -> None:
         charged = decode_record(entry.data, Charged)

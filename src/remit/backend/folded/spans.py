@@ -9,7 +9,7 @@ Rule 3: what a run came to is written behind the turn that ends it. Where that w
 
 from typing import Protocol
 
-from remit.backend.folded.log import RUN, SESSION, TENANT, TRIES_MAX, Charged, Forestalled, PlaceClaimed
+from remit.backend.folded.log import RUN, TENANT, TRIES_MAX, Charged, Forestalled, PlaceClaimed, session_log
 from remit.backend.folded.replica import Replica
 from remit.core.codec import encode_record
 from remit.core.quota import Charge, Reservation
@@ -34,7 +34,7 @@ class Spans:
     async def claim(self, run_id: str, listing: Listing) -> None:
         """Have a place and a reservation for a run that is about to begin; raises SessionConflict or QuotaConflict."""
         if listing.session_id:
-            await self._claim_place(run_id, listing.session_id, listing.ordinal)
+            await self._claim_place(run_id, listing)
         if listing.reserves is not None:
             await self._reserve(run_id, listing.tenant_id, listing.reserves)
 
@@ -46,19 +46,21 @@ class Spans:
                 return
             await self._replica.refresh()
 
-    async def _claim_place(self, run_id: str, session_id: str, ordinal: int) -> None:
+    async def _claim_place(self, run_id: str, listing: Listing) -> None:
+        session, ordinal = (listing.tenant_id, listing.session_id), listing.ordinal
+        name = session_log(*session)
         for _ in range(TRIES_MAX):
             await self._replica.refresh()
             # Whoever else forestalls the holder may claim the place meanwhile: a claim stands behind what was known here.
-            place = self._replica.place(SESSION + session_id)
-            holder = self._replica.claims.get(session_id, {}).get(ordinal, "")
+            place = self._replica.place(name)
+            holder = self._replica.claims.get(session, {}).get(ordinal, "")
             if holder == run_id:
                 return
             if holder and not await self._is_forestalled(holder):
                 break
-            if await self._is_next(SESSION + session_id, PlaceClaimed(ordinal, run_id), place):
+            if await self._is_next(name, PlaceClaimed(ordinal, run_id), place):
                 return
-        raise SessionConflict(session_id, ordinal)
+        raise SessionConflict(listing.session_id, ordinal)
 
     async def _reserve(self, run_id: str, tenant_id: str, wanted: Reservation) -> None:
         ledger = self._replica.journal.ledger

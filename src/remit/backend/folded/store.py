@@ -95,16 +95,32 @@ class FoldedCatalogue:
         return await self._index.entry(run_id)
 
     async def entries(
-        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+        self,
+        *,
+        tenant_id: str | None = None,
+        parent_id: str | None = None,
+        begins: str = "",
+        open_only: bool = False,
+        waiting_only: bool = False,
+        before: str = "",
+        limit: int = 0,
     ) -> Sequence[RunEntry]:
         """The runs, newest first."""
         await self._replica.refresh()
-        return await self._index.entries(open_only=open_only, waiting_only=waiting_only, limit=limit)
+        return await self._index.entries(
+            tenant_id=tenant_id,
+            parent_id=parent_id,
+            begins=begins,
+            open_only=open_only,
+            waiting_only=waiting_only,
+            before=before,
+            limit=limit,
+        )
 
-    async def session(self, session_id: str) -> Sequence[RunEntry]:
+    async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
         """The runs of a session, in order."""
         await self._replica.refresh()
-        return await self._index.session(session_id)
+        return await self._index.session(session_id, tenant_id=tenant_id)
 
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """The newest runs of a likeness that succeeded."""

@@ -1,7 +1,7 @@
 """A journal in memory: lists of bytes, one per run, and the index of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from itertools import dropwhile, islice
 
 from remit.backend.clock import wall_clock_ms
 from remit.backend.memory.head_log import MemoryHeadLog
@@ -39,7 +39,7 @@ class MemoryJournal:
         self._inbox = inbox
         self._runs: dict[str, list[bytes]] = {}
         self._entries: dict[str, RunEntry] = {}
-        self._places: set[tuple[str, int]] = set()
+        self._places: set[tuple[str, str, int]] = set()
         self._heads: dict[str, list[SignedHead]] = {}
         self._alike: dict[str, list[str]] = {}
         self._now_ms = now_ms
@@ -103,7 +103,7 @@ class MemoryJournal:
             listing = replace(run.listing, likeness="")
             self._entries[run.run_id] = RunEntry(run.run_id, listing, 0, run.standing.ending, run.standing.waiting_for)
             if listing.session_id:
-                self._places.add((listing.session_id, listing.ordinal))
+                self._places.add(_place_of(listing))
             alike = self._alike.setdefault(run.listing.likeness, []) if run.listing.likeness else []
             if run.listing.likeness and run.run_id not in alike:
                 alike.append(run.run_id)
@@ -117,20 +117,36 @@ class MemoryJournal:
         return None if entry is None else replace(entry, turns=len(self._runs[run_id]))
 
     async def entries(
-        self, *, open_only: bool = False, waiting_only: bool = False, limit: int = 0
+        self,
+        *,
+        tenant_id: str | None = None,
+        parent_id: str | None = None,
+        begins: str = "",
+        open_only: bool = False,
+        waiting_only: bool = False,
+        before: str = "",
+        limit: int = 0,
     ) -> Sequence[RunEntry]:
         """The runs, newest first."""
-        found = [
+        every = reversed(self._entries.values())
+        if before:
+            every = dropwhile(lambda entry: entry.run_id != before, every)
+            next(every, None)
+        found = (
             replace(entry, turns=len(self._runs[entry.run_id]))
-            for entry in reversed(self._entries.values())
-            if not (open_only and entry.ending) and not (waiting_only and not entry.waiting_for)
-        ]
-        return found[:limit] if limit else found
+            for entry in every
+            if tenant_id in (None, entry.listing.tenant_id)
+            and parent_id in (None, entry.listing.parent_id)
+            and entry.run_id.startswith(begins)
+            and not (open_only and entry.ending)
+            and not (waiting_only and not entry.waiting_for)
+        )
+        return list(islice(found, limit or None))
 
-    async def session(self, session_id: str) -> Sequence[RunEntry]:
-        """The runs of a session, in order."""
-        found = [entry for entry in await self.entries() if entry.listing.session_id == session_id]
-        return sorted(found, key=lambda entry: entry.listing.ordinal)
+    async def session(self, session_id: str, *, tenant_id: str | None = None) -> Sequence[RunEntry]:
+        """The runs of a session, in order; None is of every tenant."""
+        found = [entry for entry in await self.entries(tenant_id=tenant_id) if entry.listing.session_id == session_id]
+        return sorted(found, key=lambda entry: (entry.listing.tenant_id, entry.listing.ordinal))
 
     async def alike(self, likeness: str, *, limit: int) -> Sequence[RunEntry]:
         """The newest runs of a likeness that succeeded, newest first, at most so many."""
@@ -172,7 +188,7 @@ class MemoryJournal:
         self.ledger.close_deleted(run_id)
         entry = self._entries.pop(run_id, None)
         if entry is not None:
-            self._places.discard((entry.listing.session_id, entry.listing.ordinal))
+            self._places.discard(_place_of(entry.listing))
         for run_ids in self._alike.values():
             run_ids[:] = [name for name in run_ids if name != run_id]
         self._heads.pop(run_id, None)
@@ -201,10 +217,9 @@ class MemoryJournal:
         if reserves is not None:
             self.ledger.check_room(listing.tenant_id, reserves)
         if listing.session_id:
-            place = (listing.session_id, listing.ordinal)
-            if place in self._places:
-                raise SessionConflict(*place)
-            self._places.add(place)
+            if _place_of(listing) in self._places:
+                raise SessionConflict(listing.session_id, listing.ordinal)
+            self._places.add(_place_of(listing))
         if reserves is not None:
             self.ledger.keep(Charge(run_id, listing.tenant_id, reserves.at_ms, reserves.amounts, is_open=True))
             listing = replace(listing, reserves=None)
@@ -212,3 +227,8 @@ class MemoryJournal:
             self._alike.setdefault(listing.likeness, []).append(run_id)
             listing = replace(listing, likeness="")
         self._entries[run_id] = RunEntry(run_id, listing, 0)
+
+
+def _place_of(listing: Listing) -> tuple[str, str, int]:
+    """What two runs never share: a place in a session of a tenant."""
+    return listing.tenant_id, listing.session_id, listing.ordinal

@@ -137,11 +137,14 @@ class MemoryRetention:
     def _collectable(self, ended_before_ms: int) -> list[str]:
         """The runs that ended before a time and that nobody will ask for."""
         entries = self._kept.journal.listed()
-        newest: dict[str, tuple[int, str]] = {}
+        newest: dict[tuple[str, str], tuple[int, str]] = {}
         for entry in entries.values():
-            if session_id := entry.listing.session_id:
-                place = (entry.listing.ordinal, entry.run_id)
-                newest[session_id] = max(place, newest.get(session_id, place))
+            if entry.listing.session_id:
+                session, place = (
+                    (entry.listing.tenant_id, entry.listing.session_id),
+                    (entry.listing.ordinal, entry.run_id),
+                )
+                newest[session] = max(place, newest.get(session, place))
         needed = {run_id for _, run_id in newest.values()}
         opened = {entry.run_id for entry in entries.values() if not entry.ending}
         return [

@@ -8,6 +8,7 @@ yours, with any test runner.
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
+from itertools import product
 from typing import Any
 
 from remit.core.storage import (
@@ -31,6 +32,7 @@ CatalogueCheck = Callable[[OpenCatalogue], Coroutine[Any, Any, None]]
 RIVALS = 20
 # Names that would mean something else if they were pasted into a query, a pattern or a path.
 ODD_SESSIONS = ("s", "S", "s'; --", "%", "_", "*", "s.t", "../s", "ä", "s" * 200)
+ODD_TENANTS = ("t", "T", "t/s", "t%2Fs", "t'; --", "*", "ä", "t:s")
 
 
 async def an_unknown_run_has_no_entry(open_catalogue: OpenCatalogue) -> None:
@@ -107,6 +109,83 @@ async def runs_are_listed_by_how_they_stand(open_catalogue: OpenCatalogue) -> No
         assert found == ["waiting"], f"one run waits, and {found} are listed"
         found = [entry.run_id for entry in await catalogue.entries(open_only=True, limit=1)]
         assert found == ["going"], "a limit is not kept among open runs"
+
+
+async def runs_are_listed_by_tenant(open_catalogue: OpenCatalogue) -> None:
+    """Those of one tenant alone; requests that named none are a tenant of their own."""
+    async with open_catalogue() as (journal, catalogue):
+        for number, tenant_id in enumerate(("", *ODD_TENANTS, *ODD_TENANTS)):
+            await add(journal, f"run{number}", b"turn", listing=Listing(1, tenant_id=tenant_id))
+        for number, tenant_id in enumerate(ODD_TENANTS, 1):
+            found = [entry.run_id for entry in await catalogue.entries(tenant_id=tenant_id)]
+            expected = [f"run{number + len(ODD_TENANTS)}", f"run{number}"]
+            assert found == expected, f"tenant {tenant_id!r} has {expected}, and {found} are listed"
+        found = [entry.run_id for entry in await catalogue.entries(tenant_id="")]
+        assert found == ["run0"], f"one run names no tenant, and {found} are listed"
+        assert list(await catalogue.entries(tenant_id="nobody")) == [], "a tenant without runs has some"
+
+
+async def runs_are_listed_by_their_parent(open_catalogue: OpenCatalogue) -> None:
+    """Those that a run started alone, or those that none did."""
+    async with open_catalogue() as (journal, catalogue):
+        for run_id, parent_id in {"top": "", "one": "top", "two": "top", "deep": "one", "other": ""}.items():
+            await add(journal, run_id, b"turn", listing=Listing(1, parent_id=parent_id))
+        for parent_id, expected in {"top": ["two", "one"], "one": ["deep"], "": ["other", "top"], "x": []}.items():
+            found = [entry.run_id for entry in await catalogue.entries(parent_id=parent_id)]
+            assert found == expected, f"run {parent_id!r} started {expected}, and {found} are listed"
+
+
+async def runs_are_found_by_how_their_ids_begin(open_catalogue: OpenCatalogue) -> None:
+    """By the letters themselves, also where they would mean something in a pattern."""
+    async with open_catalogue() as (journal, catalogue):
+        for run_id in ("ab", "abc", "aB", "a_c", "a%", "b"):
+            await add(journal, run_id, b"turn", listing=Listing(1))
+        for begins, expected in {"ab": ["abc", "ab"], "a_": ["a_c"], "a%": ["a%"], "abcd": [], "b": ["b"]}.items():
+            found = [entry.run_id for entry in await catalogue.entries(begins=begins)]
+            assert found == expected, f"{expected} begin with {begins!r}, and {found} are listed"
+
+
+async def runs_are_listed_page_by_page(open_catalogue: OpenCatalogue) -> None:
+    """Pages of any size come to the whole list, whatever it is narrowed by, also while runs begin; nothing follows nobody."""
+    async with open_catalogue() as (journal, catalogue):
+        for number in range(9):
+            listing = Listing(1, tenant_id="even" if number % 2 == 0 else "odd", parent_id="0" if number % 3 else "")
+            await add(journal, str(number), b"turn", listing=listing, barrier=Barrier("END" if number % 4 else ""))
+        for tenant_id, parent_id, open_only in product((None, "even"), (None, "", "0"), (False, True)):
+            whole = await catalogue.entries(tenant_id=tenant_id, parent_id=parent_id, open_only=open_only)
+            for limit in (1, 2, 4):
+                paged: list[RunEntry] = []
+                while page := await catalogue.entries(
+                    tenant_id=tenant_id,
+                    parent_id=parent_id,
+                    open_only=open_only,
+                    before=paged[-1].run_id if paged else "",
+                    limit=limit,
+                ):
+                    assert len(page) <= limit, f"a page of {limit} holds {len(page)}"
+                    paged += page
+                assert paged == list(whole), f"pages of {limit} come to {paged}, and the list is {whole}"
+        await add(journal, "new", b"turn", listing=Listing(1))
+        after = [entry.run_id for entry in await catalogue.entries(before="8", limit=2)]
+        assert after == ["7", "6"], f"behind a page that ended with run 8 come {after}"
+        assert list(await catalogue.entries(before="nobody")) == [], "runs follow one that is not there"
+
+
+async def a_session_is_of_its_tenant(open_catalogue: OpenCatalogue) -> None:
+    """Two tenants have sessions of the same name, each with places of its own."""
+    async with open_catalogue() as (journal, catalogue):
+        for tenant_id in ("", *ODD_TENANTS):
+            for ordinal in (0, 1):
+                listing = Listing(1, tenant_id=tenant_id, session_id="s", ordinal=ordinal)
+                await add(journal, f"{tenant_id} {ordinal}", b"turn", listing=listing)
+        for tenant_id in ("", *ODD_TENANTS):
+            found = [entry.run_id for entry in await catalogue.session("s", tenant_id=tenant_id)]
+            assert found == [f"{tenant_id} 0", f"{tenant_id} 1"], f"session s of {tenant_id!r} holds {found}"
+        listing = Listing(1, tenant_id=ODD_TENANTS[0], session_id="s", ordinal=1)
+        assert await _begun(journal, "rival", listing) is None, "a place in a session of a tenant was taken twice"
+        assert list(await catalogue.session("s", tenant_id="nobody")) == [], "a tenant without runs has a session"
+        every = {entry.listing.tenant_id for entry in await catalogue.session("s")}
+        assert every == {"", *ODD_TENANTS}, f"of all tenants, {every} have a session s"
 
 
 async def runs_are_found_by_their_likeness(open_catalogue: OpenCatalogue) -> None:
@@ -218,8 +297,13 @@ CATALOGUE_CHECKS: Sequence[CatalogueCheck] = (
     a_barrier_may_come_with_the_first_turn,
     runs_are_listed_newest_first,
     runs_are_listed_by_how_they_stand,
+    runs_are_listed_by_tenant,
+    runs_are_listed_by_their_parent,
+    runs_are_found_by_how_their_ids_begin,
+    runs_are_listed_page_by_page,
     runs_are_found_by_their_likeness,
     a_session_is_listed_in_order,
+    a_session_is_of_its_tenant,
     a_place_in_a_session_is_taken_once,
     runs_without_a_session_share_no_place,
     a_refused_first_turn_is_not_listed,

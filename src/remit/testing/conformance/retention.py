@@ -266,16 +266,17 @@ async def a_dry_run_says_what_a_collection_would_remove(open_store: OpenStore) -
 
 
 async def a_collection_leaves_what_somebody_will_ask_for(open_store: OpenStore) -> None:
-    """The newest run of a session with all that came from it, and a child whose parent is open."""
+    """The newest run of a session of each tenant with all that came from it, and a child whose parent is open."""
     async with open_store(Time().now_ms) as store:
         for ordinal in (0, 1):
             await _run(store, f"run{ordinal}", listing=Listing(1, session_id="session", ordinal=ordinal))
+        await _run(store, "other", listing=Listing(1, tenant_id="tenant", session_id="session"))
         await _run(store, "retry", listing=Listing(1, lineage=("run1",)))
         await _run(store, "parent", ending="")
         await _run(store, "child", listing=Listing(1, parent_id="parent", lineage=("parent",)))
         removed = await store.retention.gc(ended_before_ms=NEVER_MS)
         found = sorted(entry.run_id for entry in await store.catalogue.entries())
-        expected = ["child", "parent", "retry", "run1"]
+        expected = ["child", "other", "parent", "retry", "run1"]
         assert found == expected, f"{expected} will be asked for, and after a collection there are {found}"
         assert removed.runs == 1, f"one run was collected, and {removed.runs} are told"
 

@@ -1,0 +1,481 @@
+"""Two tenants on one store: for a principal of one, whatever is of the other is what nobody ever started.
+
+Every verb is called in two worlds, one with the other tenant's runs and one without, with the same ids. Whatever comes back
+is compared byte for byte. The verbs are found by looking: one that is not called here fails.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remit import SystemRequest, SystemResponse
+from remit.backend.embedded.store import EmbeddedStore
+from remit.backend.folded.store import FoldedStore
+from remit.backend.memory.blobs import MemoryBlobs
+from remit.backend.memory.leases import MemoryLeases
+from remit.backend.memory.store import MemoryStore
+from remit.core.boundary import Boundary
+from remit.core.budget import Budget
+from remit.core.failure import RemitError, RequestRejected
+from remit.core.halt import HaltKind, HaltScope
+from remit.core.messages import user_message
+from remit.core.principal import PRINCIPAL_FOREIGN, SCOPE_LACKING, Principal, Scope
+from remit.core.queue import QueueLimits
+from remit.core.quota import Period, Quota
+from remit.core.record import BlobRef
+from remit.core.signals import Signal, UserSignal
+from remit.core.storage import Listing, RunEntry
+from remit.inference.scripted import ScriptedEngine
+from remit.observe.history import references
+from remit.orchestrate.archive import Archive
+from remit.orchestrate.facade import System
+from remit.orchestrate.kit import Kit, Terms, kit_of
+from remit.orchestrate.lineages import Lineages
+from remit.orchestrate.ports import Store
+from remit.orchestrate.queues import Queues
+from remit.orchestrate.tenancy import TenantStandings
+from remit.testing.poor_log import PoorLog
+from remit.tool.declare import tool
+from remit.tool.delegating import delegate
+from remit.tool.registry import Registry
+
+NOON = 1_700_000_000_000
+ACME = Principal("acme", "ada", ("*",))
+GLOBEX = Principal("globex", "bob", ("*",))
+# Ids as the house gives them, of runs that nobody starts.
+GUESSED = "r-guessed-0001"
+LONG = "x" * 5_000
+PATIENCE_S = 60
+LEASE = {"input_tokens": 50_000, "output_tokens": 10_000, "tool_calls": 5, "steps": 20}
+
+
+class Noon:
+    """A clock that stands still, so that two worlds are alike."""
+
+    def now_ms(self) -> int:
+        """Noon."""
+        return NOON
+
+
+@tool(effect="read", network=False)
+def look(what: str) -> str:
+    """Look at something long."""
+    return LONG
+
+
+@tool(effect="write")
+def change(what: str) -> str:
+    """Change something."""
+    return "done"
+
+
+def kit(*replies: dict[str, Any]) -> Kit:
+    """A model that says this, and the tools."""
+    helper = delegate("helper", description="help", lease=LEASE)
+    return kit_of(ScriptedEngine([*replies, {"text": "done"}]), Registry([look, change, helper]))
+
+
+def calls(name: str, **arguments: object) -> dict[str, Any]:
+    """A reply that proposes a call."""
+    return {"tool_calls": [{"name": name, "arguments": arguments}]}
+
+
+def asked(text: str, **fields: Any) -> SystemRequest:
+    """A request that has nothing by chance."""
+    return SystemRequest((user_message(text),), request_id="q", trace_id="0" * 32, **fields)
+
+
+async def no_kit(state: object) -> Kit:
+    """What runs of earlier processes work with."""
+    return kit()
+
+
+class Ids:
+    """Ids in order; what begins after a leap has the same ones in every world."""
+
+    def __init__(self) -> None:
+        self._ids = count()
+
+    def __call__(self) -> str:
+        """The next one."""
+        return f"r-{next(self._ids):04}"
+
+    def leap(self) -> None:
+        """Go on far beyond what was given."""
+        self._ids = count(1_000)
+
+
+def opened(store: Store, ids: Ids) -> System:
+    """A system whose ids and times follow from nothing but what it was told."""
+    quotas = [Quota("*", Period.DAY, Budget(steps=10_000))]
+    queues = [QueueLimits("review", load_max=1)]
+    return System(store, clock=Noon(), find_kit=no_kit, new_id=ids, quotas=quotas, queues=queues)
+
+
+async def live(system: System, principal: Principal) -> dict[str, str]:
+    """What happens in a tenant: a session with a long text, a run with a child, one that asks, one that is halted."""
+    acting = system.acting_for(principal)
+    session = await acting.run(asked("look", session_id="talk"), kit(calls("look", what="a")))
+    parent = await acting.run(asked("help"), kit(calls("helper", task="look at it")))
+    waiting = await acting.run(asked("change"), kit(calls("change", what="a")))
+    assert waiting.waiting_for is not None
+    (child,) = [name for name in await acting.archive.family(parent.run_id) if name != parent.run_id]
+    return {"ended": session.run_id, "parent": parent.run_id, "child": child, "waiting": waiting.run_id}
+
+
+@asynccontextmanager
+async def worlds() -> AsyncIterator[tuple[System, System, dict[str, str]]]:
+    """A store with both tenants, and one with the first alone; and the ids of the other tenant's runs."""
+    ids = Ids(), Ids()
+    both, alone = opened(MemoryStore(), ids[0]), opened(MemoryStore(), ids[1])
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            for system in (both, alone):
+                await live(system, ACME)
+            others = await live(both, GLOBEX)
+            await both.halt("looked odd", by="op", run=others["ended"])
+            await both.halt("looked odd", by="op", tenant="globex")
+            for one in ids:
+                one.leap()
+            yield both, alone, others
+    finally:
+        await both.close()
+        await alone.close()
+
+
+Verb = Callable[[System, str], Any]
+
+
+def entry(run_id: str) -> RunEntry:
+    """What somebody may claim to know of a run."""
+    return RunEntry(run_id, Listing(1), 3)
+
+
+async def listed(turns: AsyncIterator[Any]) -> list[Any]:
+    """All of it."""
+    return [one async for one in turns]
+
+
+async def exported(system: System, run_id: str) -> list[bytes]:
+    """A run as a file."""
+    return list(await system.archive.export(run_id))
+
+
+def said(kind: Signal) -> Verb:
+    """A signal to a run."""
+    payloads: dict[Signal, Callable[[str], dict[str, Any]]] = {
+        Signal.APPROVE: lambda run: {"packet_id": f"{run}/1.0"},
+        Signal.REJECT: lambda run: {"packet_id": f"{run}/1.0"},
+        Signal.FEEDBACK: lambda run: {"text": "well done"},
+    }
+    make = payloads.get(kind)
+    return lambda s, run: s.signal(UserSignal("one", kind, run, "ada", payload=make(run) if make else {}))
+
+
+Table = dict[str, Verb | list[Verb]]
+SYSTEM: Table = {
+    "acting_for": lambda s, run: s.acting_for(GLOBEX),
+    "store": lambda s, run: s.store,
+    "submit": [
+        lambda s, run: s.submit(asked("a", tenant_id="globex"), kit()),
+        lambda s, run: s.submit(asked("a", tenant_id="nobody"), kit()),
+        lambda s, run: s.submit(asked("a", user_id="bob"), kit()),
+    ],
+    "run": [
+        lambda s, run: s.run(asked("a", tenant_id="globex"), kit()),
+        lambda s, run: s.run(asked("more", session_id="talk"), kit(calls("look", what="b"))),
+        lambda s, run: s.run(asked("more", session_id=run), kit()),
+    ],
+    "result": lambda s, run: s.result(run),
+    "execution": lambda s, run: s.execution(run),
+    "resume": lambda s, run: s.resume(run, kit=kit()),
+    "halt": [
+        lambda s, run: s.halt("why", run=run),
+        lambda s, run: s.halt("why", tenant="globex"),
+        lambda s, run: s.halt("why", tool="look"),
+        lambda s, run: s.halt("why"),
+    ],
+    "lift": [
+        lambda s, run: s.lift(run=run),
+        lambda s, run: s.lift(tenant="globex"),
+        lambda s, run: s.lift(tenant="acme"),
+        lambda s, run: s.lift(),
+    ],
+    "halts": lambda s, run: s.halts(),
+    "signal": [said(kind) for kind in Signal],
+    "fork": lambda s, run: s.fork(run, kit=kit()),
+    "restore": lambda s, run: s.restore(run, why="lost"),
+    "delete": lambda s, run: s.delete(run),
+    "redact": lambda s, run: s.redact(run, text="secret", why="shown"),
+    "rested": lambda s, run: s.rested(run),
+    "rebuild": lambda s, run: s.rebuild(),
+    "end_orphans": lambda s, run: s.end_orphans(),
+    "session": [
+        lambda s, run: s.session("talk"),
+        lambda s, run: s.session("talk", tenant_id="globex"),
+        lambda s, run: s.session(run),
+    ],
+    "text": [
+        lambda s, run: s.text(BlobRef(b"\1" * 32, 5_000), run_id=run),
+        lambda s, run: s.text(BlobRef(b"\1" * 32, 5_000)),
+    ],
+    "note": lambda s, run: s.note(run, "ada", "city", '"Oslo"'),
+    "watch": lambda s, run: listed(s.watch(run)),
+    "begun": lambda s, run: s.begun(),
+    "settle": [lambda s, run: s.settle(run), lambda s, run: s.settle()],
+    "close": lambda s, run: s.close(),
+    "abandoned": lambda s, run: s.abandoned,
+    "state_of": lambda s, run: s.state_of(run),
+}
+ARCHIVE: Table = {
+    "has_key": lambda s, run: s.archive.has_key,
+    "find": [
+        lambda s, run: s.archive.find(run),
+        lambda s, run: s.archive.find("r-"),
+        lambda s, run: s.archive.find("last"),
+    ],
+    "absent": lambda s, run: s.archive.absent(run),
+    "runs": [
+        lambda s, run: s.archive.runs(with_children=True),
+        lambda s, run: s.archive.runs(waiting_only=True, limit=1),
+        lambda s, run: s.archive.runs(before=run or "nobody"),
+    ],
+    "root": lambda s, run: s.archive.root(run),
+    "family": lambda s, run: s.archive.family(run),
+    "history": lambda s, run: s.archive.history(run),
+    "told": lambda s, run: s.archive.told(run),
+    "approvals": [lambda s, run: s.archive.approvals(), lambda s, run: s.archive.approvals(run or "nobody")],
+    "in_doubt": lambda s, run: s.archive.in_doubt(entry(run)),
+    "approval": [lambda s, run: s.archive.approval(run), lambda s, run: s.archive.approval(f"{run}/1.0")],
+    "packet": [lambda s, run: s.archive.packet(run), lambda s, run: s.archive.packet(f"{run}+")],
+    "changed_sources": lambda s, run: s.archive.changed_sources(run),
+    "loop_of": lambda s, run: s.archive.loop_of(entry(run)),
+    "verify": lambda s, run: s.archive.verify(run),
+    "verify_halts": lambda s, run: s.archive.verify_halts(),
+    "has_met": [
+        lambda s, run: s.archive.has_met(HaltScope(HaltKind.RUN, run)),
+        lambda s, run: s.archive.has_met(HaltScope(HaltKind.TENANT, "globex")),
+    ],
+    "verify_all": lambda s, run: listed(s.archive.verify_all()),
+    "doubts": [lambda s, run: s.archive.doubts(), lambda s, run: s.archive.doubts(run or "nobody")],
+    "replay": lambda s, run: s.archive.replay(run),
+    "export": exported,
+}
+QUEUES: Table = {
+    "acting_for": lambda s, run: None,  # It takes a shelf, and whoever has one of the store operates it.
+    "limits_of": lambda s, run: s.queues.limits_of("review"),
+    "items": [lambda s, run: s.queues.items(), lambda s, run: s.queues.items(tenant_id="globex")],
+    "overview": lambda s, run: s.queues.overview(),
+    "acknowledge": lambda s, run: s.queues.acknowledge(run, "ada"),
+    "check_answer": lambda s, run: None,  # It looks at nothing but a state that somebody has.
+}
+QUOTAS: Table = {
+    "standings": [
+        lambda s, run: s.quotas.standings("acme"),
+        lambda s, run: s.quotas.standings("globex"),
+        lambda s, run: s.quotas.standings("nobody"),
+    ],
+    "tenants": lambda s, run: s.quotas.tenants(),
+}
+LINEAGES: Table = {
+    "learn": lambda s, run: None,  # It takes a manifest, and tells nothing.
+    "of": lambda s, run: s.lineages.of(run),
+    "family": lambda s, run: s.lineages.family(run),
+    "is_beneath": lambda s, run: s.lineages.is_beneath(run, "top"),
+}
+TABLES = {System: SYSTEM, Archive: ARCHIVE, Queues: QUEUES, TenantStandings: QUOTAS, Lineages: LINEAGES}
+
+
+def verbs_of(table: Table, name: str) -> list[Verb]:
+    """The ways in which a verb is called here."""
+    verbs = table[name]
+    return verbs if isinstance(verbs, list) else [verbs]
+
+
+EVERY = [
+    pytest.param(verb, id=f"{kind.__name__}.{name}.{place}")
+    for kind, table in TABLES.items()
+    for name in table
+    for place, verb in enumerate(verbs_of(table, name))
+]
+
+
+async def outcome(verb: Verb, system: System, run_id: str) -> str:
+    """What comes back, all of it: what is raised with its code, words and details, or what is given."""
+    try:
+        given = verb(system, run_id)
+        given = await given if isinstance(given, Awaitable) else given
+    except RemitError as error:
+        details = json.dumps(error.details, sort_keys=True, default=str)
+        return f"{type(error).__name__} {error.code} {error.message} {details}"
+    if isinstance(given, RemitError):
+        return f"given {given.code} {given.message} {given.details}"
+    # Turns tell how long tools took, so that heads of runs that are alike differ.
+    return re.sub(r"head='[0-9a-f]{64}'", "head", f"{type(given).__name__} {given!r}")
+
+
+@pytest.mark.parametrize("kind", TABLES, ids=lambda kind: kind.__name__)
+def test_every_public_verb_is_called_here(kind: type) -> None:
+    assert set(TABLES[kind]) == {name for name in vars(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("verb", EVERY)
+def test_what_is_of_another_tenant_is_what_nobody_started(verb: Verb) -> None:
+    async def compare() -> None:
+        async with worlds() as (both, alone, others):
+            here, there = both.acting_for(ACME), alone.acting_for(ACME)
+            answered = ""
+            for run_id in (*others.values(), GUESSED, ""):
+                answered = await outcome(verb, here, run_id)
+                assert answered == await outcome(verb, there, run_id)
+            # What was begun differs from what was begun before it, in both worlds alike.
+            for run_id in () if answered.startswith(SystemResponse.__name__) else others.values():
+                answered, guessed = [await outcome(verb, here, name) for name in (run_id, GUESSED)]
+                assert answered.replace(run_id, "ID") == guessed.replace(GUESSED, "ID")
+
+    asyncio.run(compare())
+
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda home: MemoryStore(),
+    "embedded": EmbeddedStore.open,
+    "folded": lambda home: FoldedStore(PoorLog(), MemoryLeases(), MemoryBlobs()),
+}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_on_every_store_tenants_are_apart_and_each_finds_its_own(kind: str, tmp_path: Path) -> None:
+    async def compare() -> None:
+        system = opened(STORES[kind](tmp_path), Ids())
+        try:
+            mine, others = await live(system, ACME), await live(system, GLOBEX)
+            acting = system.acting_for(ACME)
+            for run_id in others.values():
+                for name in ("result", "execution", "state_of", "watch", "rested"):
+                    (verb,) = verbs_of(SYSTEM, name)
+                    answered = await outcome(verb, acting, run_id)
+                    assert answered.replace(run_id, "ID") == (await outcome(verb, acting, GUESSED)).replace(
+                        GUESSED, "ID"
+                    )
+            found = [one.run_id for one in await acting.archive.runs(with_children=True)]
+            assert sorted(found) == sorted(mine.values())
+            assert (await acting.session("talk")).run_id == mine["ended"]
+            every = {one.listing.tenant_id for one in await system.archive.runs()}
+            assert every == {"acme", "globex"}
+            with pytest.raises(RequestRejected) as refused:
+                await system.session("talk")
+            assert refused.value.code == "SESSION_AMBIGUOUS"
+            assert (await system.session("talk", tenant_id="globex")).run_id == others["ended"]
+        finally:
+            await system.close()
+
+    asyncio.run(compare())
+
+
+def test_a_long_text_is_reached_through_a_run_that_one_may_read() -> None:
+    async def reach() -> None:
+        system = opened(MemoryStore(), Ids())
+        try:
+            mine, others = await live(system, ACME), await live(system, GLOBEX)
+            acting, other = system.acting_for(ACME), system.acting_for(GLOBEX)
+            turns = (await other.archive.history(others["ended"])).turns
+            long = next(ref for turn in turns for ref in references(turn))
+            assert await other.text(long, run_id=others["ended"]) == LONG
+            assert await system.text(long) == LONG
+            # The same text is kept once, and each reaches it through its own run alone.
+            assert await acting.text(long, run_id=mine["ended"]) == LONG
+            for run_id, code in (
+                (others["ended"], "RUN_NOT_FOUND"),
+                ("", "RUN_NOT_FOUND"),
+                (mine["waiting"], "BLOB_MISSING"),
+            ):
+                with pytest.raises(RemitError) as refused:
+                    await acting.text(long, run_id=run_id)
+                assert refused.value.code == code
+        finally:
+            await system.close()
+
+    asyncio.run(reach())
+
+
+def test_a_verb_without_its_scope_is_refused_and_says_which() -> None:
+    async def refuse() -> None:
+        system = opened(MemoryStore(), Ids())
+        try:
+            mine = await live(system, ACME)
+            bare = system.acting_for(Principal("acme", "eve"))
+            needed = {
+                "submit": Scope.START,
+                "result": Scope.READ,
+                "resume": Scope.SIGNAL,
+                "fork": Scope.START,
+                "delete": Scope.ADMIN,
+                "note": Scope.SIGNAL,
+                "rebuild": Scope.OPERATE,
+            }
+            for name, scope in needed.items():
+                answered = await outcome(verbs_of(SYSTEM, name)[0], bare, mine["ended"])
+                assert SCOPE_LACKING in answered, answered
+                assert scope.value in answered, answered
+            for table, name in ((ARCHIVE, "told"), (QUEUES, "overview"), (QUOTAS, "tenants")):
+                assert SCOPE_LACKING in await outcome(verbs_of(table, name)[0], bare, mine["ended"])
+        finally:
+            await system.close()
+
+    asyncio.run(refuse())
+
+
+def test_a_principal_answers_in_its_own_name_and_never_for_itself() -> None:
+    async def answer() -> None:
+        system = opened(MemoryStore(), Ids())
+        try:
+            mine = await live(system, ACME)
+            (question,) = await system.archive.approvals(mine["waiting"])
+            yes = UserSignal("one", Signal.APPROVE, mine["waiting"], payload={"packet_id": question.id}, user_id="")
+            ada, eve = system.acting_for(ACME), system.acting_for(Principal("acme", "eve", (Scope.APPROVE,)))
+            with pytest.raises(RemitError) as refused:
+                await ada.signal(yes)
+            assert refused.value.code == "SELF_APPROVAL", refused.value
+            with pytest.raises(RequestRejected) as refused_name:
+                await eve.signal(UserSignal("one", Signal.APPROVE, yes.run_id, "ada", payload=yes.payload))
+            assert refused_name.value.code == PRINCIPAL_FOREIGN
+            await eve.signal(yes, kit=kit())
+            state = await system.state_of(mine["waiting"])
+            assert state.ending is not None
+        finally:
+            await system.close()
+
+    asyncio.run(answer())
+
+
+def test_nobody_has_a_run_copied_that_may_do_more_than_they() -> None:
+    @tool(effect="read", network=False, permissions=["vault.open"])
+    def peek(what: str) -> str:
+        """Look into the vault."""
+        return "gold"
+
+    async def copied() -> None:
+        system = opened(MemoryStore(), Ids())
+        terms = Terms(boundary=Boundary(permissions=("vault.open",)))
+        try:
+            equipped = kit_of(ScriptedEngine([calls("peek", what="a"), {"text": "done"}]), Registry([peek]))
+            ran = await system.acting_for(ACME).run(asked("peek"), equipped, terms)
+            assert [call.status.value for call in ran.tool_calls_made] == ["committed"]
+            starter = system.acting_for(Principal("acme", "eve", (Scope.START, Scope.SIGNAL)))
+            with pytest.raises(RequestRejected) as refused:
+                await starter.fork(ran.run_id, at=1)
+            assert (refused.value.code, refused.value.details["scope"]) == (SCOPE_LACKING, "vault.open")
+            again = kit_of(ScriptedEngine([calls("peek", what="a"), {"text": "done"}]), Registry([peek]))
+            theirs = await starter.run(asked("peek"), again, terms)
+            assert [call.code for call in theirs.tool_calls_made] == ["PERMISSION_DENIED"]
+        finally:
+            await system.close()
+
+    asyncio.run(copied())
