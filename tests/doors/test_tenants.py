@@ -254,6 +254,10 @@ ARCHIVE: Table = {
     "approvals": [lambda s, run: s.archive.approvals(), lambda s, run: s.archive.approvals(run or "nobody")],
     "in_doubt": lambda s, run: s.archive.in_doubt(entry(run)),
     "approval": [lambda s, run: s.archive.approval(run), lambda s, run: s.archive.approval(f"{run}/1.0")],
+    "settled": [
+        lambda s, run: s.archive.settled(run or "nobody"),
+        lambda s, run: s.archive.settled(run or "nobody", "1.0"),
+    ],
     "packet": [lambda s, run: s.archive.packet(run), lambda s, run: s.archive.packet(f"{run}+")],
     "changed_sources": lambda s, run: s.archive.changed_sources(run),
     "loop_of": lambda s, run: s.archive.loop_of(entry(run)),
