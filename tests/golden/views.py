@@ -24,6 +24,7 @@ from remit.assemble import opened_to_read, settings_of
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.codec import decode_turn, plain
 from remit.core.regex import regex
+from remit.kernel.state import pinned
 from remit.observe.event_log import events_of
 from remit.observe.history import History, read_history, states
 from remit.observe.meter import metered
@@ -121,10 +122,11 @@ def _said(home: Path, *words: str) -> str:
 
 def _told(history: History) -> Iterator[str]:
     """What whoever watches is told of every turn, and what the meter says after it."""
-    calls, work = CallTeller(), WorkTeller()
+    teller: CallTeller | WorkTeller | None = None
     for turn, state in states(history):
-        for teller in (calls, work):
-            yield from ("".join(text for text, _ in line) for line in teller.lines(turn))
+        # A chat tells of its calls, a plan or a vote of its steps.
+        teller = teller or (WorkTeller() if WorkTeller.tells(pinned(state).graph) else CallTeller())
+        yield from ("".join(text for text, _ in line) for line in teller.lines(turn))
         yield json.dumps(plain(metered(state)))
 
 

@@ -5,19 +5,17 @@ Rule 2: an open run is explained too: where it stands and what it waits for.
 Rule 3: the records hold texts as they were said; observe/sentence.py makes them fit to print.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from remit.core.arrivals import CancelRequested
 from remit.core.boundary import BoundaryMode
 from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, StartChild
-from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.goal import Task
 from remit.core.graph import NodeKind
 from remit.core.halt import HALTED
 from remit.core.record import Record
-from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallNoted, NodeEntered, RunEnded, Rung
+from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, Rung
 from remit.core.signals import packet_id
 from remit.core.tier import TIERS
 from remit.core.tools import MUTATING, ToolDefinition
@@ -26,10 +24,11 @@ from remit.kernel.state import RunState, pinned, questions, standing_at, waiting
 from remit.kernel.tasks import task_of
 from remit.kernel.tier import tier_of
 from remit.observe.execution import selected_tools
-from remit.observe.foresight import Need, Stopped, needs_of, stopped_in
+from remit.observe.foresight import Need, Stopped, needs_of, stopped_by
 from remit.observe.outcomes import NOTHING_BELOW, Below, in_doubt
 from remit.observe.patterns import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
-from remit.observe.steps import FAILED, LOST
+from remit.observe.reading import Reading
+from remit.observe.steps import CANCEL, FAILED, LOST, StepKind
 
 
 class Allowed(Record):
@@ -147,44 +146,39 @@ class Explanation(Record):
     unverified: tuple[str, ...] = ()
 
 
-def explain(state: RunState, turns: Sequence[Turn], below: Below = NOTHING_BELOW) -> Explanation:
-    """What can be said of a run that has started; `turns` are those that add up to the state.
+def explain(state: RunState, reading: Reading, below: Below = NOTHING_BELOW) -> Explanation:
+    """What can be said of a run that has started; the reading is of the turns that add up to the state.
 
     `below` is what runs beneath it left in doubt.
     """
     manifest = pinned(state)
-    steps, vote = steps_told(state, turns), vote_told(state, turns)
+    steps, vote = steps_told(reading), vote_told(reading)
     return Explanation(
         run_id=state.run_id,
         allowed=_allowed(state),
-        path=tuple(decision.node for turn in turns for decision in turn.decisions if isinstance(decision, NodeEntered)),
+        path=tuple([entered.name for entered, _ in reading.visits[1:]]),
         models=tuple(model.name for model in manifest.models),
         calls=_calls(state),
-        spent=_spent(state, turns),
+        spent=_spent(state, reading),
         observations=tuple(
             Observation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
             for command_id, trace in state.calls.items()
             if trace.rung is Rung.COMMITTED
         ),
         uncommitted=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code != UNVERIFIED)),
-        standing=_standing(state, turns, steps, vote),
-        turns=len(turns),
+        standing=_standing(state, reading, steps, vote),
+        turns=reading.turns,
         addenda=state.addenda,
         steps=steps,
         vote=vote,
-        children=children_told(state, turns),
-        stopped=stopped_in(turns),
-        noted=_noted(turns),
+        children=children_told(reading),
+        stopped=stopped_by(reading.stopped),
+        noted=tuple([(note.tool, note.code or note.judgement, note.reason) for note in reading.noted]),
         needs=needs_of(state),
         task=task_of(manifest),
         warnings=(*state.warnings, *in_doubt(state, below)),
         unverified=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code == UNVERIFIED)),
     )
-
-
-def _noted(turns: Sequence[Turn]) -> tuple[tuple[str, str, str], ...]:
-    found = (decision for turn in turns for decision in turn.decisions if isinstance(decision, CallNoted))
-    return tuple((note.tool, note.code or note.judgement, note.reason) for note in found)
 
 
 def _allowed(state: RunState) -> Allowed:
@@ -260,10 +254,10 @@ def _fate(state: RunState, command_id: str) -> str:
     return "answered" if is_answered else "failed"
 
 
-def _spent(state: RunState, turns: Sequence[Turn]) -> tuple[Spent, ...]:
+def _spent(state: RunState, reading: Reading) -> tuple[Spent, ...]:
     """The dimensions the run has touched. Its clock stood still for people, and stopped for good when it ended."""
     used = list(state.used)
-    until_ms = state.at_ms if state.ending is None else turns[state.ended_seq].at_ms
+    until_ms = state.at_ms if state.ending is None else reading.ended_at_ms
     stood_ms = state.stood_ms + (state.at_ms - state.standing_since_ms if state.is_standing else 0)
     used[Dimension.WALL_CLOCK_MS] = until_ms - state.started_at_ms - stood_ms
     used[Dimension.CONTEXT_TOKENS] = state.context_tokens
@@ -278,7 +272,7 @@ def released(state: RunState) -> list[int]:
     return [cap - given for cap, given in zip(state.caps, pinned(state).caps, strict=True)]
 
 
-def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold], vote: VoteTold | None) -> Standing:
+def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote: VoteTold | None) -> Standing:
     node = standing_at(state).name if state.node >= 0 else ""
     if state.ending is not None:
         row = ENDINGS[state.ending]
@@ -287,9 +281,9 @@ def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold],
             code=state.ending.value,
             error="" if state.error is None else state.error.value,
             reason=_reason(state, state.ending, steps, vote),
-            by=_cancelled_by(turns) if state.ending is Ending.USER_CANCEL else "",
+            by=_cancelled_by(reading) if state.ending is Ending.USER_CANCEL else "",
             node=node,
-            receives=_receiver(turns) or row.receives,
+            receives=_receiver(reading) or row.receives,
         )
     if (halt := state.halted) is not None:
         return Standing(status="halted", code=HALTED, error=halt.what, reason=halt.why, by=halt.by, node=node)
@@ -307,10 +301,9 @@ def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold],
     return Standing("paused" if state.paused else "open", node=node)
 
 
-def _receiver(turns: Sequence[Turn]) -> str:
+def _receiver(reading: Reading) -> str:
     """Whom the ending hands authority to, and how grave it is; empty where it hands nothing on."""
-    ended = (decision for turn in turns for decision in turn.decisions if isinstance(decision, RunEnded))
-    escalation = next((ruling.escalation for ruling in ended), None)
+    escalation = None if reading.ended is None else reading.ended.escalation
     if escalation is None:
         return ""
     return f"the queue {escalation.queue} ({escalation.trigger.replace('_', ' ')}, severity {escalation.severity})"
@@ -357,8 +350,9 @@ def _has_no_answer(vote: VoteTold | None) -> bool:
     return vote is not None and all(one.status in (FAILED, LOST) for one in vote.replicas)
 
 
-def _cancelled_by(turns: Iterable[Turn]) -> str:
-    return next((turn.arrival.by for turn in turns if isinstance(turn.arrival, CancelRequested)), "")
+def _cancelled_by(reading: Reading) -> str:
+    told = (step.by for step in reading.steps.values() if step.kind is StepKind.SIGNAL and step.name == CANCEL)
+    return next(told, "")
 
 
 def _question(run_id: str, asked: AskHuman) -> Question:

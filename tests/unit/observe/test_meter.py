@@ -24,6 +24,7 @@ from remit.kernel.apply import apply
 from remit.kernel.state import RunState
 from remit.observe.explain import explain
 from remit.observe.meter import Meter, metered
+from remit.observe.reading import read
 from remit.orchestrate.patterns.plan import plan_graph
 from remit.orchestrate.patterns.redundant import Redundancy, redundant_graph
 from remit.testing.play import demo_manifest, demo_world
@@ -53,7 +54,7 @@ def test_a_run_is_measured_after_every_turn() -> None:
 def test_what_is_used_in_the_end_is_what_an_explanation_says() -> None:
     last = {spent.dimension: spent.used for spent in meters()[-1].spent}
     assert tuple(last) == FIELDS
-    said = {spent.dimension: spent.used for spent in explain(RUN.state, RUN.turns).spent}
+    said = {spent.dimension: spent.used for spent in explain(RUN.state, read(RUN.turns)).spent}
     assert {name: used for name, used in last.items() if used} == said
 
 

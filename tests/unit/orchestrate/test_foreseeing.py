@@ -21,6 +21,7 @@ from remit.kernel.state import pinned
 from remit.observe.explain import explain
 from remit.observe.foresight import likeness_of
 from remit.observe.history import states
+from remit.observe.reading import read
 from remit.orchestrate import foreseeing
 from remit.orchestrate.facade import System
 from remit.orchestrate.foreseeing import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
@@ -119,7 +120,7 @@ def test_an_open_run_of_a_known_kind_says_what_it_needs() -> None:
             (run_id,) = await succeed(system, 1)
             history = await system.archive.history(run_id)
             turn, state = next(iter(states(history)))
-            needs = {need.dimension: (need.least, need.most) for need in explain(state, (turn,)).needs}
+            needs = {need.dimension: (need.least, need.most) for need in explain(state, read((turn,))).needs}
             assert needs["tool_calls"] == (2, 2)
 
     asyncio.run(play())
