@@ -415,7 +415,8 @@ class Reading:
         self.visits[-1][1].append(key)
 
     def _of_run(self, kind: FactKind, name: str, changes: Changes | None = None) -> None:
-        self._tell(kind, Step(StepKind.RUN, name, self._seq, self.now_ms, kind.value, **changes or {}))
+        told = Step(StepKind.RUN, name, self._seq, self.now_ms, kind.value, self._seq, 0, node=self.node)
+        self._tell(kind, replace(told, **changes or {}))
 
     def _remark(self, kind: StepKind, name: str, changes: Changes) -> None:
         """A step that is over as soon as it is told."""

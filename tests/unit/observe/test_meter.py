@@ -70,7 +70,6 @@ def test_the_clock_stands_while_a_person_is_asked() -> None:
         (CallModel("1", "smollm2", 1, 1, 1, ()), ("asking smollm2",)),
         (CallTool("1", "c", "look", "v", "{}", b"", "k", 1, ()), ("calling look",)),
         (StartChild("1", "r.1", "do", (), 1, 0, (), tool="helper"), ("a run beneath works for helper",)),
-        (StartChild("1", "r.1", "do", (), 1, 0, ()), ("a run beneath works for it",)),
         (AskHuman("1", AskPurpose.QUESTION, Ending.MISSING_INFO, 0), ("a person is asked",)),
         (ReconcileTool("1", "0", "pay", "k", 1), ("asking pay what became of a call",)),
         (Retrieve("1", 1), ("looking for evidence",)),
