@@ -287,7 +287,7 @@ class Reading:
             number = self._number(command.node)
             # What a step is fed was told by the step that gave it.
             asked = "" if self.places.step(command.node) else step.asked
-            step = replace(step, name=self.places.child(command.node, number), asked=asked)
+            step = replace(step, name=self.places.child(command.node, number), asked=asked, node=command.node)
             self.replicas += [command.id] if self.places.is_voter(command.node) else []
         self._open.add(command.id)
         self._add(command.id, step)
