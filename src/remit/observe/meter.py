@@ -3,10 +3,9 @@
 Rule 1: everything is read off the state; a meter adds nothing up by itself.
 """
 
-from remit.core.budget import FIELDS, Dimension
 from remit.core.record import Record
-from remit.kernel.state import RunState, pinned
-from remit.observe.explain import Spent, released
+from remit.kernel.state import RunState
+from remit.observe.explain import Spent, spent_of
 from remit.observe.places import Places
 from remit.observe.reading import Reading
 from remit.observe.steps import Step, StepKind
@@ -22,17 +21,11 @@ class Meter(Record):
 
 def metered(state: RunState) -> Meter:
     """The meter of a run that has started."""
-    used = list(state.used)
-    stood_ms = state.stood_ms + (state.at_ms - state.standing_since_ms if state.is_standing else 0)
-    used[Dimension.WALL_CLOCK_MS] = state.at_ms - state.started_at_ms - stood_ms
-    used[Dimension.CONTEXT_TOKENS] = state.context_tokens
-    used[Dimension.DEPTH] = pinned(state).depth
     reading = Reading.of(state)
-    rows = zip(FIELDS, used, state.caps, state.reserved, released(state), strict=True)
     return Meter(
         node=reading.node,
         doing=tuple(said for key in state.open if (said := _doing(reading.places, reading.steps.get(key)))),
-        spent=tuple([Spent(*row) for row in rows]),
+        spent=tuple(spent_of(state, state.at_ms)),
     )
 
 

@@ -13,15 +13,14 @@ from remit.core.codec import decode_turn
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
 from remit.core.halt import HALTED, HALTS, HaltScope
 from remit.core.json_text import kept_value
-from remit.core.lifecycle import LoopState
-from remit.core.manifest import Manifest, Source
-from remit.core.record import BlobRef, Record, replace
+from remit.core.manifest import Source
+from remit.core.record import BlobRef, replace
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
 from remit.core.signing import Signer, is_deletion_signed, is_head_signed
 from remit.core.storage import RunEntry
 from remit.kernel.state import RunState, loop_state, pinned, questions, waiting_for
 from remit.observe.doubts import StoreInDoubt
-from remit.observe.explain import Explanation, explain
+from remit.observe.explain import Told, explain
 from remit.observe.export import export_lines
 from remit.observe.findings import Fault, Finding, Verification
 from remit.observe.halts import verify_halts
@@ -30,7 +29,6 @@ from remit.observe.loop import loop_states
 from remit.observe.outcomes import NOTHING_BELOW
 from remit.observe.packets import GROUP_MARK, Approval, grouped
 from remit.observe.reading import Reading, is_failed_call
-from remit.observe.steps import Step
 from remit.observe.verify import verify_run
 from remit.orchestrate.custody import Custody
 from remit.orchestrate.doubts import doubts_below
@@ -81,20 +79,6 @@ class Shelf(Protocol):
     @property
     def halts(self) -> HaltLog:
         """What may not be dispatched."""
-
-
-class Told(Record):
-    """A run and everything it says about itself."""
-
-    entry: RunEntry
-    history: History
-    manifest: Manifest
-    reading: Reading
-    explanation: Explanation
-    # The loop states it went through, the last of which is where it stands.
-    loop: tuple[LoopState, ...] = ()
-    # The calls of tools that failed, each as it stood then.
-    failed: tuple[Step, ...] = ()
 
 
 class Archive:
