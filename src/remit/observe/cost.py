@@ -18,8 +18,7 @@ from remit.core.graph import NodeKind
 from remit.core.inference import Price
 from remit.core.manifest import Manifest
 from remit.core.record import Record, replace
-from remit.kernel.apply import apply
-from remit.kernel.state import RunState
+from remit.kernel.hold import UNTOLD, Hold, holding, told, waited_ms
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.observe.reading import Fact, FactKind, Reading
 from remit.observe.steps import Step, StepKind
@@ -104,27 +103,84 @@ def add_amounts(total: dict[int, int], amounts: Charges) -> None:
 
 def _expenses(manifest: Manifest, turns: Iterable[Turn]) -> Iterator[Expense]:
     """Every expense, in the order of the turns that charge them."""
-    prices, reading, state, worked_ms = _Tariff(manifest), Reading(), RunState(), 0
+    tariff, clock, reading = _Tariff(manifest), _Clock(), Reading()
     for turn in turns:
-        was_standing, has_ended, node = state.is_standing, state.ending is not None, reading.node
+        if worked_ms := clock.turned(turn.at_ms):
+            yield Expense(turn.seq, reading.node, ((_CLOCK, worked_ms),))
         facts = reading.take(turn)
-        # Nobody asks for the link of a turn here: whoever read it has followed the chain.
-        apply(state, turn, b"")
-        before_ms, worked_ms = worked_ms, worked_ms if has_ended else _worked_ms(state)
-        worked = ((_CLOCK, worked_ms - before_ms),) if worked_ms > before_ms else ()
-        if worked and not was_standing:
-            yield Expense(turn.seq, node, worked)
         for fact in facts:
-            yield from prices.expenses(fact)
-        if worked and was_standing:
-            # What of a hold was no waiting, now that it is over.
-            yield Expense(turn.seq, reading.node, worked)
+            clock.take(fact)
+            yield from tariff.expenses(fact)
+        if worked_ms := clock.looked_at(turn.at_ms, facts):
+            yield Expense(turn.seq, reading.node, ((_CLOCK, worked_ms),))
 
 
-def _worked_ms(state: RunState) -> int:
-    """How long the clock of a run has run: it stands while the run waits for people."""
-    until_ms = state.standing_since_ms if state.is_standing else state.at_ms
-    return until_ms - state.started_at_ms - state.stood_ms
+class _Clock:
+    """The clock of a run, which stands while people are waited for; what was waited in a hold is known when it is over."""
+
+    def __init__(self) -> None:
+        # When the run began, later by all the time that it worked; the last turn; why the clock stands.
+        self._counted_ms = self._turned_ms = -1
+        self._asking: set[str] = set()
+        self._held: set[str] = set()
+        self._hold: Hold | None = None
+        # How long it had stood as each child was started.
+        self._stood_before: dict[str, int] = {}
+        self._is_paused = self._has_ended = False
+
+    def turned(self, at_ms: int) -> int:
+        """How long it has run since the turn before."""
+        before_ms, self._turned_ms = self._turned_ms, at_ms
+        if before_ms < 0:
+            self._counted_ms = at_ms
+        is_standing = self._has_ended or self._asking or self._is_paused or self._held
+        return 0 if before_ms < 0 or is_standing else self._worked(at_ms - before_ms)
+
+    def take(self, fact: Fact) -> None:
+        """Hear what makes it stand or go on."""
+        key = fact.step.id
+        match fact.kind:
+            case FactKind.BEGUN if fact.step.kind is StepKind.QUESTION:
+                self._asking.add(key)
+            case FactKind.HELD:
+                self._held.add(key)
+            case FactKind.SETTLED:
+                if key in self._held and self._hold is not None:
+                    self._hold = told(self._hold, self._waited_beyond(fact))
+                self._asking.discard(key)
+                self._held.discard(key)
+            case FactKind.PAUSED | FactKind.RESUMED:
+                self._is_paused = fact.kind is FactKind.PAUSED
+            case FactKind.ENDED:
+                self._has_ended = True
+
+    def looked_at(self, at_ms: int, facts: Iterable[Fact]) -> int:
+        """What of a hold was no waiting, once it is over."""
+        hold, self._hold = self._hold, None
+        worked_ms = 0
+        if self._held:
+            self._hold = holding(hold, at_ms, len(self._asking) + self._is_paused)
+        elif hold is not None:
+            worked_ms = self._worked(at_ms - hold.since_ms - waited_ms(hold, at_ms))
+        for fact in facts:
+            if fact.kind is FactKind.BEGUN and fact.step.kind is StepKind.CHILD:
+                self._stood_before[fact.step.id] = self._stood_ms(at_ms)
+        return worked_ms
+
+    def _worked(self, worked_ms: int) -> int:
+        self._counted_ms += worked_ms
+        return worked_ms
+
+    def _stood_ms(self, at_ms: int) -> int:
+        """How long it has stood so far, not counting a hold that goes on."""
+        return (at_ms if self._hold is None else self._hold.since_ms) - self._counted_ms
+
+    def _waited_beyond(self, fact: Fact) -> int:
+        """How long a child says it waited beyond what the clock has stood for since it was started."""
+        step = fact.step
+        if step.stood_ms == UNTOLD:
+            return UNTOLD
+        return max(step.stood_ms - (self._stood_ms(fact.at_ms) - self._stood_before[step.id]), 0)
 
 
 class _Tariff:

@@ -40,6 +40,7 @@ from remit.core.failure import ANSWERED
 from remit.core.record import Record, Text
 from remit.core.rulings import UNVERIFIED, CallSettled, Rung
 from remit.core.usage import TokenUsage
+from remit.kernel.hold import UNTOLD
 from remit.observe.places import percent
 
 
@@ -121,8 +122,9 @@ class Step(Record):
     measured_ms: int = 0
     # As much of a result as a model was shown.
     content: Text = ""
-    # Under which code somebody is waited for.
+    # Under which code somebody is waited for; of a child that has ended, for how long it says it waited, -1 where it does not.
     waiting_for: str = ""
+    stood_ms: int = UNTOLD
 
 
 # Fields of a step that something changes, and to what.
@@ -230,10 +232,11 @@ def _code_outcome(arrival: CodeReturned | CodeFailed) -> Changes:
 def _child_outcome(arrival: ChildEnded | ChildLost) -> Changes:
     if isinstance(arrival, ChildLost):
         return {"status": LOST}
+    said = {"answered": arrival.text, "stood_ms": arrival.stood_ms}
     if arrival.ending in ANSWERED:
-        return {"status": ANSWERED_STATUS, "code": arrival.ending.value, "answered": arrival.text}
+        return {**said, "status": ANSWERED_STATUS, "code": arrival.ending.value}
     code = arrival.ending.value if arrival.error is None else arrival.error.value
-    return {"status": FAILED, "code": code, "reason": arrival.message, "answered": arrival.text}
+    return {**said, "status": FAILED, "code": code, "reason": arrival.message}
 
 
 def _answer_of(arrival: object) -> Changes:
