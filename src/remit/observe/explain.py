@@ -12,6 +12,7 @@ from remit.core.boundary import BoundaryMode
 from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, StartChild
 from remit.core.contract import CallStatus, ToolCallMade
+from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.goal import Task
 from remit.core.graph import NodeKind
@@ -31,7 +32,6 @@ from remit.kernel.tier import tier_of
 from remit.observe.calls_made import calls_made
 from remit.observe.execution import selected_tools
 from remit.observe.foresight import Need, Stopped, needs_of, stopped_by
-from remit.observe.history import History
 from remit.observe.outcomes import NOTHING_BELOW, Below, in_doubt
 from remit.observe.patterns import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
 from remit.observe.reading import Reading
@@ -157,7 +157,7 @@ class Told(Record):
     """A run and everything it says about itself."""
 
     entry: RunEntry
-    history: History
+    turns: tuple[Turn, ...]
     manifest: Manifest
     reading: Reading
     explanation: Explanation

@@ -11,6 +11,7 @@ Rule 3: everything told is plain data; whoever shows a run, bills it or logs it 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import TypeAlias
 
 from remit.core.arrivals import (
     ChildEnded,
@@ -80,6 +81,7 @@ _KINDS: Mapping[type, StepKind] = MappingProxyType(
         ApprovalCounted: StepKind.QUESTION,
     }
 )
+_OfStep: TypeAlias = ApprovalCounted | OutcomeDoubted | RetryPlanned | ChildHeld
 UNREAD = "a call"
 NOT_PASSED = "the answer did not pass"
 
@@ -301,25 +303,19 @@ class Reading:
     def _finish(self, finished: StepFinished) -> None:
         """Tell what a step of a plan gave; what its code returned is said there, and not twice."""
         made = self.steps.get(finished.command_id)
-        text: Text = self._fed(finished.step) if finished.is_passed_on else "" if made is None else made.answered
-        self.outputs[finished.step] = finished.kind.value, text
-        is_code = made is not None and made.kind is StepKind.CODE and not finished.is_passed_on
+        is_passed_on, kind = finished.is_passed_on, finished.kind.value
+        text: Text = self._fed(finished.step) if is_passed_on else "" if made is None else made.answered
+        self.outputs[finished.step] = kind, text
+        is_code = made is not None and made.kind is StepKind.CODE and not is_passed_on
         if is_code:
             self._change(finished.command_id, {"answered": ""})
-        verb = "passed on" if finished.is_passed_on else "gave"
-        changes = {
-            "status": f"{verb} {gave(finished.kind, text)}",
-            "answered": beginning(finished.kind, text) if is_code else "",
-        }
-        step = self._remarked(StepKind.STEP, finished.step, changes)
-        if finished.is_passed_on:
-            assert self._turn is not None, "a turn is read"
-            self._tell(FactKind.NOTED, step, count=checks_passed(self._turn.arrival))
-        else:
-            # Of a result that was too long for a model, as much as it was shown.
-            shown = "" if made is None else made.content or text
-            self._tell(FactKind.NOTED, step)
-            self._facts[-1] = replace(self._facts[-1], gave=shown, value=finished.kind.value)
+        status = f"{'passed on' if is_passed_on else 'gave'} {gave(kind, text)}"
+        said = {"status": status, "answered": beginning(kind, text) if is_code else ""}
+        # Of a result that was too long for a model, as much as it was shown.
+        shown = "" if made is None or is_passed_on else made.content or text
+        self._remark(StepKind.STEP, finished.step, said)
+        count = checks_passed(self._turn.arrival) if is_passed_on and self._turn is not None else 0
+        self._facts[-1] = replace(self._facts[-1], gave=shown, value="" if is_passed_on else kind, count=count)
 
     def _fed(self, step: str) -> Text:
         """What a step was fed, which it hands on where it only looked at it."""
@@ -392,23 +388,17 @@ class Reading:
         until = {"until_seq": self._seq, "duration_ms": took_ms or self.now_ms - step.began_ms}
         return {**until, "measured_ms": measured_ms}
 
-    def _rule(
-        self,
-        ruling: ApprovalCounted | OutcomeDoubted | RetryPlanned | ChildHeld,
-        kind: FactKind,
-        changes: Changes,
-        count: int = 0,
-    ) -> None:
+    def _rule(self, ruling: _OfStep, kind: FactKind, changes: Changes, count: int = 0) -> None:
         if self._step(ruling.command_id, ruling) is not None:
             self._change(ruling.command_id, changes, kind, count=count)
 
     def _change(
-        self, key: str, changes: Changes, kind: FactKind | None = None, *, charged: Charges = (), count: int = 0
+        self, key: str, changes: Changes, kind: FactKind | None = None, charged: Charges = (), count: int = 0
     ) -> None:
         if key in self.steps:
-            self.steps[key] = replace(self.steps[key], **changes)
+            self.steps[key] = step = replace(self.steps[key], **changes)
             if kind is not None:
-                self._tell(kind, self.steps[key], charged=charged, count=count)
+                self._tell(kind, step, charged, count)
 
     def _add(self, key: str, step: Step) -> None:
         self.steps[key] = step
@@ -420,13 +410,10 @@ class Reading:
 
     def _remark(self, kind: StepKind, name: str, changes: Changes) -> None:
         """A step that is over as soon as it is told."""
-        self._tell(FactKind.NOTED, self._remarked(kind, name, changes))
-
-    def _remarked(self, kind: StepKind, name: str, changes: Changes) -> Step:
         told = Step(kind, name, self._seq, self.now_ms, "noted", self._seq, 0, node=self.node)
         step = replace(told, **changes)
         self._add(f"{self._seq}:{len(self.steps)}", step)
-        return step
+        self._tell(FactKind.NOTED, step)
 
     def _tell(self, kind: FactKind, step: Step, charged: Charges = (), count: int = 0) -> None:
         self._facts.append(Fact(kind, step, self._seq, self.began_at_ms + self.now_ms, charged, count=count))

@@ -200,7 +200,7 @@ class Archive:
         if state.held and (paused := await paused_beneath(state, self._read)):
             explained = replace(explained, standing=replace(explained.standing, paused=paused))
         failed = tuple([fact.step for fact in facts if is_failed_call(fact)])
-        return Told(_listed_as(entry, state), history, manifest, reading, explained, loop, failed)
+        return Told(_listed_as(entry, state), history.turns, manifest, reading, explained, loop, failed)
 
     async def approvals(self, run_id: str = "") -> list[Approval]:
         """What people are asked, newest run first: by one run and those beneath it, or by all.

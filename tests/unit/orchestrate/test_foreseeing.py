@@ -105,7 +105,7 @@ def test_a_run_that_cannot_finish_is_stopped_before_it_asks_anybody() -> None:
             assert response.terminal_code == "BUDGET_EXHAUSTED"
             assert response.token_usage.total_tokens == 0
             told = await system.archive.told(response.run_id)
-            rulings = [one for turn in told.history.turns for one in turn.decisions if isinstance(one, StoppedEarly)]
+            rulings = [one for turn in told.turns for one in turn.decisions if isinstance(one, StoppedEarly)]
             assert [(one.dimension, one.left, one.needed) for one in rulings] == [(CALLS, 1, 2)]
             assert told.explanation.stopped is not None
             assert told.explanation.stopped.dimension == "tool_calls"

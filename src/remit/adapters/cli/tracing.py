@@ -48,7 +48,7 @@ def trace(
 
         async with opened_to_read(common.settings()) as system:
             told = await system.archive.told((await system.archive.find(run)).run_id)
-            whole = told.history.turns
+            whole = told.turns
             is_tree = not (terminal.is_json or turns)
             children = await _children(system, outline_of(told.reading)) if is_tree else {}
         if terminal.is_json:
