@@ -25,12 +25,12 @@ from remit.backend.clock import WallClock
 from remit.backend.embedded.database import DATABASE
 from remit.backend.embedded.store import EmbeddedStore
 from remit.core.codec import hash_turn
-from remit.core.commands import AskPurpose, CallTool
+from remit.core.commands import CallTool
 from remit.core.contract import SystemResponse
 from remit.core.failure import Ending, ErrorCode
 from remit.core.signals import Signal, UserSignal
 from remit.kernel.state import RunState
-from remit.observe.packets import Approval
+from remit.observe.packets import Approval, What
 from remit.observe.verify import verify_run
 from remit.orchestrate import recover
 from remit.orchestrate.executors.human import approvals_in
@@ -127,7 +127,7 @@ class Stage:
     async def _answer(self, approval: Approval) -> UserSignal:
         """Approve; or say what became of a call, after a look at the world."""
         is_yes = True
-        if approval.purpose is AskPurpose.OUTCOME:
+        if approval.purpose is What.OUTCOME:
             command = (await self.system.state_of(approval.run_id)).open[approval.about]
             assert isinstance(command, CallTool)
             is_yes = self.place.ledger.did(command.key)
@@ -193,7 +193,7 @@ async def wait_for_those_in_doubt(stage: Stage) -> None:
     await stage.system.settle()
     assert stage.place.ledger.attempts("mail") == attempts, "a call in doubt was repeated"
     if doubted:
-        named = [approval.about for approval in await stage.asked() if approval.purpose is AskPurpose.OUTCOME]
+        named = [approval.about for approval in await stage.asked() if approval.purpose is What.OUTCOME]
         assert named == [command.id for command in doubted], f"{named} are asked about, in doubt are {doubted}"
         assert response.waiting_for is not None
         assert response.waiting_for.ending is Ending.REVIEW_REQUIRED

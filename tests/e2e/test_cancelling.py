@@ -224,8 +224,8 @@ def test_a_thread_that_ignores_the_cancel_is_shown_and_heard_when_it_comes_back(
         gate.set()
         await until_only(1)
         told = await system.archive.told(asked.run_id)
-        assert len(told.history.turns) == turns + 1
-        assert [type(decision) for decision in told.history.turns[-1].decisions] == [AddendumNoted]
+        assert len(told.turns) == turns + 1
+        assert [type(decision) for decision in told.turns[-1].decisions] == [AddendumNoted]
         assert told.explanation.addenda == 1
         # What came late changes nothing about the ending, and is told in place of the doubt.
         response = await system.result(asked.run_id)
@@ -262,7 +262,7 @@ async def abandon(system: System, run_id: str, began: Event) -> int:
     assert [(call.run_id, call.tool) for call in system.abandoned] == [(run_id, "post")]
     # Besides the test one task is left: it waits for the thread.
     await until_only(2)
-    return len(told.history.turns)
+    return len(told.turns)
 
 
 async def until_only(count: int) -> None:

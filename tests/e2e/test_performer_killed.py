@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from remit.backend.embedded.store import EmbeddedStore
-from remit.core.commands import AskPurpose
 from remit.core.contract import CallStatus, SystemResponse
 from remit.core.signals import Signal
+from remit.observe.packets import What
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.facade import System
 from tests.e2e import payment_kit
@@ -44,10 +44,10 @@ class Payment:
         async def story() -> SystemResponse:
             async with systems(EmbeddedStore.open(self._folder / "store")) as (system,):
                 run_id = (await system.run(request("pay"), payment_kit.kit())).run_id
-                await self._answer(system, run_id, AskPurpose.APPROVAL, Signal.APPROVE)
+                await self._answer(system, run_id, What.APPROVAL, Signal.APPROVE)
                 await system.settle()
                 if said_of_outcome is not None:
-                    await self._answer(system, run_id, AskPurpose.OUTCOME, said_of_outcome)
+                    await self._answer(system, run_id, What.OUTCOME, said_of_outcome)
                     await system.settle()
                 return await system.result(run_id)
 
@@ -57,7 +57,7 @@ class Payment:
             self._away.close()
             assert self.lines.count("-ToolErrand") == 1
 
-    async def _answer(self, system: System, run_id: str, purpose: AskPurpose, kind: Signal) -> None:
+    async def _answer(self, system: System, run_id: str, purpose: What, kind: Signal) -> None:
         (question,) = await system.archive.approvals(run_id)
         assert question.purpose is purpose
         await system.signal(approval(question.id, kind))

@@ -11,6 +11,7 @@ from remit.observe.cost import RunCost, run_cost, totalled
 from remit.observe.cost_prices import Prices, cost_microusd
 from remit.observe.cost_report import CostReport, Grouping, Ledger, trees_of
 from remit.observe.explain import explain
+from remit.observe.reading import read
 from remit.orchestrate.durability import listing_of
 from remit.testing.runs import SimulatedRun
 from remit.testing.scenarios import scenario
@@ -74,7 +75,7 @@ def test_the_charges_of_a_run_add_up_to_what_its_state_says_it_used(first: int) 
 def test_the_clock_and_the_depth_are_those_of_the_explanation(first: int) -> None:
     for seed in range(first, first + CHUNK):
         for run in runs(seed).values():
-            said = {spent.dimension: spent.used for spent in explain(run.state, run.turns).spent}
+            said = {spent.dimension: spent.used for spent in explain(run.state, read(run.turns)).spent}
             found = whole(run_cost(run.turns))
             for dimension in (Dimension.WALL_CLOCK_MS, Dimension.DEPTH):
                 name = FIELDS[dimension]

@@ -9,6 +9,7 @@ Rule 3: an outcome names the command it answers; everything else names who sent 
 from enum import StrEnum
 from typing import TypeAlias
 
+from remit.core.authority import ValueOrigin
 from remit.core.budget import Charges
 from remit.core.failure import NO_DENIALS, Denials, Ending, ErrorCode
 from remit.core.manifest import Manifest, Source
@@ -35,17 +36,6 @@ class Happened(StrEnum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
-
-
-class ValueOrigin(Record):
-    """Where one value of a call was found to come from, for whoever is asked about it. Values are shown shortened."""
-
-    path: str
-    value: str
-    # The user's words, a field of a result, a person; empty where nothing supplies it.
-    bound_by: str = ""
-    where: str = ""
-    code: str = ""
 
 
 # How the reason begins for which a call is over a rate of its user, whose other runs no journal of this one knows.

@@ -131,3 +131,14 @@ def _flag(key: str, value: Any) -> bool:
 def _rejected(key: str, value: Any, way_out: str) -> RequestRejected:
     shown = repr(value)[:_SHOWN_CHARS_MAX]
     return RequestRejected(AUTHORITY_INVALID, f"authority: {key}={shown} is unknown; use {way_out}", {"key": key})
+
+
+class ValueOrigin(Record):
+    """Where one value of a call was found to come from, for whoever is asked about it. Values are shown shortened."""
+
+    path: str
+    value: str
+    # The user's words, a field of a result, a person; empty where nothing supplies it.
+    bound_by: str = ""
+    where: str = ""
+    code: str = ""

@@ -10,29 +10,18 @@ Rule 4: counters and the clock add up; of a gauge the largest is kept. The clock
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from remit.core.arrivals import ChildEnded, ModelAnswered, ModelFailed, RunStarted
+from remit.core.arrivals import RunStarted
 from remit.core.budget import GAUGES, Charges, Dimension
-from remit.core.commands import COMMANDS, AskHuman, CallModel, CallTool, Command, ReconcileTool, StartChild
 from remit.core.events import Turn
 from remit.core.failure import InvariantBroken
 from remit.core.graph import NodeKind
 from remit.core.inference import Price
 from remit.core.manifest import Manifest
-from remit.core.record import Record
-from remit.core.rulings import (
-    AddendumNoted,
-    CallSettled,
-    ChildHeld,
-    CommandSettled,
-    NodeEntered,
-    OutcomeDoubted,
-    QuestionSettled,
-    RunEnded,
-    RunPaused,
-    RunResumed,
-)
+from remit.core.record import Record, replace
 from remit.kernel.hold import UNTOLD, Hold, holding, told, waited_ms
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
+from remit.observe.reading import Fact, FactKind, Reading
+from remit.observe.steps import Step, StepKind
 
 _FREE = Price(0, 0)
 _CLOCK = int(Dimension.WALL_CLOCK_MS)
@@ -79,7 +68,7 @@ def run_cost(turns: Sequence[Turn]) -> RunCost:
         )
     manifest = began.manifest
     copied_until = -1 if manifest.forked_from is None else manifest.forked_from.seq
-    every = list(_Reading(manifest).expenses(turns))
+    every = list(_expenses(manifest, turns))
     return RunCost(
         run_id=manifest.run_id,
         tenant_id=manifest.request.tenant_id,
@@ -112,8 +101,90 @@ def add_amounts(total: dict[int, int], amounts: Charges) -> None:
         total[dimension] = max(before, amount) if dimension in GAUGES else before + amount
 
 
-class _Reading:
-    """A run as far as it was read: what is open and where it was ordered, where the run stands, and its clock."""
+def _expenses(manifest: Manifest, turns: Iterable[Turn]) -> Iterator[Expense]:
+    """Every expense, in the order of the turns that charge them."""
+    tariff, clock, reading = _Tariff(manifest), _Clock(), Reading()
+    for turn in turns:
+        if worked_ms := clock.turned(turn.at_ms):
+            yield Expense(turn.seq, reading.node, ((_CLOCK, worked_ms),))
+        facts = reading.take(turn)
+        for fact in facts:
+            clock.take(fact)
+            yield from tariff.expenses(fact)
+        if worked_ms := clock.looked_at(turn.at_ms, facts):
+            yield Expense(turn.seq, reading.node, ((_CLOCK, worked_ms),))
+
+
+class _Clock:
+    """The clock of a run, which stands while people are waited for; what was waited in a hold is known when it is over."""
+
+    def __init__(self) -> None:
+        # When the run began, later by all the time that it worked; the last turn; why the clock stands.
+        self._counted_ms = self._turned_ms = -1
+        self._asking: set[str] = set()
+        self._held: set[str] = set()
+        self._hold: Hold | None = None
+        # How long it had stood as each child was started.
+        self._stood_before: dict[str, int] = {}
+        self._is_paused = self._has_ended = False
+
+    def turned(self, at_ms: int) -> int:
+        """How long it has run since the turn before."""
+        before_ms, self._turned_ms = self._turned_ms, at_ms
+        if before_ms < 0:
+            self._counted_ms = at_ms
+        is_standing = self._has_ended or self._asking or self._is_paused or self._held
+        return 0 if before_ms < 0 or is_standing else self._worked(at_ms - before_ms)
+
+    def take(self, fact: Fact) -> None:
+        """Hear what makes it stand or go on."""
+        key = fact.step.id
+        match fact.kind:
+            case FactKind.BEGUN if fact.step.kind is StepKind.QUESTION:
+                self._asking.add(key)
+            case FactKind.HELD:
+                self._held.add(key)
+            case FactKind.SETTLED:
+                if key in self._held and self._hold is not None:
+                    self._hold = told(self._hold, self._waited_beyond(fact))
+                self._asking.discard(key)
+                self._held.discard(key)
+            case FactKind.PAUSED | FactKind.RESUMED:
+                self._is_paused = fact.kind is FactKind.PAUSED
+            case FactKind.ENDED:
+                self._has_ended = True
+
+    def looked_at(self, at_ms: int, facts: Iterable[Fact]) -> int:
+        """What of a hold was no waiting, once it is over."""
+        hold, self._hold = self._hold, None
+        worked_ms = 0
+        if self._held:
+            self._hold = holding(hold, at_ms, len(self._asking) + self._is_paused)
+        elif hold is not None:
+            worked_ms = self._worked(at_ms - hold.since_ms - waited_ms(hold, at_ms))
+        for fact in facts:
+            if fact.kind is FactKind.BEGUN and fact.step.kind is StepKind.CHILD:
+                self._stood_before[fact.step.id] = self._stood_ms(at_ms)
+        return worked_ms
+
+    def _worked(self, worked_ms: int) -> int:
+        self._counted_ms += worked_ms
+        return worked_ms
+
+    def _stood_ms(self, at_ms: int) -> int:
+        """How long it has stood so far, not counting a hold that goes on."""
+        return (at_ms if self._hold is None else self._hold.since_ms) - self._counted_ms
+
+    def _waited_beyond(self, fact: Fact) -> int:
+        """How long a child says it waited beyond what the clock has stood for since it was started."""
+        step = fact.step
+        if step.stood_ms == UNTOLD:
+            return UNTOLD
+        return max(step.stood_ms - (self._stood_ms(fact.at_ms) - self._stood_before[step.id]), 0)
+
+
+class _Tariff:
+    """What is charged for a fact of a run."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._free = {model.name for model in manifest.models if model.price == _FREE}
@@ -121,143 +192,35 @@ class _Reading:
         self._step: Charges = ((int(Dimension.STEPS), 1),)
         if manifest.depth:
             self._step = (*self._step, (int(Dimension.DEPTH), manifest.depth))
-        self._open: dict[str, tuple[Command, str]] = {}
-        self._doubted: set[str] = set()
-        self._node = ""
-        self._asking: set[str] = set()
-        self._held: set[str] = set()
-        self._hold: Hold | None = None
-        # When it began, later by all the time that it worked; and how long its clock had stood as each child was started.
-        self._counted_ms = 0
-        self._stood_before: dict[str, int] = {}
-        self._is_paused = self._has_ended = False
 
-    def expenses(self, turns: Iterable[Turn]) -> Iterator[Expense]:
-        """Every expense, in the order of the turns that charge them."""
-        before_ms: int | None = None
-        for turn in turns:
-            if before_ms is None:
-                self._counted_ms = turn.at_ms
-            elif turn.at_ms > before_ms and self._is_running:
-                yield self._timed(turn, turn.at_ms - before_ms)
-            before_ms = turn.at_ms
-            for decision in turn.decisions:
-                if type(decision) in COMMANDS:
-                    self._order(decision)  # type: ignore[arg-type]  # the set holds exactly the commands
-                elif isinstance(decision, NodeEntered):
-                    self._node = decision.node
-                    if decision.node not in self._terminals:
-                        yield Expense(turn.seq, decision.node, self._step)
-                else:
-                    yield from self._charge(turn, decision)
-            yield from self._look_at_the_hold(turn)
-
-    def _timed(self, turn: Turn, worked_ms: int) -> Expense:
-        self._counted_ms += worked_ms
-        return Expense(turn.seq, self._node, ((_CLOCK, worked_ms),))
-
-    def _look_at_the_hold(self, turn: Turn) -> Iterator[Expense]:
-        """What of a hold was no waiting, once it is over."""
-        hold, self._hold = self._hold, None
-        if self._held:
-            self._hold = holding(hold, turn.at_ms, len(self._asking) + self._is_paused)
-        elif hold is not None and (worked_ms := turn.at_ms - hold.since_ms - waited_ms(hold, turn.at_ms)):
-            yield self._timed(turn, worked_ms)
-        for child in turn.decisions:
-            if isinstance(child, StartChild):
-                self._stood_before[child.id] = self._stood_ms(turn.at_ms)
-
-    def _stood_ms(self, at_ms: int) -> int:
-        """How long the clock has stood so far, not counting a hold that goes on."""
-        return (at_ms if self._hold is None else self._hold.since_ms) - self._counted_ms
-
-    def _waited_beyond(self, turn: Turn, child: str) -> int:
-        """How long a child says it waited beyond what the clock has stood for since it was started.
-
-        One that was lost, or is cut off as the run ends, says nothing.
-        """
-        arrival = turn.arrival
-        if not isinstance(arrival, ChildEnded) or arrival.command_id != child or arrival.stood_ms == UNTOLD:
-            return UNTOLD
-        return max(arrival.stood_ms - (self._stood_ms(turn.at_ms) - self._stood_before[child]), 0)
-
-    @property
-    def _is_running(self) -> bool:
-        return not (self._has_ended or self._asking or self._is_paused or self._held)
-
-    def _order(self, command: Command) -> None:
-        self._open[command.id] = (command, self._node)
-        if isinstance(command, AskHuman):
-            self._asking.add(command.id)
-
-    def _charge(self, turn: Turn, ruling: object) -> Iterator[Expense]:
-        """What a ruling charges, if it does; whatever else it says about what is open or waited for is kept."""
-        match ruling:
-            case CommandSettled() | CallSettled():
-                yield from self._settle(turn, ruling.command_id, ruling.charged)
-            case QuestionSettled():
-                self._asking.discard(ruling.command_id)
-                yield from self._settle_as_reserved(turn, ruling.command_id)
-            case OutcomeDoubted():
-                self._doubted.add(ruling.command_id)
-            case AddendumNoted() if ruling.about in self._doubted:
-                yield from self._settle_as_reserved(turn, ruling.about)
-            case ChildHeld():
-                self._held.add(ruling.command_id)
-            case RunPaused():
-                self._is_paused = True
-            case RunResumed():
-                self._is_paused = False
-            case RunEnded():
-                self._has_ended = True
-
-    def _settle_as_reserved(self, turn: Turn, command_id: str) -> Iterator[Expense]:
-        if command_id in self._open:
-            yield from self._settle(turn, command_id, self._open[command_id][0].reserved)
-
-    def _settle(self, turn: Turn, command_id: str, charged: Charges) -> Iterator[Expense]:
-        self._doubted.discard(command_id)
-        if command_id in self._held and self._hold is not None:
-            self._hold = told(self._hold, self._waited_beyond(turn, command_id))
-        self._held.discard(command_id)
-        command, node = self._open.pop(command_id, (None, self._node))
-        plain = Expense(turn.seq, node, charged, command_id=command_id)
-        match command:
-            case CallModel():
-                yield self._of_model(turn, command, plain)
-            case StartChild():
-                yield _of_child(command, plain)
-            case CallTool() | ReconcileTool():
-                yield Expense(turn.seq, node, charged, command.tool, command_id=command_id)
-            case AskHuman(packet=packet) if packet is not None:
-                yield Expense(turn.seq, node, charged, packet.call.tool, command_id=command_id)
-            case _ if charged:
+    def expenses(self, fact: Fact) -> Iterator[Expense]:
+        """What a fact charges, if it does."""
+        step = fact.step
+        if fact.kind is FactKind.ENTERED and step.name not in self._terminals:
+            yield Expense(fact.seq, step.name, self._step)
+        elif fact.kind is FactKind.SETTLED:
+            plain = Expense(fact.seq, step.node, fact.charged, step.tool, command_id=step.id)
+            if step.kind is StepKind.MODEL:
+                yield self._of_model(step, plain)
+            elif step.kind is StepKind.CHILD:
+                yield _of_child(step, plain)
+            elif step.tool or fact.charged:
                 yield plain
 
-    def _of_model(self, turn: Turn, command: CallModel, plain: Expense) -> Expense:
+    def _of_model(self, step: Step, plain: Expense) -> Expense:
         """What a model call cost, under the name of the model that answered; what it was shown is a gauge, too."""
-        arrival, name, gpu_ms = turn.arrival, command.model, 0
-        if isinstance(arrival, ModelAnswered | ModelFailed) and arrival.command_id == command.id:
-            gpu_ms = arrival.usage.duration_ms if command.model in self._free else 0
-            name = (arrival.model if isinstance(arrival, ModelAnswered) else "") or name
         shown = dict(plain.amounts).get(int(Dimension.INPUT_TOKENS), 0)
-        gauges = ((int(Dimension.RETRIES), command.attempt - 1), (int(Dimension.CONTEXT_TOKENS), shown))
+        gauges = ((int(Dimension.RETRIES), step.attempt - 1), (int(Dimension.CONTEXT_TOKENS), shown))
         amounts = (*plain.amounts, *(gauge for gauge in gauges if gauge[1]))
-        return Expense(plain.seq, plain.node, amounts, model=name, command_id=command.id, gpu_ms=gpu_ms)
+        gpu_ms = step.usage.duration_ms if step.name in self._free else 0
+        name = step.model or step.name
+        return Expense(plain.seq, plain.node, amounts, model=name, command_id=step.id, gpu_ms=gpu_ms)
 
 
-def _of_child(command: StartChild, plain: Expense) -> Expense:
+def _of_child(step: Step, plain: Expense) -> Expense:
     """What a run beneath cost its parent: what starting it did, and what was charged for what it spent."""
-    lease = dict(command.lease)
-    starting = {dimension: amount - lease.get(dimension, 0) for dimension, amount in command.reserved}
+    lease = dict(step.lease)
+    starting = {dimension: amount - lease.get(dimension, 0) for dimension, amount in step.reserved}
     spent = ((dimension, amount - starting.get(dimension, 0)) for dimension, amount in plain.amounts)
     covered = tuple((dimension, amount) for dimension, amount in spent if amount > 0)
-    return Expense(
-        plain.seq,
-        plain.node,
-        plain.amounts,
-        command.tool,
-        command_id=command.id,
-        child_id=command.run_id,
-        covered=covered,
-    )
+    return replace(plain, child_id=step.run_id, covered=covered)

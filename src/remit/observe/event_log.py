@@ -10,13 +10,11 @@ Rule 4: inside a plan every event names the step, those of runs beneath it as we
 Rule 5: an event log is told; it never decides anything and is no second truth.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-from remit.core.arrivals import CodeFailed, ContextFailed, ContextFound, ModelAnswered, ModelFailed, RunStarted
-from remit.core.commands import CallCode, CallModel, CallTool, Command, Retrieve, StartChild
 from remit.core.correlation import (
     CorrelatedEvent,
     CorrelationContext,
@@ -29,15 +27,16 @@ from remit.core.correlation import (
     below_tool_call,
 )
 from remit.core.events import Turn
-from remit.core.failure import ENDINGS
+from remit.core.failure import ENDINGS, Ending
 from remit.core.inference import FinishReason
 from remit.core.lifecycle import LifecycleState
 from remit.core.record import Record, replace, size_bytes
-from remit.core.rulings import UNVERIFIED, CallSettled, CommandSettled, NodeEntered, RunEnded, Rung
-from remit.core.usage import TokenUsage
-from remit.kernel.state import RunState, compiled, pinned, standing_at
+from remit.core.rulings import UNVERIFIED, Rung
+from remit.kernel.state import RunState, compiled, pinned
 from remit.observe.execution import attempt_of, offered_tools
 from remit.observe.places import places_of
+from remit.observe.reading import Fact, FactKind, Reading
+from remit.observe.steps import ANSWERED_STATUS, FAILED, Step, StepKind
 
 
 class Action(StrEnum):
@@ -106,158 +105,131 @@ class InMemoryEventLog:
 _What: TypeAlias = CorrelatedEvent | ContextEvent | CodeEvent
 
 
-class _Open(NamedTuple):
-    """What is under way: since when, and at which step of a plan."""
-
-    command: Command
-    since_ms: int
-    step: str
-
-
 class Telling:
     """Makes events of turns, for as many runs as it is told of, children included."""
 
     def __init__(self) -> None:
-        # What is under way, by the name of its span; where each run stands in its lifecycle, and at which node.
-        self._open: dict[str, _Open] = {}
+        # Each run as it was read, and where it stands in its lifecycle; what is under way, by the name of its span.
+        self._readings: dict[str, Reading] = {}
         self._stands: dict[str, LifecycleState] = {}
-        self._nodes: dict[str, str] = {}
+        self._open: dict[str, Step] = {}
         # Which call or step each child was started for, and the step of a plan that it works for.
         self._causes: dict[str, str] = {}
         self._beneath: dict[str, str] = {}
 
     def follow(self, state: RunState) -> None:
         """Learn what a run has under way that is followed from its middle on; its children are told of it."""
-        if state.node >= 0:
-            self._nodes.setdefault(state.run_id, standing_at(state).name)
-        for command in state.open.values():
-            if isinstance(command, CallModel | CallTool | StartChild | Retrieve | CallCode):
-                self._take_up(state, command, state.at_ms)
+        if state.manifest is not None:
+            self._readings[state.run_id] = reading = Reading.of(state)
+            for step in reading.steps.values():
+                self._take_up(state, step)
 
     def events(self, state: RunState, turn: Turn) -> list[Event]:
         """What a turn tells, given the run as it stands after it."""
         if state.ending is not None and state.ended_seq != turn.seq:
             return []  # An addendum: the run's spans have ended with it.
-        if isinstance(turn.arrival, RunStarted):
-            self._stands[state.run_id] = LifecycleState.INIT
-        said: list[Event] = []
-        for decision in turn.decisions:
-            match decision:
-                case NodeEntered():
-                    graph = compiled(state)
-                    self._nodes[state.run_id] = decision.node
-                    stands = graph.nodes[graph.index[decision.node]].lifecycle
-                    said += self._moved(state, turn, stands, str(decision.outcome))
-                case RunEnded():
-                    said += self._doubted(state, turn)
-                    said += self._moved(state, turn, ENDINGS[decision.ending].lifecycle, decision.ending.value)
-                    self._forget(state)
-                case CallModel() | CallTool() | StartChild() | Retrieve() | CallCode():
-                    said += self._began(state, turn, decision)
-                case CommandSettled() | CallSettled():
-                    said += self._settled(state, turn, decision)
-        return said
+        if (reading := self._readings.get(state.run_id)) is None:
+            reading = self._readings[state.run_id] = Reading.of(state) if turn.seq else Reading()
+        facts = reading.take(turn)
+        heard = {fact.step.id: fact.step for fact in facts if fact.kind is FactKind.HEARD}
+        return [
+            Event(turn.at_ms, state.run_id, action, what, step)
+            for fact in facts
+            for action, what, step in self._told(state, fact, heard.get(fact.step.id))
+        ]
 
-    def _step(self, state: RunState) -> str:
-        """The step of a plan at which the run stands, or for which it works."""
+    def _told(self, state: RunState, fact: Fact, heard: Step | None) -> "Iterator[_Told]":
+        """What a fact tells; `heard` is its step as the outcome left it that came with this turn."""
+        match fact.kind:
+            case FactKind.STARTED:
+                self._stands[state.run_id] = LifecycleState.INIT
+            case FactKind.ENTERED:
+                graph = compiled(state)
+                stands = graph.nodes[graph.index[fact.step.name]].lifecycle
+                yield from self._moved(state, fact, stands, fact.step.status)
+            case FactKind.ENDED:
+                yield from self._doubted(state, fact)
+                yield from self._moved(state, fact, ENDINGS[Ending(fact.step.name)].lifecycle, fact.step.name)
+                for known in (self._readings, self._stands, self._causes, self._beneath):
+                    known.pop(state.run_id, None)
+            case FactKind.BEGUN:
+                self._take_up(state, fact.step)
+                yield from self._began(state, fact.step)
+            case FactKind.SETTLED if self._open.pop(_span(state, fact.step), None) is not None:
+                yield from self._settled(state, fact, heard)
+
+    def _place(self, state: RunState, node: str) -> str:
+        """The step of a plan that a node is, or for which the run works."""
         places = places_of(pinned(state).graph)
-        if not places.steps:
-            return self._beneath.get(state.run_id, "")
-        node = self._nodes.get(state.run_id) or (standing_at(state).name if state.node >= 0 else "")
-        return places.where(node)
+        return places.where(node) if places.steps else self._beneath.get(state.run_id, "")
 
-    def _own_step(self, state: RunState) -> str:
-        """The step at which a plan stands; empty between its steps, and in a run that is no plan."""
-        return places_of(pinned(state).graph).step(self._nodes.get(state.run_id, ""))
-
-    def _moved(self, state: RunState, turn: Turn, stands: LifecycleState, reason: str) -> list[Event]:
+    def _moved(self, state: RunState, fact: Fact, stands: LifecycleState, reason: str) -> "Iterator[_Told]":
         # Of a run that is followed from its middle on, nobody here knows where it stood before its first move.
         stood = self._stands.get(state.run_id, stands)
         self._stands[state.run_id] = stands
-        if stands is stood:
-            return []
-        run, step = self._run(state), self._own_step(state)
-        context = replace(run, caused_by=step) if step else run
-        moved = LifecycleTransitionEvent(context, stood, stands, attempt_of(state), reason)
-        return [_event(state, turn, Action.LIFECYCLE, moved, self._step(state))]
+        if stands is not stood:
+            node, run = fact.step.node, self._run(state)
+            own = places_of(pinned(state).graph).step(node)
+            context = replace(run, caused_by=own) if own else run
+            moved = LifecycleTransitionEvent(context, stood, stands, attempt_of(state), reason)
+            yield Action.LIFECYCLE, moved, self._place(state, node)
 
-    def _forget(self, state: RunState) -> None:
-        for known in (self._stands, self._nodes, self._causes, self._beneath):
-            known.pop(state.run_id, None)
+    def _take_up(self, state: RunState, step: Step) -> None:
+        """Note that a step is under way; a child hears for what."""
+        self._open.setdefault(_span(state, step), step)
+        if step.kind is StepKind.CHILD:
+            own = places_of(pinned(state).graph).step(step.node)
+            self._causes[step.run_id] = own or step.call_id or step.id
+            self._beneath[step.run_id] = self._place(state, step.node)
 
-    def _take_up(self, state: RunState, command: Command, at_ms: int) -> None:
-        """Note that a command is under way, and for which step; a child hears of it."""
-        step = self._step(state)
-        self._open.setdefault(_span(state, command.id), _Open(command, at_ms, step))
-        if isinstance(command, StartChild):
-            self._causes[command.run_id] = self._own_step(state) or command.call_id or command.id
-            self._beneath[command.run_id] = step
+    def _began(self, state: RunState, step: Step) -> "Iterator[_Told]":
+        place = self._place(state, step.node)
+        if step.kind is StepKind.MODEL:
+            yield Action.INFER, _inference_start(state, step, self._below_step(state, step)), place
+        elif step.call_id:
+            context = self._below_call(state, step)
+            yield Action.TOOL, ToolStartEvent(context, step.tool, step.call_id, step.arguments_hash.hex()), place
 
-    def _began(self, state: RunState, turn: Turn, command: Command) -> list[Event]:
-        span, step = _span(state, command.id), self._step(state)
-        self._take_up(state, command, turn.at_ms)
-        started: _What
-        match command:
-            case CallModel():
-                started = _inference_start(state, command, self._below_step(state, span, step))
-                return [_event(state, turn, Action.INFER, started, step)]
-            case CallTool() | StartChild() if command.call_id:
-                context = self._below_call(state, span, command.call_id, step)
-                started = ToolStartEvent(context, command.tool, command.call_id, command.arguments_hash.hex())
-                return [_event(state, turn, Action.TOOL, started, step)]
-        return []
-
-    def _settled(self, state: RunState, turn: Turn, ruling: CommandSettled | CallSettled) -> list[Event]:
-        span = _span(state, ruling.command_id)
-        began = self._open.pop(span, None)
-        if began is None:
-            return []
-        arrival: Any = turn.arrival if getattr(turn.arrival, "command_id", "") == ruling.command_id else None
-        measured: int = getattr(arrival, "duration_ms", 0)
-        took_ms, step = measured or turn.at_ms - began.since_ms, began.step
-        match began.command:
-            case CallModel():
-                context = self._below_step(state, span, step)
-                return [_event(state, turn, Action.INFER, _inferred(context, arrival, took_ms), step)]
-            case Retrieve():
-                context = self._below_step(state, span, step)
-                return [_event(state, turn, Action.CONTEXT, _looked_up(state, context, arrival, took_ms), step)]
+    def _settled(self, state: RunState, fact: Fact, heard: Step | None) -> "Iterator[_Told]":
+        step, place = fact.step, self._place(state, fact.step.node)
+        took_ms = (heard.measured_ms if heard is not None else 0) or self._took_ms(state, fact, step)
+        match step.kind:
+            case StepKind.MODEL:
+                yield Action.INFER, _inferred(self._below_step(state, step), heard, took_ms), place
+            case StepKind.CONTEXT:
+                size = size_bytes(heard.answered) if heard is not None else 0
+                error = _why_cut(state) if heard is None else heard.reason
+                yield Action.CONTEXT, ContextEvent(self._below_step(state, step), took_ms, size, error), place
             # Code that proposes the calls of a step is told by those calls.
-            case CallCode() as command if step and not getattr(arrival, "calls", ()):
-                context = self._below_step(state, span, step)
-                ran = CodeEvent(context, command.name, took_ms, _why_it_failed(state, arrival))
-                return [_event(state, turn, Action.CODE, ran, step)]
-            case CallTool() | StartChild() as command if command.call_id:
-                code = _code(state, ruling, was_cut=arrival is None)
-                called = self._called(state, began, took_ms, code)
-                return [_event(state, turn, Action.TOOL, called, step)]
-        return []
+            case StepKind.CODE if place and not step.proposed:
+                error = _why_cut(state) if heard is None else heard.reason if heard.status == FAILED else ""
+                yield Action.CODE, CodeEvent(self._below_step(state, step), step.name, took_ms, error), place
+            case StepKind.TOOL | StepKind.CHILD if step.call_id:
+                code = _code(state, step, was_cut=heard is None)
+                yield Action.TOOL, self._called(state, step, took_ms, code), place
 
-    def _doubted(self, state: RunState, turn: Turn) -> list[Event]:
+    def _doubted(self, state: RunState, fact: Fact) -> "Iterator[_Told]":
         """The ends of calls whose outcome nobody knows; everything else was settled before the run ended."""
-        said: list[Event] = []
         for command_id, code in state.doubted.items():
-            span = _span(state, command_id)
-            began = self._open.pop(span, None)
-            if began is not None and isinstance(began.command, CallTool):
-                called = self._called(state, began, turn.at_ms - began.since_ms, code)
-                said.append(_event(state, turn, Action.TOOL, called, began.step))
-        return said
+            step = self._readings[state.run_id].steps.get(command_id)
+            if step is not None and step.kind is StepKind.TOOL and self._open.pop(_span(state, step), None) is not None:
+                called = self._called(state, step, self._took_ms(state, fact, step), code)
+                yield Action.TOOL, called, self._place(state, step.node)
 
-    def _called(self, state: RunState, began: _Open, took_ms: int, code: str) -> ToolEndEvent:
-        command = began.command
-        assert isinstance(command, CallTool | StartChild), "only calls are told as calls"
-        context = self._below_call(state, _span(state, command.id), command.call_id, began.step)
-        return ToolEndEvent(context, command.tool, command.call_id, took_ms, not code, code)
+    def _took_ms(self, state: RunState, fact: Fact, step: Step) -> int:
+        return fact.at_ms - state.started_at_ms - step.began_ms
 
-    def _below_step(self, state: RunState, span: str, step: str) -> CorrelationContext:
-        return below_step(self._run(state), span_id=span, step_name=step)
+    def _called(self, state: RunState, step: Step, took_ms: int, code: str) -> ToolEndEvent:
+        return ToolEndEvent(self._below_call(state, step), step.tool, step.call_id, took_ms, not code, code)
 
-    def _below_call(self, state: RunState, span: str, call_id: str, step: str) -> CorrelationContext:
+    def _below_step(self, state: RunState, step: Step) -> CorrelationContext:
+        return below_step(self._run(state), span_id=_span(state, step), step_name=self._place(state, step.node))
+
+    def _below_call(self, state: RunState, step: Step) -> CorrelationContext:
         # A plan makes its calls itself: no model asked for them, and their id is known to nobody else.
         if places_of(pinned(state).graph).steps:
-            return self._below_step(state, span, step)
-        return below_tool_call(self._run(state), span_id=span, tool_call_id=call_id)
+            return self._below_step(state, step)
+        return below_tool_call(self._run(state), span_id=_span(state, step), tool_call_id=step.call_id)
 
     def _run(self, state: RunState) -> CorrelationContext:
         manifest = pinned(state)
@@ -273,44 +245,29 @@ def events_of(followed: Iterable[tuple[Turn, RunState]]) -> list[Event]:
     return [event for turn, state in followed for event in telling.events(state, turn)]
 
 
-def _event(state: RunState, turn: Turn, action: Action, what: _What, step: str) -> Event:
-    return Event(turn.at_ms, state.run_id, action, what, step)
+_Told: TypeAlias = tuple[Action, _What, str]
 
 
-def _inferred(context: CorrelationContext, arrival: object, took_ms: int) -> InferenceEndEvent:
-    answered = arrival if isinstance(arrival, ModelAnswered | ModelFailed) else None
-    usage = TokenUsage() if answered is None else answered.usage
-    calls = len(answered.calls) if isinstance(answered, ModelAnswered) else 0
+def _inferred(context: CorrelationContext, heard: Step | None, took_ms: int) -> InferenceEndEvent:
+    if heard is None:
+        return InferenceEndEvent(context, took_ms, 0, 0, FinishReason.ERROR, 0)
+    usage, calls = heard.usage, len(heard.proposed)
     reason = FinishReason.TOOL if calls else FinishReason.STOP
     return InferenceEndEvent(
         context,
         usage.duration_ms or took_ms,
         usage.prompt_tokens,
         usage.completion_tokens,
-        reason if isinstance(answered, ModelAnswered) else FinishReason.ERROR,
+        reason if heard.status == ANSWERED_STATUS else FinishReason.ERROR,
         calls,
     )
 
 
-def _looked_up(state: RunState, context: CorrelationContext, arrival: object, took_ms: int) -> ContextEvent:
-    if isinstance(arrival, ContextFound):
-        return ContextEvent(context, took_ms, size_bytes(arrival.text), "")
-    error = arrival.error if isinstance(arrival, ContextFailed) else _why_cut(state)
-    return ContextEvent(context, took_ms, 0, error)
-
-
-def _why_it_failed(state: RunState, arrival: object) -> str:
-    """Why code came to nothing; empty where it returned."""
-    if isinstance(arrival, CodeFailed):
-        return arrival.error
-    return _why_cut(state) if arrival is None else ""
-
-
-def _inference_start(state: RunState, command: CallModel, context: CorrelationContext) -> InferenceStartEvent:
+def _inference_start(state: RunState, step: Step, context: CorrelationContext) -> InferenceStartEvent:
     request = pinned(state).request
     return InferenceStartEvent(
         context,
-        message_count=command.messages_count + bool(state.ephemeral),
+        message_count=step.messages + bool(state.ephemeral),
         tool_defs_count=len(offered_tools(state)),
         schema_present=request.output.schema is not None,
         grammar_present=bool(request.output.grammar),
@@ -318,11 +275,11 @@ def _inference_start(state: RunState, command: CallModel, context: CorrelationCo
     )
 
 
-def _code(state: RunState, ruling: CommandSettled | CallSettled, *, was_cut: bool) -> str:
+def _code(state: RunState, step: Step, *, was_cut: bool) -> str:
     """Why a call failed; empty when it did not."""
-    if isinstance(ruling, CallSettled):
-        return "" if ruling.rung is Rung.COMMITTED or ruling.code == UNVERIFIED else str(ruling.code)
-    return _why_cut(state) if was_cut else str(state.calls[ruling.command_id].code)
+    if step.kind is StepKind.TOOL:
+        return "" if step.rung == Rung.COMMITTED or step.code == UNVERIFIED else step.code
+    return _why_cut(state) if was_cut else str(state.calls[step.id].code)
 
 
 def _why_cut(state: RunState) -> str:
@@ -330,6 +287,6 @@ def _why_cut(state: RunState) -> str:
     return str(state.error or state.ending)
 
 
-def _span(state: RunState, command_id: str) -> str:
-    """The span of a command: that of the run which it started, or one of its own."""
-    return state.beneath.get(command_id) or f"{state.run_id}.{command_id}"
+def _span(state: RunState, step: Step) -> str:
+    """The span of a step: that of the run which it started, or one of its own."""
+    return step.run_id or f"{state.run_id}.{step.id}"

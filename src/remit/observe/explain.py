@@ -5,31 +5,37 @@ Rule 2: an open run is explained too: where it stands and what it waits for.
 Rule 3: the records hold texts as they were said; observe/sentence.py makes them fit to print.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
-from remit.core.arrivals import CancelRequested
 from remit.core.boundary import BoundaryMode
 from remit.core.budget import FIELDS, Dimension
 from remit.core.commands import AskHuman, StartChild
+from remit.core.contract import CallStatus, ToolCallMade
 from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, ErrorCode
 from remit.core.goal import Task
 from remit.core.graph import NodeKind
 from remit.core.halt import HALTED
+from remit.core.lifecycle import LoopState
+from remit.core.manifest import Manifest
 from remit.core.record import Record
-from remit.core.rulings import OUTCOME_UNKNOWN, UNVERIFIED, CallNoted, NodeEntered, RunEnded, Rung
+from remit.core.rulings import UNVERIFIED, Rung
 from remit.core.signals import packet_id
+from remit.core.storage import RunEntry
 from remit.core.tier import TIERS
 from remit.core.tools import MUTATING, ToolDefinition
 from remit.kernel.policy import needs_a_person
 from remit.kernel.state import RunState, pinned, questions, standing_at, waiting_for
 from remit.kernel.tasks import task_of
 from remit.kernel.tier import tier_of
+from remit.observe.calls_made import calls_made
 from remit.observe.execution import selected_tools
-from remit.observe.foresight import Need, Stopped, needs_of, stopped_in
+from remit.observe.foresight import Need, Stopped, needs_of, stopped_by
 from remit.observe.outcomes import NOTHING_BELOW, Below, in_doubt
 from remit.observe.patterns import ChildTold, StepTold, VoteTold, children_told, steps_told, vote_told
-from remit.observe.steps import FAILED, LOST
+from remit.observe.reading import Reading
+from remit.observe.steps import CANCEL, FAILED, LOST, Step, StepKind
 
 
 class Allowed(Record):
@@ -147,44 +153,54 @@ class Explanation(Record):
     unverified: tuple[str, ...] = ()
 
 
-def explain(state: RunState, turns: Sequence[Turn], below: Below = NOTHING_BELOW) -> Explanation:
-    """What can be said of a run that has started; `turns` are those that add up to the state.
+class Told(Record):
+    """A run and everything it says about itself."""
+
+    entry: RunEntry
+    turns: tuple[Turn, ...]
+    manifest: Manifest
+    reading: Reading
+    explanation: Explanation
+    # The loop states it went through, the last of which is where it stands.
+    loop: tuple[LoopState, ...] = ()
+    # The calls of tools that failed, each as it stood then.
+    failed: tuple[Step, ...] = ()
+
+
+def explain(state: RunState, reading: Reading, below: Below = NOTHING_BELOW) -> Explanation:
+    """What can be said of a run that has started; the reading is of the turns that add up to the state.
 
     `below` is what runs beneath it left in doubt.
     """
     manifest = pinned(state)
-    steps, vote = steps_told(state, turns), vote_told(state, turns)
+    steps, vote = steps_told(reading), vote_told(reading)
+    until_ms = state.at_ms if state.ending is None else reading.ended_at_ms
     return Explanation(
         run_id=state.run_id,
         allowed=_allowed(state),
-        path=tuple(decision.node for turn in turns for decision in turn.decisions if isinstance(decision, NodeEntered)),
+        path=tuple([entered.name for entered, _ in reading.visits[1:]]),
         models=tuple(model.name for model in manifest.models),
-        calls=_calls(state),
-        spent=_spent(state, turns),
+        calls=_calls(calls_made(state)),
+        spent=tuple([one for one in spent_of(state, until_ms) if one.used or one.reserved]),
         observations=tuple(
             Observation(trace.tool, command_id, trace.seq, trace.verifier, trace.evidence.hex())
             for command_id, trace in state.calls.items()
             if trace.rung is Rung.COMMITTED
         ),
         uncommitted=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code != UNVERIFIED)),
-        standing=_standing(state, turns, steps, vote),
-        turns=len(turns),
+        standing=_standing(state, reading, steps, vote),
+        turns=reading.turns,
         addenda=state.addenda,
         steps=steps,
         vote=vote,
-        children=children_told(state, turns),
-        stopped=stopped_in(turns),
-        noted=_noted(turns),
+        children=children_told(reading),
+        stopped=stopped_by(reading.stopped),
+        noted=tuple([(note.tool, note.code or note.judgement, note.reason) for note in reading.noted]),
         needs=needs_of(state),
         task=task_of(manifest),
         warnings=(*state.warnings, *in_doubt(state, below)),
         unverified=tuple(dict.fromkeys(tool for (tool, _), code in state.uncommitted.items() if code == UNVERIFIED)),
     )
-
-
-def _noted(turns: Sequence[Turn]) -> tuple[tuple[str, str, str], ...]:
-    found = (decision for turn in turns for decision in turn.decisions if isinstance(decision, CallNoted))
-    return tuple((note.tool, note.code or note.judgement, note.reason) for note in found)
 
 
 def _allowed(state: RunState) -> Allowed:
@@ -215,70 +231,43 @@ def _is_asked_about(state: RunState, tool: ToolDefinition) -> bool:
     return is_untraced_change or bool(needs_a_person(tool, manifest.boundary))
 
 
-def _calls(state: RunState) -> tuple[Called, ...]:
+def _calls(made: Sequence[ToolCallMade]) -> tuple[Called, ...]:
     """The calls per tool, in the order in which each tool was first called, then those that were only refused."""
-    made: dict[str, list[str]] = {}
-    refused: dict[str, dict[str, int]] = {}
-    for command_id, trace in state.calls.items():
-        made.setdefault(trace.tool, []).append(_fate(state, command_id))
-    for trace in state.refused:
-        codes = refused.setdefault(trace.tool, {})
-        codes[trace.code] = codes.get(trace.code, 0) + 1
-    return tuple(
-        Called(
-            tool,
-            made=len(fates := made.get(tool, [])),
-            committed=fates.count("committed"),
-            failed=fates.count("failed"),
-            in_doubt=fates.count("in_doubt"),
-            under_way=fates.count("under_way"),
-            refused=sum(refused.get(tool, {}).values()),
-            refusals=tuple(refused.get(tool, {}).items()),
-            unverified=fates.count("unverified"),
-            late=fates.count("late"),
-        )
-        for tool in dict.fromkeys([*made, *refused])
+    by_tool: dict[str, list[ToolCallMade]] = {}
+    for call in sorted(made, key=lambda call: call.status is CallStatus.REFUSED):
+        by_tool.setdefault(call.name, []).append(call)
+    return tuple([_called(tool, own) for tool, own in by_tool.items()])
+
+
+def _called(tool: str, own: Sequence[ToolCallMade]) -> Called:
+    fates = Counter(call.status for call in own)
+    codes = Counter(call.code for call in own if call.status is CallStatus.REFUSED)
+    return Called(
+        tool,
+        made=len(own) - fates[CallStatus.REFUSED],
+        committed=fates[CallStatus.COMMITTED],
+        failed=fates[CallStatus.FAILED],
+        in_doubt=fates[CallStatus.OUTCOME_UNKNOWN],
+        under_way=fates[CallStatus.ATTEMPTED],
+        refused=fates[CallStatus.REFUSED],
+        refusals=tuple(codes.items()),
+        unverified=sum(call.code == UNVERIFIED and not call.is_late for call in own),
+        late=sum(call.is_late and not call.code for call in own),
     )
 
 
-def _fate(state: RunState, command_id: str) -> str:
-    if (late := state.late.get(command_id)) is not None:
-        return "failed" if late.code else "late"
-    if command_id in state.doubted:
-        return "in_doubt"
-    if command_id in state.open:
-        return "under_way"
-    trace = state.calls[command_id]
-    if trace.rung is Rung.ATTEMPTED or trace.code == OUTCOME_UNKNOWN:
-        return "in_doubt"  # The ending cut it off, or its tool failed within.
-    if trace.rung is Rung.COMMITTED:
-        return "committed"
-    if trace.code == UNVERIFIED:
-        return "unverified"
-    # A delegating tool's call is a child run: its answer is observed and never committed, and a code says that it failed.
-    is_answered = trace.rung is Rung.OBSERVED and not trace.code
-    return "answered" if is_answered else "failed"
-
-
-def _spent(state: RunState, turns: Sequence[Turn]) -> tuple[Spent, ...]:
-    """The dimensions the run has touched. Its clock stood still for people, and stopped for good when it ended."""
+def spent_of(state: RunState, until_ms: int) -> list[Spent]:
+    """What was used of every dimension. The clock of a run stands still for people, and stops for good when it ends."""
     used = list(state.used)
-    until_ms = state.at_ms if state.ending is None else turns[state.ended_seq].at_ms
     stood_ms = state.stood_ms + (state.at_ms - state.standing_since_ms if state.is_standing else 0)
     used[Dimension.WALL_CLOCK_MS] = until_ms - state.started_at_ms - stood_ms
     used[Dimension.CONTEXT_TOKENS] = state.context_tokens
     used[Dimension.DEPTH] = pinned(state).depth
-    touched = (index for index in range(len(FIELDS)) if used[index] or state.reserved[index])
-    rows = list(zip(FIELDS, used, state.caps, state.reserved, released(state), strict=True))
-    return tuple(Spent(*rows[index]) for index in touched)
+    released = [cap - given for cap, given in zip(state.caps, pinned(state).caps, strict=True)]
+    return [Spent(*row) for row in zip(FIELDS, used, state.caps, state.reserved, released, strict=True)]
 
 
-def released(state: RunState) -> list[int]:
-    """What was released of each dimension beyond what the run was given."""
-    return [cap - given for cap, given in zip(state.caps, pinned(state).caps, strict=True)]
-
-
-def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold], vote: VoteTold | None) -> Standing:
+def _standing(state: RunState, reading: Reading, steps: Sequence[StepTold], vote: VoteTold | None) -> Standing:
     node = standing_at(state).name if state.node >= 0 else ""
     if state.ending is not None:
         row = ENDINGS[state.ending]
@@ -287,9 +276,9 @@ def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold],
             code=state.ending.value,
             error="" if state.error is None else state.error.value,
             reason=_reason(state, state.ending, steps, vote),
-            by=_cancelled_by(turns) if state.ending is Ending.USER_CANCEL else "",
+            by=_cancelled_by(reading) if state.ending is Ending.USER_CANCEL else "",
             node=node,
-            receives=_receiver(turns) or row.receives,
+            receives=_receiver(reading) or row.receives,
         )
     if (halt := state.halted) is not None:
         return Standing(status="halted", code=HALTED, error=halt.what, reason=halt.why, by=halt.by, node=node)
@@ -307,10 +296,9 @@ def _standing(state: RunState, turns: Sequence[Turn], steps: Sequence[StepTold],
     return Standing("paused" if state.paused else "open", node=node)
 
 
-def _receiver(turns: Sequence[Turn]) -> str:
+def _receiver(reading: Reading) -> str:
     """Whom the ending hands authority to, and how grave it is; empty where it hands nothing on."""
-    ended = (decision for turn in turns for decision in turn.decisions if isinstance(decision, RunEnded))
-    escalation = next((ruling.escalation for ruling in ended), None)
+    escalation = None if reading.ended is None else reading.ended.escalation
     if escalation is None:
         return ""
     return f"the queue {escalation.queue} ({escalation.trigger.replace('_', ' ')}, severity {escalation.severity})"
@@ -357,8 +345,9 @@ def _has_no_answer(vote: VoteTold | None) -> bool:
     return vote is not None and all(one.status in (FAILED, LOST) for one in vote.replicas)
 
 
-def _cancelled_by(turns: Iterable[Turn]) -> str:
-    return next((turn.arrival.by for turn in turns if isinstance(turn.arrival, CancelRequested)), "")
+def _cancelled_by(reading: Reading) -> str:
+    told = (step.by for step in reading.steps.values() if step.kind is StepKind.SIGNAL and step.name == CANCEL)
+    return next(told, "")
 
 
 def _question(run_id: str, asked: AskHuman) -> Question:

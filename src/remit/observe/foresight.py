@@ -142,10 +142,9 @@ def needs_of(state: RunState) -> tuple[Need, ...]:
     return tuple(Need(FIELDS[d], least.get(d, 0), amount) for d, amount in sorted(most.items()) if amount)
 
 
-def stopped_in(turns: Iterable[Turn]) -> Stopped | None:
-    """Where a run was stopped early, as its turns tell; None of one that was not."""
-    rulings = (decision for turn in turns for decision in turn.decisions if isinstance(decision, StoppedEarly))
-    if (stopped := next(rulings, None)) is None:
+def stopped_by(stopped: StoppedEarly | None) -> Stopped | None:
+    """Why a run was stopped early, in names; None of one that was not."""
+    if stopped is None:
         return None
     saved = tuple((FIELDS[dimension], amount) for dimension, amount in stopped.saved)
     return Stopped(FIELDS[stopped.dimension], stopped.left, stopped.needed, saved)

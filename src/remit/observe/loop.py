@@ -3,51 +3,41 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from remit.core.arrivals import ChildEnded, ChildLost, RunStarted
-from remit.core.commands import AskHuman
-from remit.core.events import Turn
 from remit.core.failure import ENDINGS, Ending, gravest
 from remit.core.lifecycle import LoopState
-from remit.core.rulings import ChildHeld, NodeEntered, QuestionSettled, RunEnded, RunPaused, RunResumed
+from remit.core.manifest import Manifest
 from remit.kernel.state import label_of
+from remit.observe.reading import Fact, FactKind
+from remit.observe.steps import StepKind
 
 
-def loop_states(turns: Iterable[Turn]) -> tuple[LoopState, ...]:
+def loop_states(manifest: Manifest, facts: Iterable[Fact]) -> tuple[LoopState, ...]:
     """Each state once for as long as it lasted: where the run stood, that it waited or was paused, how it ended."""
-    return tuple(state for state, _ in groupby(_labels(turns)))
+    return tuple(state for state, _ in groupby(_labels(manifest, facts)))
 
 
-def _labels(turns: Iterable[Turn]) -> Iterator[LoopState]:
+def _labels(manifest: Manifest, facts: Iterable[Fact]) -> Iterator[LoopState]:
     beneath = LoopState.EXPLORING
-    labels: dict[str, LoopState] = {}
+    labels = {node.name: label_of(manifest.role, node) for node in manifest.graph.nodes}
     # Under which code it waits, for each question and each child.
     waits: dict[str, Ending] = {}
-    for turn in turns:
-        if isinstance(turn.arrival, ChildEnded | ChildLost) and waits.pop(turn.arrival.command_id, None) is not None:
-            yield _overlaid(beneath, waits)
-        if isinstance(turn.arrival, RunStarted):
-            manifest = turn.arrival.manifest
-            labels = {node.name: label_of(manifest.role, node) for node in manifest.graph.nodes}
-        for decision in turn.decisions:
-            match decision:
-                case NodeEntered():
-                    beneath = labels[decision.node]
-                    yield beneath
-                case RunPaused():
-                    yield LoopState.PAUSED
-                case AskHuman():
-                    waits[decision.id] = decision.ending
-                    yield _overlaid(beneath, waits)
-                case ChildHeld():
-                    waits[decision.command_id] = decision.waiting_for
-                    yield _overlaid(beneath, waits)
-                case QuestionSettled():
-                    waits.pop(decision.command_id, None)
-                    yield _overlaid(beneath, waits)
-                case RunResumed():
-                    yield _overlaid(beneath, waits)
-                case RunEnded():
-                    yield ENDINGS[decision.ending].loop_state
+    for fact in facts:
+        match fact.kind, fact.step.kind:
+            case FactKind.ENTERED, _:
+                beneath = labels[fact.step.name]
+                yield beneath
+            case FactKind.PAUSED, _:
+                yield LoopState.PAUSED
+            case (FactKind.BEGUN, StepKind.QUESTION) | (FactKind.HELD, _):
+                waits[fact.step.id] = Ending(fact.step.waiting_for)
+                yield _overlaid(beneath, waits)
+            case (FactKind.SETTLED, StepKind.QUESTION) | (FactKind.RESUMED, _):
+                waits.pop(fact.step.id, None)
+                yield _overlaid(beneath, waits)
+            case FactKind.HEARD, StepKind.CHILD if waits.pop(fact.step.id, None) is not None:
+                yield _overlaid(beneath, waits)
+            case FactKind.ENDED, _:
+                yield ENDINGS[Ending(fact.step.name)].loop_state
 
 
 def _overlaid(beneath: LoopState, waits: Mapping[str, Ending]) -> LoopState:

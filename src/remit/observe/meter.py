@@ -3,13 +3,12 @@
 Rule 1: everything is read off the state; a meter adds nothing up by itself.
 """
 
-from remit.core.budget import FIELDS, Dimension
-from remit.core.commands import AskHuman, CallCode, CallModel, CallTool, Command, ReconcileTool, Retrieve, StartChild
 from remit.core.record import Record
-from remit.kernel.state import RunState, pinned, standing_at
-from remit.observe.calls_made import place_of
-from remit.observe.explain import Spent, released
-from remit.observe.places import places_of
+from remit.kernel.state import RunState
+from remit.observe.explain import Spent, spent_of
+from remit.observe.places import Places
+from remit.observe.reading import Reading
+from remit.observe.steps import Step, StepKind
 
 
 class Meter(Record):
@@ -22,56 +21,30 @@ class Meter(Record):
 
 def metered(state: RunState) -> Meter:
     """The meter of a run that has started."""
-    used = list(state.used)
-    stood_ms = state.stood_ms + (state.at_ms - state.standing_since_ms if state.is_standing else 0)
-    used[Dimension.WALL_CLOCK_MS] = state.at_ms - state.started_at_ms - stood_ms
-    used[Dimension.CONTEXT_TOKENS] = state.context_tokens
-    used[Dimension.DEPTH] = pinned(state).depth
-    rows = zip(FIELDS, used, state.caps, state.reserved, released(state), strict=True)
+    reading = Reading.of(state)
     return Meter(
-        node=standing_at(state).name if state.node >= 0 else "",
-        doing=tuple(said for command in state.open.values() if (said := _doing(state, command))),
-        spent=tuple([Spent(*row) for row in rows]),
+        node=reading.node,
+        doing=tuple(said for key in state.open if (said := _doing(reading.places, reading.steps.get(key)))),
+        spent=tuple(spent_of(state, state.at_ms)),
     )
 
 
-def _doing(state: RunState, command: Command) -> str:
-    """What an open command means to whoever waits; empty for what nobody waits for."""
-    match command:
-        case CallModel():
-            return f"asking {command.model}"
-        case CallTool():
-            return f"calling {command.tool}"
-        case StartChild():
-            return f"{_child(state, command)} is under way" if command.node else _works_for(command)
-        case CallCode():
-            return _code(state)
-        case AskHuman():
-            return "a person is asked"
-        case ReconcileTool():
-            return f"asking {command.tool} what became of a call"
-        case Retrieve():
-            return "looking for evidence"
-        case _:
-            return ""
+_WORDS = {
+    StepKind.MODEL: "asking {name}",
+    StepKind.TOOL: "calling {name}",
+    StepKind.QUESTION: "a person is asked",
+    StepKind.INQUIRY: "asking {name} what became of a call",
+    StepKind.CONTEXT: "looking for evidence",
+}
 
 
-def _works_for(command: StartChild) -> str:
-    return f"a run beneath works for {command.tool or 'it'}"
-
-
-def _child(state: RunState, command: StartChild) -> str:
-    """What a child is called that a node declares: those before it have ended, or are under way as well."""
-    beside = [c.id for c in state.open.values() if isinstance(c, StartChild) and c.node == command.node]
-    ended = [child.command_id for child in state.children if child.node == command.node]
-    order = sorted([*beside, *ended], key=place_of)
-    return places_of(pinned(state).graph).child(command.node, order.index(command.id) + 1)
-
-
-def _code(state: RunState) -> str:
-    """What code of the user is doing where the run stands."""
-    node = standing_at(state)
-    if node.ballot is not None:
-        return "counting votes"
-    step = places_of(pinned(state).graph).step(node.name)
-    return f"step {step} is under way" if step else ""
+def _doing(places: Places | None, step: Step | None) -> str:
+    """What a step under way means to whoever waits; empty for what nobody waits for."""
+    if step is None or places is None:
+        return ""
+    if step.kind is StepKind.CHILD:
+        return f"a run beneath works for {step.tool}" if step.tool else f"{step.name} is under way"
+    if step.kind is StepKind.CODE:
+        at = places.step(step.node)
+        return "counting votes" if places.is_ballot(step.node) else f"step {at} is under way" if at else ""
+    return _WORDS[step.kind].format(name=step.name)

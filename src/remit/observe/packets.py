@@ -7,10 +7,10 @@ Rule 3: where a value comes from is told beside it: bound, or supplied by nothin
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from hashlib import sha256
 
-from remit.core.arrivals import ValueOrigin
-from remit.core.commands import AskPurpose
+from remit.core.authority import ValueOrigin
 from remit.core.escalation import Severity
 from remit.core.failure import Ending
 from remit.core.record import JsonObject, Record
@@ -26,12 +26,23 @@ VERSION_CHARS_MIN = 12
 ABSENT = object()
 
 
+class What(StrEnum):
+    """What is wanted of people."""
+
+    APPROVAL = "approval"
+    QUESTION = "question"
+    OUTCOME = "outcome"
+    RELEASE = "release"
+    REVIEW = "review"
+    ENDING = "ending"
+
+
 class Approval(Record):
     """One open question, as an inbox shows it. Without a tool it is a question in words."""
 
     id: str
     run_id: str
-    purpose: AskPurpose
+    purpose: What
     ending: Ending
     expires_at_ms: int
     tool: str = ""

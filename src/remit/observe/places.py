@@ -44,6 +44,10 @@ class Places:
         """Whether the children of a node are replicas that are voted on."""
         return node in self._voters
 
+    def is_ballot(self, node: str) -> bool:
+        """Whether votes are counted at a node."""
+        return node in self._nodes and self._nodes[node].ballot is not None
+
     def child(self, node: str, number: int) -> str:
         """What a child that a node declares is called, the first of them having the number 1."""
         if self.is_voter(node):

@@ -11,7 +11,6 @@ Rule 5: a queue that is full holds the gravest and, among equals, the oldest pac
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 
 from remit.core.commands import AskHuman, AskPurpose, question_version
 from remit.core.escalation import QUEUES, SEVERITY_RANK, TRIGGER_OF, Escalation, Severity, Trigger, escalation_of
@@ -24,6 +23,7 @@ from remit.core.signals import packet_id
 from remit.kernel.endings import named
 from remit.kernel.state import RunState, questions
 from remit.observe.outcomes import NOTHING_FOUND, Found
+from remit.observe.packets import What
 from remit.observe.plain import plain
 
 # A summary stands on one line beside a name, an age and a date.
@@ -31,17 +31,6 @@ SUMMARY_CHARS_MAX = 160
 _ARGUMENTS_CHARS_MAX = 100
 _UNLIMITED = QueueLimits("-")
 _BY_RANK = sorted(SEVERITY_RANK, key=SEVERITY_RANK.__getitem__)
-
-
-class What(StrEnum):
-    """What an item wants of people."""
-
-    APPROVAL = "approval"
-    QUESTION = "question"
-    OUTCOME = "outcome"
-    RELEASE = "release"
-    REVIEW = "review"
-    ENDING = "ending"
 
 
 class QueueItem(Record):

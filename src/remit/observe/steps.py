@@ -40,6 +40,7 @@ from remit.core.failure import ANSWERED
 from remit.core.record import Record, Text
 from remit.core.rulings import UNVERIFIED, CallSettled, Rung
 from remit.core.usage import TokenUsage
+from remit.kernel.hold import UNTOLD
 from remit.observe.places import percent
 
 
@@ -59,6 +60,9 @@ class StepKind(StrEnum):
     STEP = "step"
     VOTE = "vote"
     NOTE = "note"
+    # Where the run stands, and how it does; the tree has visits and an ending in their place.
+    NODE = "node"
+    RUN = "run"
 
 
 UNDER_WAY = "under way"
@@ -68,6 +72,9 @@ RETURNED = "returned"
 LOST = "lost"
 FAILED = "failed"
 IN_DOUBT = "in doubt"
+OPEN = "open"
+# What somebody told a run who ended it.
+CANCEL = "cancel"
 
 
 class Step(Record):
@@ -98,35 +105,72 @@ class Step(Record):
     usage: TokenUsage = TokenUsage()
     # The run that a child is.
     run_id: str = ""
+    # The command that ordered it; the node at which the run stood then.
+    id: str = ""
+    node: str = ""
+    # The tool that is called, asked about or worked for, and the call that asked for it.
+    tool: str = ""
+    call_id: str = ""
+    arguments_hash: bytes = b""
+    # What was set aside for it, and how much of that a child may spend.
+    reserved: Charges = ()
+    lease: Charges = ()
+    # The model that answered in place of the one asked; how many messages it was shown.
+    model: str = ""
+    messages: int = 0
+    # How long whoever performed it says that it took; 0 where nobody says so.
+    measured_ms: int = 0
+    # As much of a result as a model was shown.
+    content: Text = ""
+    # Under which code somebody is waited for; of a child that has ended, for how long it says it waited, -1 where it does not.
+    waiting_for: str = ""
+    stood_ms: int = UNTOLD
 
 
 # Fields of a step that something changes, and to what.
 Changes: TypeAlias = dict[str, Any]
 
 
-def step_of(command: Command, seq: int, began_ms: int) -> Step | None:
+def step_of(command: Command, seq: int, began_ms: int, node: str = "") -> Step | None:
     """The step that a command begins; timers, forks and cancellations are told by what comes of them."""
+    if (changes := _ordered(command)) is None:
+        return None
+    return Step(seq=seq, began_ms=began_ms, id=command.id, node=node, reserved=command.reserved, **changes)
+
+
+def _ordered(command: Command) -> Changes | None:
     match command:
         case CallModel():
-            return Step(StepKind.MODEL, command.model, seq, began_ms, attempt=command.attempt)
+            shown = {"attempt": command.attempt, "messages": command.messages_count}
+            return {"kind": StepKind.MODEL, "name": command.model, **shown}
         case CallTool():
-            rung, by = Rung.ATTEMPTED.value, command.approved_by
-            return Step(StepKind.TOOL, command.tool, seq, began_ms, asked=command.arguments, rung=rung, by=by)
+            said = {"asked": command.arguments, "rung": Rung.ATTEMPTED.value, "by": command.approved_by}
+            return {"kind": StepKind.TOOL, "name": command.tool, **said, **_called(command)}
         case ReconcileTool():
-            return Step(StepKind.INQUIRY, command.tool, seq, began_ms)
+            return {"kind": StepKind.INQUIRY, "name": command.tool, "tool": command.tool}
         case CallCode():
-            return Step(StepKind.CODE, command.name, seq, began_ms)
+            return {"kind": StepKind.CODE, "name": command.name}
         case Retrieve():
-            return Step(StepKind.CONTEXT, "evidence", seq, began_ms)
+            return {"kind": StepKind.CONTEXT, "name": "evidence"}
         case StartChild():
-            named = command.tool or command.node or "run"
-            return Step(StepKind.CHILD, named, seq, began_ms, asked=command.prompt, run_id=command.run_id)
-        case AskHuman(packet=None):
-            return Step(StepKind.QUESTION, command.purpose.value, seq, began_ms, "open", asked=command.question)
-        case AskHuman(packet=packet) if packet is not None:
-            name, reason = f"{command.purpose.value} of {packet.call.tool}", "; ".join(packet.reasons)
-            return Step(StepKind.QUESTION, name, seq, began_ms, "open", asked=packet.call.arguments, reason=reason)
+            named = {"name": command.tool or command.node or "run", "asked": command.prompt}
+            child = {"run_id": command.run_id, "lease": command.lease}
+            return {"kind": StepKind.CHILD, **named, **child, **_called(command)}
+        case AskHuman():
+            return {"kind": StepKind.QUESTION, "status": OPEN, "waiting_for": command.ending.value, **_asked(command)}
     return None
+
+
+def _called(command: CallTool | StartChild) -> Changes:
+    return {"tool": command.tool, "call_id": command.call_id, "arguments_hash": command.arguments_hash}
+
+
+def _asked(command: AskHuman) -> Changes:
+    purpose, packet = command.purpose.value, command.packet
+    if packet is None:
+        return {"name": purpose, "asked": command.question}
+    about = {"name": f"{purpose} of {packet.call.tool}", "tool": packet.call.tool}
+    return {**about, "asked": packet.call.arguments, "reason": "; ".join(packet.reasons)}
 
 
 def _how_answered(arrival: ModelAnswered) -> str:
@@ -143,13 +187,14 @@ def outcome_of(arrival: object) -> Changes:
         case ModelAnswered():
             proposed = tuple(call.tool for call in arrival.calls)
             said = {"status": ANSWERED_STATUS, "answered": arrival.text, "proposed": proposed, "usage": arrival.usage}
-            return {**said, "note": _how_answered(arrival)}
+            return {**said, "note": _how_answered(arrival), "model": arrival.model}
         case ModelFailed():
             failed = {"status": FAILED, "code": arrival.code.value, "reason": arrival.message}
             return {**failed, "usage": arrival.usage}
         case ToolReturned():
             # The result in full, where it was too long to be shown to a model.
-            return {"answered": arrival.whole or arrival.content, "reason": arrival.refuted}
+            whole = arrival.whole or arrival.content
+            return {"answered": whole, "reason": arrival.refuted, "content": arrival.content}
         case ToolFailed():
             return {"status": FAILED, "code": arrival.code.value, "reason": arrival.error}
         case ToolOutcomeLost():
@@ -187,10 +232,11 @@ def _code_outcome(arrival: CodeReturned | CodeFailed) -> Changes:
 def _child_outcome(arrival: ChildEnded | ChildLost) -> Changes:
     if isinstance(arrival, ChildLost):
         return {"status": LOST}
+    said = {"answered": arrival.text, "stood_ms": arrival.stood_ms}
     if arrival.ending in ANSWERED:
-        return {"status": ANSWERED_STATUS, "code": arrival.ending.value, "answered": arrival.text}
+        return {**said, "status": ANSWERED_STATUS, "code": arrival.ending.value}
     code = arrival.ending.value if arrival.error is None else arrival.error.value
-    return {"status": FAILED, "code": code, "reason": arrival.message, "answered": arrival.text}
+    return {**said, "status": FAILED, "code": code, "reason": arrival.message}
 
 
 def _answer_of(arrival: object) -> Changes:
@@ -212,7 +258,7 @@ def told_by_people(arrival: object) -> tuple[str, str, Text] | None:
     """What somebody told a run without being asked: what, who, and in which words."""
     match arrival:
         case CancelRequested():
-            return "cancel", arrival.by, arrival.reason
+            return CANCEL, arrival.by, arrival.reason
         case PauseRequested():
             return "pause", arrival.by, ""
         case RunHalted():
@@ -239,3 +285,8 @@ def status_settled(ruling: CallSettled, step: Step) -> str:
     if step.status in (FAILED, CUT_OFF):
         return step.status
     return FAILED if ruling.code and ruling.code != UNVERIFIED else ruling.rung.value
+
+
+def checks_passed(arrival: object) -> int:
+    """How many checks code of the user counts as passed."""
+    return arrival.checks_passed if isinstance(arrival, CodeReturned) else 0

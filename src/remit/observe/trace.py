@@ -14,7 +14,7 @@ from remit.core.commands import COMMANDS, Packet
 from remit.core.escalation import Escalation
 from remit.core.events import Turn
 from remit.core.json_text import kept_value
-from remit.core.record import BlobRef, JsonObject, Text
+from remit.core.record import BlobRef, JsonObject, Record, Text
 from remit.core.rulings import NodeEntered
 from remit.observe.outline import outline, steps_in
 from remit.observe.places import percent
@@ -104,6 +104,12 @@ def _settled(turns: Sequence[Turn]) -> dict[int, list[JsonObject]]:
             }
             found.setdefault(step.until_seq, []).append(values | {k: v for k, v in optional.items() if v})
     return found
+
+
+def parts_of(turn: Turn) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
+    """What was ruled in a turn, and what was ordered."""
+    every = turn.decisions
+    return tuple([d for d in every if type(d) not in COMMANDS]), tuple([d for d in every if type(d) in COMMANDS])
 
 
 def shown(text: Text, limit: int) -> str:

@@ -11,19 +11,17 @@ from typing import Protocol
 
 from remit.core.arrivals import RunStarted
 from remit.core.codec import decode_turn
-from remit.core.contract import SystemRequest
 from remit.core.failure import ENDINGS, Ending, InvariantBroken, RemitError, RequestRejected
 from remit.core.halt import HALTED, HALTS, HaltScope
 from remit.core.json_text import kept_value
-from remit.core.lifecycle import LoopState
 from remit.core.manifest import Source
-from remit.core.record import BlobRef, Record, replace
+from remit.core.record import BlobRef, replace
 from remit.core.signals import PACKET_MARK, PACKET_UNKNOWN
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry
 from remit.kernel.state import RunState, loop_state, pinned, questions, waiting_for
 from remit.observe.doubts import StoreInDoubt
-from remit.observe.explain import Explanation, explain
+from remit.observe.explain import Told, explain
 from remit.observe.export import export_lines
 from remit.observe.findings import Fault, Finding, Verification
 from remit.observe.halts import verify_halts
@@ -31,6 +29,7 @@ from remit.observe.history import History, fold, read_history
 from remit.observe.loop import loop_states
 from remit.observe.outcomes import NOTHING_BELOW
 from remit.observe.packets import GROUP_MARK, Approval, grouped
+from remit.observe.reading import Reading, is_failed_call
 from remit.observe.settled import too_late
 from remit.observe.verify import verify_run
 from remit.orchestrate.custody import RUN_MISSING, Custody, why_absent
@@ -79,17 +78,6 @@ class Shelf(Protocol):
     @property
     def halts(self) -> PastHalts:
         """What may not be dispatched."""
-
-
-class Told(Record):
-    """A run and everything it says about itself."""
-
-    entry: RunEntry
-    history: History
-    request: SystemRequest
-    explanation: Explanation
-    # The loop states it went through, the last of which is where it stands.
-    loop: tuple[LoopState, ...] = ()
 
 
 class Archive:
@@ -211,13 +199,16 @@ class Archive:
         entry = await self.find(run_id)
         history = await self.history(entry.run_id)
         state = await self._stands(history)
-        went, stands = loop_states(history.turns), loop_state(state)
+        reading, manifest = Reading(), pinned(state)
+        facts = [fact for turn in history.turns for fact in reading.take(turn)]
+        went, stands = loop_states(manifest, facts), loop_state(state)
         loop = went if went[-1:] == (stands,) else (*went, stands)
         below = NOTHING_BELOW if state.ending is None else await doubts_below(state, self._read)
-        explained = explain(state, history.turns, below)
+        explained = explain(state, reading, below)
         if state.held and (paused := await paused_beneath(state, self._read)):
             explained = replace(explained, standing=replace(explained.standing, paused=paused))
-        return Told(_listed_as(entry, state), history, pinned(state).request, explained, loop)
+        failed = tuple([fact.step for fact in facts if is_failed_call(fact)])
+        return Told(_listed_as(entry, state), history.turns, manifest, reading, explained, loop, failed)
 
     async def approvals(self, run_id: str = "") -> list[Approval]:
         """What people are asked, newest run first: by one run and those beneath it, or by all.

@@ -24,8 +24,8 @@ from remit.core.queue import OK, Delivery, Receipt, ReceiptKind, is_ok
 from remit.core.record import JsonObject, Record
 from remit.core.signals import Signal, UserSignal
 from remit.observe.logs import run_fields
-from remit.observe.packets import Approval
-from remit.observe.queues import QueueItem, What
+from remit.observe.packets import Approval, What
+from remit.observe.queues import QueueItem
 from remit.orchestrate.ports import Clock
 from remit.orchestrate.webhook import (
     ITEM_HEADER,

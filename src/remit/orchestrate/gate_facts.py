@@ -4,7 +4,8 @@ Rule 1: a tool says nothing to the gate that its definition does not hold, and h
 Rule 2: what is kept of a verdict is short and is for people; the decision itself is one word.
 """
 
-from remit.core.arrivals import Provenance, ValueOrigin
+from remit.core.arrivals import Provenance
+from remit.core.authority import ValueOrigin
 from remit.core.record import JsonObject
 from remit.core.tools import ToolDefinition
 from remit.provenance.handles import as_handle

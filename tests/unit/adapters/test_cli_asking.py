@@ -3,17 +3,16 @@
 import pytest
 
 from remit.adapters.cli.asking import PROMPTS, Edit, Reply, Unclear, ask, meaning_of
-from remit.core.commands import AskPurpose
 from remit.core.failure import Ending
 from remit.core.record import replace
 from remit.core.signals import Signal
-from remit.observe.packets import Approval
+from remit.observe.packets import Approval, What
 
-REACHES = [AskPurpose]
+REACHES = [What]
 HELD = Approval(
     id="r/3.2",
     run_id="r",
-    purpose=AskPurpose.APPROVAL,
+    purpose=What.APPROVAL,
     ending=Ending.CONFIRM_REQUIRED,
     expires_at_ms=0,
     tool="write",
@@ -44,7 +43,7 @@ def decided(*answers: str, asked: Approval = HELD) -> Reply | None:
 
 
 def test_every_purpose_has_a_prompt() -> None:
-    assert set(PROMPTS) == set(AskPurpose)
+    assert set(PROMPTS) == set(What) - {What.ENDING}
 
 
 def test_an_answer_carries_the_version_of_what_was_shown() -> None:
@@ -61,14 +60,14 @@ def test_what_edited_arguments_change_is_told_before_they_are_sent() -> None:
 
 
 def test_more_budget_is_allowed_or_not_and_has_no_arguments_to_edit() -> None:
-    assert meaning_of(AskPurpose.RELEASE, "y") == YES
-    assert isinstance(meaning_of(AskPurpose.RELEASE, "e"), Unclear)
+    assert meaning_of(What.RELEASE, "y") == YES
+    assert isinstance(meaning_of(What.RELEASE, "e"), Unclear)
 
 
 def test_a_doubtful_answer_stands_by_a_yes_and_a_no_in_words_is_a_no() -> None:
-    assert meaning_of(AskPurpose.REVIEW, "yes") == YES
-    assert meaning_of(AskPurpose.REVIEW, "no, it is wrong") == Reply(Signal.REJECT, {"reason": "it is wrong"})
-    assert isinstance(meaning_of(AskPurpose.REVIEW, "it is wrong"), Unclear)
+    assert meaning_of(What.REVIEW, "yes") == YES
+    assert meaning_of(What.REVIEW, "no, it is wrong") == Reply(Signal.REJECT, {"reason": "it is wrong"})
+    assert isinstance(meaning_of(What.REVIEW, "it is wrong"), Unclear)
 
 
 @pytest.mark.parametrize(
@@ -85,24 +84,24 @@ def test_a_doubtful_answer_stands_by_a_yes_and_a_no_in_words_is_a_no() -> None:
     ],
 )
 def test_only_a_word_that_says_so_is_a_yes_or_a_no(said: str, meant: object) -> None:
-    assert meaning_of(AskPurpose.APPROVAL, said) == meant
+    assert meaning_of(What.APPROVAL, said) == meant
 
 
 @pytest.mark.parametrize("said", ["yeah", "y n", "later please", "ok", "1", "e now"])
 def test_what_nobody_understands_decides_nothing(said: str) -> None:
-    assert isinstance(meaning_of(AskPurpose.APPROVAL, said), Unclear)
+    assert isinstance(meaning_of(What.APPROVAL, said), Unclear)
 
 
 def test_a_call_in_doubt_cannot_be_edited() -> None:
-    assert isinstance(meaning_of(AskPurpose.OUTCOME, "e"), Unclear)
-    assert meaning_of(AskPurpose.OUTCOME, "y") == YES
+    assert isinstance(meaning_of(What.OUTCOME, "e"), Unclear)
+    assert meaning_of(What.OUTCOME, "y") == YES
 
 
 @pytest.mark.parametrize(
     ("said", "meant"), [("the blue one", Reply(Signal.APPROVE, {"text": "the blue one"})), ("/no", NO), ("  ", None)]
 )
 def test_a_question_in_words_is_answered_in_words(said: str, meant: object) -> None:
-    assert meaning_of(AskPurpose.QUESTION, said) == meant
+    assert meaning_of(What.QUESTION, said) == meant
 
 
 def test_silence_leaves_it_open_and_so_does_confusion() -> None:

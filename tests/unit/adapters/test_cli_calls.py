@@ -1,5 +1,7 @@
 """Tool calls, told as they happen."""
 
+from itertools import count
+
 import pytest
 
 from remit.adapters.cli.calls import CallTeller, short
@@ -7,6 +9,7 @@ from remit.core.arrivals import (
     Arrival,
     ChildEnded,
     ModelAnswered,
+    ModelFailed,
     PauseRequested,
     ProposedCall,
     ToolFailed,
@@ -32,9 +35,15 @@ NOTHING = PauseRequested("ann")
 CALL = CallTool("1.2", "c1", "look", "v", '{"place":"here"}', b"", "key", 1000, ())
 
 
+PACKET = Packet(ProposedCall("c1", "write", "{}", b""), "v", "b", ("why",))
+ASKED = AskHuman("3.2", AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, 0, PACKET)
+# The turns of every test follow each other, from the middle of a run on.
+SEQ = count(1)
+
+
 def turn(arrival: Arrival, *decisions: Decision) -> Turn:
     """A turn with this arrival and these decisions."""
-    return Turn(seq=1, at_ms=0, previous=b"", kernel=1, arrival=arrival, decisions=decisions)
+    return Turn(seq=next(SEQ), at_ms=0, previous=b"", kernel=1, arrival=arrival, decisions=decisions)
 
 
 def said(teller: CallTeller, arrival: Arrival, *decisions: Decision) -> list[str]:
@@ -69,10 +78,9 @@ def test_a_refused_call_names_the_tool_and_the_reason_as_data() -> None:
 @pytest.mark.parametrize("answer", [Answer.REJECTED, Answer.EXPIRED, Answer.WITHDRAWN])
 def test_a_held_call_that_gets_no_yes_is_told(answer: Answer) -> None:
     teller = CallTeller()
-    packet = Packet(ProposedCall("c1", "write", "{}", b""), "v", "b", ("why",))
-    asked = AskHuman("3.2", AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, 0, packet)
-    assert said(teller, NOTHING, asked) == []
+    assert said(teller, NOTHING, ASKED) == []
     assert said(teller, NOTHING, QuestionSettled("3.2", answer, "ann")) == [f"  !! write {answer.value} by ann"]
+    said(teller, NOTHING, ASKED)
     assert said(teller, NOTHING, QuestionSettled("3.2", answer)) == [f"  !! write {answer.value}"]
 
 
@@ -106,8 +114,9 @@ def test_a_run_beneath_that_failed_says_why_and_one_that_a_node_declares_has_its
 
 
 def test_a_model_that_is_asked_again_and_an_answer_that_fails_are_told() -> None:
+    failed = ModelFailed("0.1", ErrorCode.INFERENCE_ENGINE_ERROR, "it fell")
     retried = RetryPlanned("0.1", 2, ErrorCode.INFERENCE_ENGINE_ERROR)
-    assert said(CallTeller(), NOTHING, retried, CheckFailed(("too long", "no"))) == [
+    assert said(CallTeller(), failed, retried, CheckFailed(("too long", "no"))) == [
         "  ?? the model failed (INFERENCE_ENGINE_ERROR); attempt 2 follows",
         "  !! the answer does not pass: too long; no",
     ]
@@ -120,10 +129,26 @@ def test_long_texts_are_cut_and_those_kept_elsewhere_named_by_their_size() -> No
 
 def test_one_of_two_approvals_and_a_question_that_is_passed_on_are_told() -> None:
     teller = CallTeller()
+    said(teller, NOTHING, ASKED)
+    assert said(teller, NOTHING, ApprovalCounted("3.2", f"ann{HOSTILE}")) == [
+        "  ?? write approved by ann\\x1b[2J\\u202e\\u200b; somebody else must, too"
+    ]
+    assert said(teller, NOTHING, QuestionSettled("3.2", Answer.ESCALATED)) == [
+        "  ?? write nobody answered in time; the next queue is asked"
+    ]
+
+
+def test_of_a_call_that_was_made_before_anybody_listened_its_outcome_is_told() -> None:
+    returned = ToolReturned("1.2", "nothing at here", b"")
+    assert said(CallTeller(), returned) == ["  <- a call nothing at here"]
+    ended = ChildEnded("1.3", Ending.SUCCESS, "done")
+    assert said(CallTeller(), ended) == ["  <- a call ended as SUCCESS: done"]
+    assert said(CallTeller(), NOTHING, QuestionSettled("1.4", Answer.EXPIRED)) == ["  !! a call expired"]
+    assert said(CallTeller(), NOTHING, OutcomeDoubted("1.5", "it was lost")) == ["  ?? a call in doubt: it was lost"]
+
+
+def test_the_calls_of_the_next_run_are_told_by_their_own_names() -> None:
+    teller = CallTeller()
     said(teller, NOTHING, CALL)
-    assert said(teller, NOTHING, ApprovalCounted("1.2", f"ann{HOSTILE}")) == [
-        "  ?? look approved by ann\\x1b[2J\\u202e\\u200b; somebody else must, too"
-    ]
-    assert said(teller, NOTHING, QuestionSettled("1.2", Answer.ESCALATED)) == [
-        "  ?? look nobody answered in time; the next queue is asked"
-    ]
+    next(SEQ)
+    assert said(teller, ToolReturned("1.2", "x", b"")) == ["  <- a call x"]

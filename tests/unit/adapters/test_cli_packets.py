@@ -20,20 +20,19 @@ from remit.adapters.cli.packets import (
 )
 from remit.adapters.cli.painting import Ink, Line
 from remit.adapters.cli.responses import LINE_CHARS_MAX
-from remit.core.arrivals import ValueOrigin
-from remit.core.commands import AskPurpose
+from remit.core.authority import ValueOrigin
 from remit.core.escalation import Severity
 from remit.core.failure import Ending
 from remit.core.halt import HELD_BACK
 from remit.core.record import replace
 from remit.core.tools import Effect
-from remit.observe.packets import Approval
+from remit.observe.packets import Approval, What
 
-REACHES = [AskPurpose]
+REACHES = [What]
 HELD = Approval(
     id="r/3.2",
     run_id="r",
-    purpose=AskPurpose.APPROVAL,
+    purpose=What.APPROVAL,
     ending=Ending.CONFIRM_REQUIRED,
     expires_at_ms=0,
     tool="send",
@@ -59,7 +58,7 @@ HELD = Approval(
     severity=Severity.MODERATE,
     silences=1,
 )
-QUESTION = Approval("r/1.1", "r", AskPurpose.QUESTION, Ending.MISSING_INFO, 0, question="Which one?", queue="user")
+QUESTION = Approval("r/1.1", "r", What.QUESTION, Ending.MISSING_INFO, 0, question="Which one?", queue="user")
 
 
 def told(lines: Iterable[Line]) -> str:
@@ -107,27 +106,27 @@ def test_a_question_in_words_is_shown_as_it_was_asked() -> None:
 
 
 def test_a_release_says_what_it_is_when_nobody_put_it_in_words() -> None:
-    asked = Approval("r/1.1", "r", AskPurpose.RELEASE, Ending.BUDGET_EXHAUSTED, 0, releases=(("tool_calls", 5),))
+    asked = Approval("r/1.1", "r", What.RELEASE, Ending.BUDGET_EXHAUSTED, 0, releases=(("tool_calls", 5),))
     shown = told(packet_lines(asked))
     assert shown.startswith("r/1.1  may it spend more than it was given?\n")
     assert "a yes allows: 5 of tool_calls beyond its cap" in shown
 
 
 def test_a_doubtful_answer_is_answered_by_a_yes_or_a_no_and_not_in_words() -> None:
-    asked = Approval("r/1.1", "r", AskPurpose.REVIEW, Ending.LOW_CONFIDENCE, 0, question="Let the answer stand?")
+    asked = Approval("r/1.1", "r", What.REVIEW, Ending.LOW_CONFIDENCE, 0, question="Let the answer stand?")
     assert told(packet_lines(asked)).startswith("r/1.1  Let the answer stand?\n")
     assert way_to_answer(asked) == "if it may stand: remit approve r/1.1  if it may not: remit reject r/1.1"
 
 
 def test_a_call_in_doubt_is_said_to_be_one() -> None:
-    asked = Approval("r/1.1", "r", AskPurpose.OUTCOME, Ending.REVIEW_REQUIRED, 0, tool="write", about="0.1")
+    asked = Approval("r/1.1", "r", What.OUTCOME, Ending.REVIEW_REQUIRED, 0, tool="write", about="0.1")
     assert "write was called, and this run does not know whether it happened" in told(packet_lines(asked))
     asked = replace(asked, reasons=(f"{HELD_BACK} (write, r:0.1)",))
     assert "write was held back by a halt before this run was copied, and was not sent" in told(packet_lines(asked))
 
 
 def test_every_purpose_has_its_way_to_answer_and_every_effect_its_words() -> None:
-    assert set(WAYS_TO_ANSWER) == set(AskPurpose)
+    assert set(WAYS_TO_ANSWER) == set(What) - {What.ENDING}
     assert set(EFFECTS) == set(Effect)
     assert way_to_answer(QUESTION) == "answer with: remit approve r/1.1 --text WORDS  or: remit reject r/1.1"
 

@@ -14,7 +14,7 @@ from remit.core.arrivals import (
 )
 from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.codec import to_json
-from remit.core.commands import StartChild
+from remit.core.commands import CallCode, StartChild
 from remit.core.contract import ConfidenceSource, Mode, OutputContract, SystemRequest, SystemResponse
 from remit.core.contract import SystemError as Failed
 from remit.core.events import Decision, Turn
@@ -52,6 +52,10 @@ VOTE = redundant_for(REQUEST, Redundancy(3))
 RESPONSE = SystemResponse("q", "s", "r1")
 
 
+# What is under way: code of a step or of a vote, and a run that works for a step.
+CODE, BENEATH = CallCode("1.9", "code", "x", 1), StartChild("0.9", "r1.0.9", "hi", (), 0, 0, (), call_id="c", tool="t")
+
+
 def turn(arrival: Arrival, *decisions: Decision, at_ms: int = 0) -> Turn:
     return Turn(seq=1, at_ms=at_ms, previous=b"", kernel=1, arrival=arrival, decisions=decisions)
 
@@ -66,12 +70,12 @@ def begun(graph: Graph) -> WorkTeller:
     """Somebody who has heard of the beginning of a run."""
     teller = WorkTeller()
     manifest = make_manifest(run_id="r1", request=REQUEST, boundary=STANDARD, graph=graph, models=(MODEL,))
-    assert said(teller, RunStarted(manifest, 0)) == []
+    assert said(teller, RunStarted(manifest, 0), CODE, BENEATH) == []
     return teller
 
 
 def finished(step: str, kind: ValueKind = ValueKind.TEXT) -> StepFinished:
-    return StepFinished(step, kind, "1.0")
+    return StepFinished(step, kind, "1.9")
 
 
 def child(command_id: str) -> StartChild:
@@ -81,7 +85,7 @@ def child(command_id: str) -> StartChild:
 def test_a_step_is_told_when_it_begins_and_what_it_gave_with_its_time() -> None:
     teller = begun(PLAN)
     assert said(teller, NOTHING, NodeEntered("find", "x"), at_ms=10) == ["  -> find (search, 1 of 2)"]
-    given = CodeReturned("1.0", "two\neuros", kind=ValueKind.TEXT)
+    given = CodeReturned("1.9", "two\neuros", kind=ValueKind.TEXT)
     assert said(teller, given, finished("find"), at_ms=1510) == ["  <- find 1.5 s  two euros"]
 
 
@@ -89,46 +93,45 @@ def test_a_step_that_calls_a_tool_begins_once_although_it_has_two_nodes() -> Non
     teller = begun(PLAN)
     assert said(teller, NOTHING, NodeEntered("call:arguments", "x")) == ["  -> call (tool, 2 of 2)"]
     assert said(teller, NOTHING, NodeEntered("call", "x")) == []
-    returned = ToolReturned("1.0", "a book", b"")
+    returned = ToolReturned("1.9", "a book", b"")
     assert said(teller, returned, finished("call", ValueKind.RESULT)) == ["  <- call a book"]
 
 
 def test_evidence_is_told_by_its_number_and_sources() -> None:
     teller = begun(PLAN)
     found = RerankInput("tea", (Candidate("Tea\ncosts two.", "tea.md", 1.0, ScoreMaker.RETRIEVAL),))
-    given = CodeReturned("1.0", to_json(found), kind=ValueKind.CANDIDATES)
+    given = CodeReturned("1.9", to_json(found), kind=ValueKind.CANDIDATES)
     assert said(teller, given, finished("find", ValueKind.CANDIDATES)) == [
         "  <- find 1 candidate: tea.md: Tea costs two."
     ]
-    nothing = CodeReturned("1.0", to_json(RerankInput("tea")), kind=ValueKind.CANDIDATES)
+    nothing = CodeReturned("1.9", to_json(RerankInput("tea")), kind=ValueKind.CANDIDATES)
     assert said(teller, nothing, finished("find", ValueKind.CANDIDATES)) == ["  <- find 0 candidates"]
-    messages = CodeReturned("1.0", to_json(ContextFor("tea", (user_message("Tea."),))), kind=ValueKind.MESSAGES)
+    messages = CodeReturned("1.9", to_json(ContextFor("tea", (user_message("Tea."),))), kind=ValueKind.MESSAGES)
     assert said(teller, messages, finished("find", ValueKind.MESSAGES)) == ["  <- find 1 message: Tea."]
 
 
 def test_what_is_too_long_for_a_turn_is_told_by_its_size_and_what_was_only_looked_at_has_passed() -> None:
     teller = begun(PLAN)
-    large = CodeReturned("1.0", BlobRef(b"", 70_000), kind=ValueKind.TEXT)
+    large = CodeReturned("1.9", BlobRef(b"", 70_000), kind=ValueKind.TEXT)
     assert said(teller, large, finished("find")) == ["  <- find <70000 bytes>"]
-    passed = StepFinished("find", ValueKind.TEXT, "1.0", is_passed_on=True)
-    assert said(teller, CodeReturned("1.0", checks_passed=2), passed) == ["  <- find passed 2 checks"]
-    assert said(teller, CodeReturned("1.0", checks_passed=1), passed) == ["  <- find passed 1 check"]
+    passed = StepFinished("find", ValueKind.TEXT, "1.9", is_passed_on=True)
+    assert said(teller, CodeReturned("1.9", checks_passed=2), passed) == ["  <- find passed 2 checks"]
+    assert said(teller, CodeReturned("1.9", checks_passed=1), passed) == ["  <- find passed 1 check"]
     assert said(teller, NOTHING, passed) == ["  <- find passed"]
-    assert said(teller, NOTHING, finished("find")) == ["  <- find done"]
 
 
 def test_what_goes_wrong_with_a_step_is_told_with_its_code() -> None:
     teller = begun(PLAN)
     said(teller, NOTHING, NodeEntered("find", "x"))
-    assert said(teller, CodeFailed("1.0", "no")) == ["  !! find failed (TOOL_EXECUTION_FAILED): no"]
-    assert said(teller, ToolFailed("1.0", ErrorCode.TOOL_TIMEOUT, "late")) == ["  !! find failed (TOOL_TIMEOUT): late"]
+    assert said(teller, CodeFailed("1.9", "no")) == ["  !! find failed (TOOL_EXECUTION_FAILED): no"]
+    assert said(teller, ToolFailed("1.9", ErrorCode.TOOL_TIMEOUT, "late")) == ["  !! find failed (TOOL_TIMEOUT): late"]
     assert said(teller, NOTHING, CheckFailed(("too long", "rude"))) == ["  !! find sends it back: too long; rude"]
     refused = ToolCallRefused("c", "look", "PERMISSION_DENIED", "not allowed")
     assert said(teller, NOTHING, refused) == ["  !! find refused (PERMISSION_DENIED): not allowed"]
-    ended = ChildEnded("1.0", Ending.UNAVAILABLE_DEP, error=ErrorCode.INFERENCE_ENGINE_ERROR, message="gone")
+    ended = ChildEnded("0.9", Ending.UNAVAILABLE_DEP, error=ErrorCode.INFERENCE_ENGINE_ERROR, message="gone")
     assert said(teller, ended) == ["  !! find ended as INFERENCE_ENGINE_ERROR: gone"]
-    assert said(teller, ChildLost("1.0")) == ["  !! find was lost"]
-    assert said(teller, ChildEnded("1.0", Ending.SUCCESS, "fine")) == []
+    assert said(teller, ChildLost("0.9")) == ["  !! find was lost"]
+    assert said(teller, ChildEnded("0.9", Ending.SUCCESS, "fine")) == []
 
 
 def test_replicas_are_numbered_as_they_are_asked() -> None:
@@ -142,7 +145,7 @@ def test_replicas_are_numbered_as_they_are_asked() -> None:
     failed = ChildEnded("1.0", Ending.TIMEOUT, message="too slow")
     assert said(teller, failed) == ["  !! replica 1 of 3 ended as TIMEOUT: too slow"]
     assert said(teller, ChildLost("1.2")) == ["  !! replica 3 of 3 was lost"]
-    assert said(teller, CodeFailed("1.3", "no")) == ["  !! the vote failed (TOOL_EXECUTION_FAILED): no"]
+    assert said(teller, CodeFailed("1.9", "no")) == ["  !! the vote failed (TOOL_EXECUTION_FAILED): no"]
 
 
 def concluded(teller: WorkTeller, confidence: float) -> str:
@@ -166,8 +169,8 @@ def test_a_plan_that_failed_is_concluded_with_what_was_finished_and_one_that_did
     teller = begun(PLAN)
     failure = Failed("TOOL_TIMEOUT", FailureCategory.TOOL, retryable=False, message="late")
     assert teller.conclusion(RESPONSE) == ""
-    said(teller, CodeReturned("1.0", "x"), finished("find"))
-    said(teller, CodeReturned("1.0", "y"), finished("find"))
+    said(teller, CodeReturned("1.9", "x"), finished("find"))
+    said(teller, CodeReturned("1.9", "y"), finished("find"))
     assert teller.finished == ["find"]
     assert teller.conclusion(replace(RESPONSE, error=failure)) == (
         "1 of 2 steps were finished: find; what they gave: remit show r1"
@@ -177,8 +180,8 @@ def test_a_plan_that_failed_is_concluded_with_what_was_finished_and_one_that_did
 def test_what_was_told_to_somebody_else_is_caught_up_with_in_silence() -> None:
     manifest = make_manifest(run_id="r1", request=REQUEST, boundary=STANDARD, graph=PLAN, models=(MODEL,))
     teller = WorkTeller()
-    teller.catch_up([turn(RunStarted(manifest, 0)), turn(NOTHING, NodeEntered("find", "x"))])
-    assert said(teller, CodeReturned("1.0", "x"), finished("find")) == ["  <- find x"]
+    teller.catch_up([turn(RunStarted(manifest, 0), CODE), turn(NOTHING, NodeEntered("find", "x"))])
+    assert said(teller, CodeReturned("1.9", "x"), finished("find")) == ["  <- find x"]
 
 
 def test_of_any_other_run_nothing_is_told() -> None:
@@ -193,5 +196,5 @@ def test_names_and_outputs_are_escaped_and_cut() -> None:
     graph = plan_graph(ExecutionPlan((Step(HOSTILE, HOSTILE, "x"),)), PlanPolicy(), {HOSTILE: print})
     teller = begun(graph)
     lines = said(teller, NOTHING, NodeEntered(HOSTILE, "x"))
-    lines += said(teller, CodeReturned("1.0", HOSTILE + "y" * 1000), finished(HOSTILE))
+    lines += said(teller, CodeReturned("1.9", HOSTILE + "y" * 1000), finished(HOSTILE))
     assert all(line.isprintable() and len(line) < 200 for line in lines)

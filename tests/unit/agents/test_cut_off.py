@@ -14,7 +14,8 @@ from remit.core.failure import Ending
 from remit.core.record import JsonObject
 from remit.core.signals import Signal, UserSignal
 from remit.inference.scripted import ScriptedEngine
-from remit.observe.queues import QueueItem, What
+from remit.observe.packets import What
+from remit.observe.queues import QueueItem
 from remit.tool.declare import Tool
 from remit.tool.delegating import delegate
 

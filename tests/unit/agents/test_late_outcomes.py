@@ -14,7 +14,8 @@ from remit.core.failure import Ending
 from remit.core.record import JsonObject
 from remit.inference.scripted import ScriptedEngine
 from remit.observe.explain import Explanation
-from remit.observe.queues import QueueItem, What
+from remit.observe.packets import What
+from remit.observe.queues import QueueItem
 from remit.orchestrate.fork import effects_of
 from remit.tool.cancelling import CancelToken
 from remit.tool.declare import Tool

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from remit.core import arrivals, rulings
-from remit.core.arrivals import ApprovalGiven, Provenance, ValueOrigin
+from remit.core.arrivals import ApprovalGiven, Provenance
+from remit.core.authority import ValueOrigin
 from remit.core.boundary import Boundary, Condition, Exhaustion, Then
 from remit.core.budget import Budget, Dimension
 from remit.core.commands import AskHuman, CallModel, CallTool, Packet, SetTimer, TimerPurpose, packet_version

@@ -129,4 +129,4 @@ async def _ran(system: Any, response: SystemResponse, log: InMemoryEventLog) -> 
     beneath = set(await system.archive.family(response.run_id)) - {response.run_id}
     children = {run_id: outline((await system.archive.history(run_id)).turns) for run_id in beneath}
     state = await system.state_of(response.run_id)
-    return Ran(response, state, told.history.turns, told.explanation, children, log.events())
+    return Ran(response, state, told.turns, told.explanation, children, log.events())

@@ -34,9 +34,10 @@ from remit.observe.foresight import (
     likeness_of,
     needs_of,
     shortfall_in,
-    stopped_in,
+    stopped_by,
 )
 from remit.observe.history import History, read_history, states
+from remit.observe.reading import read
 from remit.observe.sentence import said_needs, said_stopped, sentence
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.testing.runs import SimulatedRun
@@ -253,7 +254,7 @@ def test_an_open_run_says_what_it_still_needs() -> None:
     assert needs_of(state) == (Need("output_tokens", 4, 90), Need("tool_calls", 0, 3))
     told = "4 to 90 output_tokens and 0 to 3 tool_calls more, as runs like it did"
     assert said_needs(needs_of(state)) == told
-    assert f", needs {told}, and has not ended" in sentence(explain(state, ()))
+    assert f", needs {told}, and has not ended" in sentence(explain(state, read(())))
     state.iterations = 1
     assert needs_of(state) == ()
 
@@ -275,17 +276,17 @@ def test_a_run_that_was_stopped_early_says_of_what_and_what_that_saved() -> None
     turn = TWO_LOOKS.turns[-1]
     ruling = StoppedEarly(CALLS, 1, 2, ((OUTPUT, 812), (CALLS, 1)))
     turns = (*TWO_LOOKS.turns[:-1], replace(turn, decisions=(ruling, *turn.decisions)))
-    stopped = stopped_in(turns)
+    stopped = stopped_by(read(turns).stopped)
     assert stopped == Stopped("tool_calls", 1, 2, (("output_tokens", 812), ("tool_calls", 1)))
     told = "1 tool_calls were left and at least 2 needed, which saved at most 812 output_tokens and 1 tool_calls"
     assert said_stopped(stopped) == told
-    assert f", was stopped early, since {told}, and ended as" in sentence(explain(TWO_LOOKS.state, turns))
+    assert f", was stopped early, since {told}, and ended as" in sentence(explain(TWO_LOOKS.state, read(turns)))
     assert said_stopped(replace(stopped, saved=())) == "1 tool_calls were left and at least 2 needed"
 
 
 def test_a_run_that_was_not_stopped_early_says_nothing_of_it() -> None:
-    assert stopped_in(TWO_LOOKS.turns) is None
-    explained = explain(TWO_LOOKS.state, TWO_LOOKS.turns)
+    assert stopped_by(read(TWO_LOOKS.turns).stopped) is None
+    explained = explain(TWO_LOOKS.state, read(TWO_LOOKS.turns))
     assert (explained.stopped, explained.needs) == (None, ())
 
 

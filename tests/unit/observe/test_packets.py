@@ -2,17 +2,16 @@
 
 import pytest
 
-from remit.core.arrivals import ValueOrigin
-from remit.core.commands import AskPurpose
+from remit.core.authority import ValueOrigin
 from remit.core.failure import Ending
 from remit.core.record import JsonObject
-from remit.observe.packets import Approval, changes, group_of, grouped, is_named, origins_of, version_of
+from remit.observe.packets import Approval, What, changes, group_of, grouped, is_named, origins_of, version_of
 
 
 def held(command: str, group: str = "", packet: str = "v") -> Approval:
     """A held call of one run."""
     name = f"r/{group}" if group else ""
-    return Approval(f"r/{command}", "r", AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED, 0, group=name, packet=packet)
+    return Approval(f"r/{command}", "r", What.APPROVAL, Ending.CONFIRM_REQUIRED, 0, group=name, packet=packet)
 
 
 def test_calls_of_one_group_are_one_packet_where_the_first_of_them_stands() -> None:

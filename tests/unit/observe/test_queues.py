@@ -13,10 +13,10 @@ from remit.core.graph import Node, NodeKind
 from remit.core.queue import QueueLimits
 from remit.core.record import BlobRef, replace
 from remit.core.rulings import RunEnded
+from remit.observe.packets import What
 from remit.observe.queues import (
     SUMMARY_CHARS_MAX,
     QueueItem,
-    What,
     aged,
     escalation_asked,
     item_ended,

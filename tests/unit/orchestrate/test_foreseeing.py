@@ -21,6 +21,7 @@ from remit.kernel.state import pinned
 from remit.observe.explain import explain
 from remit.observe.foresight import likeness_of
 from remit.observe.history import states
+from remit.observe.reading import read
 from remit.orchestrate import foreseeing
 from remit.orchestrate.facade import System
 from remit.orchestrate.foreseeing import KINDS_MAX, RUNS_MAX, USES_MAX, Foreseer
@@ -104,7 +105,7 @@ def test_a_run_that_cannot_finish_is_stopped_before_it_asks_anybody() -> None:
             assert response.terminal_code == "BUDGET_EXHAUSTED"
             assert response.token_usage.total_tokens == 0
             told = await system.archive.told(response.run_id)
-            rulings = [one for turn in told.history.turns for one in turn.decisions if isinstance(one, StoppedEarly)]
+            rulings = [one for turn in told.turns for one in turn.decisions if isinstance(one, StoppedEarly)]
             assert [(one.dimension, one.left, one.needed) for one in rulings] == [(CALLS, 1, 2)]
             assert told.explanation.stopped is not None
             assert told.explanation.stopped.dimension == "tool_calls"
@@ -119,7 +120,7 @@ def test_an_open_run_of_a_known_kind_says_what_it_needs() -> None:
             (run_id,) = await succeed(system, 1)
             history = await system.archive.history(run_id)
             turn, state = next(iter(states(history)))
-            needs = {need.dimension: (need.least, need.most) for need in explain(state, (turn,)).needs}
+            needs = {need.dimension: (need.least, need.most) for need in explain(state, read((turn,))).needs}
             assert needs["tool_calls"] == (2, 2)
 
     asyncio.run(play())

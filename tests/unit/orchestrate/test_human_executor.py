@@ -14,6 +14,7 @@ from remit.core.graph import Node, NodeKind
 from remit.core.record import replace
 from remit.core.signals import PACKET_UNKNOWN, Signal
 from remit.core.tools import ToolCategory
+from remit.observe.packets import What
 from remit.orchestrate.executors.human import answer_to, approvals_in
 from remit.orchestrate.reports import PersonApproved, PersonSaid
 from remit.testing.scenarios import TOOLS
@@ -30,7 +31,7 @@ def test_a_held_call_is_shown_with_what_will_run_and_what_it_is_bound_to() -> No
     assert (shown.id, shown.run_id, shown.tool, shown.effect) == ("run/1.2", "run", "write", "write")
     assert (shown.arguments, shown.tool_version) == ({"n": 7}, packet.tool_version)
     assert shown.boundary_version == run.tally().manifest.versions.boundary
-    assert (shown.purpose, shown.ending) == (AskPurpose.APPROVAL, Ending.CONFIRM_REQUIRED)
+    assert (shown.purpose, shown.ending) == (What.APPROVAL, Ending.CONFIRM_REQUIRED)
     assert shown.reasons == packet.reasons != ()
     # The boundary allows no change, so the person lifts that once.
     assert shown.releases == (("side_effects", 1),)
@@ -39,13 +40,13 @@ def test_a_held_call_is_shown_with_what_will_run_and_what_it_is_bound_to() -> No
 def test_a_question_of_the_graph_is_shown_in_its_words() -> None:
     run = Run(manifest_of(graph=in_line(Node("ask", NodeKind.HUMAN, prompt="Which city?"))))
     (shown,) = approvals_in(run.state)
-    assert (shown.question, shown.tool, shown.purpose) == ("Which city?", "", AskPurpose.QUESTION)
+    assert (shown.question, shown.tool, shown.purpose) == ("Which city?", "", What.QUESTION)
 
 
 def test_a_call_in_doubt_is_shown_with_the_call_it_is_about() -> None:
     run = in_doubt()
     (shown,) = approvals_in(run.state)
-    assert (shown.purpose, shown.tool) == (AskPurpose.OUTCOME, "write")
+    assert (shown.purpose, shown.tool) == (What.OUTCOME, "write")
     assert shown.about in run.state.doubted
 
 
@@ -132,7 +133,7 @@ def test_a_yes_to_a_doubtful_answer_is_a_yes_and_no_words() -> None:
     run = Run(manifest_of(goal=Goal("be sure", confidence_ppm_min=1)))
     run.says("perhaps")
     (shown,) = approvals_in(run.state)
-    assert shown.purpose is AskPurpose.REVIEW
+    assert shown.purpose is What.REVIEW
     yes = answer_to(run.state, signal(Signal.APPROVE, "run", packet_id=shown.id))
     no = answer_to(run.state, signal(Signal.REJECT, "run", packet_id=shown.id, reason="wrong"))
     assert isinstance(yes, PersonApproved)

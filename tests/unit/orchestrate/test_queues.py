@@ -22,7 +22,7 @@ from remit.core.record import replace
 from remit.core.rulings import ToolCallRefused
 from remit.core.signals import Signal
 from remit.core.tools import ToolCategory
-from remit.observe.queues import What
+from remit.observe.packets import What
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.ports import Store

@@ -11,10 +11,9 @@ from typing import Protocol
 
 from remit.adapters.cli.packets import change_lines
 from remit.core.codec import read_json
-from remit.core.commands import AskPurpose
 from remit.core.record import JsonObject, Record, replace
 from remit.core.signals import Signal
-from remit.observe.packets import Approval
+from remit.observe.packets import Approval, What
 
 # Whoever is not understood three times is asked another day.
 TRIES_MAX = 3
@@ -22,11 +21,11 @@ SHOWN_CHARS_MAX = 40
 REFUSE = "/no"
 
 PROMPTS = {
-    AskPurpose.APPROVAL: "allow it? y(es), n(o) WHY, e(dit) or l(ater): ",
-    AskPurpose.OUTCOME: "did it happen? y(es), n(o) or l(ater): ",
-    AskPurpose.QUESTION: f"your answer ({REFUSE} refuses, nothing leaves it open): ",
-    AskPurpose.RELEASE: "allow it to spend that? y(es), n(o) WHY or l(ater): ",
-    AskPurpose.REVIEW: "may the answer stand? y(es), n(o) WHY or l(ater): ",
+    What.APPROVAL: "allow it? y(es), n(o) WHY, e(dit) or l(ater): ",
+    What.OUTCOME: "did it happen? y(es), n(o) or l(ater): ",
+    What.QUESTION: f"your answer ({REFUSE} refuses, nothing leaves it open): ",
+    What.RELEASE: "allow it to spend that? y(es), n(o) WHY or l(ater): ",
+    What.REVIEW: "may the answer stand? y(es), n(o) WHY or l(ater): ",
 }
 _YES, _NO, _EDIT, _LATER = ("y", "yes"), ("n", "no"), ("e", "edit"), ("l", "later", "")
 
@@ -76,10 +75,10 @@ def _versioned(reply: Reply, asked: Approval) -> Reply:
     return replace(reply, payload={**reply.payload, "packet": asked.packet}) if asked.packet else reply
 
 
-def meaning_of(purpose: AskPurpose, said: str) -> Reply | Edit | Unclear | None:
+def meaning_of(purpose: What, said: str) -> Reply | Edit | Unclear | None:
     """What an answer means; None for later."""
     words = said.strip()
-    if purpose is AskPurpose.QUESTION:
+    if purpose is What.QUESTION:
         if words == REFUSE:
             return Reply(Signal.REJECT)
         return Reply(Signal.APPROVE, {"text": words}) if words else None
@@ -91,7 +90,7 @@ def meaning_of(purpose: AskPurpose, said: str) -> Reply | Edit | Unclear | None:
         return Reply(Signal.APPROVE)
     if word in _LATER and not reason:
         return None
-    if word in _EDIT and not reason and purpose is AskPurpose.APPROVAL:
+    if word in _EDIT and not reason and purpose is What.APPROVAL:
         return Edit()
     return Unclear(f"{words[:SHOWN_CHARS_MAX]!r} is neither a yes nor a no; nothing was done")
 

@@ -14,14 +14,13 @@ from remit.adapters.cli.loading import shown_while_loading
 from remit.adapters.cli.narrating import Narrator
 from remit.adapters.cli.telling import at_rest, signal_from
 from remit.core.contract import SystemRequest, SystemResponse
-from remit.core.events import Turn
 from remit.core.failure import RemitError, RequestRejected
 from remit.core.messages import Message, user_message
 from remit.core.record import JsonObject
 from remit.core.signals import Signal
 from remit.core.storage import RunEntry
 from remit.core.tools import ToolDefinition
-from remit.observe.explain import Explanation
+from remit.observe.explain import Told
 from remit.observe.meter import metered
 from remit.observe.packets import Approval
 
@@ -126,13 +125,9 @@ class Conversation:
             raise RequestRejected(NOTHING_SAID, f"nothing has been said in session {self.session_id!r} yet")
         return run_id
 
-    async def turns(self, name: str) -> tuple[Turn, ...]:
-        """The turns of a run; without a name those of the last one."""
-        return (await self.system.archive.history(await self._named(name))).turns
-
-    async def explanation(self, name: str) -> Explanation:
-        """A run, explained; without a name the last one."""
-        return (await self.system.archive.told(await self._named(name))).explanation
+    async def told(self, name: str) -> Told:
+        """A run and what it says about itself; without a name the last one."""
+        return await self.system.archive.told(await self._named(name))
 
     async def messages(self) -> tuple[Message, ...]:
         """What was said in the session so far."""

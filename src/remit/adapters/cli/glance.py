@@ -12,7 +12,6 @@ from remit.adapters.cli.bars import budget_lines
 from remit.adapters.cli.painting import Ink, Line, wrapped
 from remit.adapters.cli.responses import moment, question_lines
 from remit.adapters.cli.terminal import Terminal, json_line
-from remit.core.arrivals import RunStarted, ToolFailed
 from remit.core.contract import ExecutionContext, SystemResponse, ToolCallMade
 from remit.core.lifecycle import LoopState
 from remit.core.manifest import Manifest
@@ -24,7 +23,7 @@ from remit.observe.patterns import FINISHED, NOT_BEGUN, SENT_BACK, StepTold
 from remit.observe.places import percent
 from remit.observe.plain import plain
 from remit.observe.sentence import said_needs, said_stopped, said_task
-from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY
+from remit.observe.steps import CUT_OFF, FAILED, UNDER_WAY, Step
 from remit.observe.trace import shown
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ class Glance(Record):
     manifest: Manifest
     explanation: Explanation
     response: SystemResponse
-    failed: tuple[ToolFailed, ...]
+    failed: tuple[Step, ...]
     asked: tuple[str, ...]
     children: tuple[RunEntry, ...]
     heads: tuple[SignedHead, ...]
@@ -65,18 +64,15 @@ class Glance(Record):
 async def glance_at(system: "System", run_id: str) -> Glance:
     """A run with what the store knows about it."""
     told = await system.archive.told(run_id)
-    turns = told.history.turns
-    began = turns[0].arrival
-    assert isinstance(began, RunStarted), "the first turn of a run starts it"
     response = await system.result(run_id)
     beneath = set(await system.archive.family(run_id)) - {run_id}
     children = await system.archive.runs(with_children=True) if beneath else []
     return Glance(
         entry=told.entry,
-        manifest=began.manifest,
+        manifest=told.manifest,
         explanation=told.explanation,
         response=response,
-        failed=tuple(turn.arrival for turn in turns if isinstance(turn.arrival, ToolFailed)),
+        failed=told.failed,
         asked=() if response.waiting_for is None else tuple(await question_lines(system, run_id)),
         children=tuple(entry for entry in reversed(children) if entry.run_id in beneath),
         heads=tuple(await system.store.catalogue.heads(run_id)),
@@ -212,7 +208,7 @@ def _deeds(seen: Glance) -> Iterator[Line]:
             "", f"and {len(made) - LISTED_MAX} calls more: remit trace {plain(seen.entry.run_id, NAME_CHARS_MAX)}"
         )
     for failed in seen.failed[-LISTED_MAX:]:
-        yield _fact("failed", f"{failed.code}: {plain(failed.error, TEXT_CHARS_MAX)}", Ink.BAD)
+        yield _fact("failed", f"{failed.code}: {plain(failed.reason, TEXT_CHARS_MAX)}", Ink.BAD)
     committed = dict.fromkeys(observation.tool for observation in explained.observations)
     if committed:
         yield _fact("committed", _names(committed), Ink.GOOD)

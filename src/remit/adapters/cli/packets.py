@@ -13,14 +13,13 @@ from remit.adapters.cli.amounts import duration, money
 from remit.adapters.cli.painting import Ink, Line
 from remit.adapters.cli.responses import LINE_CHARS_MAX, moment
 from remit.adapters.cli.terminal import json_line
-from remit.core.arrivals import ValueOrigin
-from remit.core.commands import AskPurpose
+from remit.core.authority import ValueOrigin
 from remit.core.halt import HELD_BACK
 from remit.core.record import JsonObject
 from remit.core.secret_names import secret_of_named
 from remit.core.secret_search import covered
 from remit.core.tools import Effect
-from remit.observe.packets import VERSION_SHOWN_CHARS, Approval, changes, group_of, origins_of, version_of
+from remit.observe.packets import VERSION_SHOWN_CHARS, Approval, What, changes, group_of, origins_of, version_of
 from remit.observe.plain import plain
 
 # In a list of many packets; `remit approvals ID` and whoever asks show all of it.
@@ -42,11 +41,11 @@ EFFECTS = {
 }
 # How to answer, by what was asked: a question in words is answered in words, one about a lost call by what became of it.
 WAYS_TO_ANSWER = {
-    AskPurpose.APPROVAL: "answer with: remit approve {id}  or: remit reject {id}",
-    AskPurpose.OUTCOME: "if it happened: remit approve {id}  if it did not: remit reject {id}",
-    AskPurpose.QUESTION: "answer with: remit approve {id} --text WORDS  or: remit reject {id}",
-    AskPurpose.RELEASE: "answer with: remit approve {id}  or: remit reject {id}",
-    AskPurpose.REVIEW: "if it may stand: remit approve {id}  if it may not: remit reject {id}",
+    What.APPROVAL: "answer with: remit approve {id}  or: remit reject {id}",
+    What.OUTCOME: "if it happened: remit approve {id}  if it did not: remit reject {id}",
+    What.QUESTION: "answer with: remit approve {id} --text WORDS  or: remit reject {id}",
+    What.RELEASE: "answer with: remit approve {id}  or: remit reject {id}",
+    What.REVIEW: "if it may stand: remit approve {id}  if it may not: remit reject {id}",
 }
 _INDENT = "     "
 _WITHIN = f"{_INDENT}  "
@@ -118,7 +117,7 @@ def packet_lines(asked: Approval, *, value_chars_max: int = 0) -> Iterator[Line]
 
 def _head(asked: Approval, value_chars_max: int) -> Iterator[Line]:
     name: Line = ((f"{asked.id}  ", Ink.WAITS),)
-    if asked.tool and asked.purpose is not AskPurpose.QUESTION:
+    if asked.tool and asked.purpose is not What.QUESTION:
         verb = "was called, and this run does not know whether it happened" if asked.about else "wants to be called"
         if asked.about and asked.reasons and asked.reasons[0].startswith(HELD_BACK):
             verb = "was held back by a halt before this run was copied, and was not sent"

@@ -132,8 +132,7 @@ def _item_lines(item: "QueueItem") -> "Iterator[Line]":
     from remit.adapters.cli.amounts import duration
     from remit.adapters.cli.painting import Ink
     from remit.adapters.cli.responses import moment
-    from remit.observe.packets import GROUP_MARK
-    from remit.observe.queues import What
+    from remit.observe.packets import GROUP_MARK, What
 
     grave = Ink.BAD if item.severity == "high" else Ink.PLAIN
     late = [(" overdue", Ink.BAD)] if item.is_overdue else []

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from remit.adapters.cli.painting import Ink, Line
 from remit.adapters.cli.responses import moment
 from remit.adapters.cli.terminal import escaped, json_line, plain_values
-from remit.core.commands import COMMANDS
 from remit.core.events import Turn
 from remit.core.record import BlobRef, JsonObject, Record, Text
 from remit.core.storage import BlobMissing
+from remit.observe.history import references
+from remit.observe.trace import parts_of
 
 _NOTHING = ("", b"", (), 0, None)
 _INDENT = "    "
@@ -20,15 +21,15 @@ _INDENT = "    "
 
 async def turn_values(turn: Turn, fetch: Callable[[Text], Awaitable[str]]) -> JsonObject:
     """A turn as plain values, long texts in full."""
-    texts = {ref: await _fetched(ref, fetch) for ref in _references(turn)}
-    decisions = [(type(decision) in COMMANDS, _named(decision, texts)) for decision in turn.decisions]
+    texts = {ref: await _fetched(ref, fetch) for ref in references(turn)}
+    rulings, commands = parts_of(turn)
     return {
         "seq": turn.seq,
         "at_ms": turn.at_ms,
         "kernel": turn.kernel,
         "arrival": _named(turn.arrival, texts),
-        "rulings": [values for is_command, values in decisions if not is_command],
-        "commands": [values for is_command, values in decisions if is_command],
+        "rulings": [_named(ruling, texts) for ruling in rulings],
+        "commands": [_named(command, texts) for command in commands],
     }
 
 
@@ -81,13 +82,6 @@ def _plain(value: object, texts: dict[BlobRef, str]) -> object:
     if isinstance(value, tuple | list):
         return [_plain(item, texts) for item in value]
     return plain_values(value)
-
-
-def _references(value: object) -> Iterator[BlobRef]:
-    from remit.observe.history import references
-
-    assert isinstance(value, Record), "a turn is a record"
-    return references(value)
 
 
 async def _fetched(ref: BlobRef, fetch: Callable[[Text], Awaitable[str]]) -> str:

@@ -151,7 +151,7 @@ class Sitting:
         self.run(give(self.terminal, self.conversation.system, response, said=self.conversation.narrator.shown))
         if response.terminal_code is Ending.USER_CANCEL:
             self.terminal.remark("what it had done is kept; /explain tells, /retry tries it again, or just go on")
-        if used := used_line(self.run(self.conversation.explanation(response.run_id)).spent):
+        if used := used_line(self.run(self.conversation.told(response.run_id)).explanation.spent):
             tell(self.terminal, ((used, Ink.FAINT),))
 
     def _part(self) -> None:

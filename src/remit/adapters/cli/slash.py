@@ -15,12 +15,11 @@ from remit.adapters.cli.outputs import write_new
 from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines, print_prose
 from remit.adapters.cli.responses import moment
 from remit.adapters.cli.tree import BRANCHES, BRANCHES_ASCII, Canvas, tree_lines
-from remit.core.arrivals import RunStarted
 from remit.core.budget import FIELDS
 from remit.core.failure import RequestRejected
 from remit.core.messages import Role
 from remit.observe.explain import Spent
-from remit.observe.outline import outline
+from remit.observe.outline import outline_of
 from remit.observe.plain import plain
 from remit.observe.sentence import sentence
 
@@ -99,23 +98,21 @@ def _tools(sitting: "Sitting", rest: str) -> None:
 
 def _budget(sitting: "Sitting", rest: str) -> None:
     conversation = sitting.conversation
-    touched = {spent.dimension: spent for spent in sitting.run(conversation.explanation("")).spent}
-    began = sitting.run(conversation.turns(""))[0].arrival
-    assert isinstance(began, RunStarted), "a run begins with its start"
-    caps = began.manifest.caps
-    every = [touched.get(name) or Spent(name, 0, cap) for name, cap in zip(FIELDS, caps, strict=True)]
+    told = sitting.run(conversation.told(""))
+    touched = {spent.dimension: spent for spent in told.explanation.spent}
+    every = [touched.get(name) or Spent(name, 0, cap) for name, cap in zip(FIELDS, told.manifest.caps, strict=True)]
     print_lines(sitting.terminal, budget_lines(sitting.terminal, every))
 
 
 def _trace(sitting: "Sitting", rest: str) -> None:
     terminal = sitting.terminal
-    turns = sitting.run(sitting.conversation.turns(rest))
+    told = sitting.run(sitting.conversation.told(rest))
     marks = BRANCHES if terminal.has_unicode else BRANCHES_ASCII
-    print_lines(terminal, tree_lines(outline(turns), Canvas(marks, columns_of(terminal), {})))
+    print_lines(terminal, tree_lines(outline_of(told.reading), Canvas(marks, columns_of(terminal), {})))
 
 
 def _explain(sitting: "Sitting", rest: str) -> None:
-    print_prose(sitting.terminal, sentence(sitting.run(sitting.conversation.explanation(rest))))
+    print_prose(sitting.terminal, sentence(sitting.run(sitting.conversation.told(rest)).explanation))
 
 
 def _runs(sitting: "Sitting", rest: str) -> None:

@@ -13,18 +13,16 @@ from remit.adapters.cli.calls import ASKED, REASON_CHARS_MAX, REFUSED, RESULT_CH
 from remit.adapters.cli.painting import Ink, Line
 from remit.adapters.cli.responses import give
 from remit.adapters.cli.terminal import Terminal
-from remit.core.arrivals import ChildEnded, ChildLost, CodeFailed, CodeReturned, RunStarted, ToolFailed, ToolReturned
-from remit.core.commands import StartChild
 from remit.core.contract import ConfidenceSource, SystemResponse
-from remit.core.events import Decision, Turn
-from remit.core.failure import ANSWERED
+from remit.core.events import Turn
 from remit.core.graph import Graph
 from remit.core.record import Text
-from remit.core.rulings import CheckFailed, NodeEntered, StepFinished, ToolCallRefused, VoteCounted
 from remit.core.values import ValueKind
 from remit.observe.gave import beginning, gave
 from remit.observe.places import Places, percent, places_of
 from remit.observe.plain import plain
+from remit.observe.reading import NOT_PASSED, Fact, FactKind, Reading
+from remit.observe.steps import ANSWERED_STATUS, FAILED, LOST, Step, StepKind
 
 if TYPE_CHECKING:
     from remit.orchestrate.facade import System
@@ -35,17 +33,15 @@ _PPM = 1_000_000
 
 
 class WorkTeller:
-    """Tells one run: it remembers which steps there are, when each began, and which replica a command asks."""
+    """Tells one run: it remembers when the step began at which the run stands, and which are finished."""
 
     def __init__(self) -> None:
         self.finished: list[str] = []
-        self._places: Places | None = None
+        self._reading = Reading()
         # The node that begins each step: a step that calls a tool has another one before its own.
         self._entrances: dict[str, str] = {}
         self._replicas = 0
-        self._asked: dict[str, int] = {}
         self._failed = 0
-        self._vote: VoteCounted | None = None
         self._step, self._since_ms = "", 0
 
     @staticmethod
@@ -61,15 +57,16 @@ class WorkTeller:
 
     def lines(self, turn: Turn) -> Iterator[Line]:
         """What a turn says about steps and replicas: first what came back, then what begins."""
-        if isinstance(turn.arrival, RunStarted) and self.tells(turn.arrival.manifest.graph):
-            self._read(turn.arrival.manifest.graph)
-        if self._places is not None:
-            yield from self._outcome(turn)
-            for decision in turn.decisions:
-                yield from self._decided(decision, turn)
+        facts = self._reading.take(turn)
+        places, manifest = self._reading.places, self._reading.manifest
+        if places is None or manifest is None or not (places.steps or places.ballots):
+            return
+        if not self._entrances and not self._replicas:
+            self._read(manifest.graph, places)
+        for fact in facts:
+            yield from self._told(fact, places)
 
-    def _read(self, graph: Graph) -> None:
-        self._places = places = places_of(graph)
+    def _read(self, graph: Graph, places: Places) -> None:
         first: dict[str, str] = {}
         for node in graph.nodes:
             if step := places.step(node.name):
@@ -77,56 +74,46 @@ class WorkTeller:
         self._entrances = {node: step for step, node in first.items()}
         self._replicas = sum(ballot.replicas for ballot in places.ballots)
 
-    def _outcome(self, turn: Turn) -> Iterator[Line]:
-        """What came back without giving a step its output, or from a replica."""
-        match turn.arrival:
-            case ChildEnded(command_id=command_id, ending=ending, error=error, message=message):
-                is_replica = bool(self._replicas)
-                name = self._replica(command_id) if is_replica else self._step
-                if ending not in ANSWERED:
-                    self._failed += is_replica
-                    yield _line(REFUSED, name, f"ended as {error or ending}: {plain(message, REASON_CHARS_MAX)}")
-                elif is_replica:
-                    yield _line(RETURNED, name, _begins(turn.arrival.text), Ink.GOOD)
-            case ChildLost(command_id=command_id):
-                self._failed += bool(self._replicas)
-                yield _line(REFUSED, self._replica(command_id) if self._replicas else self._step, "was lost")
-            case CodeFailed(error=error, code=code) | ToolFailed(error=error, code=code):
+    def _told(self, fact: Fact, places: Places) -> Iterator[Line]:
+        step = fact.step
+        match fact.kind, step.kind:
+            case FactKind.HEARD, StepKind.CHILD:
+                yield from self._ended(step, is_replica=places.is_voter(step.node))
+            case FactKind.HEARD, StepKind.CODE | StepKind.TOOL | StepKind.INQUIRY if step.status == FAILED:
                 name = "the vote" if self._replicas else self._step
-                yield _line(REFUSED, name, f"failed ({code}): {plain(error, REASON_CHARS_MAX)}")
-            case _:
-                return
-
-    def _decided(self, decision: Decision, turn: Turn) -> Iterator[Line]:
-        match decision:
-            case StepFinished(step=step):
-                self.finished = [*(name for name in self.finished if name != step), step]
-                took_ms = turn.at_ms - self._since_ms
+                yield _line(REFUSED, name, f"failed ({step.code}): {plain(step.reason, REASON_CHARS_MAX)}")
+            case FactKind.NOTED, StepKind.STEP:
+                self.finished = [*(name for name in self.finished if name != step.name), step.name]
+                took_ms = fact.at_ms - self._since_ms
                 took = f"{duration(took_ms)}  " if took_ms else ""
-                yield _line(RETURNED, step, took + _gave(decision, turn), Ink.GOOD)
-            case CheckFailed(problems=problems):
-                why = plain("; ".join(problems), REASON_CHARS_MAX)
-                yield _line(REFUSED, self._step, f"sends it back: {why}")
-            case ToolCallRefused(code=code, reason=reason):
-                yield _line(REFUSED, self._step, f"refused ({code}): {plain(reason, REASON_CHARS_MAX)}")
-            case NodeEntered(node=node) if node in self._entrances:
-                yield self._begun(self._entrances[node], turn.at_ms)
-            case StartChild(id=command_id) if self._replicas:
-                self._asked.setdefault(command_id, len(self._asked) + 1)
-                yield _line(ASKED, self._replica(command_id), "")
-            case VoteCounted():
-                self._vote = decision
-            case _:
-                return
+                yield _line(RETURNED, step.name, took + _gave(fact), Ink.GOOD)
+            case FactKind.NOTED, StepKind.NOTE if step.name == NOT_PASSED:
+                yield _line(REFUSED, self._step, f"sends it back: {plain(step.reason, REASON_CHARS_MAX)}")
+            case FactKind.NOTED, StepKind.REFUSED:
+                why = f"refused ({step.code}): {plain(step.reason, REASON_CHARS_MAX)}"
+                yield _line(REFUSED, self._step, why)
+            case FactKind.ENTERED, _ if step.name in self._entrances:
+                yield self._begun(self._entrances[step.name], fact.at_ms, places)
+            case FactKind.BEGUN, StepKind.CHILD if places.is_voter(step.node):
+                yield _line(ASKED, self._replica(step), "")
 
-    def _begun(self, step: str, at_ms: int) -> Line:
+    def _ended(self, step: Step, *, is_replica: bool) -> Iterator[Line]:
+        """What came of a child: of a replica, or of one that did not give a step its output."""
+        name = self._replica(step) if is_replica else self._step or step.name
+        if step.status != ANSWERED_STATUS:
+            self._failed += is_replica
+            why = f"ended as {step.code}: {plain(step.reason, REASON_CHARS_MAX)}"
+            yield _line(REFUSED, name, "was lost" if step.status == LOST else why)
+        elif is_replica:
+            yield _line(RETURNED, name, _begins(step.answered), Ink.GOOD)
+
+    def _begun(self, step: str, at_ms: int, places: Places) -> Line:
         self._step, self._since_ms = step, at_ms
-        assert self._places is not None, "a step belongs to a plan that was read"
-        steps, kind = self._places.steps, plain(self._places.type_of(step), NAME_CHARS_MAX)
+        steps, kind = places.steps, plain(places.type_of(step), NAME_CHARS_MAX)
         return _line(ASKED, step, f"({kind}, {steps.index(step) + 1} of {len(steps)})")
 
-    def _replica(self, command_id: str) -> str:
-        return f"replica {self._asked.get(command_id, 0)} of {self._replicas}"
+    def _replica(self, step: Step) -> str:
+        return f"{step.name} of {self._replicas}"
 
     def conclusion(self, response: SystemResponse) -> str:
         """What is said of a whole run at its end: how a vote came out, or how far a plan got that failed."""
@@ -137,11 +124,11 @@ class WorkTeller:
         if response.confidence is None or response.confidence_source is not ConfidenceSource.VOTING:
             return ""
         surely = f"confidence {percent(round(response.confidence * _PPM))}"
-        if self._vote is None:
+        if (vote := self._reading.counted) is None:
             return surely
         # How many failed is among the warnings of the response.
-        parts = [f"{self._vote.votes} of {self._vote.answered} agree"]
-        if left := self._replicas - self._vote.answered - self._failed:
+        parts = [f"{vote.votes} of {vote.answered} agree"]
+        if left := self._replicas - vote.answered - self._failed:
             parts.append(f"{left} not asked")
         return ", ".join([*parts, surely])
 
@@ -169,15 +156,11 @@ def _line(mark: str, name: str, what: str, ink: Ink = Ink.BAD) -> Line:
     return ((mark, shown), (plain(name, NAME_CHARS_MAX), Ink.NAME), (f" {what}" if what else "", Ink.FAINT))
 
 
-def _gave(finished: StepFinished, turn: Turn) -> str:
+def _gave(fact: Fact) -> str:
     """What a step gave, in short."""
-    if finished.is_passed_on:
-        checks = turn.arrival.checks_passed if isinstance(turn.arrival, CodeReturned) else 0
-        return f"passed {checks} check{'s' if checks > 1 else ''}" if checks else "passed"
-    match turn.arrival:
-        case CodeReturned(value=text) | ChildEnded(text=text) | ToolReturned(content=text):
-            return _shown(finished.kind, text)
-    return "done"
+    if not fact.value:
+        return f"passed {fact.count} check{'s' if fact.count > 1 else ''}" if fact.count else "passed"
+    return _shown(ValueKind(fact.value), fact.gave)
 
 
 def _shown(kind: ValueKind, text: Text) -> str:

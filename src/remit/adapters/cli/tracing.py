@@ -16,12 +16,10 @@ from remit.adapters.cli.options import COMMON, Common, RunName
 from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines, wrapped
 from remit.adapters.cli.terminal import Terminal
 from remit.adapters.cli.tree import BRANCHES, BRANCHES_ASCII, INDENTED, Canvas, Marks, tree_lines
-from remit.core.arrivals import RunStarted
-from remit.core.events import Turn
 from remit.core.failure import EXIT_OK, RemitError
-from remit.core.lifecycle import LoopState
+from remit.core.lifecycle import AgentRole, LoopState
 from remit.observe.explain import Spent
-from remit.observe.outline import Outline, outline, steps_in
+from remit.observe.outline import Outline, outline, outline_of, steps_in
 from remit.observe.trace import trace_lines, trace_rows
 
 if TYPE_CHECKING:
@@ -50,9 +48,9 @@ def trace(
 
         async with opened_to_read(common.settings()) as system:
             told = await system.archive.told((await system.archive.find(run)).run_id)
-            whole = told.history.turns
+            whole = told.turns
             is_tree = not (terminal.is_json or turns)
-            children = await _children(system, outline(whole)) if is_tree else {}
+            children = await _children(system, outline_of(told.reading)) if is_tree else {}
         if terminal.is_json:
             for row in trace_rows(whole)[-last:]:
                 terminal.values(row)
@@ -61,8 +59,8 @@ def trace(
             print_lines(terminal, ([(line, Ink.PLAIN)] for line in trace_lines(whole, last=last, columns=columns)))
         else:
             canvas = Canvas(_marks(terminal), columns_of(terminal), children)
-            print_lines(terminal, wrapped(terminal, _head(whole[0], told.loop), len(_ROLE)))
-            print_lines(terminal, tree_lines(outline(whole, last=last), canvas))
+            print_lines(terminal, wrapped(terminal, _head(told.manifest.role, told.loop), len(_ROLE)))
+            print_lines(terminal, tree_lines(outline_of(told.reading, last=last), canvas))
             print_lines(terminal, _foot(terminal, told.explanation.spent, told.entry.run_id))
 
     in_loop(look())
@@ -93,11 +91,9 @@ def _marks(terminal: Terminal) -> Marks:
     return BRANCHES if terminal.has_unicode else BRANCHES_ASCII
 
 
-def _head(first: Turn, loop: Sequence[LoopState]) -> Iterator[Line]:
+def _head(role: AgentRole, loop: Sequence[LoopState]) -> Iterator[Line]:
     """What the agent is there for, and the loop states it went through."""
-    began = first.arrival
-    assert isinstance(began, RunStarted), "the first turn of a run starts it"
-    yield [(_ROLE, Ink.BOLD), (f"{began.manifest.role.value}: {' > '.join(loop)}", Ink.PLAIN)]
+    yield [(_ROLE, Ink.BOLD), (f"{role.value}: {' > '.join(loop)}", Ink.PLAIN)]
 
 
 def _foot(terminal: Terminal, spent: Sequence[Spent], run_id: str) -> Iterator[Line]:

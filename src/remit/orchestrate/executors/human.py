@@ -18,7 +18,7 @@ from remit.core.signals import Signal, UserSignal, packet_id, packet_named
 from remit.core.tool_policy import gaps_of
 from remit.kernel.asking import released_by
 from remit.kernel.state import RunState, pinned, questions
-from remit.observe.packets import Approval
+from remit.observe.packets import Approval, What
 from remit.observe.queues import asked_at_ms, escalation_asked
 from remit.orchestrate.reports import PersonSaid, Report, report_of
 
@@ -33,7 +33,7 @@ def _approval(state: RunState, question: AskHuman, turns: Sequence[Turn]) -> App
     asked = Approval(
         id=packet_id(state.run_id, question.id),
         run_id=state.run_id,
-        purpose=question.purpose,
+        purpose=What(question.purpose.value),
         ending=question.ending,
         expires_at_ms=question.expires_at_ms,
         question=question.question,

@@ -1,0 +1,425 @@
+"""The one reading of a journal: what happened in a run, turn by turn and step by step.
+
+Rule 1: it takes turns, one after the other, and nothing else; whoever watches a run and whoever opens its journal later read
+        the same. A turn takes the time of the turn, so a run of any length takes its length.
+Rule 2: a turn is told as facts, in the order of its records: what came back first, then what was ruled and ordered. A fact
+        holds its step as it stands then. A step stands where it was ordered, whenever its outcome came.
+Rule 3: everything told is plain data; whoever shows a run, bills it or logs it looks at facts, steps and visits, and at no
+        arrival, ruling or command.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeAlias
+
+from remit.core.arrivals import (
+    ChildEnded,
+    ChildSuspended,
+    ModelAnswered,
+    ModelFailed,
+    RunStarted,
+    TimerFired,
+    ToolOutcomeLost,
+)
+from remit.core.budget import Charges
+from remit.core.commands import COMMANDS, Command, SetTimer, StartChild
+from remit.core.events import Turn
+from remit.core.manifest import Manifest
+from remit.core.record import Record, Text, replace
+from remit.core.rulings import (
+    AddendumNoted,
+    ApprovalCounted,
+    CallNoted,
+    CallSettled,
+    CheckFailed,
+    ChildHeld,
+    CommandSettled,
+    GroundingViolated,
+    NodeEntered,
+    OutcomeDoubted,
+    QuestionSettled,
+    RetryPlanned,
+    RunEnded,
+    Rung,
+    RunPaused,
+    RunResumed,
+    StepFinished,
+    StoppedEarly,
+    ToolCallRefused,
+    UsageExceeded,
+    ValidatorHeard,
+    VoteCounted,
+)
+from remit.kernel.state import RunState, pinned, standing_at
+from remit.observe.calls_made import place_of
+from remit.observe.gave import beginning, gave
+from remit.observe.places import Places, places_of, vote_words
+from remit.observe.steps import (
+    CUT_OFF,
+    FAILED,
+    IN_DOUBT,
+    Changes,
+    Step,
+    StepKind,
+    checks_passed,
+    outcome_of,
+    status_settled,
+    step_of,
+    told_by_people,
+)
+
+# They say how a command stands, and leave it open.
+_NO_OUTCOME = (ChildSuspended, ToolOutcomeLost)
+# What an outcome is of whose order was not read; a call of a tool, unless its kind says otherwise.
+_KINDS: Mapping[type, StepKind] = MappingProxyType(
+    {
+        ModelAnswered: StepKind.MODEL,
+        ModelFailed: StepKind.MODEL,
+        ChildEnded: StepKind.CHILD,
+        QuestionSettled: StepKind.QUESTION,
+        ApprovalCounted: StepKind.QUESTION,
+    }
+)
+_OfStep: TypeAlias = ApprovalCounted | OutcomeDoubted | RetryPlanned | ChildHeld
+UNREAD = "a call"
+NOT_PASSED = "the answer did not pass"
+
+
+class FactKind(StrEnum):
+    """What a turn says of a step: the run began or moved; the step was ordered, has an outcome, was ruled on or is settled."""
+
+    STARTED = "started"
+    ENTERED = "entered"
+    BEGUN = "begun"
+    HEARD = "heard"
+    COUNTED = "counted"
+    DOUBTED = "doubted"
+    RETRIED = "retried"
+    HELD = "held"
+    SETTLED = "settled"
+    NOTED = "noted"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    ENDED = "ended"
+
+
+class Fact(Record):
+    """One thing that a turn says, and the step that it is about as it stands then."""
+
+    kind: FactKind
+    step: Step
+    seq: int
+    at_ms: int
+    # What was charged as the step was settled.
+    charged: Charges = ()
+    # What a step of a plan gave, and of which kind that is; empty where it passed on what it was fed.
+    gave: Text = ""
+    value: str = ""
+    # How many checks it passed, or which attempt follows.
+    count: int = 0
+
+
+def read(turns: Iterable[Turn]) -> "Reading":
+    """The reading of a run from its first turn on."""
+    reading = Reading()
+    for turn in turns:
+        reading.take(turn)
+    return reading
+
+
+class Reading:
+    """Takes the turns of one run and keeps what they come to so far."""
+
+    def __init__(self) -> None:
+        self.manifest: Manifest | None = None
+        self.places: Places | None = None
+        self.turns = 0
+        self.node = ""
+        # The steps by key, which is the command's id where there is one. Every stay at a node, from one at none on, with the
+        # keys of what was done there.
+        self.steps: dict[str, Step] = {}
+        self.visits: list[tuple[Step, list[str]]] = [(Step(StepKind.NODE, "", 0, 0, ""), [])]
+        # What is settled once: the steps that are open, and of those the ones that nobody knows the outcome of.
+        self._open: set[str] = set()
+        self._doubted: set[str] = set()
+        # How many children each node has declared, which of them are voted on, and what the steps of a plan gave.
+        self._declared: dict[str, int] = {}
+        self.replicas: list[str] = []
+        self.outputs: dict[str, tuple[str, Text]] = {}
+        # Timers that have not fired.
+        self._timers: dict[str, SetTimer] = {}
+        self.counted: VoteCounted | None = None
+        self.noted: list[CallNoted] = []
+        self.stopped: StoppedEarly | None = None
+        self.ended: RunEnded | None = None
+        self.ended_at_ms = 0
+        self.began_at_ms = self.now_ms = 0
+        self._turn: Turn | None = None
+        self._facts: list[Fact] = []
+
+    @classmethod
+    def of(cls, state: RunState) -> "Reading":
+        """The reading of a run that is followed from its middle on: it knows what is under way, as if begun now."""
+        reading = cls()
+        reading._begin_run(pinned(state), state.started_at_ms)
+        reading.turns, reading.now_ms = state.seq + 1, state.at_ms - state.started_at_ms
+        reading.node = standing_at(state).name if state.node >= 0 else ""
+        ended = {child.command_id: child.node for child in state.children}
+        for command_id in sorted({**ended, **state.open}, key=place_of):
+            if (command := state.open.get(command_id)) is not None:
+                reading._order(command)
+            else:
+                reading._number(ended[command_id])
+        return reading
+
+    def take(self, turn: Turn) -> list[Fact]:
+        """What a turn says."""
+        facts: list[Fact] = []
+        self._facts = facts
+        self._turn, self.turns = turn, turn.seq + 1
+        if isinstance(turn.arrival, RunStarted):
+            self._begin_run(turn.arrival.manifest, turn.at_ms)
+            self._of_run(FactKind.STARTED, turn.arrival.manifest.run_id)
+        self.now_ms = turn.at_ms - self.began_at_ms
+        self._hear(turn.arrival)
+        for decision in turn.decisions:
+            self._note(decision)
+        return facts
+
+    def _begin_run(self, manifest: Manifest, at_ms: int) -> None:
+        self.manifest, self.began_at_ms = manifest, at_ms
+        self.places = places_of(manifest.graph)
+
+    def _hear(self, arrival: object) -> None:
+        """What arrived, written to the step that it answers; what people say unasked is a step of its own."""
+        key: str = getattr(arrival, "command_id", "")
+        if isinstance(arrival, TimerFired):
+            if key in self._timers:
+                self._remark(StepKind.TIMER, self._timers.pop(key).purpose.value, {"status": "fired"})
+        elif (told := told_by_people(arrival)) is not None:
+            what, by, words = told
+            self._remark(StepKind.SIGNAL, what, {"status": "heard", "by": by, "asked": words})
+        elif isinstance(arrival, _NO_OUTCOME):
+            self._change(key, outcome_of(arrival))
+        elif key and (step := self._step(key, arrival)) is not None:
+            self._change(key, {**outcome_of(arrival), **self._until(step, arrival)}, FactKind.HEARD)
+
+    def _note(self, decision: object) -> None:
+        """What was ruled of a step, or of the run."""
+        match decision:
+            case NodeEntered():
+                self._enter(decision)
+            case CommandSettled() | CallSettled():
+                self._settle(decision)
+            case QuestionSettled():
+                self._settle_question(decision)
+            case ApprovalCounted():
+                self._rule(decision, FactKind.COUNTED, {"by": decision.by})
+            case OutcomeDoubted():
+                self._doubted.add(decision.command_id)
+                self._rule(decision, FactKind.DOUBTED, {"status": IN_DOUBT, "reason": decision.reason})
+            case RetryPlanned():
+                failed = {"status": "failed, tried again", "code": decision.code.value}
+                self._rule(decision, FactKind.RETRIED, failed, count=decision.attempt)
+            case ChildHeld():
+                code = decision.waiting_for.value
+                held = {"status": f"waits for a person, first for {code}", "waiting_for": code}
+                self._rule(decision, FactKind.HELD, held)
+            case ValidatorHeard():
+                self._change(decision.command_id, {"name": decision.name, "reason": "; ".join(decision.problems)})
+            case _:
+                self._note_of_run(decision)
+
+    def _note_of_run(self, decision: object) -> None:
+        match decision:
+            case RunPaused() | RunResumed():
+                kind = FactKind.PAUSED if isinstance(decision, RunPaused) else FactKind.RESUMED
+                self._of_run(kind, kind.value, {"by": decision.by})
+            case RunEnded():
+                assert self._turn is not None, "a turn is read"
+                self.ended, self.ended_at_ms = decision, self._turn.at_ms
+                code = "" if decision.error is None else decision.error.value
+                self._of_run(FactKind.ENDED, decision.ending.value, {"code": code, "reason": decision.message})
+            case CallNoted():
+                self.noted.append(decision)
+            case StoppedEarly():
+                self.stopped = self.stopped or decision
+            case _:
+                self._begin(decision)
+
+    def _begin(self, decision: object) -> None:
+        """What is a step from here on."""
+        match decision:
+            case ToolCallRefused():
+                said = {"code": decision.code, "reason": decision.reason, "asked": self._arguments(decision)}
+                refused = {"status": "refused", "rung": Rung.INTENDED.value, "tool": decision.tool}
+                self._remark(StepKind.REFUSED, decision.tool, {**refused, **said})
+            case CheckFailed():
+                self._remark(StepKind.NOTE, NOT_PASSED, {"reason": "; ".join(decision.problems)})
+            case UsageExceeded():
+                self._remark(StepKind.NOTE, "more was used than was reserved", {"charged": decision.over})
+            case GroundingViolated():
+                found = "warned of" if decision.only_warns else "claimed and never observed"
+                self._remark(StepKind.NOTE, found, {"reason": "; ".join(decision.claims)})
+            case AddendumNoted():
+                self._remark(StepKind.NOTE, "after the ending", {"reason": decision.about})
+                if decision.about in self._doubted:
+                    self._settle_as_reserved(decision.about)
+            case StepFinished():
+                self._finish(decision)
+            case VoteCounted():
+                self._count(decision)
+            case SetTimer():
+                self._timers[decision.id] = decision
+            case _ if type(decision) in COMMANDS:
+                self._order(decision)  # type: ignore[arg-type]  # the set holds commands
+
+    def _enter(self, entered: NodeEntered) -> None:
+        self.node, outcome = entered.node, str(entered.outcome)
+        visit = Step(StepKind.NODE, self.node, self._seq, self.now_ms, outcome, node=self.node)
+        self.visits.append((visit, []))
+        self._tell(FactKind.ENTERED, visit)
+
+    def _order(self, command: Command) -> None:
+        step = step_of(command, self._seq, self.now_ms, self.node)
+        if step is None:
+            return
+        if isinstance(command, StartChild) and command.node and self.places is not None:
+            number = self._number(command.node)
+            # What a step is fed was told by the step that gave it.
+            asked = "" if self.places.step(command.node) else step.asked
+            step = replace(step, name=self.places.child(command.node, number), asked=asked, node=command.node)
+            self.replicas += [command.id] if self.places.is_voter(command.node) else []
+        self._open.add(command.id)
+        self._add(command.id, step)
+        self._tell(FactKind.BEGUN, step)
+
+    def _number(self, node: str) -> int:
+        """Which of the children that a node declares comes next, counted from 1."""
+        self._declared[node] = self._declared.get(node, 0) + 1
+        return self._declared[node]
+
+    def _finish(self, finished: StepFinished) -> None:
+        """Tell what a step of a plan gave; what its code returned is said there, and not twice."""
+        made = self.steps.get(finished.command_id)
+        is_passed_on, kind = finished.is_passed_on, finished.kind.value
+        text: Text = self._fed(finished.step) if is_passed_on else "" if made is None else made.answered
+        self.outputs[finished.step] = kind, text
+        is_code = made is not None and made.kind is StepKind.CODE and not is_passed_on
+        if is_code:
+            self._change(finished.command_id, {"answered": ""})
+        status = f"{'passed on' if is_passed_on else 'gave'} {gave(kind, text)}"
+        said = {"status": status, "answered": beginning(kind, text) if is_code else ""}
+        # Of a result that was too long for a model, as much as it was shown.
+        shown = "" if made is None or is_passed_on else made.content or text
+        self._remark(StepKind.STEP, finished.step, said)
+        count = checks_passed(self._turn.arrival) if is_passed_on and self._turn is not None else 0
+        self._facts[-1] = replace(self._facts[-1], gave=shown, value="" if is_passed_on else kind, count=count)
+
+    def _fed(self, step: str) -> Text:
+        """What a step was fed, which it hands on where it only looked at it."""
+        graph = None if self.manifest is None else self.manifest.graph
+        feeds = () if graph is None else (node.feed for node in graph.nodes if node.name == step)
+        feed = next((feed for feed in feeds if feed is not None), None)
+        if feed is None:
+            return ""
+        return self.outputs.get(feed.source, ("", ""))[1] if feed.source else feed.value
+
+    def _count(self, counted: VoteCounted) -> None:
+        self.counted, winner = counted, self.steps.get(counted.winner)
+        asked = sum(1 for key in self.replicas if self.steps[key].until_seq >= 0)
+        self._remark(StepKind.VOTE, vote_words(counted, "one" if winner is None else winner.name, asked), {})
+
+    def _settle(self, ruling: CommandSettled | CallSettled) -> None:
+        step = self._step(ruling.command_id, ruling)
+        if step is None:
+            return
+        changes: Changes = {"charged": ruling.charged}
+        if step.until_seq < 0:
+            cut_ms = self.now_ms - step.began_ms
+            changes |= {"status": CUT_OFF, "until_seq": self._seq, "duration_ms": cut_ms}
+        if isinstance(ruling, CallSettled):
+            status = status_settled(ruling, replace(step, **changes))
+            changes |= {"rung": ruling.rung.value, "code": ruling.code or step.code, "status": status}
+        self._close(ruling.command_id)
+        self._change(ruling.command_id, changes, FactKind.SETTLED, charged=ruling.charged)
+
+    def _settle_question(self, settled: QuestionSettled) -> None:
+        if (step := self._step(settled.command_id, settled)) is not None:
+            answered = {"status": settled.answer.value, "by": settled.by, **self._until(step, None)}
+            self._change(settled.command_id, answered)
+            self._settle_as_reserved(settled.command_id)
+
+    def _settle_as_reserved(self, key: str) -> None:
+        """Settle a step whose ruling names no charge: it is charged what was set aside."""
+        if key in self._open:
+            self._close(key)
+            self._tell(FactKind.SETTLED, self.steps[key], charged=self.steps[key].reserved)
+
+    def _close(self, key: str) -> None:
+        self._open.discard(key)
+        self._doubted.discard(key)
+
+    def _arguments(self, refused: ToolCallRefused) -> Text:
+        """The arguments of a call that was refused, as the answer of this turn proposed it."""
+        arrival = None if self._turn is None else self._turn.arrival
+        calls = arrival.calls if isinstance(arrival, ModelAnswered) else ()
+        return next((call.arguments for call in calls if call.call_id == refused.call_id), "")
+
+    @property
+    def _seq(self) -> int:
+        return self.turns - 1
+
+    def _step(self, key: str, told: object) -> Step | None:
+        """The step that something is told of; one whose order was not read is known by that alone."""
+        if key not in self.steps and self.manifest is None and not isinstance(told, CommandSettled):
+            kind = _KINDS.get(type(told), StepKind.TOOL)
+            self.steps[key] = Step(kind, UNREAD, self._seq, self.now_ms, id=key)
+            self._open.add(key)
+        return self.steps.get(key)
+
+    def _until(self, step: Step, arrival: object) -> Changes:
+        measured_ms: int = getattr(arrival, "duration_ms", 0)
+        took_ms = measured_ms
+        if not isinstance(arrival, ChildEnded):
+            # The models of a child answered in less time than the child took.
+            took_ms = measured_ms or getattr(getattr(arrival, "usage", None), "duration_ms", 0)
+        until = {"until_seq": self._seq, "duration_ms": took_ms or self.now_ms - step.began_ms}
+        return {**until, "measured_ms": measured_ms}
+
+    def _rule(self, ruling: _OfStep, kind: FactKind, changes: Changes, count: int = 0) -> None:
+        if self._step(ruling.command_id, ruling) is not None:
+            self._change(ruling.command_id, changes, kind, count=count)
+
+    def _change(
+        self, key: str, changes: Changes, kind: FactKind | None = None, charged: Charges = (), count: int = 0
+    ) -> None:
+        if key in self.steps:
+            self.steps[key] = step = replace(self.steps[key], **changes)
+            if kind is not None:
+                self._tell(kind, step, charged, count)
+
+    def _add(self, key: str, step: Step) -> None:
+        self.steps[key] = step
+        self.visits[-1][1].append(key)
+
+    def _of_run(self, kind: FactKind, name: str, changes: Changes | None = None) -> None:
+        told = Step(StepKind.RUN, name, self._seq, self.now_ms, kind.value, self._seq, 0, node=self.node)
+        self._tell(kind, replace(told, **changes or {}))
+
+    def _remark(self, kind: StepKind, name: str, changes: Changes) -> None:
+        """A step that is over as soon as it is told."""
+        told = Step(kind, name, self._seq, self.now_ms, "noted", self._seq, 0, node=self.node)
+        step = replace(told, **changes)
+        self._add(f"{self._seq}:{len(self.steps)}", step)
+        self._tell(FactKind.NOTED, step)
+
+    def _tell(self, kind: FactKind, step: Step, charged: Charges = (), count: int = 0) -> None:
+        self._facts.append(Fact(kind, step, self._seq, self.began_at_ms + self.now_ms, charged, count=count))
+
+
+def is_failed_call(fact: Fact) -> bool:
+    """Whether a tool failed that was called, or was asked what became of a call."""
+    is_call = fact.step.kind in (StepKind.TOOL, StepKind.INQUIRY)
+    return fact.kind is FactKind.HEARD and is_call and fact.step.status == FAILED
