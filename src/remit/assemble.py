@@ -27,10 +27,10 @@ from remit.core.roles import role_named
 from remit.core.signing import Signer
 from remit.inference.model_name import model_named
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
-from remit.kernel.state import RunState
 from remit.observe.watcher import Watcher
+from remit.orchestrate.bus import told
 from remit.orchestrate.custody import Signers
-from remit.orchestrate.facade import System, watched
+from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
 from remit.orchestrate.ports import Checkup, Store
@@ -246,7 +246,6 @@ def os_user() -> str:
 def system_on(
     store: Store,
     *,
-    watcher: Watcher | None = None,
     signer: Callable[[], Signer] | None = None,
     engines: EngineSettings | None = None,
     secrets: Vault = NO_SECRETS,
@@ -254,17 +253,13 @@ def system_on(
     queues: Iterable[QueueLimits] = (),
     signers: Signers | None = None,
 ) -> System:
-    """A system on a store of the caller's. Whoever watches is told of every run that is taken up again."""
+    """A system on a store of the caller's."""
     engines = engines or settings_of().engines
-
-    async def find_kit(state: RunState) -> Kit:
-        kit = await kit_again(state, engines)
-        return kit if watcher is None else watched(kit, watcher)
 
     return System(
         store,
         clock=WallClock(),
-        find_kit=find_kit,
+        find_kit=lambda state: kit_again(state, engines),
         new_id=new_run_id,
         signer=signer,
         quotas=quotas,
@@ -345,7 +340,6 @@ async def opened(
     store = open_store(settings)
     system = system_on(
         store,
-        watcher=watcher,
         signer=signer_of(store),
         engines=settings.engines,
         secrets=vault,
@@ -353,6 +347,8 @@ async def opened(
         queues=queues_for(settings),
         signers=lambda: expect_ours(settings).signers,
     )
+    if watcher is not None:
+        system.listen(told(watcher))
     async with _closing(system, watcher):
         yield system
 

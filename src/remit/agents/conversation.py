@@ -17,7 +17,7 @@ from remit.agents.opening import Workplace, refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, instructions, output_of, request_of
 from remit.agents.rules import RuleSource, judging_by
 from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
-from remit.agents.waiting import CALLER, answer, approval, cancellation, open_run, rejection, run_or_cancel
+from remit.agents.waiting import open_run, run_or_cancel
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import ITERATIONS_MAX_DEFAULT, Mode, OutputContract, SystemRequest, SystemResponse
@@ -35,6 +35,7 @@ from remit.observe.event_log import EventLog
 from remit.orchestrate.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import ContextProvider, Terms, ToolCallFilter
+from remit.orchestrate.run import CALLER, answer, approval, cancellation, rejection
 from remit.orchestrate.session_state import SessionState
 from remit.orchestrate.sessions import Session
 from remit.tool.declare import Function, Tool
@@ -148,7 +149,9 @@ class AgentLoop:
         exchange = Exchange(self.config, system.text, self._begin)
         entries, self._entries = self._entries, {}
         try:
-            response = await run_or_cancel(system, request, exchange.kit, self._terms, entries=entries)
+            response = await run_or_cancel(
+                system, request, exchange.kit, self._terms, entries=entries, listener=exchange.listener
+            )
         finally:
             if not exchange.run_id:
                 self._entries = {**entries, **self._entries}
@@ -231,6 +234,7 @@ class AgentLoop:
         run_id = open_run(self._session)
         if self._exchange is None or self._exchange.run_id != run_id:
             self._exchange = Exchange(self.config, system.text, self._begin, run_id=run_id)
+            system.listen(self._exchange.listener, run_id)
         return self._exchange
 
     async def _answer(self, said: UserSignal) -> SystemResponse:

@@ -31,6 +31,7 @@ from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.kernel.state import RunState, pinned
 from remit.observe.event_log import EventLog, Telling
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit
 from remit.orchestrate.patterns.plan import RUN_THE_PLAN, finished_steps
@@ -138,11 +139,11 @@ class PlanExecutor:
         messages = (*told, user_message(prompt or RUN_THE_PLAN))
         return SystemRequest(messages, Mode.PLAN, user_id=self._user_id)
 
-    def _kit_for(self, system: System) -> Kit:
+    def _kit_for(self, system: System) -> tuple[Kit, Listener]:
         parts = self._parts
         told = None if self._observer is None else partial(_tell, self._observer, Telling())
-        kit = Kit(parts.engines, parts.tools, parts.code, on_turn=told, handlers=parts.handlers, planner=self.planner)
-        return replace_parts(kit, step_filters=parts.filters)
+        kit = Kit(parts.engines, parts.tools, parts.code, handlers=parts.handlers, planner=self.planner)
+        return replace_parts(kit, step_filters=parts.filters), Listener(told)
 
 
 def _tell(observer: EventLog, telling: Telling, state: RunState, turn: Turn) -> None:

@@ -29,6 +29,7 @@ from remit.inference.engine import Engine
 from remit.kernel.state import pinned
 from remit.kernel.voting import answers_of
 from remit.observe.event_log import EventLog
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.exchange import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.handlers import PatternHandler
@@ -180,8 +181,9 @@ class RedundantLoop:
         voting = self.config.voting
         return {} if isinstance(voting, str) else {f"{VOTE_MARK}{name}": voting}
 
-    def _kit_for(self, system: System) -> Kit:
-        return replace_parts(listening(self._settings)(system), code=self._code())
+    def _kit_for(self, system: System) -> tuple[Kit, Listener]:
+        kit, listener = listening(self._settings)(system)
+        return replace_parts(kit, code=self._code()), listener
 
 
 def _check_vote(voting: Strategy | str, replicas: int, *, early_stop: bool, parallel: bool) -> None:

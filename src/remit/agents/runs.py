@@ -12,17 +12,19 @@ from pathlib import Path
 from uuid import uuid4
 
 from remit.agents.opening import Workplace
-from remit.agents.waiting import answer, approval, open_run, rejection, run_of, run_or_cancel
+from remit.agents.waiting import open_run, run_or_cancel
 from remit.core.contract import SystemRequest, SystemResponse
 from remit.core.failure import RequestRejected
 from remit.core.record import JsonObject, replace
 from remit.core.signals import PACKET_UNKNOWN, UserSignal
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.exchange import Exchange, LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
+from remit.orchestrate.run import answer, approval, rejection, run_of
 
-# Makes what one call works with, once its system is open: whoever listens may have to be read a long text from there.
-KitFor = Callable[[System], Kit]
+# Makes what one call works with and who is told of it, once its system is open: a long text is read to a listener from there.
+KitFor = Callable[[System], tuple[Kit, Listener]]
 # Reads what a run left in the store beside its response.
 ReadMore = Callable[[System, SystemResponse], Awaitable[None]]
 # Looks at a run that is about to be resumed.
@@ -31,7 +33,12 @@ LookFirst = Callable[[System, str], Awaitable[None]]
 
 def listening(config: LoopConfig) -> KitFor:
     """Kits with the engine, the tools and the context of the settings, whose stream and observer hear one call each."""
-    return lambda system: Exchange(config, system.text, lambda _: None).kit
+
+    def equipped(system: System) -> tuple[Kit, Listener]:
+        exchange = Exchange(config, system.text, lambda _: None)
+        return exchange.kit, exchange.listener
+
+    return equipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +68,9 @@ class SingleRuns:
         asked = replace(request, session_id=request.session_id or str(uuid4()))
         workplace = Workplace(self._given, self._home)
         async with workplace.kept_open() as system:
-            call = _Call(workplace, kit_for(system), asked.session_id)
-            response = await run_or_cancel(system, asked, call.kit, terms)
+            kit, listener = kit_for(system)
+            call = _Call(workplace, kit, asked.session_id)
+            response = await run_or_cancel(system, asked, kit, terms, listener=listener)
             if then is not None:
                 await then(system, response)
         return await self._at_rest(call, response)
@@ -78,7 +86,8 @@ class SingleRuns:
         async with workplace.kept_open() as system:
             if before is not None:
                 await before(system, run_id)
-            kit = kit_for(system)
+            kit, listener = kit_for(system)
+            system.listen(listener, run_id)
             response = await system.resume(run_id, kit=kit)
             if then is not None:
                 await then(system, response)

@@ -23,6 +23,7 @@ from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.event_log import EventLog, Telling
 from remit.observe.logs import run_fields
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.kit import Code, ContextProvider, Kit, ToolCallFilter
 from remit.tool.registry import Registry
 
@@ -95,11 +96,11 @@ class Exchange:
             config.tools,
             config.code,
             context=config.context_provider,
-            on_turn=self._hear,
-            on_chunk=None if config.stream is None else partial(self._pass_on, config.stream),
             filters=config.filters,
             cheaper=len(cheaper),
         )
+        pass_on = None if config.stream is None else partial(self._pass_on, config.stream)
+        self.listener = Listener(self._hear, pass_on)
 
     async def finish(self) -> None:
         """Wait until everybody has been told what there was to tell."""

@@ -8,37 +8,31 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from remit.core.arrivals import ResumeRequested, SessionNoted, SourcesAccepted
-from remit.core.boundary import Boundary
-from remit.core.boundary_reports import BoundaryChecked, BoundaryShown, Difference
-from remit.core.codec import decode_turn
 from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.failure import RequestRejected
-from remit.core.goal import Goal
-from remit.core.graph import Graph
 from remit.core.halt import NOTHING_HALTED, Halt, Standing
 from remit.core.manifest import EarlierEffect, Origin, Source
+from remit.core.messages import user_message
 from remit.core.person import check_person
 from remit.core.queue import QueueLimits
 from remit.core.quota import Quota
 from remit.core.record import JsonObject, Record, Text
+from remit.core.run_events import Subject
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
 from remit.core.storage import RunEntry, RunHeld
-from remit.core.tools import ToolDefinition
-from remit.kernel.draw import draw_mermaid
-from remit.kernel.graph import compile_graph
 from remit.kernel.state import RunState
 from remit.observe.execution import execution_context
 from remit.observe.export import Export
 from remit.orchestrate.archive import Archive
+from remit.orchestrate.bus import Bus, Listener, Subscription
 from remit.orchestrate.custody import Custody, Signers
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.child import ChildExecutor
@@ -48,10 +42,9 @@ from remit.orchestrate.executors.tool import Abandoned
 from remit.orchestrate.fork import FORK_DEFERRED, begin_fork, origin_at
 from remit.orchestrate.halts import Halted, Halts, HaltWatch, scope_of
 from remit.orchestrate.holdings import fenced_journal
-from remit.orchestrate.hub import FindKit, Hub
+from remit.orchestrate.hub import Driver, FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
-from remit.orchestrate.kit import watched as kit_watched
 from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.manifests import Manifests
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
@@ -63,6 +56,7 @@ from remit.orchestrate.rebuild import Rebuilt, rebuild
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.responses import Responses
 from remit.orchestrate.restore import lost_turns
+from remit.orchestrate.run import Events, Run
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.seals import Sealer
 from remit.orchestrate.sessions import Session, check_entries, last_run, session_of
@@ -73,17 +67,13 @@ if TYPE_CHECKING:
     from remit.orchestrate.constraining import Constrainer
     from remit.orchestrate.guarding import Guard
 
-# How often a watcher looks for turns that another process may have written.
-WATCH_POLL_MS = 50
-# After so many looks in vain it is asked whether anybody drives the run at all; a paused or crashed one may rest unlisted.
-WATCH_QUIET = 10
+# How often whoever waits for another process to let a run go looks whether it has.
+REST_POLL_MS = 50
 
 # Whoever answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
 REST_WAIT_MS_MAX = 600_000
 RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
 
-# For the doors, which know this module alone.
-watched = kit_watched
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -125,6 +115,7 @@ class System:
         self.covered = sealer.covered
         self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key, secrets.check_name)
         dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
+        self.bus = Bus(store)
         self._runner = Runner(
             journal=signed_journal(fenced_journal(self.quotas.journal, store.leases), store.key),
             blobs=store.blobs,
@@ -132,6 +123,7 @@ class System:
             dispatch=dispatch,
             snapshots=signed_snapshots(store.snapshots, store.key),
             sealer=sealer,
+            bus=self.bus,
         )
         self._responses = Responses(self._runner)
         self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody)
@@ -139,10 +131,12 @@ class System:
         self._hub = Hub(self._runner, dispatch, store.leases, find_kit, self.lineages, halts)
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.log)
-        self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
+        self._post = Post(self._hub, store.inbox, store.catalogue, store.bell, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         dispatch.on_late = self._hub.aftermath.late
-        bench = Bench(self._runner.text, secrets, sealer, halts, clock, self._hub.aftermath.late, dispatch.claim)
+        bench = Bench(
+            self._runner.text, secrets, sealer, halts, clock, self._hub.aftermath.late, dispatch.claim, self.bus
+        )
         self._performers = Performers(bench)
         executors |= {
             **dict.fromkeys(ERRANDS, self._performers.carrier(self._hub.kit_of)),
@@ -151,21 +145,79 @@ class System:
             ForkRun: self._children.fork,
         }
 
+    async def start(
+        self,
+        request: SystemRequest | str,
+        kit: Kit,
+        terms: Terms = STANDARD_TERMS,
+        *,
+        entries: Mapping[str, str] = NOTHING,
+        listener: Listener | None = None,
+    ) -> Run[SystemResponse]:
+        """Start a run, which goes on by itself; a text is what a user says. `entries` are kept for its session, as JSON.
+
+        A listener is told of the run and its children from the first turn on, while they are driven here.
+        """
+        return self._handle((await self._begun(request, kit, terms, entries, listener)).live.run_id, kit)
+
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
     ) -> str:
-        """Start a run and return its id; it goes on by itself. `entries` are kept for its session, as JSON texts."""
-        manifest = await self._manifests.of(request, kit, terms, entries)
-        driver = await self.quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
-        return driver.live.run_id
+        """Start a run and return its id."""
+        return (await self._begun(request, kit, terms, entries, None)).live.run_id
 
     async def run(
-        self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
+        self,
+        request: SystemRequest,
+        kit: Kit,
+        terms: Terms = STANDARD_TERMS,
+        *,
+        entries: Mapping[str, str] = NOTHING,
+        listener: Listener | None = None,
     ) -> SystemResponse:
         """Start a run and wait until it has ended or waits for people."""
-        manifest = await self._manifests.of(request, kit, terms, entries)
-        driver = await self.quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
+        driver = await self._begun(request, kit, terms, entries, listener)
         return await self._responses.of(await self._hub.at_rest(driver))
+
+    async def find(self, run_id: str, *, kit: Kit | None = None) -> Run[SystemResponse]:
+        """A run that was started before, here or elsewhere; it goes on with the kit where its own cannot be loaded again."""
+        await self.expect(run_id)
+        return self._handle(run_id, kit)
+
+    def _handle(self, run_id: str, kit: Kit | None) -> Run[SystemResponse]:
+        return Run(self, run_id, _as_it_is, kit)
+
+    async def _begun(
+        self,
+        request: SystemRequest | str,
+        kit: Kit,
+        terms: Terms,
+        entries: Mapping[str, str],
+        listener: Listener | None,
+    ) -> Driver:
+        asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
+        manifest = await self._manifests.of(asked, kit, terms, entries)
+        end = None if listener is None else self.listen(listener, manifest.run_id)
+        try:
+            return await self.quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
+        except BaseException:
+            if end is not None:
+                end()
+            raise
+
+    def listen(self, listener: Listener, run_id: str = "") -> Callable[[], None]:
+        """Call functions with what happens in a run and its children, or in every run, while they are driven here.
+
+        Gives what ends it; the listener of a run is let go when the run has ended.
+        """
+        return self.bus.listen(listener, Subject(run_id, children=True))
+
+    def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
+        """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
+
+        Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
+        """
+        return self.bus.subscribe(subject, since, chunks=chunks)
 
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""
@@ -182,7 +234,7 @@ class System:
 
         A run whose parent has ended is cancelled instead.
         """
-        entry = await self._expect(run_id)
+        entry = await self.expect(run_id)
         await self._check_halts(run_id)
         orphan = await self._end_orphan(entry)
         self._check_name("by", by)
@@ -223,7 +275,7 @@ class System:
         check_signal(signal)
         for field in ("user_id", "signal_id", "channel_type"):
             self._check_name(field, getattr(signal, field))
-        entry = await self._expect(signal.run_id)
+        entry = await self.expect(signal.run_id)
         if signal.type is not Signal.CANCEL and (orphan := await self._end_orphan(entry)) is not None:
             raise left_behind(signal.run_id, orphan)
         if signal.type is Signal.RESUME:
@@ -264,7 +316,7 @@ class System:
         where the run has no such turn.
         """
         self._check_name("by", by)
-        await self._expect(run_id)
+        await self.expect(run_id)
         state = (await self._runner.load(run_id)).state
         await self._custody.expect_kept(state, run_id)
         return await self._forked(origin_at(state, at, check_person(by), why, self._runner.clock.now_ms()), kit)
@@ -275,7 +327,7 @@ class System:
         Raises RequestRejected where nothing is missing, or nobody says why.
         """
         self._check_name("by", by)
-        await self._expect(run_id)
+        await self.expect(run_id)
         state = (await self._runner.load(run_id)).state
         await self._custody.expect_vouched(run_id)
         custody, last = self._custody, state.seq
@@ -295,11 +347,11 @@ class System:
 
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
         """Wait until no other process drives a run; raises RequestRejected where one still does after so long."""
-        for _ in range(wait_ms_max // WATCH_POLL_MS):
-            entry = await self._expect(run_id)
+        for _ in range(wait_ms_max // REST_POLL_MS):
+            entry = await self.expect(run_id)
             if entry.ending or run_id in self._hub.drivers or not await self.store.leases.is_held(run_id):
                 return
-            await asyncio.sleep(WATCH_POLL_MS / 1000)
+            await asyncio.sleep(REST_POLL_MS / 1000)
         message = (
             f"run {run_id} was heard and is still driven by another process after {wait_ms_max} ms; look at it later"
         )
@@ -330,27 +382,23 @@ class System:
 
     async def note(self, run_id: str, by: str, key: str, value: str) -> None:
         """Keep an entry for the session of a run; the value is a JSON text."""
-        await self._expect(run_id)
+        await self.expect(run_id)
         ((key, value),) = check_entries([(key, value)])
         self._check_name("by", by)
         await self._hub.note(run_id, SessionNoted(check_person(by), key, value))
 
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""
-        await self._expect(run_id)
-        quiet = 0
-        while True:
-            entry = await self.store.catalogue.entry(run_id)
-            is_resting = entry is None or bool(entry.ending or entry.waiting_for)
-            for data in await self.store.journal.read(run_id, after=after):
-                turn = decode_turn(data)
-                after, quiet = turn.seq, 0
-                yield turn
-            is_left = is_resting or (quiet >= WATCH_QUIET and not await self.store.leases.is_held(run_id))
-            if is_left and run_id not in self._hub.drivers:
-                return
-            quiet += 1
-            await asyncio.sleep(WATCH_POLL_MS / 1000)
+        async for event in Events(self, run_id, after, chunks=False):
+            assert event.turn is not None, "no pieces of answers were asked for"
+            yield event.turn
+
+    async def is_left(self, run_id: str, *, is_quiet: bool) -> bool:
+        """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by nobody."""
+        entry = await self.store.catalogue.entry(run_id)
+        is_resting = entry is None or bool(entry.ending or entry.waiting_for)
+        is_left = is_resting or (is_quiet and not await self.store.leases.is_held(run_id))
+        return is_left and run_id not in self._hub.drivers
 
     async def begun(self) -> None:
         """Wait until whatever is being begun or told here is written; nothing of it is waited for any longer."""
@@ -364,6 +412,7 @@ class System:
         """Stop driving runs and leave the store; every run can be resumed."""
         await self._hub.close()
         await self._post.close()
+        await self.bus.close()
         await self.store.close()
 
     @property
@@ -376,7 +425,7 @@ class System:
 
         Raises what broke its driver, if one did here and nobody has taken the run up since.
         """
-        await self._expect(run_id)
+        await self.expect(run_id)
         if (error := self._hub.broken.get(run_id)) is not None:
             raise error
         while True:
@@ -399,7 +448,8 @@ class System:
             await self._children.end(orphan.run_id, str(uuid4()))
         return orphan
 
-    async def _expect(self, run_id: str) -> RunEntry:
+    async def expect(self, run_id: str) -> RunEntry:
+        """How the index lists a run; raises RequestRejected where nobody started it."""
         entry = await self.store.catalogue.entry(run_id)
         # A run that is listed and has no turn was damaged; there is nothing to go on with.
         if entry is None or not entry.turns:
@@ -407,29 +457,13 @@ class System:
         return entry
 
 
+async def _as_it_is(response: SystemResponse) -> SystemResponse:
+    return response
+
+
 def replay_export(export: Export) -> Audit:
     """A run that was carried here as a file, decided again with no model and no tool."""
     return audit(export.data, export.blobs.get)
-
-
-class GraphShown(Record):
-    """A graph that may run, and how it looks."""
-
-    name: str
-    version: str
-    nodes: int
-    edges: int
-    mermaid: str
-
-
-def check_graph(path: Path) -> GraphShown:
-    """The graph in a file; raises RequestRejected with every problem when it may not run."""
-    # Only those who read a graph pay for YAML.
-    from remit.orchestrate.graph_file import read_graph
-
-    compiled = compile_graph(read_graph(path))
-    graph = compiled.graph
-    return GraphShown(graph.name, compiled.version, len(graph.nodes), len(graph.edges), draw_mermaid(compiled))
 
 
 def constrainer(
@@ -448,45 +482,3 @@ def guard(halts: Callable[[], Standing] = lambda: NOTHING_HALTED) -> "Guard":
     from remit.orchestrate.guarding import Guard
 
     return Guard(halts=halts)
-
-
-def boundary_at(said: object) -> Boundary:
-    """The boundary that is handed over, that has this name, or that stands in this file."""
-    # Only those who read a boundary pay for YAML.
-    from remit.orchestrate.boundary_file import boundary_at
-
-    return boundary_at(said)
-
-
-def goal_at(said: object) -> Goal | None:
-    """The goal that is handed over, that a mapping describes, or that stands in this file; None for none."""
-    # Only those who have a goal pay for what reads it.
-    from remit.orchestrate.goal_file import goal_at
-
-    return goal_at(said)
-
-
-def check_boundary(
-    boundary: Boundary,
-    tools: tuple[ToolDefinition, ...] = (),
-    graph: Graph | None = None,
-    keyless: tuple[str, ...] = (),
-) -> BoundaryChecked:
-    """What a boundary does to these tools, and the tier of a graph against the highest it allows."""
-    from remit.orchestrate.boundary_report import checked
-
-    return checked(boundary, tools, graph, keyless)
-
-
-def show_boundary(boundary: Boundary) -> BoundaryShown:
-    """A boundary in words, by its six dimensions, and as its file says it."""
-    from remit.orchestrate.boundary_report import described
-
-    return described(boundary)
-
-
-def compare_boundaries(first: Boundary, second: Boundary) -> tuple[Difference, ...]:
-    """What the second boundary allows more than the first, and what less."""
-    from remit.orchestrate.boundary_diff import differences
-
-    return differences(first, second)

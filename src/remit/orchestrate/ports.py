@@ -10,10 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from remit.core.commands import Command
-from remit.core.events import Turn
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
-from remit.core.recovery import Recovery
 from remit.core.signing import SignedDeletion, Signer
 from remit.core.storage import (
     START,
@@ -29,7 +27,9 @@ from remit.core.storage import (
     SignedHead,
     Snapshot,
     Stretch,
+    Topic,
     Warrant,
+    WrittenTurn,
 )
 from remit.kernel.state import RunState
 from remit.orchestrate.conversation import Conversation
@@ -47,8 +47,6 @@ class Live:
     __slots__ = (
         "common",
         "conversation",
-        "on_recovered",
-        "on_turn",
         "place",
         "recovered_seq",
         "run_id",
@@ -74,10 +72,6 @@ class Live:
         self.snapshot_seq = -1
         # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
         self.recovered_seq = -1
-        # Told of every turn that is taken here, after it was written and before anyone acts on it.
-        self.on_turn: Callable[[Turn], None] | None = None
-        # Told what was done about its open calls when the run is taken up again.
-        self.on_recovered: Callable[[Recovery], None] | None = None
 
 
 class Journal(Protocol):
@@ -106,6 +100,40 @@ class Journal(Protocol):
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
         """The turns that follow turn number `after`, oldest first, and where the run stands; none of a run nobody started."""
+
+
+class Feed(Protocol):
+    """The turns of all listed runs in the one order in which they were written, whichever process wrote them.
+
+    A turn that can be read stands behind every turn that could be read before it. Places are never given twice; the turns
+    of a run that was deleted are left out.
+    """
+
+    async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
+        """The turns behind a place, oldest first, at most so many; START is before the first."""
+
+    async def end(self) -> Place:
+        """The place of the newest turn; START where there is none."""
+
+
+class Bell(Protocol):
+    """Wakes the processes on a store that listen, without their asking. It says that there is news; the store says what.
+
+    Rings of one process may melt into one, and a ring may be lost: a listener looks into the store once in `look_ms`.
+    """
+
+    @property
+    def look_ms(self) -> int:
+        """How long a listener waits at most before it looks by itself: a net where rings come, all there is where none do."""
+
+    def listen(self, topic: Topic, hear: Callable[[bytes], None]) -> Callable[[], None]:
+        """Call `hear` in the running event loop for every word rung for a topic; gives what ends it."""
+
+    def ring(self, topic: Topic, word: bytes = b"") -> None:
+        """Ring for a topic, in no time and whoever listens. Turns, letters and halts ring by themselves when written."""
+
+    def is_heard(self, topic: Topic) -> bool:
+        """Whether anybody listens to a topic, in another process or here."""
 
 
 class Blobs(Protocol):
@@ -405,6 +433,14 @@ class Store(Protocol):
     @property
     def journal(self) -> Journal:
         """Turns."""
+
+    @property
+    def feed(self) -> Feed:
+        """Turns of all runs, in the order in which they were written."""
+
+    @property
+    def bell(self) -> Bell:
+        """What wakes other processes."""
 
     @property
     def blobs(self) -> Blobs:

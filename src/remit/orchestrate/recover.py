@@ -51,8 +51,8 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         elif command.id not in live.state.doubted and command.id not in live.state.withheld:
             await runner.advance(live, ToolOutcomeLost(command.id))
             lost += 1
-    if live.on_recovered is not None:
-        live.on_recovered(_told(live, repeated, lost))
+    if runner.bus is not None:
+        runner.bus.recovered(live.state, _told(live, repeated, lost))
     return live
 
 

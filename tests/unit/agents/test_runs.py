@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from remit.core.record import JsonObject
 from remit.core.signals import PACKET_UNKNOWN, SIGNAL_INVALID, Signal
 from remit.inference.engine import Restarted, StreamChunk
 from remit.inference.scripted import ScriptedEngine
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.exchange import LoopConfig
 from remit.orchestrate.kit import STANDARD_TERMS
 from remit.tool.declare import Tool, tool
@@ -37,7 +37,7 @@ def kit_for(*replies: JsonObject, tools: tuple[Tool, ...] = (), seen: list[Syste
     def make(system: System) -> Any:
         if seen is not None:
             seen.append(system)
-        return scripted(*replies, tools=tools)
+        return scripted(*replies, tools=tools), Listener()
 
     return make
 
@@ -280,8 +280,8 @@ def test_a_call_that_ended_before_it_was_given_up_stays_as_it_ended() -> None:
                 if state.ending is not None:
                     unwanted[0].cancel()
 
-            kit = replace(scripted({"text": "hello"}), on_turn=give_up_at_the_end)
-            unwanted.append(asyncio.create_task(runs.call(request(), lambda _: kit, STANDARD_TERMS)))
+            equipped = scripted({"text": "hello"}), Listener(give_up_at_the_end)
+            unwanted.append(asyncio.create_task(runs.call(request(), lambda _: equipped, STANDARD_TERMS)))
             with pytest.raises(asyncio.CancelledError):
                 await unwanted[0]
             (entry,) = await system.store.catalogue.entries()

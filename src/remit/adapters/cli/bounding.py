@@ -48,7 +48,7 @@ def check(
 ) -> int:
     """Check a boundary: is it fine, and what does it do to which tools."""
     from remit.assemble import graph_in, tools_at
-    from remit.orchestrate.facade import boundary_at, check_boundary
+    from remit.orchestrate.documents_read import boundary_at, check_boundary
 
     boundary = boundary_at(file)
     with as_usage():
@@ -75,7 +75,7 @@ def show(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Show a boundary by its six dimensions."""
-    from remit.orchestrate.facade import show_boundary
+    from remit.orchestrate.documents_read import show_boundary
 
     if yaml and terminal.is_json:
         raise wrong_usage("--yaml and --json are two forms of one answer; say one of them")
@@ -98,7 +98,7 @@ def diff(
     terminal: Annotated[Terminal, Parameter(parse=False)],
 ) -> int:
     """Say what B allows more than A, and what less; exit 0 when the same, 1 when not."""
-    from remit.orchestrate.facade import compare_boundaries
+    from remit.orchestrate.documents_read import compare_boundaries
 
     before, after = boundary_named(first), boundary_named(second)
     found = compare_boundaries(before, after)

@@ -14,7 +14,7 @@ GraphFile: TypeAlias = Annotated[Path, Parameter(name="FILE", help="A YAML file 
 
 def check(file: GraphFile, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
     """Check a graph file: may it run, and if not, why."""
-    from remit.orchestrate.facade import check_graph
+    from remit.orchestrate.documents_read import check_graph
 
     shown = check_graph(file)
     if terminal.is_json:
@@ -27,7 +27,7 @@ def check(file: GraphFile, /, *, common: Common = COMMON, terminal: Annotated[Te
 
 def draw(file: GraphFile, /, *, common: Common = COMMON, terminal: Annotated[Terminal, Parameter(parse=False)]) -> int:
     """Draw a graph file as Mermaid text."""
-    from remit.orchestrate.facade import check_graph
+    from remit.orchestrate.documents_read import check_graph
 
     shown = check_graph(file)
     if terminal.is_json:

@@ -160,7 +160,7 @@ def boundary_named(name: str) -> Boundary:
     if name in KNOWN:
         return KNOWN[name]
     # Only those who read a file pay for what reads it.
-    from remit.orchestrate.facade import boundary_at
+    from remit.orchestrate.documents_read import boundary_at
 
     with as_usage():
         return boundary_at(name)

@@ -171,7 +171,7 @@ class PatternOptions:
             terms_for,
             voted_work,
         )
-        from remit.orchestrate.facade import goal_at
+        from remit.orchestrate.documents_read import goal_at
 
         base = Path.cwd()
         graph = None if wanted.graph is None else graph_in(wanted.graph)
