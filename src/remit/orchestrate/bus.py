@@ -375,6 +375,7 @@ class Subscription:
         raise StopAsyncIteration
 
     async def __aenter__(self) -> "Subscription":
+        await self._standing()
         return self
 
     async def __aexit__(
@@ -423,15 +424,19 @@ class Subscription:
 
     async def taken(self) -> RunEvent | None:
         """The next event that is there already; None where nothing is."""
-        if self._at is None:
-            self._at = await self._bus.standing(self.subject)
-        is_one = self.subject.is_one_run
+        at, is_one = await self._standing(), self.subject.is_one_run
         # What a model said after a turn comes behind the turn.
-        if self._pieces and (not is_one or self._pieces[0].seq <= self._at):
+        if self._pieces and (not is_one or self._pieces[0].seq <= at):
             piece = self._pieces.popleft()
             self._letters -= len(piece.text) + len(piece.reasoning)
             return piece
-        return await self._next_of_run(self._at) if is_one else await self._next_of_many(self._at)
+        return await self._next_of_run(at) if is_one else await self._next_of_many(at)
+
+    async def _standing(self) -> Place:
+        """Behind which place everything was heard; for one that begins now, that is found out when it is first asked."""
+        if self._at is None:
+            self._at = await self._bus.standing(self.subject)
+        return self._at
 
     async def _next_of_run(self, after: int) -> RunEvent | None:
         if not self._read:

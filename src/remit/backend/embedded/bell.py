@@ -61,8 +61,7 @@ class SocketBell:
         """Call `hear` for every word rung for a topic; gives what ends it. Where no socket can be made, nothing is heard."""
         name = f"{topic}.{os.getpid()}.{os.urandom(8).hex()}"
         try:
-            folder = self._made()
-            ear = _Ear(folder.path(name), hear)
+            ear = _Ear(self._made(), name, hear)
         except OSError:
             return lambda: None
         self._own.add(name)
@@ -168,6 +167,11 @@ class _Folder:
                     found[topic] = (*found.get(topic, ()), name)
         return found
 
+    def remove(self, name: str) -> None:
+        """Take a socket away to which nobody listens any more."""
+        with suppress(OSError):
+            os.unlink(name, dir_fd=self._descriptor)
+
     def send(self, name: str, word: bytes) -> bool:
         """Send a word, whether or not there is room for it; False where nobody is there any more."""
         if len(word) > WORD_BYTES_MAX:
@@ -175,8 +179,7 @@ class _Folder:
         try:
             self._socket.sendto(word, self.path(name))
         except ConnectionRefusedError:
-            with suppress(OSError):
-                os.unlink(name, dir_fd=self._descriptor)
+            self.remove(name)
             return False
         except FileNotFoundError:
             return False
@@ -188,14 +191,14 @@ class _Folder:
 class _Ear:
     """The socket of one listener."""
 
-    def __init__(self, path: str, hear: Callable[[bytes], None]) -> None:
+    def __init__(self, folder: _Folder, name: str, hear: Callable[[bytes], None]) -> None:
         self._hear = hear
         self._loop = asyncio.get_running_loop()
         self._socket = listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._end = finalize(self, _hang_up, listener, path)
+        self._end = finalize(self, _hang_up, listener, folder, name)
         try:
             listener.settimeout(0)
-            listener.bind(path)
+            listener.bind(folder.path(name))
         except OSError:
             self._end()
             raise
@@ -217,10 +220,9 @@ class _Ear:
             self._hear(word)
 
 
-def _hang_up(listener: socket.socket, path: str) -> None:
+def _hang_up(listener: socket.socket, folder: _Folder, name: str) -> None:
     listener.close()
-    with suppress(OSError):
-        os.unlink(path)  # noqa: PTH108
+    folder.remove(name)
 
 
 def _let_go(sender: socket.socket, descriptor: int) -> None:
