@@ -39,7 +39,7 @@ class Take(NamedTuple):
     """One of the subscribers takes so many events, if there are so many."""
 
     who: int
-    count: int
+    events: int
 
 
 class Leave(NamedTuple):
@@ -98,6 +98,14 @@ class Heard:
             self.told.append((event.run_id, event.seq))
             self._cursor = event.cursor
 
+    async def take_all(self) -> None:
+        """Take events until there are no more."""
+        before = -1
+        while len(self.told) > before:
+            before = len(self.told)
+            await rest(20)
+            await self.take(100)
+
     async def come_back(self, bus: Bus) -> None:
         """Leave, and go on from the last cursor."""
         if self.told:
@@ -117,26 +125,25 @@ async def story(acts: Sequence[Act]) -> None:
                 heard.append(Heard(buses[0], act, written))
                 await heard[-1].ear.__aenter__()
             case Take() if heard:
-                await heard[act.who % len(heard)].take(act.count)
+                await heard[act.who % len(heard)].take(act.events)
             case Leave() if heard:
                 await heard[act.who % len(heard)].come_back(buses[act.is_elsewhere])
             case Rest():
-                for _ in range(act.turns):
-                    await asyncio.sleep(0)
+                await rest(act.turns)
     # Whatever was rung for nobody is found by looking.
     written.store.bell.ring(Topic.TURNS)
     for one in heard:
-        while True:
-            before = len(one.told)
-            for _ in range(20):
-                await asyncio.sleep(0)
-            await one.take(100)
-            if len(one.told) == before:
-                break
+        await one.take_all()
         expected = [entry for place, entry in enumerate(written.order) if one.wants(place, entry, written)]
         assert one.told == expected, f"{one.subject} behind {one.behind}"
     for bus in buses:
         await bus.close()
+
+
+async def rest(turns: int) -> None:
+    """Let others go on for so many turns of the loop."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(("recent", "read"), [(1_024, 64), (2, 1), (3, 2)])

@@ -144,7 +144,8 @@ class Bus:
                 self._listeners.pop(listener, None)
         if self._ears:
             self._publish(turn_event(whose.run_id, turn))
-            self._news.set()
+            if any(not ear.subject.is_one_run for ear in self._ears):
+                self._news.set()
 
     def recovered(self, state: RunState, recovery: Recovery) -> None:
         """Tell listeners what was done about the open calls of a run that was taken up."""

@@ -1,6 +1,5 @@
 """The bell of a store rings those who listen, nobody else, and leaves nothing behind."""
 
-import asyncio
 import os
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from remit.backend.embedded import bell as bell_module
 from remit.backend.embedded.bell import LOOK_MS, POLL_MS, WORD_BYTES_MAX, SocketBell
 from remit.core.storage import Topic
 from tests.unit.orchestrate.stage import play
+from tests.unit.orchestrate.told import come_true
 
 NAME = "turns.1.0123456789abcdef"
 
@@ -88,8 +88,7 @@ def test_a_store_in_a_folder_with_a_long_name_rings_all_the_same(tmp_path: Path)
         with ringing(home) as listener, ringing(home) as writer:
             listener.listen(Topic.TURNS, heard.append)
             writer.ring(Topic.TURNS, b"news")
-            while not heard:
-                await asyncio.sleep(0)
+            await come_true(lambda: bool(heard))
 
     play(scene())
     assert heard == [b"news"]
@@ -153,7 +152,7 @@ def test_a_folder_that_others_may_have_filled_is_neither_rung_in_nor_listened_in
             else:
                 with bound(folder / NAME) as planted:
                     if kind == "somebody's":
-                        monkeypatch.setattr(bell_module.os, "geteuid", lambda: 4_711)
+                        monkeypatch.setattr(os, "geteuid", lambda: 4_711)
                     bell.ring(Topic.TURNS)
                     assert not is_rung(planted)
             bell.listen(Topic.TURNS, print)()
@@ -177,8 +176,7 @@ def test_a_word_that_is_too_long_is_not_sent(tmp_path: Path) -> None:
             listener.listen(Topic.CHUNKS, heard.append)
             writer.ring(Topic.CHUNKS, b"x" * (WORD_BYTES_MAX + 1))
             writer.ring(Topic.CHUNKS, b"x" * WORD_BYTES_MAX)
-            while not heard:
-                await asyncio.sleep(0)
+            await come_true(lambda: bool(heard))
 
     play(scene())
     assert [len(word) for word in heard] == [WORD_BYTES_MAX]
@@ -222,9 +220,8 @@ def test_without_names_by_descriptor_a_socket_is_named_by_its_path(
         with ringing(home) as listener, ringing(home) as writer:
             listener.listen(Topic.TURNS, heard.append)
             writer.ring(Topic.TURNS, b"news")
-            await asyncio.sleep(0.01)
+            await come_true(lambda: bool(heard))
 
-    short = Path(os.path.relpath(tmp_path))
     monkeypatch.chdir(tmp_path)
     play(scene(Path()))
     assert heard == [b"news"]
@@ -232,4 +229,4 @@ def test_without_names_by_descriptor_a_socket_is_named_by_its_path(
     long.mkdir()
     # There is no room for such a name, so nobody is rung; whoever listens looks.
     play(scene(long))
-    assert heard == [b"news"], short
+    assert heard == [b"news"]

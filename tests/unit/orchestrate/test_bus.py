@@ -201,9 +201,9 @@ def test_a_ring_that_was_lost_is_made_good_by_a_look(monkeypatch: pytest.MonkeyP
 
     async def scene() -> None:
         async with in_memory() as (bus, written):
-            async with bus.subscribe(Subject("a"), -1) as one, bus.subscribe(Subject(), -1) as every:
-                await written.turn("a", is_rung=False)
-                assert places(await take(one, 1)) == places(await take(every, 1)) == [("a", 0)]
+            one, every = bus.subscribe(Subject("a"), -1), bus.subscribe(Subject(), -1)
+            await written.turn("a", is_rung=False)
+            assert places(await take(one, 1)) == places(await take(every, 1)) == [("a", 0)]
 
     play(scene())
 
@@ -264,8 +264,8 @@ def test_a_run_that_was_deleted_is_told_to_nobody() -> None:
                 async def gone(run_id: str) -> None:
                     return None
 
-                written.store.catalogue.entry = gone  # type: ignore[method-assign,assignment]
-                bus._catalogue.entry = gone  # type: ignore[method-assign,assignment]
+                written.store.catalogue.entry = gone  # type: ignore[method-assign]
+                bus._catalogue.entry = gone  # type: ignore[method-assign]
                 assert await ear.taken() is None
                 assert await bus.standing(Subject("a")) == START
                 written.store.catalogue.entry = entry  # type: ignore[method-assign]
