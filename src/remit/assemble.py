@@ -29,8 +29,8 @@ from remit.core.signing import Signer
 from remit.inference.model_name import model_named
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
 from remit.observe.watcher import Watcher
-from remit.orchestrate.bus import told
 from remit.orchestrate.custody import Signers
+from remit.orchestrate.exchange import told
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
@@ -353,15 +353,6 @@ class Opened:
             for call in system.abandoned:
                 if self.watcher is not None:
                     self.watcher.abandoned(call.run_id, call.tool)
-
-
-def open(  # noqa: A001  # `remit.open()` is how it is said
-    home: Path | str | None = None, *, memory: bool = False, secrets: Mapping[str, Given] = NOTHING
-) -> Opened:
-    """A system on the store in a folder, on that of the environment, or in memory and forgotten with its process."""
-    if memory:
-        return Opened(lambda: system_in_memory(secrets))
-    return opened(settings_of(home=None if home is None else Path(home)), secrets=secrets)
 
 
 def opened(

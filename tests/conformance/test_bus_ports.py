@@ -34,8 +34,8 @@ def twice(kind: str, home: Path) -> OpenTwice:
         try:
             yield pair
         finally:
-            for store in pair:
-                await store.close()
+            for one in pair:
+                await one.close()
 
     return opened
 

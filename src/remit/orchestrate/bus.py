@@ -44,8 +44,6 @@ from remit.core.storage import START, Place, Topic, WrittenTurn
 from remit.inference.engine import Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.logs import NO_RUN, run_fields
-from remit.observe.meter import metered
-from remit.observe.watcher import Watcher
 from remit.orchestrate.ports import Store
 
 # Turns that are kept at hand for all subscribers together; one that is further behind reads the store.
@@ -102,6 +100,9 @@ class Bus:
         self._seen: Place = START
         self._follower: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
+        # How often the feed was looked at, and whether it is being.
+        self.looks = 0
+        self._is_looking = False
         self.is_closed = False
 
     def listen(self, listener: Listener, subject: Subject = ALL) -> Callable[[], None]:
@@ -169,9 +170,13 @@ class Bus:
 
     def tell(self, piece: Piece, *, is_ours: bool) -> None:
         """Pass on a piece of an answer, to other processes too where the answer is given here."""
+        # By the look after this one, the turn that it follows has been read.
+        look = self.looks + 1 + self._is_looking
         for ear in tuple(self._ears):
             if ear.hears(piece.whose):
-                ear.offer(piece)
+                ear.offer(piece, look)
+                if not ear.subject.is_one_run:
+                    self._news.set()
         if is_ours and self._bell.is_heard(Topic.CHUNKS):
             self._bell.ring(Topic.CHUNKS, encode_record(piece))
 
@@ -266,10 +271,16 @@ class Bus:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._news.wait(), bell.look_ms / 1000)
                 self._news.clear()
+                self._is_looking = True
                 try:
                     await self._look()
                 except RemitError as error:
                     _log.warning("turns of other processes could not be read: %s", error, extra=NO_RUN)
+                self._is_looking = False
+                self.looks += 1
+                for ear in tuple(self._ears):
+                    if not ear.subject.is_one_run:
+                        ear.wake()
         finally:
             self._row_from = None
             for end in ends:
@@ -292,9 +303,6 @@ class Bus:
                     self._row.clear()
                     self._row_from = written.place
                 self._seen = written.place
-            for ear in tuple(self._ears):
-                if not ear.subject.is_one_run:
-                    ear.wake()
 
     def _overhear(self, word: bytes, pieces: "_Pieces") -> None:
         """Pass on what a model says in another process; of an answer of which a piece was lost, nothing more."""
@@ -354,7 +362,8 @@ class Subscription:
         # Behind which turn of the run, or which place of the feed, everything was heard; None: from now on.
         self._at = at
         self._wants_chunks = chunks
-        self._pieces: deque[RunEvent] = deque()
+        # Pieces of answers, each with the look at the feed that it waits for where many runs are followed.
+        self._pieces: deque[tuple[RunEvent, int]] = deque()
         self._letters = 0
         # Runs of whose answers more came than there was room for.
         self._overfull: set[str] = set()
@@ -398,7 +407,7 @@ class Subscription:
         """Whether what a model says in a run is wanted."""
         return self._wants_chunks and self.subject.covers(whose)
 
-    def offer(self, piece: Piece) -> None:
+    def offer(self, piece: Piece, look: int) -> None:
         """Take a piece of an answer, as long as there is room."""
         run_id, letters = piece.whose.run_id, len(piece.text) + len(piece.reasoning)
         if not piece.number:
@@ -408,7 +417,7 @@ class Subscription:
             return
         self._letters += letters
         kind = EventKind.RESTARTED if piece.is_restart else EventKind.SAID
-        self._pieces.append(RunEvent(run_id, kind, piece.seq, None, piece.text, piece.reasoning))
+        self._pieces.append((RunEvent(run_id, kind, piece.seq, None, piece.text, piece.reasoning), look))
         self.wake()
 
     async def more(self, wait_s: float | None = None) -> bool:
@@ -424,14 +433,12 @@ class Subscription:
         return True
 
     async def taken(self) -> RunEvent | None:
-        """The next event that is there already; None where nothing is."""
-        at, is_one = await self._standing(), self.subject.is_one_run
-        # What a model said after a turn comes behind the turn.
-        if self._pieces and (not is_one or self._pieces[0].seq <= at):
-            piece = self._pieces.popleft()
-            self._letters -= len(piece.text) + len(piece.reasoning)
-            return piece
-        return await self._next_of_run(at) if is_one else await self._next_of_many(at)
+        """The next event that is there already; None where nothing is.
+
+        A piece of an answer comes behind the turn that it follows, and before the one that holds the answer.
+        """
+        at = await self._standing()
+        return await self._next_of_run(at) if self.subject.is_one_run else await self._next_of_many(at)
 
     async def _standing(self) -> Place:
         """Behind which place everything was heard; for one that begins now, that is found out when it is first asked."""
@@ -440,6 +447,8 @@ class Subscription:
         return self._at
 
     async def _next_of_run(self, after: int) -> RunEvent | None:
+        if self._pieces and self._pieces[0][0].seq <= after:
+            return self._piece(0)
         if not self._read:
             events = await self._bus.of_run(self.subject.run_id, after)
             self._read.extend(_Told(event.seq, event, NOBODY) for event in events)
@@ -453,11 +462,22 @@ class Subscription:
             if not self._read:
                 self._read.extend(await self._bus.of_many(place))
             if not self._read:
-                return None
-            self._at, event, whose = self._read.popleft()
-            place = self._at
-            if event is not None and self.subject.covers(whose):
+                return self._piece(0) if self._pieces and self._pieces[0][1] <= self._bus.looks else None
+            event = self._read[0].event if self.subject.covers(self._read[0].whose) else None
+            if event is not None:
+                for number, (piece, _) in enumerate(self._pieces):
+                    if piece.run_id == event.run_id and piece.seq < event.seq:
+                        return self._piece(number)
+            self._at = place = self._read.popleft().place
+            if event is not None:
                 return event
+
+    def _piece(self, number: int) -> RunEvent:
+        """Take a piece out."""
+        piece, _ = self._pieces[number]
+        del self._pieces[number]
+        self._letters -= len(piece.text) + len(piece.reasoning)
+        return piece
 
 
 def _call(told: Callable[..., None] | None, *what: Any, of: str, fields: Fields) -> bool:
@@ -469,19 +489,3 @@ def _call(told: Callable[..., None] | None, *what: Any, of: str, fields: Fields)
         _log.exception("a listener broke over %s", of, extra=fields())
         return False
     return True
-
-
-def told(watcher: Watcher) -> Listener:
-    """A listener that tells a watcher."""
-
-    def on_turn(state: RunState, turn: Turn) -> None:
-        watcher.turned(state.run_id, pinned(state).request, turn)
-        watcher.measured(state.run_id, metered(state))
-
-    def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
-        if isinstance(chunk, StreamChunk):
-            watcher.said(run_id, chunk.text)
-        else:
-            watcher.restarted(run_id)
-
-    return Listener(on_turn, on_chunk, watcher.recovered)

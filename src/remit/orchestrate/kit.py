@@ -5,7 +5,7 @@ Rule 1: a kit holds what cannot be written down: engines, functions, handlers. L
 Rule 2: terms are data and are pinned in the manifest.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +29,7 @@ from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
     from remit.orchestrate.handlers import Handler
+    from remit.tool.declare import Function, Tool
 
 # Named code of the user. A validator gets a text and says what is wrong with it (several texts), gives a value (one text)
 # or is content (None); a step of a plan gets a Step; a voter is a strategy.
@@ -95,9 +96,9 @@ class Kit:
         return {**self.filters, **self.step_filters}
 
 
-def kit_of(engine: Engine, tools: Registry | None = None) -> Kit:
-    """A kit with one engine."""
-    return Kit({engine.model_info().name: engine}, tools if tools is not None else Registry(()))
+def kit_of(engine: Engine, tools: "Registry | Iterable[Tool | Function]" = ()) -> Kit:
+    """A kit with one engine, and these tools and plain functions."""
+    return Kit({engine.model_info().name: engine}, tools if isinstance(tools, Registry) else Registry(tools))
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         await runner.judge(live, RunTaken(token))
     live.recovered_seq = live.state.seq
     repeated: list[Command] = []
-    lost = 0
+    lost, was_open = 0, live.state.ending is None
     # Hearing of a lost outcome may end the run, which closes commands further down the list.
     for command in [*live.state.open.values(), *live.state.parting]:
         is_parting = command in live.state.parting
@@ -51,7 +51,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         elif command.id not in live.state.doubted and command.id not in live.state.withheld:
             await runner.advance(live, ToolOutcomeLost(command.id))
             lost += 1
-    if runner.bus is not None:
+    if runner.bus is not None and was_open:
         runner.bus.recovered(live.state, _told(live, repeated, lost))
     return live
 
