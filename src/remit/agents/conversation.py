@@ -127,19 +127,21 @@ class AgentLoop:
         """
         return await self._exchanged(self._request(text))
 
-    async def start(self, text: str) -> Run[SystemResponse]:
+    async def start(self, text: str, *, chunks: bool = False) -> Run[SystemResponse]:
         """Begin an exchange and go on with something else: the handle waits for it, follows it, answers and cancels it."""
         system, request = await self._workplace.system(), self._request(text)
         exchange = Exchange(self.config, system.text, self._begin)
         with self._entries_for(exchange) as entries:
-            begun = await system.start(request, exchange.kit, self._terms, entries=entries, listener=exchange.listener)
+            begun = await system.start(
+                request, exchange.kit, self._terms, entries=entries, listener=exchange.listener, chunks=chunks
+            )
 
         async def rested(response: SystemResponse) -> SystemResponse:
             await exchange.finish()
             await self._refresh(system)
             return response
 
-        return Run(system, begun.id, rested, exchange.kit)
+        return begun.read_by(rested)
 
     async def chat_structured(
         self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False

@@ -105,9 +105,11 @@ class PlanExecutor:
         """The same for a request of the caller's own; its mode is plan."""
         return await self._runs.call(replace(request, mode=Mode.PLAN), self._kit_for, self._terms_of(plan), _read)
 
-    async def start(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> Run[PlanResult]:
+    async def start(
+        self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "", chunks: bool = False
+    ) -> Run[PlanResult]:
         """Begin to execute a plan: the handle follows, answers and cancels it, and its result is that of execute()."""
-        return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), _read)
+        return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), _read, chunks=chunks)
 
     def execute_sync(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
         """The same as execute for programs without an event loop."""

@@ -137,10 +137,12 @@ class RedundantLoop:
         asked = self._request(prompt, repair=repair, strict=strict)
         return await self._runs.call(asked, self._kit_for, self.terms, _read)
 
-    async def start(self, prompt: str, *, repair: bool = True, strict: bool = False) -> Run[RedundantResult]:
+    async def start(
+        self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
+    ) -> Run[RedundantResult]:
         """Begin a vote: the handle follows, answers and cancels it, and its result is that of call()."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, self._kit_for, self.terms, _read)
+        return await self._runs.start(asked, self._kit_for, self.terms, _read, chunks=chunks)
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
         """The same for programs without an event loop."""

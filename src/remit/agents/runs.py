@@ -60,13 +60,15 @@ class SingleRuns:
         self._given, self._home = system, home
         self._waiting: dict[str, _Call] = {}
 
-    async def start(self, request: SystemRequest, kit_for: KitFor, terms: Terms, read: Read[T]) -> Run[T]:
+    async def start(
+        self, request: SystemRequest, kit_for: KitFor, terms: Terms, read: Read[T], *, chunks: bool
+    ) -> Run[T]:
         """Begin one run and hand it over; what was opened for it is closed when its handle has told that it ended."""
         asked = replace(request, session_id=request.session_id or str(uuid4()))
         workplace = Workplace(self._given, self._home)
         async with workplace.kept_open() as system:
             kit, listener = kit_for(system)
-            begun = await system.start(asked, kit, terms, listener=listener)
+            begun = await system.start(asked, kit, terms, listener=listener, chunks=chunks)
         call = _Call(workplace, kit, asked.session_id)
 
         async def rested(response: SystemResponse) -> T:
@@ -74,7 +76,7 @@ class SingleRuns:
             await self._at_rest(call, response)
             return value
 
-        return Run(system, begun.id, rested, kit)
+        return begun.read_by(rested)
 
     async def call(self, request: SystemRequest, kit_for: KitFor, terms: Terms, read: Read[T]) -> T:
         """One run, until it has ended or waits for a person. Whoever stops waiting for it cancels it."""

@@ -105,10 +105,12 @@ class SpecializedLoop:
         asked = self._request(prompt, repair=repair, strict=strict)
         return await self._runs.call(asked, listening(self._settings), self._terms, response_of)
 
-    async def start(self, prompt: str, *, repair: bool = True, strict: bool = False) -> Run[SystemResponse]:
+    async def start(
+        self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
+    ) -> Run[SystemResponse]:
         """Begin a call: the handle waits for it, follows it, answers and cancels it."""
         asked = self._request(prompt, repair=repair, strict=strict)
-        return await self._runs.start(asked, listening(self._settings), self._terms, response_of)
+        return await self._runs.start(asked, listening(self._settings), self._terms, response_of, chunks=chunks)
 
     def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)

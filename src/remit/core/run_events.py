@@ -92,6 +92,8 @@ class Piece(Record):
     text: str = ""
     reasoning: str = ""
     is_restart: bool = False
+    # Which bus told it first: it need not hear it again.
+    teller: str = ""
 
 
 def whose_of(manifest: Manifest) -> Whose:

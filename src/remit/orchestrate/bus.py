@@ -21,11 +21,13 @@ from functools import partial
 from itertools import takewhile
 from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
+from uuid import uuid4
 from weakref import WeakSet
 
 from remit.core.codec import decode_record, decode_turn, encode_record
 from remit.core.events import Turn
 from remit.core.failure import RemitError
+from remit.core.record import replace
 from remit.core.recovery import Recovery
 from remit.core.run_events import (
     ALL,
@@ -104,6 +106,7 @@ class Bus:
         self.looks = 0
         self._is_looking = False
         self.is_closed = False
+        self._name = str(uuid4())
 
     def listen(self, listener: Listener, subject: Subject = ALL) -> Callable[[], None]:
         """Have functions called with what happens in runs that are driven here; gives what ends it.
@@ -178,7 +181,7 @@ class Bus:
                 if not ear.subject.is_one_run:
                     self._news.set()
         if is_ours and self._bell.is_heard(Topic.CHUNKS):
-            self._bell.ring(Topic.CHUNKS, encode_record(piece))
+            self._bell.ring(Topic.CHUNKS, encode_record(replace(piece, teller=self._name)))
 
     async def close(self) -> None:
         """Tell nobody any more; subscriptions end."""
@@ -308,7 +311,7 @@ class Bus:
         """Pass on what a model says in another process; of an answer of which a piece was lost, nothing more."""
         with suppress(RemitError):
             piece = decode_record(word, Piece)
-            if pieces.is_next(piece):
+            if piece.teller != self._name and pieces.is_next(piece):
                 self.tell(piece, is_ours=False)
 
 

@@ -18,7 +18,7 @@ from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.failure import RequestRejected
 from remit.core.halt import NOTHING_HALTED, Halt, Standing
-from remit.core.manifest import EarlierEffect, Origin, Source
+from remit.core.manifest import EarlierEffect, Manifest, Origin, Source
 from remit.core.messages import user_message
 from remit.core.person import check_person
 from remit.core.queue import QueueLimits
@@ -153,18 +153,25 @@ class System:
         *,
         entries: Mapping[str, str] = NOTHING,
         listener: Listener | None = None,
+        chunks: bool = False,
     ) -> Run[SystemResponse]:
         """Start a run, which goes on by itself; a text is what a user says. `entries` are kept for its session, as JSON.
 
-        A listener is told of the run and its children from the first turn on, while they are driven here.
+        A listener is told of the run and its children from the first turn on, while they are driven here. With `chunks`,
+        the first who follows the handle hears what the model says, too.
         """
-        return self._handle((await self._begun(request, kit, terms, entries, listener)).live.run_id, kit)
+        asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
+        manifest = await self._manifests.of(asked, kit, terms, entries)
+        heard = self.subscribe(Subject(manifest.run_id), since=-1, chunks=True) if chunks else None
+        await self._begin(manifest, kit, listener)
+        return Run(self, manifest.run_id, _as_it_is, kit, heard)
 
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
     ) -> str:
         """Start a run and return its id."""
-        return (await self._begun(request, kit, terms, entries, None)).live.run_id
+        manifest = await self._manifests.of(request, kit, terms, entries)
+        return (await self._begin(manifest, kit, None)).live.run_id
 
     async def run(
         self,
@@ -176,27 +183,16 @@ class System:
         listener: Listener | None = None,
     ) -> SystemResponse:
         """Start a run and wait until it has ended or waits for people."""
-        driver = await self._begun(request, kit, terms, entries, listener)
+        manifest = await self._manifests.of(request, kit, terms, entries)
+        driver = await self._begin(manifest, kit, listener)
         return await self._responses.of(await self._hub.at_rest(driver))
 
     async def find(self, run_id: str, *, kit: Kit | None = None) -> Run[SystemResponse]:
         """A run that was started before, here or elsewhere; it goes on with the kit where its own cannot be loaded again."""
         await self.expect(run_id)
-        return self._handle(run_id, kit)
-
-    def _handle(self, run_id: str, kit: Kit | None) -> Run[SystemResponse]:
         return Run(self, run_id, _as_it_is, kit)
 
-    async def _begun(
-        self,
-        request: SystemRequest | str,
-        kit: Kit,
-        terms: Terms,
-        entries: Mapping[str, str],
-        listener: Listener | None,
-    ) -> Driver:
-        asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
-        manifest = await self._manifests.of(asked, kit, terms, entries)
+    async def _begin(self, manifest: Manifest, kit: Kit, listener: Listener | None) -> Driver:
         end = None if listener is None else self.listen(listener, manifest.run_id)
         try:
             return await self.quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))

@@ -25,6 +25,7 @@ CALLER = "caller"
 QUIET_MS = 500
 
 T = TypeVar("T")
+U = TypeVar("U")
 # Makes of the response of a run that rests what was asked for, while its store is open.
 Read = Callable[[SystemResponse], Awaitable[T]]
 
@@ -32,11 +33,20 @@ Read = Callable[[SystemResponse], Awaitable[T]]
 class Run(Generic[T]):
     """One run. `await run` gives its response once it rests, `async for event in run` what happens until then."""
 
-    def __init__(self, system: "System", run_id: str, read: Read[T], kit: Kit | None = None) -> None:
+    def __init__(
+        self,
+        system: "System",
+        run_id: str,
+        read: Read[T],
+        kit: Kit | None = None,
+        heard: "Subscription | None" = None,
+    ) -> None:
         self.id = run_id
         self._system = system
         self._kit = kit
         self._read = read
+        # What was heard since before it began, for the first who follows it.
+        self._heard = heard
         # What it came to, once it has ended: its store may be closed then.
         self._ended: tuple[SystemResponse, T] | None = None
 
@@ -44,7 +54,12 @@ class Run(Generic[T]):
         return self._response().__await__()
 
     def __aiter__(self) -> "Events":
-        return self.events()
+        heard, self._heard = self._heard, None
+        return Events(self._system, self.id, -1, chunks=False, then=self._rested, heard=heard)
+
+    def read_by(self, read: Read[U]) -> "Run[U]":
+        """The same run, of which something else is made."""
+        return Run(self._system, self.id, read, self._kit, self._heard)
 
     async def result(self) -> T:
         """What the run came to, as whoever started it gives it: a response, or what a pattern makes of it."""
@@ -53,7 +68,7 @@ class Run(Generic[T]):
     def events(self, *, since: str | int | None = -1, chunks: bool = False) -> "Events":
         """What happens in the run until it rests: from its first turn on, behind a turn or a cursor, or (None) from now on.
 
-        With `chunks`, what its model says comes too.
+        With `chunks`, what its model says comes too, from the next answer on: who wants the first one starts the run so.
         """
         return Events(self._system, self.id, since, chunks=chunks, then=self._rested)
 
@@ -132,9 +147,10 @@ class Events:
         *,
         chunks: bool,
         then: Callable[[], Awaitable[Any]] | None = None,
+        heard: "Subscription | None" = None,
     ) -> None:
         self._system, self._run_id, self._since, self._chunks, self._then = system, run_id, since, chunks, then
-        self._heard: Subscription | None = None
+        self._heard = heard
         self._is_quiet = self._is_left = False
 
     def __aiter__(self) -> "Events":

@@ -42,8 +42,8 @@ def test_a_run_is_awaited_again_and_again() -> None:
 def test_what_happens_in_a_run_is_told_until_it_rests() -> None:
     async def story() -> None:
         async with in_memory() as system:
-            run = await system.start("hello", scripted({"text": "hi", "chunks": ["h", "i"], "delay_ms": 10}))
-            told = [event async for event in run.events(chunks=True)]
+            run = await system.start("hello", scripted({"text": "hi", "chunks": ["h", "i"]}), chunks=True)
+            told = [event async for event in run]
             kinds = [(event.kind, event.text) for event in told]
             said = [(EventKind.SAID, "h"), (EventKind.SAID, "i")]
             assert kinds == [(EventKind.TURN, ""), *said, (EventKind.TURN, "")]
@@ -90,11 +90,11 @@ def test_of_several_questions_the_one_that_is_meant_is_named() -> None:
             run = await system.start("keep", scripted(both, {"text": "kept"}, tools=[keep]))
             waiting = (await run).waiting_for
             assert waiting is not None
-            with pytest.raises(RequestRejected, match="asks 2 packets: .*; name the one you mean"):
+            with pytest.raises(RequestRejected, match=r"asks 2 packets: .*; name the one you mean"):
                 await run.approve(by="ada")
             await run.approve(waiting.packet_ids[0], by="ada", arguments={"text": "z"})
             response = await run.reject(waiting.packet_ids[1], by="ada", reason="no")
-            assert [call.result for call in response.tool_calls_made][0] == "kept z"
+            assert response.tool_calls_made[0].result == "kept z"
 
     play(story())
 
@@ -153,7 +153,7 @@ def test_all_four_patterns_hand_over_runs_that_can_be_followed_and_give_their_ow
             shaped = {"text": "{}", "delay_ms": 5}
             runs = await every_pattern(system, None, [], shaped, shaped, shaped)
             for run in runs:
-                assert [event.seq async for event in run][0] == 0
+                assert 0 in [event.seq async for event in run]
             kinds = [type(await run.result()).__name__ for run in runs]
             assert kinds == ["SystemResponse", "SystemResponse", "RedundantResult", "PlanResult"]
 
@@ -166,7 +166,9 @@ def test_what_a_pattern_asks_is_approved_through_its_run() -> None:
             replies = calls("keep", text="x"), {"text": "{}"}
             for run in [
                 await AgentLoop(ScriptedEngine(replies), tools=[keep], system=system).start("keep"),
-                await SpecializedLoop(ScriptedEngine(replies), schema=SHAPE | {"required": []}, tools=[keep], system=system).start("keep"),
+                await SpecializedLoop(
+                    ScriptedEngine(replies), schema=SHAPE | {"required": []}, tools=[keep], system=system
+                ).start("keep"),
             ]:
                 assert (await run).waiting_for is not None
                 assert (await run.approve(by="ada")).terminal_code is Ending.SUCCESS
