@@ -62,7 +62,7 @@ class Live:
         # Where its journal stands behind the last turn that is in the state.
         self.place = START
         self.conversation = Conversation()
-        # What all its errands have in common, kept here by whoever prepares them.
+        # What all its errands have in common.
         self.common: Common | None = None
         # The gate that follows a traced run; made again from the journal whenever it is not there.
         self.tracer: Tracer | None = None
@@ -103,10 +103,9 @@ class Journal(Protocol):
 
 
 class Feed(Protocol):
-    """The turns of all listed runs in the one order in which they were written, whichever process wrote them.
+    """The turns of all listed runs in the one order in which they were written. Places are never given twice.
 
-    A turn that can be read stands behind every turn that could be read before it. Places are never given twice; the turns
-    of a run that was deleted are left out.
+    A turn that can be read stands behind every turn that could be read before it; those of a deleted run are left out.
     """
 
     async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
@@ -117,20 +116,17 @@ class Feed(Protocol):
 
 
 class Bell(Protocol):
-    """Wakes the processes on a store that listen, without their asking. It says that there is news; the store says what.
-
-    Rings of one process may melt into one, and a ring may be lost: a listener looks into the store once in `look_ms`.
-    """
+    """Wakes the processes on a store that listen. It says that there is news; the store says what. A ring may be lost."""
 
     @property
     def look_ms(self) -> int:
-        """How long a listener waits at most before it looks by itself: a net where rings come, all there is where none do."""
+        """How long a listener waits before it looks by itself: a net where rings come, all there is where none do."""
 
     def listen(self, topic: Topic, hear: Callable[[bytes], None]) -> Callable[[], None]:
         """Call `hear` in the running event loop for every word rung for a topic; gives what ends it."""
 
     def ring(self, topic: Topic, word: bytes = b"") -> None:
-        """Ring for a topic, in no time and whoever listens. Turns, letters and halts ring by themselves when written."""
+        """Ring for a topic without waiting. Turns, letters and halts ring by themselves when they are written."""
 
     def is_heard(self, topic: Topic) -> bool:
         """Whether anybody listens to a topic, in another process or here."""
@@ -308,8 +304,7 @@ class Seals(Protocol):
 class Leases(Protocol):
     """Who drives which run. A lease ends when it is let go, with its process, or when nobody renews it in time.
 
-    Its token fences: once it is no longer held, an append under it raises LeaseLost, or AppendConflict behind the first
-    turn of the next holder.
+    Its token fences: an append under one that ended raises LeaseLost, or AppendConflict behind the next holder's first turn.
     """
 
     @property
@@ -333,24 +328,24 @@ class Leases(Protocol):
 
 
 class Retention(Protocol):
-    """Removes runs, and the texts that only they referred to. Every other run verifies as before.
+    """Removes runs, and the texts that only they referred to; every other run verifies as before.
 
-    What a run counts for its tenant stays counted, and the log keeps its heads; where the store has a key, it also keeps a
-    signed line that the run was deleted, written before the first turn of it goes.
+    What a run counts for its tenant stays counted. The log keeps its heads and, where the store has a key, a signed line that
+    it was deleted, written before the first turn of it goes.
     """
 
     async def delete(self, run_id: str) -> Removed:
         """Remove a run however it stands, the runs beneath it, and the texts that only they referred to.
 
-        Nothing where nobody started it. A child whose parent is open is refused with PARENT_OPEN, and a family of
-        which one is driven with STORE_BUSY; then nothing of it is gone.
+        Nothing where nobody started it. Refused, whole: with PARENT_OPEN for a child of an open run, with STORE_BUSY while
+        one of the family is driven.
         """
 
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled.
 
-        A run that is held stays, and so does what somebody will ask for: a child whose parent is open, and the newest run of a
-        session with all that came from it. A dry run removes nothing and says what would be.
+        Runs that are held, children of open runs and the newest run of a session, with all that came from it, stay. A dry run
+        removes nothing and says what would be.
         """
 
 
@@ -361,13 +356,12 @@ class Redactions(Protocol):
         """Take a text in each of its forms, or every secret of a kind, out of a run and those beneath it.
 
         A text that holds it is removed whole; a turn is written anew without it, signed, and keeps the hash that it had.
-        Nothing where nobody started it; refused with STORE_BUSY while one of them is driven, and with STORE_KEY_MISSING
-        by a store that has no key to sign with.
+        Nothing where nobody started it; refused with STORE_BUSY while one is driven, with STORE_KEY_MISSING without a key.
         """
 
 
 class Checkup(Protocol):
-    """Looks whether a store is well. Looking changes nothing."""
+    """Looks whether a store is well, and changes nothing."""
 
     async def look(self) -> "Sequence[Check]":
         """What was looked at, each under a name of its own, the store itself first; a problem has a code and a way out."""
