@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.tidy.source import ROOT
 
 pytestmark = pytest.mark.slow
 
-LOOPS = 40
+LOOPS = 15
 
 TOOLS = '''
 from remit import tool
@@ -65,7 +66,14 @@ def started(code: str, *arguments: str, home: Path) -> "subprocess.Popen[str]":
 def heard(watcher: "subprocess.Popen[str]", count: int) -> list[tuple[str, int, str]]:
     """The next turns that a watcher tells."""
     assert watcher.stdout is not None
-    return [tuple(json.loads(watcher.stdout.readline())) for _ in range(count)]
+    # A watcher that hears nothing for so long is ended, and its silence fails the test.
+    patience = Timer(PATIENCE_S, watcher.kill)
+    patience.start()
+    try:
+        lines = [watcher.stdout.readline() for _ in range(count)]
+    finally:
+        patience.cancel()
+    return [tuple(json.loads(line)) for line in lines]
 
 
 async def written(home: Path, run_id: str) -> list[bytes]:
@@ -84,8 +92,8 @@ def killed(process: "subprocess.Popen[str]") -> None:
 def test_watchers_and_drivers_are_killed_and_nothing_is_heard_twice_or_never(tmp_path: Path) -> None:
     home = tmp_path / "store"
     (tmp_path / "tools.py").write_text(TOOLS)
-    replies = [{"tool_calls": [{"name": "look", "arguments": {"n": n}}], "delay_ms": 20} for n in range(LOOPS)]
-    (tmp_path / "script.json").write_text(json.dumps([*replies, {"text": "done"}]))
+    replies = [{"tool_calls": [{"name": "look", "arguments": {"n": n}}], "delay_ms": 100} for n in range(LOOPS)]
+    (tmp_path / "script.json").write_text(json.dumps({"replies": [*replies, {"text": "done"}]}))
     run = ("run", "look", "--engine", "scripted:script.json", "--tools", "tools.py", "--budget", "tool_calls=100")
     driver = started(DRIVER, *run, "--budget", "steps=400", "--json", home=home)
     told: list[tuple[str, int, str]] = []
