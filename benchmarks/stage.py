@@ -25,7 +25,7 @@ from remit.kernel.apply import apply
 from remit.kernel.state import RunState
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import ModelSaid, ToolSaid
 from remit.orchestrate.runner import Runner
 

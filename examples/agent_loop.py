@@ -10,8 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from remit import AgentLoop, Budget, tool
-from remit.inference.scripted import ScriptedEngine
+from remit import AgentLoop, Budget, ScriptedEngine, tool
 
 ORDERS: dict[str, dict[str, str | int]] = {"42": {"item": "tea set", "status": "delivered", "paid_cents": 12900}}
 

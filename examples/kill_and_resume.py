@@ -15,8 +15,8 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
+import remit
 from remit import AgentLoop, tool
-from remit.assemble import reopened, settings_of
 
 HERE = Path(__file__).resolve()
 SCRIPT = """
@@ -54,7 +54,7 @@ async def begin() -> None:
 
 async def resume() -> None:
     """What the second process does: go on, and prove what happened."""
-    async with reopened(settings_of(home=Path("store"))) as system:
+    async with remit.open("store") as system:
         run = (await system.archive.runs())[0].run_id
         response = await system.resume(run)
         print(f"resumed: {response.content}")

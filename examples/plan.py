@@ -10,21 +10,22 @@ import tempfile
 from pathlib import Path
 
 from remit import (
+    ContextBuilder,
+    Document,
+    DocumentIndex,
     InferHandler,
     PlanExecutor,
     PlanPolicy,
+    PlanResult,
     RerankHandler,
     RetrieveHandler,
+    ScriptedEngine,
     Step,
     ToolHandler,
     ValidateHandler,
+    rerank,
     tool,
 )
-from remit.agents.plan import PlanResult
-from remit.context.building import ContextBuilder
-from remit.context.fts import Document, DocumentIndex
-from remit.inference.scripted import ScriptedEngine
-from remit.rerank.lexical import rerank
 
 DOCUMENTS = [
     Document("kettle.md", "Descale the kettle every month with a spoon of citric acid in a full kettle of water."),

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from remit import RedundantLoop
-from remit.core.inference import ModelInfo, ModelRequest, ModelResult
-from remit.inference.engine import StreamHandler
-from remit.inference.script import FREE
+from remit import FREE, ModelInfo, ModelRequest, ModelResult, RedundantLoop, StreamHandler
 
 
 @dataclass

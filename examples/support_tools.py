@@ -17,9 +17,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from remit import NotDone
-from remit.core.arrivals import Happened
-from remit.tool.declare import tool
+from remit import Happened, NotDone, tool
 
 LEDGER = Path(__file__).resolve().parent / "support_ledger.sqlite"
 

@@ -12,7 +12,7 @@ from remit.core.manifest import Manifest
 from remit.core.record import JsonObject
 from remit.core.tools import ToolResult
 from remit.orchestrate import reports
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
 

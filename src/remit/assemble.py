@@ -4,10 +4,11 @@ Rule 1: settings are one typed record, read once.
 Rule 2: nothing is opened before it is needed, and whoever opens a system closes it.
 """
 
+import asyncio
 import getpass
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,10 +28,10 @@ from remit.core.roles import role_named
 from remit.core.signing import Signer
 from remit.inference.model_name import model_named
 from remit.inference.specs import NO_SETTINGS, EngineSettings, open_engine
-from remit.kernel.state import RunState
 from remit.observe.watcher import Watcher
 from remit.orchestrate.custody import Signers
-from remit.orchestrate.facade import System, watched
+from remit.orchestrate.exchange import told
+from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.kits import equipped, kit_again
 from remit.orchestrate.ports import Checkup, Store
@@ -61,9 +62,6 @@ TRUST_DEFAULT = "remit/stores.jsonl"
 CONFIG_VARIABLE, CONFIG_DEFAULT = "XDG_CONFIG_HOME", "~/.config"
 # Addresses that may be given a vendor's key when a run that recorded them is taken up again, besides the vendor's own.
 URLS_VARIABLE = "REMIT_ENGINE_URLS"
-# What others agreed on to ask programs for less colour, see no-color.org.
-NO_COLOUR_VARIABLE = "NO_COLOR"
-TERMINAL_VARIABLE = "TERM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +244,6 @@ def os_user() -> str:
 def system_on(
     store: Store,
     *,
-    watcher: Watcher | None = None,
     signer: Callable[[], Signer] | None = None,
     engines: EngineSettings | None = None,
     secrets: Vault = NO_SECRETS,
@@ -254,17 +251,13 @@ def system_on(
     queues: Iterable[QueueLimits] = (),
     signers: Signers | None = None,
 ) -> System:
-    """A system on a store of the caller's. Whoever watches is told of every run that is taken up again."""
+    """A system on a store of the caller's."""
     engines = engines or settings_of().engines
-
-    async def find_kit(state: RunState) -> Kit:
-        kit = await kit_again(state, engines)
-        return kit if watcher is None else watched(kit, watcher)
 
     return System(
         store,
         clock=WallClock(),
-        find_kit=find_kit,
+        find_kit=lambda state: kit_again(state, engines),
         new_id=new_run_id,
         signer=signer,
         quotas=quotas,
@@ -334,18 +327,47 @@ async def accept_store(settings: Settings, seen: "StoreNamed") -> "StoreNamed":
     return await look_at_store(settings)
 
 
-@asynccontextmanager
-async def opened(
+@dataclass(slots=True)
+class Opened:
+    """A system that is opened when it is entered, and closed when it is left; `aclose` closes it, too."""
+
+    make: Callable[[], System]
+    watcher: Watcher | None = None
+    system: System | None = None
+
+    async def __aenter__(self) -> System:
+        # A store is made and synced, and a key may be: the loop does not wait for a disk.
+        self.system = system = await asyncio.to_thread(self.make)
+        if self.watcher is not None:
+            system.listen(told(self.watcher))
+        return system
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the system; again, nothing."""
+        system, self.system = self.system, None
+        if system is not None:
+            await system.close()
+            for call in system.abandoned:
+                if self.watcher is not None:
+                    self.watcher.abandoned(call.run_id, call.tool)
+
+
+def opened(
     settings: Settings | None = None, *, watcher: Watcher | None = None, secrets: Mapping[str, Given] = NOTHING
-) -> AsyncIterator[System]:
+) -> Opened:
     """A system on the store of the settings, made if it is not there; tools get secrets of caller, environment and store."""
-    settings = settings or settings_of()
+    return Opened(lambda: _system_of(settings or settings_of(), secrets), watcher)
+
+
+def _system_of(settings: Settings, secrets: Mapping[str, Given], *, is_there: bool = False) -> System:
     expect_ours(settings)
     vault, quotas = vault_for(settings, secrets), quotas_for(settings)
-    store = open_store(settings)
-    system = system_on(
+    store = open_again(settings) if is_there else open_store(settings)
+    return system_on(
         store,
-        watcher=watcher,
         signer=signer_of(store),
         engines=settings.engines,
         secrets=vault,
@@ -353,8 +375,6 @@ async def opened(
         queues=queues_for(settings),
         signers=lambda: expect_ours(settings).signers,
     )
-    async with _closing(system, watcher):
-        yield system
 
 
 def queues_for(settings: Settings) -> tuple[QueueLimits, ...]:
@@ -404,52 +424,24 @@ def open_again(settings: Settings, *, mends: bool = False) -> Store:
     return open_store(settings, mends=mends)
 
 
-@asynccontextmanager
-async def reopened(settings: Settings, *, watcher: Watcher | None = None) -> AsyncIterator[System]:
+def reopened(settings: Settings, *, watcher: Watcher | None = None) -> Opened:
     """A system on a store that is there, closed at the end."""
-    from remit.backend.embedded.losses import expect_there
-
-    expect_there(settings.home)
-    async with opened(settings, watcher=watcher) as system:
-        yield system
+    return Opened(lambda: _system_of(settings, NOTHING, is_there=True), watcher)
 
 
-@asynccontextmanager
-async def opened_to_read(settings: Settings | None = None) -> AsyncIterator[System]:
+def opened_to_read(settings: Settings | None = None) -> Opened:
     """A system on a store that is there, in which nothing can be written."""
+    return Opened(lambda: _reading(settings or settings_of()))
+
+
+def _reading(settings: Settings) -> System:
     from remit.backend.embedded.store import EmbeddedStore
 
-    settings = settings or settings_of()
     store = EmbeddedStore.open_to_read(settings.home)
     # Reading makes no key where there is none.
     signer = signer_of(store) if store.key.is_made else None
     # Nothing is loaded by those who only look, whoever signed it.
-    looking = system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
-    async with _closing(looking) as system:
-        yield system
-
-
-@asynccontextmanager
-async def _closing(system: System, watcher: Watcher | None = None) -> AsyncIterator[System]:
-    try:
-        yield system
-    finally:
-        await system.close()
-        if watcher is not None:
-            for call in system.abandoned:
-                watcher.abandoned(call.run_id, call.tool)
-
-
-def wants_colour(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether whoever looks at a terminal wants colours: NO_COLOR and a terminal that calls itself dumb say no."""
-    environment = os.environ if environment is None else environment
-    return not environment.get(NO_COLOUR_VARIABLE) and environment.get(TERMINAL_VARIABLE) != "dumb"
-
-
-def moves_cursor(environment: Mapping[str, str] | None = None) -> bool:
-    """Whether a terminal can be written to anywhere: one without a name, or that calls itself dumb, cannot."""
-    environment = os.environ if environment is None else environment
-    return environment.get(TERMINAL_VARIABLE, "") not in ("", "dumb")
+    return system_on(store, signer=signer, queues=queues_for(settings), signers=frozenset)
 
 
 async def examine(settings: Settings) -> "list[Check]":

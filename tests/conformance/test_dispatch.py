@@ -8,7 +8,8 @@ import pytest
 
 from remit.core.commands import Command
 from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.ports import Dispatch, Live
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Dispatch
 from remit.orchestrate.reports import PERFORMED, Report
 from remit.testing.conformance.dispatch import DISPATCH_CHECKS, DispatchCheck, Perform
 from tests.unit.orchestrate.stage import HandClock

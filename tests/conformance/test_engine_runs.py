@@ -20,6 +20,7 @@ from remit.inference.local import LocalEngine
 from remit.inference.local_server import LoadedModels
 from remit.inference.specs import open_engine
 from remit.kernel.state import RunState
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.kit import Kit
 from remit.tool.declare import tool
 from remit.tool.registry import Registry
@@ -66,9 +67,7 @@ async def played(engine: Engine, words: str = "What is a?", *, schema: JsonObjec
         if isinstance(chunk, StreamChunk):
             heard.append(chunk.text)
 
-    kit = Kit(
-        {engine.model_info().name: engine}, TOOLS if schema is None else Registry(()), on_turn=keep, on_chunk=hear
-    )
+    kit = Kit({engine.model_info().name: engine}, TOOLS if schema is None else Registry(()))
     request = SystemRequest(
         (user_message(words),),
         mode=Mode.CHAT if schema is None else Mode.STRUCTURED,
@@ -76,7 +75,7 @@ async def played(engine: Engine, words: str = "What is a?", *, schema: JsonObjec
         hints=ExecutionHints(max_tokens=60, temperature=0.0),
     )
     try:
-        return Played(await system.run(request, kit), answers, "".join(heard))
+        return Played(await system.run(request, kit, listener=Listener(keep, hear)), answers, "".join(heard))
     finally:
         await system.close()
 

@@ -19,6 +19,7 @@ from remit.core.messages import user_message
 from remit.core.record import JsonObject
 from remit.inference.specs import EngineSettings, open_engine
 from remit.kernel.state import RunState
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.kit import Kit
 from remit.tool.declare import tool
 from remit.tool.registry import Registry
@@ -86,8 +87,8 @@ def play(
             mode = Mode.CHAT if output.schema is None or tools else Mode.STRUCTURED
             request = SystemRequest((user_message("Is it?"),), mode=mode, output=output, hints=hints)
             try:
-                kit = Kit({engine.model_info().name: engine}, Registry(tools), on_turn=keep)
-                return Played(await system.run(request, kit), turns, server)
+                kit = Kit({engine.model_info().name: engine}, Registry(tools))
+                return Played(await system.run(request, kit, listener=Listener(keep)), turns, server)
             finally:
                 await system.close()
 

@@ -29,8 +29,8 @@ from remit.orchestrate.guard_boundary import terms_of
 from remit.orchestrate.guard_fixes import RUN_STOPPED
 from remit.orchestrate.guard_tools import Toolsets
 from remit.orchestrate.guarding import Guard
+from remit.orchestrate.live import Live
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import PersonApproved
 from remit.provenance.declarations import declaration_of
 from remit.testing.script import says

@@ -28,7 +28,7 @@ from remit.kernel.state import RunState
 from remit.orchestrate import reports
 from remit.orchestrate.conversation import Conversation
 from remit.orchestrate.facts import Facts
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.texts import Kept

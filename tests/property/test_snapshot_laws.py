@@ -16,7 +16,7 @@ from remit.kernel.apply import apply
 from remit.kernel.decide import take_turn
 from remit.kernel.snapshot import layout_of, snapshot_of, state_from
 from remit.kernel.state import RunState, pinned
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.runner import Runner
 from remit.testing.faults import STORM
 from remit.testing.hands import Hands

@@ -26,7 +26,7 @@ from remit.orchestrate.halts import Halts
 from remit.orchestrate.holdings import FencedJournal, Holdings
 from remit.orchestrate.hub import Driver, Hub
 from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.post import Post
 from remit.orchestrate.reports import Report
 from remit.testing.laws_of_shells import keep_the_law

@@ -78,3 +78,51 @@ def test_blocks_are_told_apart_by_their_language() -> None:
     text = "```python\na = 1\n```\n\nthen\n\n```sh\npython -m this  # quietly\n# nothing\n```\n```yaml\nb: 2\n```\n"
     assert blocks(text, "python") == ["a = 1\n"]
     assert commands(text) == [["python", "-m", "this"]]
+
+
+def scripts() -> list[str]:
+    """The programs of docs/system.md and of the README, which asks a scripted model here."""
+    told = [blocks((ROOT / path).read_text(encoding="utf-8"), "python") for path in ("docs/system.md", "README.md")]
+    system, readme = ["\n\n".join(found) for found in told]
+    scripted = 'ScriptedEngine([{"tool_calls": [{"name": "stock", "arguments": {"item": "lamp"}}]}, {"text": "3"}])'
+    readme = readme.replace('AgentLoop("local"', f"AgentLoop({scripted}")
+    left = """
+import asyncio
+
+
+async def leave() -> None:
+    await agent.chat("Once more.")
+
+
+asyncio.run(leave())
+"""
+    # The same agent inside a loop that ends without anybody closing anything.
+    return [
+        system,
+        readme.replace("import AgentLoop, Budget, tool", "import AgentLoop, Budget, ScriptedEngine, tool") + left,
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(2))
+def test_a_program_of_a_document_needs_remit_alone_and_leaves_nothing_on_stderr(number: int, tmp_path: Path) -> None:
+    program = scripts()[number]
+    imported = re.findall(r"^(?:from|import) (remit[\w.]*)", program, re.MULTILINE)
+    assert set(imported) == {"remit"}, imported
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    command = [sys.executable, "-X", "dev", "-W", "error", "program.py"]
+    home = {"REMIT_HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, **home}, capture_output=True, text=True, check=False
+    )
+    # How long a step of the loop took says how busy the machine is, and development mode tells it.
+    said = [line for line in done.stderr.splitlines() if not re.fullmatch(r"Executing <.*> took [\d.]+ seconds", line)]
+    assert (done.returncode, said) == (0, []), done.stdout
+
+
+def test_no_document_and_no_example_imports_from_inside_the_house() -> None:
+    inside = re.compile(r"^ *(?:from|import) remit\.(?!testing\b)[\w.]+", re.MULTILINE)
+    texts = {path: path.read_text(encoding="utf-8") for path in [*ROOT.glob("docs/*.md"), ROOT / "README.md"]}
+    programs = {path: "\n".join(blocks(text, "python")) for path, text in texts.items()}
+    programs |= {path: path.read_text(encoding="utf-8") for path in ROOT.glob("examples/*.py")}
+    assert {path.name: found for path, text in programs.items() if (found := inside.findall(text))} == {}

@@ -6,7 +6,8 @@ Rule 3: whoever listens (stream, on_tool_result, observer) may break, and the ru
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -17,7 +18,7 @@ from remit.agents.opening import Workplace, refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, instructions, output_of, request_of
 from remit.agents.rules import RuleSource, judging_by
 from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
-from remit.agents.waiting import CALLER, answer, approval, cancellation, open_run, rejection, run_or_cancel
+from remit.agents.waiting import open_run, run_or_cancel
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
 from remit.core.contract import ITERATIONS_MAX_DEFAULT, Mode, OutputContract, SystemRequest, SystemResponse
@@ -35,6 +36,7 @@ from remit.observe.event_log import EventLog
 from remit.orchestrate.exchange import Exchange, LoopConfig, OnToolResult, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import ContextProvider, Terms, ToolCallFilter
+from remit.orchestrate.run import CALLER, Run, answer, approval, cancellation, rejection
 from remit.orchestrate.session_state import SessionState
 from remit.orchestrate.sessions import Session
 from remit.tool.declare import Function, Tool
@@ -125,6 +127,22 @@ class AgentLoop:
         """
         return await self._exchanged(self._request(text))
 
+    async def start(self, text: str, *, chunks: bool = False) -> Run[SystemResponse]:
+        """Begin an exchange and go on with something else: the handle waits for it, follows it, answers and cancels it."""
+        system, request = await self._workplace.system(), self._request(text)
+        exchange = Exchange(self.config, system.text, self._begin)
+        with self._entries_for(exchange) as entries:
+            begun = await system.start(
+                request, exchange.kit, self._terms, entries=entries, listener=exchange.listener, chunks=chunks
+            )
+
+        async def rested(response: SystemResponse) -> SystemResponse:
+            await exchange.finish()
+            await self._refresh(system)
+            return response
+
+        return begun.read_by(rested)
+
     async def chat_structured(
         self, text: str, schema: SchemaSource, *, repair: bool = True, strict: bool = False
     ) -> SystemResponse:
@@ -146,15 +164,25 @@ class AgentLoop:
     async def _exchanged(self, request: SystemRequest) -> SystemResponse:
         system = await self._workplace.system()
         exchange = Exchange(self.config, system.text, self._begin)
-        entries, self._entries = self._entries, {}
         try:
-            response = await run_or_cancel(system, request, exchange.kit, self._terms, entries=entries)
+            with self._entries_for(exchange) as entries:
+                response = await run_or_cancel(
+                    system, request, exchange.kit, self._terms, entries=entries, listener=exchange.listener
+                )
         finally:
-            if not exchange.run_id:
-                self._entries = {**entries, **self._entries}
             await exchange.finish()
         await self._refresh(system)
         return response
+
+    @contextmanager
+    def _entries_for(self, exchange: Exchange) -> Iterator[dict[str, str]]:
+        """What an exchange takes along; where it does not begin, the next one does."""
+        entries, self._entries = self._entries, {}
+        try:
+            yield entries
+        finally:
+            if not exchange.run_id:
+                self._entries = {**entries, **self._entries}
 
     def chat_sync(self, text: str) -> SystemResponse:
         """The same for programs without an event loop, one thread at a time. Each exchange opens and closes the store."""
@@ -231,6 +259,7 @@ class AgentLoop:
         run_id = open_run(self._session)
         if self._exchange is None or self._exchange.run_id != run_id:
             self._exchange = Exchange(self.config, system.text, self._begin, run_id=run_id)
+            system.listen(self._exchange.listener, run_id)
         return self._exchange
 
     async def _answer(self, said: UserSignal) -> SystemResponse:

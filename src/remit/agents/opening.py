@@ -6,12 +6,12 @@ Rule 3: several may work here at once. What one of them is refused does not conc
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from remit.assemble import opened, settings_of
+from remit.assemble import Opened, opened, settings_of
 from remit.core.failure import RequestRejected
 from remit.orchestrate.facade import System
 
@@ -25,7 +25,7 @@ class _Room:
 
     loop: asyncio.AbstractEventLoop
     own: System | None = None
-    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    keeper: AsyncGenerator[System, None] | None = None
     # Held while a system is opened or closed: two of them must not be open on one store.
     door: asyncio.Lock = field(default_factory=asyncio.Lock)
     workers: int = 0
@@ -34,7 +34,9 @@ class _Room:
     async def close(self) -> None:
         async with self.door:
             self.own, self.is_over = None, False
-            await self.stack.aclose()
+            keeper, self.keeper = self.keeper, None
+            if keeper is not None:
+                await keeper.aclose()
 
     async def close_when_left(self) -> None:
         self.is_over = True
@@ -98,8 +100,17 @@ class Workplace:
     async def _opened(self, room: _Room) -> System:
         async with room.door:
             if room.own is None:
-                room.own = await room.stack.enter_async_context(opened(settings_of(home=self._home)))
+                room.keeper = _kept(opened(settings_of(home=self._home)))
+                room.own = await anext(room.keeper)
             return room.own
+
+
+async def _kept(opening: Opened) -> AsyncGenerator[System, None]:
+    """A system that is closed with its loop where nobody closes it: a loop that ends closes the generators it has begun."""
+    try:
+        yield await opening.__aenter__()
+    finally:
+        await opening.aclose()
 
 
 def refuse_inside_a_loop(name: str, instead: str) -> None:

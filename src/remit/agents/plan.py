@@ -31,10 +31,12 @@ from remit.core.profiles import STANDARD
 from remit.core.record import JsonObject, replace
 from remit.kernel.state import RunState, pinned
 from remit.observe.event_log import EventLog, Telling
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.facade import System
-from remit.orchestrate.kit import Kit
+from remit.orchestrate.kit import Kit, Terms
 from remit.orchestrate.patterns.plan import RUN_THE_PLAN, finished_steps
 from remit.orchestrate.planning import PLANNER_FAILED, Planner, check_policy, plan_of
+from remit.orchestrate.run import Run
 from remit.orchestrate.step_values import read
 
 RUN_NO_PLAN = "RUN_NO_PLAN"
@@ -101,11 +103,13 @@ class PlanExecutor:
 
     async def run(self, request: SystemRequest, plan: ExecutionPlan | Sequence[Step] | None = None) -> PlanResult:
         """The same for a request of the caller's own; its mode is plan."""
-        found: list[PlanResult] = []
-        terms = replace_parts(self._terms, plan=None if plan is None else plan_of(plan))
-        asked = replace(request, mode=Mode.PLAN)
-        await self._runs.call(asked, self._kit_for, terms, then=partial(_read, found))
-        return found[0]
+        return await self._runs.call(replace(request, mode=Mode.PLAN), self._kit_for, self._terms_of(plan), _read)
+
+    async def start(
+        self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "", chunks: bool = False
+    ) -> Run[PlanResult]:
+        """Begin to execute a plan: the handle follows, answers and cancels it, and its result is that of execute()."""
+        return await self._runs.start(self._request(prompt), self._kit_for, self._terms_of(plan), _read, chunks=chunks)
 
     def execute_sync(self, plan: ExecutionPlan | Sequence[Step] | None = None, *, prompt: str = "") -> PlanResult:
         """The same as execute for programs without an event loop."""
@@ -117,32 +121,29 @@ class PlanExecutor:
 
         The handlers must be there that the plan was begun with; else it is refused, and the plan stays as it is.
         """
-        found: list[PlanResult] = []
-        await self._runs.resume(run_id, self._kit_for, before=_expect_plan, then=partial(_read, found))
-        return found[0]
+        return await self._runs.resume(run_id, self._kit_for, _read, before=_expect_plan)
 
     async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> PlanResult:
         """Say yes to what a step asks, perhaps with other arguments, and let the plan go on."""
-        found: list[PlanResult] = []
-        await self._runs.approve(packet_id, by=by, arguments=arguments, then=partial(_read, found))
-        return found[0]
+        return await self._runs.approve(packet_id, _read, by=by, arguments=arguments)
 
     async def reject(self, packet_id: str, *, by: str, reason: str = "") -> PlanResult:
         """Say no to what a step asks; its plan ends there, with what was finished."""
-        found: list[PlanResult] = []
-        await self._runs.reject(packet_id, by=by, reason=reason, then=partial(_read, found))
-        return found[0]
+        return await self._runs.reject(packet_id, _read, by=by, reason=reason)
+
+    def _terms_of(self, plan: ExecutionPlan | Sequence[Step] | None) -> Terms:
+        return replace_parts(self._terms, plan=None if plan is None else plan_of(plan))
 
     def _request(self, prompt: str) -> SystemRequest:
         told = (system_message(self._system_prompt),) if self._system_prompt else ()
         messages = (*told, user_message(prompt or RUN_THE_PLAN))
         return SystemRequest(messages, Mode.PLAN, user_id=self._user_id)
 
-    def _kit_for(self, system: System) -> Kit:
+    def _kit_for(self, system: System) -> tuple[Kit, Listener]:
         parts = self._parts
         told = None if self._observer is None else partial(_tell, self._observer, Telling())
-        kit = Kit(parts.engines, parts.tools, parts.code, on_turn=told, handlers=parts.handlers, planner=self.planner)
-        return replace_parts(kit, step_filters=parts.filters)
+        kit = Kit(parts.engines, parts.tools, parts.code, handlers=parts.handlers, planner=self.planner)
+        return replace_parts(kit, step_filters=parts.filters), Listener(told)
 
 
 def _tell(observer: EventLog, telling: Telling, state: RunState, turn: Turn) -> None:
@@ -157,7 +158,7 @@ async def _expect_plan(system: System, run_id: str) -> None:
         raise RequestRejected(RUN_NO_PLAN, message, {"run_id": run_id})
 
 
-async def _read(found: list[PlanResult], system: System, response: SystemResponse) -> None:
+async def _read(system: System, response: SystemResponse) -> PlanResult:
     state = await system.state_of(response.run_id)
     outputs = {name: read(output.kind, await system.text(output.text)) for name, output in state.outputs.items()}
-    found.append(PlanResult(finished_steps(pinned(state).graph, outputs), pinned(state).plan, response))
+    return PlanResult(finished_steps(pinned(state).graph, outputs), pinned(state).plan, response)

@@ -7,7 +7,6 @@ Rule 2: a candidate that failed is left out and counted; who wins, and how surel
 import asyncio
 from dataclasses import dataclass
 from dataclasses import replace as replace_parts
-from functools import partial
 from pathlib import Path
 
 from remit.agents.opening import refuse_inside_a_loop
@@ -16,7 +15,7 @@ from remit.agents.runs import SingleRuns, listening
 from remit.agents.terms import GoalSource, engine_of, terms_of
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
-from remit.core.contract import Mode, SystemResponse
+from remit.core.contract import Mode, SystemRequest, SystemResponse
 from remit.core.failure import RequestRejected
 from remit.core.graph import Ask, schema_text
 from remit.core.inference import Routing
@@ -29,6 +28,7 @@ from remit.inference.engine import Engine
 from remit.kernel.state import pinned
 from remit.kernel.voting import answers_of
 from remit.observe.event_log import EventLog
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.exchange import LoopConfig
 from remit.orchestrate.facade import System
 from remit.orchestrate.handlers import PatternHandler
@@ -42,6 +42,7 @@ from remit.orchestrate.patterns.redundant import (
     check_replicas,
     redundant_for,
 )
+from remit.orchestrate.run import Run
 from remit.orchestrate.voting import Strategy, check_strategy, strategy_named
 
 RUN_NO_VOTE = "RUN_NO_VOTE"
@@ -133,12 +134,15 @@ class RedundantLoop:
 
     async def call(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
         """Ask N times, and count. Whoever stops waiting for it cancels the run and every replica."""
-        output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
-        request = request_of(self._settings, prompt, user_id=self.user_id)
-        asked = replace(request, mode=Mode.REDUNDANT, output=output)
-        found: list[RedundantResult] = []
-        await self._runs.call(asked, self._kit_for, self.terms, then=partial(_read, found))
-        return found[0]
+        asked = self._request(prompt, repair=repair, strict=strict)
+        return await self._runs.call(asked, self._kit_for, self.terms, _read)
+
+    async def start(
+        self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
+    ) -> Run[RedundantResult]:
+        """Begin a vote: the handle follows, answers and cancels it, and its result is that of call()."""
+        asked = self._request(prompt, repair=repair, strict=strict)
+        return await self._runs.start(asked, self._kit_for, self.terms, _read, chunks=chunks)
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> RedundantResult:
         """The same for programs without an event loop."""
@@ -150,20 +154,14 @@ class RedundantLoop:
 
         The model and the voter must be there that the call was begun with; else it is refused and stays as it is.
         """
-        found: list[RedundantResult] = []
-        await self._runs.resume(run_id, self._kit_for, before=_expect_vote, then=partial(_read, found))
-        return found[0]
+        return await self._runs.resume(run_id, self._kit_for, _read, before=_expect_vote)
 
     def as_step(self, name: str = CUSTOM) -> PatternHandler:
         """The loop as a step of a plan: PlanExecutor takes the loop itself, too.
 
         In a plan with several loops, the name tells their voting strategies apart.
         """
-        asked = replace(
-            request_of(self._settings, "a question", user_id=self.user_id),
-            mode=Mode.REDUNDANT,
-            output=output_of(self.config.schema, grammar=self.config.grammar, repair=True, strict=False),
-        )
+        asked = self._request("a question", repair=True, strict=False)
         ask = Ask(
             self.config.system_prompt,
             (),
@@ -176,12 +174,18 @@ class RedundantLoop:
         graph = redundant_for(asked, replace(self._redundancy, voting=name) if code else self._redundancy)
         return PatternHandler(graph, self.config.engine, Mode.REDUNDANT, ask, code=code)
 
+    def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
+        output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
+        request = request_of(self._settings, prompt, user_id=self.user_id)
+        return replace(request, mode=Mode.REDUNDANT, output=output)
+
     def _code(self, name: str = CUSTOM) -> dict[str, Strategy]:
         voting = self.config.voting
         return {} if isinstance(voting, str) else {f"{VOTE_MARK}{name}": voting}
 
-    def _kit_for(self, system: System) -> Kit:
-        return replace_parts(listening(self._settings)(system), code=self._code())
+    def _kit_for(self, system: System) -> tuple[Kit, Listener]:
+        kit, listener = listening(self._settings)(system)
+        return replace_parts(kit, code=self._code()), listener
 
 
 def _check_vote(voting: Strategy | str, replicas: int, *, early_stop: bool, parallel: bool) -> None:
@@ -206,10 +210,10 @@ async def _expect_vote(system: System, run_id: str) -> None:
         raise RequestRejected(RUN_NO_VOTE, message, {"run_id": run_id})
 
 
-async def _read(found: list[RedundantResult], system: System, response: SystemResponse) -> None:
+async def _read(system: System, response: SystemResponse) -> RedundantResult:
     candidates, failed = await candidates_of(system, response.run_id)
     confidence, usage = response.confidence or 0.0, response.token_usage
-    found.append(RedundantResult(response.content, confidence, candidates, usage, failed, response))
+    return RedundantResult(response.content, confidence, candidates, usage, failed, response)
 
 
 async def candidates_of(system: System, run_id: str) -> tuple[tuple[str, ...], int]:

@@ -12,11 +12,11 @@ from pathlib import Path
 from remit.agents.opening import refuse_inside_a_loop
 from remit.agents.requests import SchemaSource, check_settings, object_schema, output_of, request_of
 from remit.agents.rules import RuleSource, judging_by
-from remit.agents.runs import SingleRuns, listening
+from remit.agents.runs import SingleRuns, listening, response_of
 from remit.agents.terms import GoalSource, engine_of, filters_of, terms_of, tools_of
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
-from remit.core.contract import Mode, SystemResponse
+from remit.core.contract import Mode, SystemRequest, SystemResponse
 from remit.core.inference import Routing
 from remit.core.lifecycle import AgentRole
 from remit.core.manifest import OUTPUT_TOKENS_DEFAULT
@@ -27,6 +27,7 @@ from remit.observe.event_log import EventLog
 from remit.orchestrate.exchange import LoopConfig, SpecializedConfig, Stream
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import ContextProvider, Terms, ToolCallFilter
+from remit.orchestrate.run import Run
 from remit.tool.declare import Function, Tool
 from remit.tool.registry import Registry
 
@@ -101,10 +102,20 @@ class SpecializedLoop:
 
         Whoever stops waiting for it cancels the run.
         """
+        asked = self._request(prompt, repair=repair, strict=strict)
+        return await self._runs.call(asked, listening(self._settings), self._terms, response_of)
+
+    async def start(
+        self, prompt: str, *, repair: bool = True, strict: bool = False, chunks: bool = False
+    ) -> Run[SystemResponse]:
+        """Begin a call: the handle waits for it, follows it, answers and cancels it."""
+        asked = self._request(prompt, repair=repair, strict=strict)
+        return await self._runs.start(asked, listening(self._settings), self._terms, response_of, chunks=chunks)
+
+    def _request(self, prompt: str, *, repair: bool, strict: bool) -> SystemRequest:
         output = output_of(self.config.schema, grammar=self.config.grammar, repair=repair, strict=strict)
         request = request_of(self._settings, prompt, user_id=self.user_id)
-        asked = replace(request, mode=Mode.STRUCTURED, output=output)
-        return await self._runs.call(asked, listening(self._settings), self._terms)
+        return replace(request, mode=Mode.STRUCTURED, output=output)
 
     def call_sync(self, prompt: str, *, repair: bool = True, strict: bool = False) -> SystemResponse:
         """The same for programs without an event loop."""
@@ -113,11 +124,11 @@ class SpecializedLoop:
 
     async def approve(self, packet_id: str, *, by: str, arguments: JsonObject | None = None) -> SystemResponse:
         """Say yes to what a call asks, perhaps with other arguments, and let it go on."""
-        return await self._runs.approve(packet_id, by=by, arguments=arguments)
+        return await self._runs.approve(packet_id, response_of, by=by, arguments=arguments)
 
     async def reject(self, packet_id: str, *, by: str, reason: str = "") -> SystemResponse:
         """Say no to what a call asks, and let it go on without."""
-        return await self._runs.reject(packet_id, by=by, reason=reason)
+        return await self._runs.reject(packet_id, response_of, by=by, reason=reason)
 
 
 def _settings(config: SpecializedConfig) -> LoopConfig:

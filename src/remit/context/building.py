@@ -80,7 +80,7 @@ def evidence_messages(found: Sequence[Candidate], *, chars_max: int = CONTEXT_CH
     return (system_message("\n".join((_HEADING, "", *lines))),) if lines else ()
 
 
-def confidence_of(found: Sequence[Candidate]) -> tuple[float, ConfidenceSource]:
+def context_confidence(found: Sequence[Candidate]) -> tuple[float, ConfidenceSource]:
     """How much of the question the best evidence answers to, from 0 to 1, and where that comes from."""
     relevance = relevance_of(found)
     return 0.0 if relevance is None else relevance, ConfidenceSource.RETRIEVAL

@@ -4,6 +4,7 @@ Every backend speaks in these, so they are words of the house.
 """
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import TypeAlias
 
 from remit.core.budget import FIELDS
@@ -26,6 +27,23 @@ class Stretch(list[bytes]):
     def __init__(self, turns: Iterable[bytes] = (), place: Place = START) -> None:
         super().__init__(turns)
         self.place = place
+
+
+class WrittenTurn(Record):
+    """A turn as a feed gives it: where it stands among the turns of all runs, whose it is, its number, and its bytes."""
+
+    place: Place
+    run_id: str
+    seq: int
+    data: bytes
+
+
+class Topic(StrEnum):
+    """What a bell rings for: a turn was written, something was left for a driver, or a model is saying something."""
+
+    TURNS = "turns"
+    POST = "post"
+    CHUNKS = "chunks"
 
 
 class Listing(Record):

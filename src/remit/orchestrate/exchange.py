@@ -23,6 +23,9 @@ from remit.inference.engine import Engine, Restarted, StreamChunk
 from remit.kernel.state import RunState, pinned
 from remit.observe.event_log import EventLog, Telling
 from remit.observe.logs import run_fields
+from remit.observe.meter import metered
+from remit.observe.watcher import Watcher
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.kit import Code, ContextProvider, Kit, ToolCallFilter
 from remit.tool.registry import Registry
 
@@ -95,11 +98,11 @@ class Exchange:
             config.tools,
             config.code,
             context=config.context_provider,
-            on_turn=self._hear,
-            on_chunk=None if config.stream is None else partial(self._pass_on, config.stream),
             filters=config.filters,
             cheaper=len(cheaper),
         )
+        pass_on = None if config.stream is None else partial(self._pass_on, config.stream)
+        self.listener = Listener(self._hear, pass_on)
 
     async def finish(self) -> None:
         """Wait until everybody has been told what there was to tell."""
@@ -165,3 +168,19 @@ def _outputs(state: RunState, turn: Turn) -> list[tuple[str, Text]]:
         said = (entry for entry in reversed(state.context) if isinstance(entry, Message) and entry.role is Role.TOOL)
         heard += [(call.tool, entry.content) for entry in said if entry.tool_call_id == call.call_id][:1]
     return heard
+
+
+def told(watcher: Watcher) -> Listener:
+    """A listener that tells a watcher."""
+
+    def on_turn(state: RunState, turn: Turn) -> None:
+        watcher.turned(state.run_id, pinned(state).request, turn)
+        watcher.measured(state.run_id, metered(state))
+
+    def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
+        if isinstance(chunk, StreamChunk):
+            watcher.said(run_id, chunk.text)
+        else:
+            watcher.restarted(run_id)
+
+    return Listener(on_turn, on_chunk, watcher.recovered)

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from remit.core.arrivals import SessionNoted, SourcesAccepted
-from remit.core.codec import decode_turn
 from remit.core.commands import CancelCommand, ForkRun, StartChild
 from remit.core.contract import ExecutionContext, SystemRequest, SystemResponse
 from remit.core.events import Turn
 from remit.core.failure import RequestRejected
 from remit.core.halt import NOTHING_HALTED, Halt, Standing
-from remit.core.manifest import Source
+from remit.core.manifest import Manifest, Source
+from remit.core.messages import user_message
 from remit.core.person import check_person
-from remit.core.principal import LOCAL, Principal, Scope, check_principal, expect_scope, person_for
+from remit.core.principal import LOCAL, Principal, Scope, check_principal, expect_scope, person_for, tenant_for
 from remit.core.queue import QueueLimits
 from remit.core.quota import Quota
 from remit.core.record import BlobRef, Record, Text, replace
+from remit.core.run_events import Subject
 from remit.core.secret_search import covered
 from remit.core.signals import Signal, UserSignal, check_signal
 from remit.core.signing import Signer
@@ -36,6 +37,7 @@ from remit.observe.execution import execution_context
 from remit.observe.export import Export
 from remit.observe.history import references
 from remit.orchestrate.archive import Archive
+from remit.orchestrate.bus import Bus, Listener
 from remit.orchestrate.copies import Copies
 from remit.orchestrate.custody import Signers
 from remit.orchestrate.executors.bench import Bench
@@ -48,7 +50,6 @@ from remit.orchestrate.holdings import fenced_journal
 from remit.orchestrate.hub import Driver, FindKit, Hub
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms
-from remit.orchestrate.kit import watched as kit_watched
 from remit.orchestrate.lineages import Lineages
 from remit.orchestrate.manifests import Manifests
 from remit.orchestrate.orphans import left_behind, orphan_above, orphans
@@ -60,27 +61,25 @@ from remit.orchestrate.quotas import Quotas
 from remit.orchestrate.rebuild import Rebuilt, rebuild
 from remit.orchestrate.replay import Audit, audit
 from remit.orchestrate.responses import Responses
+from remit.orchestrate.run import Events, Run
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.seals import Sealer
 from remit.orchestrate.sessions import Session, check_entries, last_run, session_of
 from remit.orchestrate.signatures import signed_journal, signed_snapshots
+from remit.orchestrate.subscription import Subscription
 from remit.orchestrate.tenancy import Seen, Standings, TenantStandings
 from remit.tool.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
     from remit.orchestrate.guarding import Guard
 
-# How often a watcher looks for turns that another process may have written.
-WATCH_POLL_MS = 50
-# After so many looks in vain it is asked whether anybody drives the run at all; a paused or crashed one may rest unlisted.
-WATCH_QUIET = 10
+# How often whoever waits for another process to let a run go looks whether it has.
+REST_POLL_MS = 50
 
 # Whoever answered a run that another process drives waits so long for its next rest: a person stays at the terminal.
 REST_WAIT_MS_MAX = 600_000
 RUN_STILL_DRIVEN = "RUN_STILL_DRIVEN"
 
-# For the doors, which know this module alone.
-watched = kit_watched
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -121,6 +120,7 @@ class System:
         executors: dict[type, object] = {}
         self._halts = halts = Halts(store.halts, clock, name_model, sealer.covered, store.key, secrets.check_name)
         dispatch = InProcessDispatch(executors, clock, secrets, halts)  # type: ignore[arg-type]  # filled below, one row per command
+        self._bus = Bus(store)
         self._runner = Runner(
             journal=signed_journal(fenced_journal(self._quotas.journal, store.leases), store.key),
             blobs=store.blobs,
@@ -128,6 +128,7 @@ class System:
             dispatch=dispatch,
             snapshots=signed_snapshots(store.snapshots, store.key),
             sealer=sealer,
+            bus=self._bus,
         )
         self._responses = Responses(self._runner)
         self._manifests = Manifests(
@@ -137,10 +138,12 @@ class System:
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.log)
         self._copies = Copies(self._hub, self._children, self._custody, sealer, self.lineages, new_id)
-        self._post = Post(self._hub, store.inbox, store.catalogue, self.queues.check_answer)
+        self._post = Post(self._hub, store.inbox, store.catalogue, store.bell, self.queues.check_answer)
         self._hub.on_taken, self._hub.on_driven = self._post.hear_waiting, self._post.keep_watch
         dispatch.on_late = self._hub.aftermath.late
-        bench = Bench(self._runner.text, secrets, sealer, halts, clock, self._hub.aftermath.late, dispatch.claim)
+        bench = Bench(
+            self._runner.text, secrets, sealer, halts, clock, self._hub.aftermath.late, dispatch.claim, self._bus
+        )
         self._performers = Performers(bench)
         executors |= {
             **dict.fromkeys(ERRANDS, self._performers.carrier(self._hub.kit_of)),
@@ -176,23 +179,82 @@ class System:
         self._expect_scope(Scope.OPERATE, "the store")
         return self._store
 
+    async def start(
+        self,
+        request: SystemRequest | str,
+        kit: Kit,
+        terms: Terms = STANDARD_TERMS,
+        *,
+        entries: Mapping[str, str] = NOTHING,
+        listener: Listener | None = None,
+        chunks: bool = False,
+    ) -> Run[SystemResponse]:
+        """Start a run, which goes on by itself; a text is what a user says. `entries` are kept for its session, as JSON.
+
+        A listener is told of the run and its children from the first turn on, while they are driven here. With `chunks`,
+        the first who follows the handle hears what the model says, too.
+        """
+        asked = SystemRequest((user_message(request),)) if isinstance(request, str) else request
+        manifest = await self._drafted(asked, kit, terms, entries)
+        heard = self.subscribe(Subject(manifest.run_id), since=-1, chunks=True) if chunks else None
+        await self._begin(manifest, kit, listener)
+        return Run(self, manifest.run_id, _as_it_is, kit, heard)
+
     async def submit(
         self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
     ) -> str:
-        """Start a run and return its id; it goes on by itself. `entries` are kept for its session, as JSON texts."""
-        return (await self._begin(request, kit, terms, entries)).live.run_id
+        """Start a run and return its id."""
+        return (await self._begin(await self._drafted(request, kit, terms, entries), kit, None)).live.run_id
 
     async def run(
-        self, request: SystemRequest, kit: Kit, terms: Terms = STANDARD_TERMS, *, entries: Mapping[str, str] = NOTHING
+        self,
+        request: SystemRequest,
+        kit: Kit,
+        terms: Terms = STANDARD_TERMS,
+        *,
+        entries: Mapping[str, str] = NOTHING,
+        listener: Listener | None = None,
     ) -> SystemResponse:
         """Start a run and wait until it has ended or waits for people."""
-        driver = await self._begin(request, kit, terms, entries)
+        driver = await self._begin(await self._drafted(request, kit, terms, entries), kit, listener)
         return await self._responses.of(await self._hub.at_rest(driver))
 
-    async def _begin(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Driver:
+    async def find(self, run_id: str, *, kit: Kit | None = None) -> Run[SystemResponse]:
+        """A run that was started before, here or elsewhere; it goes on with the kit where its own cannot be loaded again."""
+        await self._expect(run_id, Scope.READ, "find")
+        return Run(self, run_id, _as_it_is, kit)
+
+    async def _drafted(self, request: SystemRequest, kit: Kit, terms: Terms, entries: Mapping[str, str]) -> Manifest:
         self._expect_scope(Scope.START, "submit")
-        manifest = await self._manifests.of(request, kit, terms, entries, self.principal)
-        return await self._quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
+        return await self._manifests.of(request, kit, terms, entries, self.principal)
+
+    async def _begin(self, manifest: Manifest, kit: Kit, listener: Listener | None) -> Driver:
+        end = None if listener is None else self.listen(listener, manifest.run_id)
+        try:
+            return await self._quotas.begin(manifest, lambda assigned: self._hub.begin(assigned, kit))
+        except BaseException:
+            if end is not None:
+                end()
+            raise
+
+    def listen(self, listener: Listener, run_id: str = "") -> Callable[[], None]:
+        """Call functions with what happens in a run and its children, or in every run, while they are driven here.
+
+        Gives what ends it; the listener of a run is let go when the run has ended.
+        """
+        return self._bus.listen(listener, self._subject(Subject(run_id, children=True), "listen"))
+
+    def subscribe(self, subject: Subject, *, since: str | int | None = None, chunks: bool = False) -> Subscription:
+        """What happens in the runs of a subject, whichever process drives them: from now on, or from a cursor on.
+
+        Turns come without gap and without duplicate. With `chunks`, what models say comes too, as far as it can be followed.
+        """
+        return self._bus.subscribe(self._subject(subject, "subscribe"), since, chunks=chunks)
+
+    def _subject(self, subject: Subject, verb: str) -> Subject:
+        """What of a subject exists for the principal."""
+        self._expect_scope(Scope.READ, verb)
+        return replace(subject, tenant_id=tenant_for(self.principal, subject.tenant_id))
 
     async def result(self, run_id: str) -> SystemResponse:
         """How a run ended, or how it stands once it rests here."""
@@ -311,11 +373,11 @@ class System:
 
     async def rested(self, run_id: str, *, wait_ms_max: int = REST_WAIT_MS_MAX) -> None:
         """Wait until no other process drives a run; raises RequestRejected where one still does after so long."""
-        for _ in range(wait_ms_max // WATCH_POLL_MS):
+        for _ in range(wait_ms_max // REST_POLL_MS):
             entry = await self._expect(run_id, Scope.READ, "rested")
             if entry.ending or run_id in self._hub.drivers or not await self._store.leases.is_held(run_id):
                 return
-            await asyncio.sleep(WATCH_POLL_MS / 1000)
+            await asyncio.sleep(REST_POLL_MS / 1000)
         message = (
             f"run {run_id} was heard and is still driven by another process after {wait_ms_max} ms; look at it later"
         )
@@ -360,19 +422,17 @@ class System:
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""
         await self._expect(run_id, Scope.READ, "watch")
-        quiet = 0
-        while True:
-            entry = await self._store.catalogue.entry(run_id)
-            is_resting = entry is None or bool(entry.ending or entry.waiting_for)
-            for data in await self._store.journal.read(run_id, after=after):
-                turn = decode_turn(data)
-                after, quiet = turn.seq, 0
-                yield turn
-            is_left = is_resting or (quiet >= WATCH_QUIET and not await self._store.leases.is_held(run_id))
-            if is_left and run_id not in self._hub.drivers:
-                return
-            quiet += 1
-            await asyncio.sleep(WATCH_POLL_MS / 1000)
+        async for event in Events(self, run_id, after, chunks=False):
+            assert event.turn is not None, "no pieces of answers were asked for"
+            yield event.turn
+
+    async def is_left(self, run_id: str, *, is_quiet: bool) -> bool:
+        """Whether a run has ended, waits for people or, where nothing was heard of it for a while, is driven by nobody."""
+        self._expect_scope(Scope.READ, "watch")
+        entry = await self._seen.runs.entry(run_id)
+        is_resting = entry is None or bool(entry.ending or entry.waiting_for)
+        is_left = is_resting or (is_quiet and not await self._store.leases.is_held(run_id))
+        return is_left and run_id not in self._hub.drivers
 
     async def begun(self) -> None:
         """Wait until whatever is being begun or told here is written; nothing of it is waited for any longer."""
@@ -392,6 +452,7 @@ class System:
         store = self.store
         await self._hub.close()
         await self._post.close()
+        await self._bus.close()
         await store.close()
 
     @property
@@ -445,6 +506,10 @@ class System:
         by = person_for(self.principal, by)
         self._check_name("by", by)
         return by
+
+
+async def _as_it_is(response: SystemResponse) -> SystemResponse:
+    return response
 
 
 def replay_export(export: Export) -> Audit:

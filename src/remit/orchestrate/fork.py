@@ -21,8 +21,9 @@ from remit.kernel.state import CallTrace, RunState
 from remit.observe.history import fold as folded
 from remit.observe.history import read_history
 from remit.observe.outcomes import late_outcome
+from remit.orchestrate.live import Live
 from remit.orchestrate.offspring import copy_turns
-from remit.orchestrate.ports import Journal, Live
+from remit.orchestrate.ports import Journal
 from remit.orchestrate.recover import recover
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.texts import name, note

@@ -29,11 +29,12 @@ from remit.orchestrate.custody import Custody
 from remit.orchestrate.fork import awaits_resume, rests_because
 from remit.orchestrate.halts import Halts
 from remit.orchestrate.holdings import Holdings
-from remit.orchestrate.kit import Kit, tell
+from remit.orchestrate.kit import Kit
 from remit.orchestrate.lineages import Lineages
+from remit.orchestrate.live import Live
 from remit.orchestrate.needs import check_needs
 from remit.orchestrate.patience import STOP_GRACE_S
-from remit.orchestrate.ports import Dispatch, Leases, Live
+from remit.orchestrate.ports import Dispatch, Leases
 from remit.orchestrate.recover import copy_whole, recover
 from remit.orchestrate.reports import Report
 from remit.orchestrate.runner import Runner
@@ -351,12 +352,9 @@ class Hub:
             driver.task.cancel()
 
     def _equipped(self, live: Live, kit: Kit) -> Live:
-        run_id = live.run_id
-        self._kits[run_id] = kit
-        if (on_turn := kit.on_turn) is not None:
-            live.on_turn = lambda turn: tell(on_turn, live.state, turn)
-        if (on_recovered := kit.on_recovered) is not None:
-            live.on_recovered = lambda recovery: on_recovered(run_id, recovery)
+        self._kits[live.run_id] = kit
+        if self.runner.bus is not None and live.state.manifest is not None:
+            self.runner.bus.learn(live.state)
         return live
 
     async def _taken_up(
@@ -424,6 +422,8 @@ class Hub:
         return live
 
     def _drive_on(self, live: Live) -> Driver:
+        if self.runner.bus is not None:
+            self.runner.bus.learn(live.state)
         driver = self.drivers[live.run_id] = Driver(live)
         self.broken.pop(live.run_id, None)
         driver.task = asyncio.create_task(self._drive(driver))
@@ -461,6 +461,8 @@ class Hub:
         del self.drivers[run_id]
         if driver.live.state.ending is not None:
             self._kits.pop(run_id, None)
+        if self.runner.bus is not None:
+            self.runner.bus.wake(run_id)
         return True
 
     def _driven(self, driver: Driver, task: "asyncio.Task[None]") -> None:

@@ -28,8 +28,9 @@ from remit.observe.logs import run_fields
 from remit.orchestrate.claims import Claims, PerformerLost, not_called, not_done
 from remit.orchestrate.executors.timer import ALARM_SLACK_MS, cuts_off, moment_of, moves_by_itself, timers_of
 from remit.orchestrate.halts import Halts, HaltStands, halted
+from remit.orchestrate.live import Live
 from remit.orchestrate.patience import STOP_GRACE_S
-from remit.orchestrate.ports import Clock, Live
+from remit.orchestrate.ports import Clock
 from remit.orchestrate.redacting import received
 from remit.orchestrate.reports import PERFORMED, Report, broken, unperformed
 from remit.tool.vault import NO_SECRETS, Vault

@@ -5,14 +5,12 @@ Rule 1: a kit holds what cannot be written down: engines, functions, handlers. L
 Rule 2: terms are data and are pinned in the manifest.
 """
 
-import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from remit.core.boundary import Boundary
 from remit.core.budget import Budget
-from remit.core.events import Turn
 from remit.core.goal import Goal
 from remit.core.graph import Graph
 from remit.core.inference import Routing
@@ -22,13 +20,8 @@ from remit.core.messages import Message
 from remit.core.plan import ExecutionPlan, PlanPolicy
 from remit.core.profiles import STANDARD
 from remit.core.record import Record
-from remit.core.recovery import Recovery
 from remit.core.tools import ToolCall
-from remit.inference.engine import Engine, Restarted, StreamChunk
-from remit.kernel.state import RunState, pinned
-from remit.observe.logs import run_fields
-from remit.observe.meter import metered
-from remit.observe.watcher import Watcher
+from remit.inference.engine import Engine
 from remit.orchestrate.patterns.redundant import Redundancy
 from remit.orchestrate.planning import Planner
 from remit.rerank.router import Router
@@ -36,8 +29,7 @@ from remit.tool.registry import Registry
 
 if TYPE_CHECKING:
     from remit.orchestrate.handlers import Handler
-
-_log = logging.getLogger(__name__)
+    from remit.tool.declare import Function, Tool
 
 # Named code of the user. A validator gets a text and says what is wrong with it (several texts), gives a value (one text)
 # or is content (None); a step of a plan gets a Step; a voter is a strategy.
@@ -76,25 +68,14 @@ class ContextProvider(Protocol):
         """Messages with what was found for the user's words; none when there is nothing."""
 
 
-# Told of every turn after it was written, with the run as it stands then.
-OnTurn = Callable[[RunState, Turn], None]
-# Told what a model is saying, by the run it says it in. It is provisional until its turn is written.
-OnChunk = Callable[[str, StreamChunk | Restarted], None]
-# Told what was done about the open calls of a run when it was taken up again.
-OnRecovered = Callable[[str, Recovery], None]
-
-
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """The engines by the name of their model, the first being the one that is used; tools; code; who is told."""
+    """The engines by the name of their model, the first being the one that is used; tools; code."""
 
     engines: Mapping[str, Engine]
     tools: Registry = field(default_factory=lambda: Registry(()))
     code: Mapping[str, Code] = field(default_factory=dict)
     context: ContextProvider | None = None
-    on_turn: OnTurn | None = None
-    on_chunk: OnChunk | None = None
-    on_recovered: OnRecovered | None = None
     # A router of the caller's own; without it the run's terms say who shortlists its tools.
     router: Router | None = None
     # For mode plan: what each type of step does, and who makes a plan of a request that brings none.
@@ -115,9 +96,9 @@ class Kit:
         return {**self.filters, **self.step_filters}
 
 
-def kit_of(engine: Engine, tools: Registry | None = None) -> Kit:
-    """A kit with one engine."""
-    return Kit({engine.model_info().name: engine}, tools if tools is not None else Registry(()))
+def kit_of(engine: Engine, tools: "Registry | Iterable[Tool | Function]" = ()) -> Kit:
+    """A kit with one engine, and these tools and plain functions."""
+    return Kit({engine.model_info().name: engine}, tools if isinstance(tools, Registry) else Registry(tools))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,27 +123,3 @@ class Terms:
 
 
 STANDARD_TERMS = Terms()
-
-
-def tell(on_turn: OnTurn, state: RunState, turn: Turn) -> None:
-    """Tell a listener of a turn; a listener may break, and the run goes on."""
-    try:
-        on_turn(state, turn)
-    except Exception:  # noqa: BLE001  # no listener may break the run
-        _log.exception("whoever follows broke over turn %s", turn.seq, extra=run_fields(state.run_id, state))
-
-
-def watched(kit: Kit, watcher: Watcher) -> Kit:
-    """The kit, with somebody who is told what happens."""
-
-    def on_turn(state: RunState, turn: Turn) -> None:
-        watcher.turned(state.run_id, pinned(state).request, turn)
-        watcher.measured(state.run_id, metered(state))
-
-    def on_chunk(run_id: str, chunk: StreamChunk | Restarted) -> None:
-        if isinstance(chunk, StreamChunk):
-            watcher.said(run_id, chunk.text)
-        else:
-            watcher.restarted(run_id)
-
-    return replace(kit, on_turn=on_turn, on_chunk=on_chunk, on_recovered=watcher.recovered)

@@ -10,13 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from remit.core.commands import Command
-from remit.core.events import Turn
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
-from remit.core.recovery import Recovery
 from remit.core.signing import SignedDeletion, Signer
 from remit.core.storage import (
-    START,
     Barrier,
     Derived,
     InboxEntry,
@@ -29,55 +26,15 @@ from remit.core.storage import (
     SignedHead,
     Snapshot,
     Stretch,
+    Topic,
     Warrant,
+    WrittenTurn,
 )
-from remit.kernel.state import RunState
-from remit.orchestrate.conversation import Conversation
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import Report
-from remit.orchestrate.tracing import Tracer
 
 if TYPE_CHECKING:
     from remit.observe.checkup import Check
-    from remit.orchestrate.executors.prepare import Common
-
-
-class Live:
-    """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
-
-    __slots__ = (
-        "common",
-        "conversation",
-        "on_recovered",
-        "on_turn",
-        "place",
-        "recovered_seq",
-        "run_id",
-        "snapshot_seq",
-        "state",
-        "tracer",
-        "warrant",
-    )
-
-    def __init__(self, run_id: str, state: RunState) -> None:
-        self.run_id = run_id
-        self.state = state
-        # Where its journal stands behind the last turn that is in the state.
-        self.place = START
-        self.conversation = Conversation()
-        # What all its errands have in common, kept here by whoever prepares them.
-        self.common: Common | None = None
-        # The gate that follows a traced run; made again from the journal whenever it is not there.
-        self.tracer: Tracer | None = None
-        # Under which lease its turns are written; None for who only reads.
-        self.warrant: Warrant | None = None
-        # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
-        self.snapshot_seq = -1
-        # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
-        self.recovered_seq = -1
-        # Told of every turn that is taken here, after it was written and before anyone acts on it.
-        self.on_turn: Callable[[Turn], None] | None = None
-        # Told what was done about its open calls when the run is taken up again.
-        self.on_recovered: Callable[[Recovery], None] | None = None
 
 
 class Turns(Protocol):
@@ -110,6 +67,36 @@ class Journal(Turns, Protocol):
         What it reserves and what a barrier charges is kept in the same write: QuotaConflict says that there is no room.
         LeaseLost says that the token of its warrant is not that of the run's lease any more.
         """
+
+
+class Feed(Protocol):
+    """The turns of all listed runs in the one order in which they were written. Places are never given twice.
+
+    A turn that can be read stands behind every turn that could be read before it; those of a deleted run are left out.
+    """
+
+    async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
+        """The turns behind a place, oldest first, at most so many; START is before the first."""
+
+    async def end(self) -> Place:
+        """The place of the newest turn; START where there is none."""
+
+
+class Bell(Protocol):
+    """Wakes the processes on a store that listen. It says that there is news; the store says what. A ring may be lost."""
+
+    @property
+    def look_ms(self) -> int:
+        """How long a listener waits before it looks by itself: a net where rings come, all there is where none do."""
+
+    def listen(self, topic: Topic, hear: Callable[[bytes], None]) -> Callable[[], None]:
+        """Call `hear` in the running event loop for every word rung for a topic; gives what ends it."""
+
+    def ring(self, topic: Topic, word: bytes = b"") -> None:
+        """Ring for a topic without waiting. Turns, letters and halts ring by themselves when they are written."""
+
+    def is_heard(self, topic: Topic) -> bool:
+        """Whether anybody listens to a topic, in another process or here."""
 
 
 class Blobs(Protocol):
@@ -307,8 +294,7 @@ class Seals(Protocol):
 class Leases(Protocol):
     """Who drives which run. A lease ends when it is let go, with its process, or when nobody renews it in time.
 
-    Its token fences: once it is no longer held, an append under it raises LeaseLost, or AppendConflict behind the first
-    turn of the next holder.
+    Its token fences: an append under one that ended raises LeaseLost, or AppendConflict behind the next holder's first turn.
     """
 
     @property
@@ -332,24 +318,24 @@ class Leases(Protocol):
 
 
 class Retention(Protocol):
-    """Removes runs, and the texts that only they referred to. Every other run verifies as before.
+    """Removes runs, and the texts that only they referred to; every other run verifies as before.
 
-    What a run counts for its tenant stays counted, and the log keeps its heads; where the store has a key, it also keeps a
-    signed line that the run was deleted, written before the first turn of it goes.
+    What a run counts for its tenant stays counted. The log keeps its heads and, where the store has a key, a signed line that
+    it was deleted, written before the first turn of it goes.
     """
 
     async def delete(self, run_id: str) -> Removed:
         """Remove a run however it stands, the runs beneath it, and the texts that only they referred to.
 
-        Nothing where nobody started it. A child whose parent is open is refused with PARENT_OPEN, and a family of
-        which one is driven with STORE_BUSY; then nothing of it is gone.
+        Nothing where nobody started it. Refused, whole: with PARENT_OPEN for a child of an open run, with STORE_BUSY while
+        one of the family is driven.
         """
 
     async def gc(self, *, ended_before_ms: int, dry_run: bool = False) -> Removed:
         """Remove the runs that ended before a time, texts that no turn refers to, and inbox entries long settled.
 
-        A run that is held stays, and so does what somebody will ask for: a child whose parent is open, and the newest run of a
-        session with all that came from it. A dry run removes nothing and says what would be.
+        Runs that are held, children of open runs and the newest run of a session, with all that came from it, stay. A dry run
+        removes nothing and says what would be.
         """
 
 
@@ -360,13 +346,12 @@ class Redactions(Protocol):
         """Take a text in each of its forms, or every secret of a kind, out of a run and those beneath it.
 
         A text that holds it is removed whole; a turn is written anew without it, signed, and keeps the hash that it had.
-        Nothing where nobody started it; refused with STORE_BUSY while one of them is driven, and with STORE_KEY_MISSING
-        by a store that has no key to sign with.
+        Nothing where nobody started it; refused with STORE_BUSY while one is driven, with STORE_KEY_MISSING without a key.
         """
 
 
 class Checkup(Protocol):
-    """Looks whether a store is well. Looking changes nothing."""
+    """Looks whether a store is well, and changes nothing."""
 
     async def look(self) -> "Sequence[Check]":
         """What was looked at, each under a name of its own, the store itself first; a problem has a code and a way out."""
@@ -432,6 +417,14 @@ class Store(Protocol):
     @property
     def journal(self) -> Journal:
         """Turns."""
+
+    @property
+    def feed(self) -> Feed:
+        """Turns of all runs, in the order in which they were written."""
+
+    @property
+    def bell(self) -> Bell:
+        """What wakes other processes."""
 
     @property
     def blobs(self) -> Blobs:

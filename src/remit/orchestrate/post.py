@@ -1,6 +1,6 @@
 """The post: what people say to runs, whichever process drives them.
 
-Rule 1: whoever holds a run hears what is left for it within INBOX_POLL_MS; without a holder, the sender decides itself.
+Rule 1: whoever holds a run is rung for what is left for it, or looks; without a holder, the sender decides itself.
 Rule 2: an entry is settled together with the turn that answers it, so nothing is heard twice and nothing is lost.
 Rule 3: the sender learns whether it was heard, and if not, why.
 Rule 4: to say no loads nothing. A run that is driven here, or whose kit is at hand, goes on; any other hears the no and is
@@ -10,6 +10,7 @@ Rule 4: to say no loads nothing. A run that is driven here, or whose kit is at h
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 
 from remit.core.arrivals import PauseRequested
@@ -17,7 +18,7 @@ from remit.core.codec import decode_signal, decode_turn, encode_signal
 from remit.core.events import Turn
 from remit.core.failure import ArrivalFault, IllegalArrival, InvariantBroken, RemitError, RequestRejected
 from remit.core.signals import Signal, UserSignal, packet_named
-from remit.core.storage import EntrySettled, RunHeld
+from remit.core.storage import EntrySettled, RunHeld, Topic
 from remit.kernel.decide import take_turn
 from remit.kernel.state import RunState
 from remit.observe.logs import NO_RUN
@@ -25,11 +26,12 @@ from remit.observe.settled import too_late
 from remit.orchestrate.durability import answer_of
 from remit.orchestrate.executors.human import answer_to
 from remit.orchestrate.hub import Hub
-from remit.orchestrate.ports import Catalogue, Inbox, Live
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Bell, Catalogue, Inbox
 from remit.orchestrate.reports import PERFORMED, Report
 from remit.tool.loading import SourceFault
 
-# A holder looks this often; promised are 200 ms, and a busy machine may need half of that for itself.
+# How often a holder looks for children that have ended elsewhere; promised are 200 ms, half of them for a busy machine.
 INBOX_POLL_MS = 100
 # How often a sender looks for its answer, and how long before it gives up: a holder that has not heard by then hangs.
 OUTCOME_POLL_MS = 20
@@ -63,10 +65,13 @@ _log = logging.getLogger(__name__)
 class Post:
     """Delivers signals."""
 
-    def __init__(self, hub: Hub, inbox: Inbox, catalogue: Catalogue, check_answer: CheckAnswer | None = None) -> None:
+    def __init__(
+        self, hub: Hub, inbox: Inbox, catalogue: Catalogue, bell: Bell, check_answer: CheckAnswer | None = None
+    ) -> None:
         self._hub = hub
         self._inbox = inbox
         self._catalogue = catalogue
+        self._bell = bell
         self._check_answer = check_answer
         self._rounds: asyncio.Task[None] | None = None
 
@@ -181,13 +186,23 @@ class Post:
         )
 
     async def _go_round(self) -> None:
-        while self._hub.drivers:
-            await asyncio.sleep(INBOX_POLL_MS / 1000)
-            try:
-                self._hub.call_off()
-                await self._look()
-            except RemitError as error:
-                _log.warning("the inbox could not be read: %s", error, extra=NO_RUN)
+        rung = asyncio.Event()
+        hang_up = self._bell.listen(Topic.POST, lambda _: rung.set())
+        try:
+            while drivers := self._hub.drivers:
+                # That a child has ended elsewhere rings for nobody here, and is looked for as long as somebody waits for it.
+                is_awaiting = any(driver.live.state.held for driver in drivers.values())
+                look_ms = min(INBOX_POLL_MS, self._bell.look_ms) if is_awaiting else self._bell.look_ms
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(rung.wait(), look_ms / 1000)
+                rung.clear()
+                try:
+                    self._hub.call_off()
+                    await self._look()
+                except RemitError as error:
+                    _log.warning("the inbox could not be read: %s", error, extra=NO_RUN)
+        finally:
+            hang_up()
 
     async def _look(self) -> None:
         for entry in await self._inbox.pending(after=0):

@@ -15,8 +15,8 @@ from remit.core.commands import CallCode, CallModel, CallTool, Command, Reconcil
 from remit.core.failure import RequestRejected
 from remit.core.recovery import Recovery
 from remit.kernel.state import is_safe_to_repeat
+from remit.orchestrate.live import Live
 from remit.orchestrate.offspring import copy_turns
-from remit.orchestrate.ports import Live
 from remit.orchestrate.runner import Runner
 
 RUN_NOT_FOUND = "RUN_NOT_FOUND"
@@ -40,7 +40,7 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         await runner.judge(live, RunTaken(token))
     live.recovered_seq = live.state.seq
     repeated: list[Command] = []
-    lost = 0
+    lost, was_open = 0, live.state.ending is None
     # Hearing of a lost outcome may end the run, which closes commands further down the list.
     for command in [*live.state.open.values(), *live.state.parting]:
         is_parting = command in live.state.parting
@@ -54,8 +54,8 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         elif command.id not in live.state.doubted and command.id not in live.state.withheld:
             await runner.advance(live, ToolOutcomeLost(command.id))
             lost += 1
-    if live.on_recovered is not None:
-        live.on_recovered(_told(live, repeated, lost))
+    if runner.bus is not None and was_open:
+        runner.bus.recovered(live.state, _told(live, repeated, lost))
     return live
 
 

@@ -27,12 +27,14 @@ from remit.kernel.decide import weigh
 from remit.kernel.derived import derived_of
 from remit.kernel.state import RunState, pinned
 from remit.observe.history import Linked, linked, references
+from remit.orchestrate.bus import Bus
 from remit.orchestrate.durability import HEAVY, barrier_of, listing_of
 from remit.orchestrate.evidence import compared_by, inline, long_evidence
 from remit.orchestrate.executors.timer import cuts_off
 from remit.orchestrate.facts import Facts
+from remit.orchestrate.live import Live
 from remit.orchestrate.patience import append_at_last, insist
-from remit.orchestrate.ports import Blobs, Clock, Journal, Live, Outlet, Snapshots
+from remit.orchestrate.ports import Blobs, Clock, Journal, Outlet, Snapshots
 from remit.orchestrate.rates import UserRates
 from remit.orchestrate.reports import Report
 from remit.orchestrate.seals import Sealer
@@ -63,6 +65,7 @@ class Runner:
         dispatch: Outlet,
         snapshots: Snapshots | None = None,
         sealer: Sealer | None = None,
+        bus: Bus | None = None,
     ) -> None:
         self.journal = journal
         self.blobs = blobs
@@ -70,6 +73,8 @@ class Runner:
         self.dispatch = dispatch
         self.snapshots = snapshots
         self.sealer = sealer
+        # Who is told of every turn, after it was written and before anyone acts on it.
+        self.bus = bus
         self.facts = Facts()
         self.rates = UserRates()
 
@@ -182,8 +187,8 @@ class Runner:
                 live.place = place
                 if tracer is not None:
                     live.tracer = _followed(tracer, turn, kept)
-            if live.on_turn is not None:
-                live.on_turn(turn)
+            if self.bus is not None:
+                self.bus.turned(state, turn)
             for command in tally.orders:
                 if is_latest or _is_wanted(state, command):
                     self.dispatch.send(live, command)

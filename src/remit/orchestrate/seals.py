@@ -25,7 +25,8 @@ from remit.core.seal import DIGITS_MIN
 from remit.core.secret_names import COOKIE_JARS, NAME_MEMBERS, VALUE_MEMBERS, means_a_secret, secret_of_named
 from remit.core.secret_search import HANDLE, covered, secrets_in, without_secrets
 from remit.core.signals import UserSignal
-from remit.orchestrate.ports import Live, Seals
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Seals
 from remit.orchestrate.reports import Report
 from remit.tool.redaction import forms_of
 from remit.tool.vault import NO_SECRETS, Vault

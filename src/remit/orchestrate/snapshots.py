@@ -15,7 +15,8 @@ from remit.kernel.snapshot import snapshot_of, state_from
 from remit.kernel.state import RunState
 from remit.observe.history import Linked, linked
 from remit.observe.logs import run_fields
-from remit.orchestrate.ports import Journal, Live, Snapshots
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Journal, Snapshots
 
 # Fewer turns are folded in about a millisecond. A snapshot would save half of that, which is not worth its bytes.
 SNAPSHOT_TURNS_MIN = 256

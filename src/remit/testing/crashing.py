@@ -22,9 +22,11 @@ from typing import NamedTuple
 from remit.core.commands import Command
 from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.orchestrate.ports import (
+    Bell,
     Blobs,
     Catalogue,
     Checkup,
+    Feed,
     HaltLog,
     HeadLog,
     Inbox,
@@ -138,6 +140,8 @@ class CrashingStore:
     def __init__(self, store: Store, fuse: Fuse, on_kept: OnKept) -> None:
         self._store = store
         self.journal: Journal = CrashingJournal(store.journal, fuse, on_kept)
+        self.feed: Feed = store.feed
+        self.bell: Bell = store.bell
         self.blobs: Blobs = store.blobs
         self.snapshots: Snapshots = store.snapshots
         self.catalogue: Catalogue = store.catalogue

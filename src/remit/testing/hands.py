@@ -22,8 +22,8 @@ from remit.kernel.state import RunState, pinned
 from remit.observe.execution import usage_of
 from remit.orchestrate import reports
 from remit.orchestrate.fork import fork
+from remit.orchestrate.live import Live
 from remit.orchestrate.offspring import observed_by, spent_by
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import Report
 from remit.testing.authority_scenarios import sifted
 from remit.testing.pattern_hands import is_of_a_pattern, manifest_of_child, said_by_code

@@ -18,7 +18,7 @@ from remit.core.manifest import Manifest
 from remit.core.record import Text
 from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.kernel.state import RunState
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import PersonSaid, Report
 from remit.orchestrate.runner import Runner

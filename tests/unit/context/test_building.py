@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from remit.context.building import ContextBuilder, confidence_of, evidence_messages
+from remit.context.building import ContextBuilder, context_confidence, evidence_messages
 from remit.context.fts import Document, DocumentIndex
 from remit.core.candidate import Candidate, ScoreMaker
 from remit.core.contract import ConfidenceSource
@@ -81,23 +81,23 @@ def test_a_reranker_sees_more_than_is_shown_and_decides_the_order() -> None:
 @pytest.mark.req("0.8")
 def test_confidence_is_how_much_of_the_question_the_best_evidence_holds() -> None:
     index = index_of("Coffee is hot.", "Tea.", "Milk.")
-    value, source = confidence_of(index.retrieve("hot coffee"))
+    value, source = context_confidence(index.retrieve("hot coffee"))
     assert source is ConfidenceSource.RETRIEVAL
     assert value == pytest.approx(1.0)
-    value, _ = confidence_of(index.retrieve("coffee on Mars"))
+    value, _ = context_confidence(index.retrieve("coffee on Mars"))
     assert 0 < value < 0.5
 
 
 @pytest.mark.req("0.8")
 def test_confidence_survives_a_reranker() -> None:
     found = index_of("Coffee is hot.", "Tea.").retrieve("coffee")
-    assert confidence_of(rerank("coffee", found)) == confidence_of(found)
+    assert context_confidence(rerank("coffee", found)) == context_confidence(found)
 
 
 @pytest.mark.parametrize("relevance", [None, "much", 2.0, -1, float("nan")])
 def test_evidence_that_does_not_say_how_relevant_it_is_gives_no_confidence(relevance: object) -> None:
-    assert confidence_of([candidate("x", relevance=relevance)])[0] == 0.0
-    assert confidence_of([])[0] == 0.0
+    assert context_confidence([candidate("x", relevance=relevance)])[0] == 0.0
+    assert context_confidence([])[0] == 0.0
 
 
 @pytest.mark.parametrize(

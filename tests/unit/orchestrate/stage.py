@@ -15,7 +15,8 @@ from remit.core.record import JsonObject
 from remit.core.storage import Barrier, Listing, Place, Stretch, Warrant
 from remit.core.tools import ToolResult
 from remit.orchestrate.in_process import Executor, InProcessDispatch
-from remit.orchestrate.ports import Journal, Live
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Journal
 from remit.orchestrate.reports import ModelSaid, Report, ToolBroke, ToolSaid
 from remit.orchestrate.runner import Runner
 from remit.testing.runs import SimulatedRun

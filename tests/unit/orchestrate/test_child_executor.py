@@ -27,8 +27,8 @@ from remit.orchestrate.executors.child import PARENT
 from remit.orchestrate.facade import System
 from remit.orchestrate.in_process import InProcessDispatch
 from remit.orchestrate.kit import Terms, kit_of
+from remit.orchestrate.live import Live
 from remit.orchestrate.patterns.structured import structured_graph
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ChildSaid
 from remit.orchestrate.runner import Runner
 from remit.tool.declare import tool

@@ -24,7 +24,7 @@ from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.facts import Facts
 from remit.orchestrate.kit import STANDARD_TERMS, Kit, Terms, ToolCallFilter
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.replay import Verdict, audit, kept_texts
 from remit.orchestrate.reports import FilterSaid, SiftedCall
 from remit.testing.runs import SimulatedRun

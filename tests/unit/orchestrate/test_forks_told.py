@@ -14,7 +14,7 @@ from remit.core.failure import Ending, RemitError
 from remit.core.signals import Signal, UserSignal
 from remit.orchestrate.facade import Heard, System
 from remit.orchestrate.kit import Kit
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from tests.unit.orchestrate.house import calls, helper, look, request, scripted, signal, systems, until
 from tests.unit.orchestrate.stage import play
 

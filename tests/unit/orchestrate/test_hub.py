@@ -18,7 +18,7 @@ from remit.core.signals import Signal
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
 from remit.orchestrate import aftermath
-from remit.orchestrate.kit import Kit
+from remit.orchestrate.bus import Listener
 from remit.orchestrate.reports import PersonSaid, ToolBroke, ToolSaid
 from remit.tool.declare import tool
 from tests.unit.orchestrate.house import (
@@ -89,10 +89,10 @@ def test_a_listener_that_breaks_is_logged_and_the_run_goes_on(caplog: pytest.Log
     async def story() -> None:
         quiet = scripted({"text": "hello"})
         async with in_memory() as system:
-            response = await system.run(request(), Kit(quiet.engines, on_turn=break_off))
+            response = await system.run(request(), quiet, listener=Listener(break_off))
         assert response.content == "hello"
 
-    with caplog.at_level(logging.ERROR, "remit.orchestrate.kit"):
+    with caplog.at_level(logging.ERROR, "remit.orchestrate.bus"):
         play(story())
     assert "broke over turn 0" in caplog.text
 

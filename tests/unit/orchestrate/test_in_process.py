@@ -32,9 +32,9 @@ from remit.core.record import replace
 from remit.core.tools import ToolResult
 from remit.orchestrate.claims import PerformerLost
 from remit.orchestrate.in_process import Executor
+from remit.orchestrate.live import Live
 from remit.orchestrate.offspring import child_manifest, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import ChildSaid, ContextSaid, ModelSaid, PersonApproved, Report, ToolSaid
 from remit.testing.runs import SimulatedRun
 from remit.testing.script import Breaks, in_turn, proposes, proposes_all, says

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from remit.backend.memory.store import MemoryStore
 from remit.core.arrivals import ContextFound, ModelAnswered, ModelFailed
 from remit.core.commands import CallModel, Command, Retrieve
 from remit.core.contract import ExecutionHints, OutputContract, SystemRequest
@@ -22,11 +23,13 @@ from remit.inference.chain import ChainEngine
 from remit.inference.engine import EngineFault, Restarted, StreamChunk, StreamHandler
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import RunState
+from remit.orchestrate import bus
+from remit.orchestrate.bus import Bus, OnChunk
 from remit.orchestrate.executors import model
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
-from remit.orchestrate.kit import Kit, OnChunk
-from remit.orchestrate.ports import Live
+from remit.orchestrate.kit import Kit
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import ModelSaid, Report
 from remit.orchestrate.shaping import TOOLS_OFFERED_MAX
 from remit.rerank import router as router_module
@@ -87,8 +90,14 @@ def call_of(run: Run) -> CallModel:
 def executor(
     engine: Any, *, on_chunk: OnChunk | None = None, library: Library | None = None
 ) -> Callable[[Live, Command], Coroutine[Any, Any, Report]]:
-    kit = Kit({MODEL.name: engine}, on_chunk=on_chunk)
-    return Performers(Bench((library or Library()).text)).carrier(lambda run_id: kit)
+    kit = Kit({MODEL.name: engine})
+    return Performers(bench_of(on_chunk, library)).carrier(lambda run_id: kit)
+
+
+def bench_of(on_chunk: OnChunk | None, library: Library | None = None) -> Bench:
+    heard = Bus(MemoryStore())
+    heard.listen(bus.Listener(on_chunk=on_chunk))
+    return Bench((library or Library()).text, bus=heard)
 
 
 def performed(engine: Any, run: Run | None = None, *, on_chunk: OnChunk | None = None, **changes: Any) -> Report:
@@ -490,9 +499,9 @@ def routed(
     router: Router | None = None,
     on_chunk: OnChunk | None = None,
 ) -> Report:
-    kit = Kit({MODEL.name: engine}, router=router, on_chunk=on_chunk)
+    kit = Kit({MODEL.name: engine}, router=router)
     run = Run(manifest)
-    return play(Performers(Bench(Library().text)).carrier(lambda run_id: kit)(live_of(run.state), call_of(run)))
+    return play(Performers(bench_of(on_chunk)).carrier(lambda run_id: kit)(live_of(run.state), call_of(run)))
 
 
 def test_a_call_by_grammar_is_reported_as_a_call_and_says_what_was_offered() -> None:
@@ -547,8 +556,8 @@ SERVED, ON_DISK = ModelInfo("served", 1000), ModelInfo("disk", 1000, calls_by_gr
 def chained(*members: Recorder, on_chunk: OnChunk | None = None) -> Report:
     chain = ChainEngine(members)
     run = Run(manifest_of(model=replace(MODEL, calls_by_grammar=True)))
-    kit = Kit({MODEL.name: chain}, router=Fixed("look"), on_chunk=on_chunk)
-    return play(Performers(Bench(Library().text)).carrier(lambda run_id: kit)(live_of(run.state), call_of(run)))
+    kit = Kit({MODEL.name: chain}, router=Fixed("look"))
+    return play(Performers(bench_of(on_chunk)).carrier(lambda run_id: kit)(live_of(run.state), call_of(run)))
 
 
 def speaking(text: str) -> Callable[[StreamHandler | None], Awaitable[ModelResult]]:
@@ -774,10 +783,11 @@ def test_a_scripted_engine_drives_a_run_with_a_tool_to_its_end(caplog: pytest.Lo
             [{"tool_calls": [{"name": "look", "arguments": {"n": 1}}]}, {"text": LONG}, {"text": "never"}]
         )
         listener = Listener()
-        kit = Kit({"scripted": engine}, on_chunk=listener)
+        kit = Kit({"scripted": engine})
         library = Library()
         stage = Stage(
-            tools={"look": ok}, executors={CallModel: Performers(Bench(library.text)).carrier(lambda run_id: kit)}
+            tools={"look": ok},
+            executors={CallModel: Performers(bench_of(listener, library)).carrier(lambda run_id: kit)},
         )
         live = await stage.runner.start(manifest_of(model=engine.model_info()))
         await stage.runner.drive(live)
@@ -804,7 +814,8 @@ def test_a_small_model_calls_a_tool_and_then_answers_from_its_result() -> None:
     async def scene() -> tuple[Ending | None, str]:
         kit, library = Kit({SMALL.name: Small()}, router=Fixed("look")), Library()
         stage = Stage(
-            tools={"look": ok}, executors={CallModel: Performers(Bench(library.text)).carrier(lambda run_id: kit)}
+            tools={"look": ok},
+            executors={CallModel: Performers(Bench(library.text)).carrier(lambda run_id: kit)},
         )
         live = await stage.runner.start(manifest_of(model=SMALL))
         await stage.runner.drive(live)

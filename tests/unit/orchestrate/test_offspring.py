@@ -24,9 +24,9 @@ from remit.core.record import BlobRef, replace
 from remit.core.rulings import RunPaused
 from remit.core.tools import ToolChoice, ToolChoiceMode
 from remit.kernel.state import pinned
+from remit.orchestrate.live import Live
 from remit.orchestrate.offspring import child_manifest, copy_turns, spent_by
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.ports import Live
 from remit.orchestrate.recover import recover
 from remit.orchestrate.reports import ModelSaid, PersonApproved
 from remit.testing.runs import SimulatedRun, fold

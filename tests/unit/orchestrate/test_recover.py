@@ -3,6 +3,7 @@
 import pytest
 
 from remit.backend.memory.journal import MemoryJournal
+from remit.backend.memory.store import MemoryStore
 from remit.core import arrivals, rulings
 from remit.core.budget import Budget
 from remit.core.commands import AskHuman, CallModel, CallTool, Command, ForkRun, ReconcileTool, SetTimer
@@ -11,9 +12,9 @@ from remit.core.manifest import Manifest
 from remit.core.record import replace
 from remit.core.recovery import Recovery
 from remit.core.tools import ToolResult
-from remit.kernel.state import RunState
+from remit.orchestrate.bus import Bus, Listener
 from remit.orchestrate.fork import fork
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.recover import RUN_NOT_FOUND, recover
 from remit.orchestrate.reports import ModelSaid, PersonApproved, PersonSaid, ToolSaid
 from remit.testing.runs import fold
@@ -128,9 +129,10 @@ def test_whoever_takes_a_run_up_learns_what_was_done_about_its_calls(
             await until_called(before, *tools)
         else:
             await before.runner.start(manifest_of())
-        live, told = Live("run", RunState()), list[Recovery]()
-        live.on_recovered = told.append
-        await recover(after.runner, "run", live)
+        told = list[Recovery]()
+        after.runner.bus = Bus(MemoryStore())
+        after.runner.bus.listen(Listener(on_recovered=lambda _, recovery: told.append(recovery)))
+        await recover(after.runner, "run")
         assert told == [replace(expected, seq=len(await before.journal.read("run")) - 1 - bool(expected.lost))]
 
     play(scene())

@@ -15,7 +15,7 @@ from remit.kernel.state import RunState
 from remit.orchestrate.executors.bench import Bench
 from remit.orchestrate.executors.performers import Performers
 from remit.orchestrate.kit import ContextProvider, Kit
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import ContextSaid, Report
 from tests.unit.kernel.builders import Run, manifest_of
 from tests.unit.orchestrate.stage import play

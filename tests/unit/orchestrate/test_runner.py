@@ -16,7 +16,7 @@ from remit.core.storage import AppendConflict, BlobMissing
 from remit.core.tools import ToolResult
 from remit.observe.history import JOURNAL_CHAIN_BROKEN
 from remit.orchestrate import runner
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import ModelSaid, PersonApproved, PersonSaid, Report, ToolSaid
 from remit.orchestrate.runner import CONFLICTS_MAX
 from remit.testing.runs import fold

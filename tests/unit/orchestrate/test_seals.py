@@ -20,8 +20,9 @@ from remit.core.tools import ToolCall
 from remit.inference.engine import StreamHandler
 from remit.inference.scripted import ScriptedEngine
 from remit.kernel.state import RunState
-from remit.orchestrate.kit import Kit, Terms, kit_of
-from remit.orchestrate.ports import Live
+from remit.orchestrate.bus import Listener
+from remit.orchestrate.kit import Terms, kit_of
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import ModelSaid
 from remit.orchestrate.seals import SECRET_GONE, Sealer, SecretGone, is_lost
 from remit.tool.declare import Tool, tool
@@ -169,11 +170,10 @@ def test_those_who_listen_to_a_stream_hear_no_secret(tmp_path: Path) -> None:
     plain = scripted(
         [{"text": f"It is {TOKEN} now.", "chunks": ["It is ", TOKEN[:5], TOKEN[5:20], TOKEN[20:], " now."]}]
     )
-    kit = Kit(plain.engines, plain.tools, on_chunk=listen)
 
     async def story() -> None:
-        async with house(tmp_path / "store", kit) as system:
-            await system.run(asking("Say it."), kit)
+        async with house(tmp_path / "store", plain) as system:
+            await system.run(asking("Say it."), plain, listener=Listener(on_chunk=listen))
 
     asyncio.run(story())
     assert TOKEN[8:] not in "".join(heard)

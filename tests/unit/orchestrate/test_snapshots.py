@@ -28,7 +28,8 @@ from remit.observe.history import fold, read_history
 from remit.orchestrate import snapshots as keeping
 from remit.orchestrate.facade import System
 from remit.orchestrate.kit import Kit, Terms
-from remit.orchestrate.ports import Live, Store
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Store
 from remit.orchestrate.runner import Runner
 from remit.orchestrate.signatures import signed_snapshots
 from remit.orchestrate.snapshots import SNAPSHOT_TURNS_MIN, is_due, keep_if_due

@@ -22,8 +22,8 @@ from remit.core.messages import assistant_message, user_message
 from remit.core.profiles import GUARDED
 from remit.core.record import replace
 from remit.core.trust import Reads
+from remit.orchestrate.live import Live
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.ports import Live
 from remit.orchestrate.reports import (
     ContextSaid,
     Report,

@@ -16,7 +16,7 @@ from remit.core.failure import ErrorCode
 from remit.core.profiles import GUARDED
 from remit.core.record import JsonObject, replace
 from remit.core.tools import ToolCall, ToolResult
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import (
     FilterSaid,
     PersonApproved,

@@ -21,8 +21,8 @@ from remit.core.tools import Effect, ToolCall, ToolDefinition
 from remit.core.trust import Reads, Repeat, Trust
 from remit.observe.history import references
 from remit.orchestrate.in_process import Executor
+from remit.orchestrate.live import Live
 from remit.orchestrate.patterns.chat import chat_graph
-from remit.orchestrate.ports import Live
 from remit.orchestrate.replay import Audit, Verdict, audit, kept_texts
 from remit.orchestrate.reports import ChildSaid, Report
 from remit.orchestrate.runner import Runner

@@ -12,7 +12,8 @@ from remit.core.commands import CallTool, CancelCommand, Command, SetTimer, Time
 from remit.core.failure import ErrorCode
 from remit.core.record import replace
 from remit.orchestrate.in_process import InProcessDispatch
-from remit.orchestrate.ports import Dispatch, Live
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Dispatch
 from remit.orchestrate.reports import PERFORMED, Report, ToolBroke, ToolSaid
 from remit.testing.conformance.dispatch import DISPATCH_CHECKS, DispatchCheck, Perform, Performer, a_call
 from remit.testing.seeded_loop import SeededLoop

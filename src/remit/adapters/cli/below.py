@@ -10,7 +10,7 @@ import logging
 import sys
 from collections.abc import Sequence
 
-from remit.adapters.cli.terminal import Aside, Terminal, printable
+from remit.adapters.cli.terminal import Aside, Terminal, moves_cursor, printable
 from remit.adapters.cli.widths import fitted
 
 # With fewer columns a line says nothing, and with fewer rows there is no room for the text itself.
@@ -24,8 +24,6 @@ _NEXT_LINE, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[1B\r", "\x1b[K", "\x1b[J"
 
 def clear_remains(terminal: Terminal) -> None:
     """Take away what a process left hanging that was killed, and end the line in which it was writing."""
-    from remit.assemble import moves_cursor
-
     if terminal.is_watched and moves_cursor():
         terminal.control(f"{_REST_OF_SCREEN}\n")
 
@@ -40,8 +38,6 @@ class Below:
 
     def open(self) -> None:
         """Make everyone who writes make way first; without it nothing is shown."""
-        from remit.assemble import moves_cursor
-
         if self._terminal.is_watched and moves_cursor():
             self._is_open = True
             self._terminal.before = self.clear

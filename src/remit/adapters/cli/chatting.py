@@ -95,14 +95,13 @@ async def _opened(
     """A conversation in a session of its own, on a store that is closed with the stack."""
     from remit.assemble import kit_for, new_run_id, opened, terms_for
     from remit.orchestrate.drafts import goal_at
-    from remit.orchestrate.facade import watched
 
     # Tools and engine come first: a store is not made for a conversation that cannot begin.
     narrator.progress.begin()
     try:
         narrator.loading(f"opening {engine}")
         with as_usage():
-            kit = watched(kit_for(engine, tools, base=Path.cwd()), narrator)
+            kit = kit_for(engine, tools, base=Path.cwd())
             terms = replace(terms_for(limits, caps, role=role), goal=goal_at(goal))
         system = await stack.enter_async_context(opened(common.settings(), watcher=narrator))
     finally:

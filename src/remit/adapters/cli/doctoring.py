@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from remit.adapters.cli.looping import in_loop
 from remit.adapters.cli.options import COMMON, Common
 from remit.adapters.cli.painting import Ink, Line, columns_of, print_lines
-from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.terminal import Terminal, wants_colour
 from remit.core.failure import EXIT_FAILED, EXIT_OK
 from remit.observe.checkup import Check, CheckState
 from remit.observe.plain import plain
@@ -53,8 +53,6 @@ def doctor(
 
 
 def _of_terminal(terminal: Terminal) -> Check:
-    from remit.assemble import wants_colour
-
     if not terminal.is_a_terminal:
         return Check("terminal", CheckState.OK, "none: answers go to a file or a pipe, without colours")
     words = "draws lines" if terminal.has_unicode else "is not UTF-8, so trees are drawn with ASCII"

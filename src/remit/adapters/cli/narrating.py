@@ -14,7 +14,7 @@ from remit.adapters.cli.loading import shown_while_loading
 from remit.adapters.cli.looping import Interrupted, in_loop
 from remit.adapters.cli.painting import Line
 from remit.adapters.cli.progress import Progress
-from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.terminal import Terminal, wants_colour
 from remit.adapters.cli.widths import cells, fitted
 from remit.core.contract import SystemRequest
 from remit.core.events import Turn
@@ -142,8 +142,6 @@ async def _shown(narrator: Narrator, work: Coroutine[Any, Any, int]) -> int:
 
 def tell(terminal: Terminal, line: Line) -> None:
     """Say one line beside the answer, cut to the width, in colours where somebody sees and wants them."""
-    from remit.assemble import wants_colour
-
     if not terminal.is_watched:
         terminal.remark("".join(text for text, _ in line))
         return

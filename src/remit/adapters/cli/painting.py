@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import TypeAlias
 
-from remit.adapters.cli.terminal import Terminal, printable
+from remit.adapters.cli.terminal import Terminal, printable, wants_colour
 from remit.adapters.cli.widths import cells
 
 # A line of a terminal that does not say how wide it is, and the most that anyone reads at once.
@@ -36,8 +36,6 @@ Line: TypeAlias = Sequence[Piece]
 
 def print_lines(terminal: Terminal, lines: Iterable[Line]) -> None:
     """Answer with lines, in colour where somebody sees it and wants it."""
-    from remit.assemble import wants_colour
-
     if terminal.is_a_terminal and wants_colour():
         terminal.painted(lines)
     else:

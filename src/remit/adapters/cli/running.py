@@ -137,12 +137,11 @@ def _played(terminal: Terminal, common: Common, request: SystemRequest, ready: C
 
     async def play() -> int:
         from remit.assemble import opened
-        from remit.orchestrate.facade import watched
 
         # Graph, tools and engine come first: a store is not made for a run that cannot begin.
         kit, terms = ready()
         async with opened(common.settings(), watcher=narrator) as system:
-            response = await system.run(request, watched(kit, narrator), terms)
+            response = await system.run(request, kit, terms)
             return await conclude(terminal, system, response, teller, said=narrator.shown)
 
     return narrated(narrator, play())

@@ -19,7 +19,7 @@ from remit.adapters.cli.packets import packet_lines, place_lines, way_to_answer
 from remit.adapters.cli.painting import Ink
 from remit.adapters.cli.progress import compact
 from remit.adapters.cli.responses import give
-from remit.adapters.cli.terminal import Terminal
+from remit.adapters.cli.terminal import Terminal, wants_colour
 from remit.core.budget import FIELDS, Dimension
 from remit.core.contract import SystemResponse
 from remit.core.failure import EXIT_OK, Ending, RemitError
@@ -112,8 +112,6 @@ class Sitting:
         return self._runner.run(work)
 
     def _is_coloured(self) -> bool:
-        from remit.assemble import wants_colour
-
         return self.terminal.is_watched and wants_colour()
 
     def _hear(self, line: str) -> None:

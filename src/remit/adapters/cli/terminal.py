@@ -12,7 +12,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from threading import RLock
 from typing import Any, BinaryIO, TextIO
@@ -32,6 +32,11 @@ _MESSAGE_CHARS_MAX = 2_000
 _LINES_AT_ONCE = 256
 # The columns and lines of a terminal that does not say how many it has.
 _SCREEN = (80, 24)
+
+
+# What others agreed on to ask programs for less colour, see no-color.org.
+NO_COLOUR_VARIABLE = "NO_COLOR"
+TERMINAL_VARIABLE = "TERM"
 
 
 class Terminal:
@@ -309,3 +314,15 @@ def _is_descriptor(stream: TextIO, descriptor: int) -> bool:
         return stream.fileno() == descriptor
     except (OSError, ValueError, AttributeError):
         return False
+
+
+def wants_colour(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether whoever looks at a terminal wants colours: NO_COLOR and a terminal that calls itself dumb say no."""
+    environment = os.environ if environment is None else environment
+    return not environment.get(NO_COLOUR_VARIABLE) and environment.get(TERMINAL_VARIABLE) != "dumb"
+
+
+def moves_cursor(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether a terminal can be written to anywhere: one without a name, or that calls itself dumb, cannot."""
+    environment = os.environ if environment is None else environment
+    return environment.get(TERMINAL_VARIABLE, "") not in ("", "dumb")

@@ -13,13 +13,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.failures import unusable
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.journal import SQLiteJournal
 from remit.core.halt import HALTS
 from remit.core.regular_file import open_to_append
-from remit.core.storage import Barrier, SignedHead, Warrant
+from remit.core.storage import Barrier, SignedHead, Topic, Warrant
 
 # Grows with every entry.
 NEWS = "halts.news"
@@ -31,7 +32,8 @@ _NEVER_LOOKED = -1
 class SQLiteHalts:
     """Entries in the database of a store."""
 
-    def __init__(self, home: Path, journal: SQLiteJournal, reader: Reader, log: HeadsLog) -> None:
+    def __init__(self, home: Path, journal: SQLiteJournal, reader: Reader, log: HeadsLog, bell: SocketBell) -> None:
+        self._bell = bell
         self._log = log
         self._path = home / NEWS
         self._news = str(self._path)
@@ -77,3 +79,4 @@ class SQLiteHalts:
                 os.close(descriptor)
         except OSError as error:
             raise unusable(error, self._path) from error
+        self._bell.ring(Topic.POST)

@@ -9,10 +9,11 @@ import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
+from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.database import Reader
 from remit.backend.embedded.failures import BUSY
 from remit.backend.embedded.writer import Outcome, Writer
-from remit.core.storage import InboxEntry, StoreUnusable
+from remit.core.storage import InboxEntry, StoreUnusable, Topic
 
 # More than people say to one run before somebody hears them; what exceeds it is a program gone wild.
 UNHEARD_MAX = 1_000
@@ -28,13 +29,15 @@ _OUTCOME = "SELECT code, message FROM inbox WHERE number = ? AND settled_at_ms I
 class SQLiteInbox:
     """Entries in the database of a store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: Reader, bell: SocketBell) -> None:
         self._writer = writer
+        self._bell = bell
         self._reader = reader
 
     async def put(self, run_id: str, data: bytes) -> int:
         """Leave something for a run; the number names the entry."""
         number: int = await self._writer.submit(partial(_put, run_id, data), len(data))
+        self._bell.ring(Topic.POST)
         return number
 
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:

@@ -31,6 +31,7 @@ from remit.core.storage import (
     SignedHead,
     Stretch,
     Warrant,
+    WrittenTurn,
 )
 
 _BEGIN_RUN = (
@@ -51,6 +52,12 @@ _HEAD = (
 _STANDING = "UPDATE runs SET ending = ?2, waiting_for = ?3, ended_at_ms = ?4 WHERE run_id = ?1"
 _LAST = "SELECT coalesce(max(seq), -1) FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?)"
 _VOUCHED = "SELECT 1 FROM heads WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) LIMIT 1"
+# A run that is not listed, as the journal of halts, is none that anybody follows.
+_SINCE = (
+    "SELECT turn_no, run_id, seq, data FROM turns JOIN runs USING (run_no)"
+    " WHERE turn_no > ? AND started_at_ms IS NOT NULL ORDER BY turn_no LIMIT ?"
+)
+_END = "SELECT coalesce(max(turn_no), -1) FROM turns"
 _READ = "SELECT data FROM turns WHERE run_no = (SELECT run_no FROM runs WHERE run_id = ?) AND seq > ? ORDER BY seq"
 
 
@@ -91,6 +98,22 @@ class SQLiteJournal:
             return Stretch(turns, max(after, START) + len(turns))
         ((last,),) = self._reader.rows(_LAST, (run_id,))
         return Stretch((), last)
+
+
+class SQLiteFeed:
+    """Turns by their number in the database: writers take turns, so numbers become visible in their order."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
+        """The turns of listed runs behind a place, oldest first, at most so many."""
+        return [WrittenTurn(*row) for row in self._reader.rows(_SINCE, (place, limit))]
+
+    async def end(self) -> Place:
+        """The place of the newest turn."""
+        ((place,),) = self._reader.rows(_END)
+        return int(place)
 
 
 def _held(leases: FileLeases, run_id: str, token: int, act: Act, cursor: sqlite3.Cursor) -> Outcome:

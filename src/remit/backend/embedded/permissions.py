@@ -24,8 +24,8 @@ _log = logging.getLogger(__name__)
 _READ = ("remit.db", "heads.log", "key", "queues.yaml")
 FILES = ("remit.db", "remit.db-wal", "remit.db-shm", "heads.log", "key", "locks", "halts.news")
 # Every folder that a store makes in its own.
-SEALED = "sealed"
-FOLDERS = (SEALED,)
+SEALED, BELLS = "sealed", "bells"
+FOLDERS = (SEALED, BELLS)
 # Those that people put there, or remit for them alone: whoever reads them looks who may.
 SETTINGS = ("queues.yaml", "quotas.yaml", "secrets.toml", "secrets.json", "revoked.log", "revoked.key", "chat_history")
 
@@ -72,7 +72,8 @@ def weaknesses_inside(home: Path) -> Iterator[Weakness]:
         for path in paths:
             with suppress(FileNotFoundError):
                 seen = path.lstat()
-                yield from _of_file(path, seen, is_folder=False)
+                if folder.name != BELLS or not stat.S_ISSOCK(seen.st_mode):
+                    yield from _of_file(path, seen, is_folder=False)
                 if seen.st_uid not in _allowed(folder):
                     yield Weakness(str(path), f"belongs to user {seen.st_uid}", "look who put it there", EXPOSED)
 

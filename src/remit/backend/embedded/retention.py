@@ -51,6 +51,10 @@ _LINEAGES = "SELECT run_id, lineage FROM runs WHERE lineage <> ''"
 # Of each session the run with the highest place: SQLite takes the other columns from the row that has the maximum.
 _NEWEST = "SELECT run_id, max(ordinal) FROM runs WHERE session_id <> '' GROUP BY tenant_id, session_id"
 _LAST_TURN = "SELECT seq, data FROM turns WHERE run_no = ? ORDER BY seq DESC LIMIT 1"
+# The number of the newest turn. SQLite gives the next one to the next turn; whoever follows the turns of a store goes by it.
+_END = "SELECT coalesce(max(turn_no), -1) FROM turns"
+# Runs are numbered from 1, so this one is none; an empty turn of it holds the place of a newest turn that is gone.
+_NOBODY = 0
 _COUNT_TURNS = "SELECT count(*) FROM turns WHERE run_no = ?"
 _COUNT_ENTRIES = "SELECT count(*) FROM inbox WHERE run_id = ?"
 _ANSWERS = "SELECT run_id FROM inbox WHERE settled_at_ms < ?"
@@ -188,7 +192,7 @@ class SQLiteRetention:
         turns = entries = 0
         for run_no, run_id in runs.items():
             with transaction(connection):
-                turns += connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
+                turns += _remove_turns(connection, run_no)
                 connection.execute("DELETE FROM heads WHERE run_no = ?", (run_no,))
                 connection.execute("DELETE FROM snapshots WHERE run_no = ?", (run_no,))
                 close_deleted(connection, run_no)
@@ -212,6 +216,16 @@ class SQLiteRetention:
         except sqlite3.Error as error:
             # What was to be removed is removed; only the file is still as large as before.
             _log.warning("%s was not made smaller: %s", self._path, error)
+
+
+def _remove_turns(connection: sqlite3.Connection, run_no: int) -> int:
+    """Remove the turns of a run, and keep the number of the newest turn of all from being given again."""
+    (end,) = connection.execute(_END).fetchone()
+    turns = connection.execute("DELETE FROM turns WHERE run_no = ?", (run_no,)).rowcount
+    if connection.execute(_END).fetchone()[0] != end:
+        connection.execute("DELETE FROM turns WHERE run_no = ?", (_NOBODY,))
+        connection.execute("INSERT INTO turns (turn_no, run_no, seq, data) VALUES (?, ?, 0, x'')", (end, _NOBODY))
+    return turns
 
 
 def _collectable(connection: sqlite3.Connection, ended_before_ms: int) -> dict[int, str]:

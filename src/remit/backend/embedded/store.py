@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
+from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.blobs import SQLiteBlobs
 from remit.backend.embedded.catalogue import SQLiteCatalogue
 from remit.backend.embedded.checkpoints import Checkpointer
@@ -29,7 +30,7 @@ from remit.backend.embedded.halts import SQLiteHalts
 from remit.backend.embedded.heads_log import HeadsLog
 from remit.backend.embedded.inbox import SQLiteInbox
 from remit.backend.embedded.index import SQLiteIndex
-from remit.backend.embedded.journal import SQLiteJournal
+from remit.backend.embedded.journal import SQLiteFeed, SQLiteJournal
 from remit.backend.embedded.keys import FileKey, refuse_lost_key
 from remit.backend.embedded.leases import FileLeases
 from remit.backend.embedded.locks import FileLocks
@@ -81,18 +82,21 @@ class EmbeddedStore:
         self._is_closed = False
         self._syncer = syncer
         self._checkpointer = Checkpointer(home)
-        self._writer = Writer(connection, home, now_ms, syncer=syncer, checkpointer=self._checkpointer)
+        # What is only read has nothing rung, and nothing put beside it to listen with.
+        self.bell = SocketBell(home, may_listen=syncer is not None)
+        self._writer = Writer(connection, home, now_ms, syncer=syncer, checkpointer=self._checkpointer, bell=self.bell)
         self.locks = locks
         self.key = FileKey(home)
         self.leases = FileLeases(locks)
         self.journal = SQLiteJournal(self._writer, self._reader, self.leases)
+        self.feed = SQLiteFeed(self._reader)
         self.blobs = SQLiteBlobs(self._writer, self._reader)
         self.snapshots = SQLiteSnapshots(self._writer, self._reader)
         self.catalogue = SQLiteCatalogue(self._reader)
         self.index = SQLiteIndex(self._writer, self._reader)
         self.log = FileHeadLog(self._reader, log)
-        self.halts = SQLiteHalts(home, self.journal, self._reader, log)
-        self.inbox = SQLiteInbox(self._writer, self._reader)
+        self.halts = SQLiteHalts(home, self.journal, self._reader, log, self.bell)
+        self.inbox = SQLiteInbox(self._writer, self._reader, self.bell)
         self.ledger = SQLiteLedger(self._writer, self._reader)
         self.receipts = SQLiteReceipts(self._writer, self._reader)
         self.seals = FileSeals(home, lambda: self.signer)
@@ -168,6 +172,7 @@ class EmbeddedStore:
         if self._is_closed:
             return
         self._is_closed = True
+        self.bell.close()
         try:
             await self._writer.close()
         finally:
@@ -176,6 +181,7 @@ class EmbeddedStore:
     def let_go(self) -> None:
         """Close a store that was only read, without an event loop."""
         self._is_closed = True
+        self.bell.close()
         self._close()
 
     def _close(self) -> None:

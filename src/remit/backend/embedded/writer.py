@@ -16,12 +16,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from remit.backend.embedded.bell import SocketBell
 from remit.backend.embedded.checkpoints import Checkpointer
 from remit.backend.embedded.database import BUSY_WAIT_MS_MAX, DATABASE
 from remit.backend.embedded.failures import CLOSED, failure, is_busy, unusable
 from remit.backend.embedded.syncing import Syncer, Waiting
 from remit.core.failure import InvariantBroken, RemitError
-from remit.core.storage import SignedHead, StoreUnusable
+from remit.core.storage import SignedHead, StoreUnusable, Topic
 
 # The first and the longest pause between two tries while another process writes; its commits take less.
 _PAUSE_S_MIN, _PAUSE_S_MAX = 0.001, 0.02
@@ -92,6 +93,7 @@ class Writer:
         *,
         syncer: Syncer | None,
         checkpointer: Checkpointer,
+        bell: SocketBell,
     ) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
@@ -99,6 +101,7 @@ class Writer:
         self.now_ms = now_ms
         self._syncer = syncer
         self._checkpointer = checkpointer
+        self._bell = bell
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handle: asyncio.Handle | None = None
         self._queue: list[Work] = []
@@ -240,6 +243,7 @@ class Writer:
 
     def _settle(self, works: Sequence[Work], outcomes: Sequence[Outcome | Exception]) -> None:
         """Tell everyone of a batch that was committed; who asked for a sync is told by the syncer."""
+        self._bell.ring(Topic.TURNS)
         waiting: list[Waiting] = []
         unawaited: list[SignedHead] = []
         size_bytes = self._texts_bytes

@@ -8,6 +8,7 @@ from remit.backend.folded.journal import FoldedJournal
 from remit.backend.folded.log import HALT_LOG, RECEIPTS, TRIES_MAX, Log, Written
 from remit.backend.folded.replica import Replica
 from remit.backend.folded.spans import Spans
+from remit.backend.memory.bell import SilentBell
 from remit.backend.memory.checkup import MemoryCheckup
 from remit.backend.memory.seals import MemorySeals
 from remit.backend.memory.snapshots import MemorySnapshots
@@ -17,7 +18,18 @@ from remit.core.halt import HALTS
 from remit.core.queue import Receipt, ReceiptKind
 from remit.core.quota import Charge, Committed, Limit
 from remit.core.signing import SignedDeletion, Signer
-from remit.core.storage import AppendConflict, Derived, Losses, Redacted, Removed, RunEntry, SignedHead, StoreUnusable
+from remit.core.storage import (
+    AppendConflict,
+    Derived,
+    Losses,
+    Place,
+    Redacted,
+    Removed,
+    RunEntry,
+    SignedHead,
+    StoreUnusable,
+    WrittenTurn,
+)
 from remit.observe.checkup import Check
 
 STORE_KEEPS_ALL = "STORE_KEEPS_ALL"
@@ -68,6 +80,8 @@ class FoldedStore:
         self.seals = seals or MemorySeals()
         self.inbox = FoldedInbox(replica)
         self.journal = FoldedJournal(log, replica, spans, self.inbox)
+        self.feed = FoldedFeed(replica)
+        self.bell = SilentBell()
         self.catalogue = FoldedCatalogue(replica)
         self.index = FoldedIndex(replica)
         self.log = FoldedHeadLog(replica)
@@ -80,6 +94,23 @@ class FoldedStore:
 
     async def close(self) -> None:
         """Nothing to leave behind."""
+
+
+class FoldedFeed:
+    """Turns in the order of their entries: every process that folds the same logs counts the same places."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+
+    async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
+        """The turns behind a place, oldest first, at most so many."""
+        await self._replica.refresh()
+        return await self._replica.journal.since(place, limit=limit)
+
+    async def end(self) -> Place:
+        """The place of the newest turn."""
+        await self._replica.refresh()
+        return await self._replica.journal.end()
 
 
 class FoldedCatalogue:

@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 
+from remit.backend.memory.bell import MemoryBell
 from remit.backend.memory.head_log import MemoryHeadLog
 from remit.core.halt import HALTS
-from remit.core.storage import AppendConflict, SignedHead
+from remit.core.storage import AppendConflict, SignedHead, Topic
 
 
 class MemoryHalts:
     """Entries until the process ends."""
 
-    def __init__(self, log: MemoryHeadLog | None = None) -> None:
+    def __init__(self, log: MemoryHeadLog | None = None, bell: MemoryBell | None = None) -> None:
+        self._bell = bell or MemoryBell()
         self._log = log
         self._entries: list[bytes] = []
         self._head: SignedHead | None = None
@@ -39,3 +41,4 @@ class MemoryHalts:
             self._head = head
             if self._log is not None:
                 self._log.append(head)
+        self._bell.ring(Topic.POST)

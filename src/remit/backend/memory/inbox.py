@@ -5,14 +5,16 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from remit.backend.clock import wall_clock_ms
-from remit.core.storage import EntrySettled, InboxEntry
+from remit.backend.memory.bell import MemoryBell
+from remit.core.storage import EntrySettled, InboxEntry, Topic
 
 
 class MemoryInbox:
     """Entries until the process ends."""
 
-    def __init__(self, now_ms: Callable[[], int] = wall_clock_ms) -> None:
+    def __init__(self, now_ms: Callable[[], int] = wall_clock_ms, bell: MemoryBell | None = None) -> None:
         self._now_ms = now_ms
+        self._bell = bell or MemoryBell()
         self._number = 0
         self._entries: list[InboxEntry] = []
         self._outcomes: dict[int, tuple[str, str]] = {}
@@ -22,6 +24,7 @@ class MemoryInbox:
         """Leave something for a run."""
         self._number += 1
         self._entries.append(InboxEntry(self._number, run_id, data))
+        self._bell.ring(Topic.POST)
         return self._number
 
     async def pending(self, *, after: int) -> Sequence[InboxEntry]:

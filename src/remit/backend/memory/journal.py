@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile, islice
 
 from remit.backend.clock import wall_clock_ms
+from remit.backend.memory.bell import MemoryBell
 from remit.backend.memory.head_log import MemoryHeadLog
 from remit.backend.memory.inbox import MemoryInbox
 from remit.backend.memory.leases import MemoryLeases
@@ -22,7 +23,9 @@ from remit.core.storage import (
     SessionConflict,
     SignedHead,
     Stretch,
+    Topic,
     Warrant,
+    WrittenTurn,
 )
 
 
@@ -34,10 +37,14 @@ class MemoryJournal:
         leases: MemoryLeases | None = None,
         inbox: MemoryInbox | None = None,
         now_ms: Callable[[], int] = wall_clock_ms,
+        bell: MemoryBell | None = None,
     ) -> None:
         self._leases = leases or MemoryLeases()
+        self._bell = bell or MemoryBell()
         self._inbox = inbox
         self._runs: dict[str, list[bytes]] = {}
+        # Every turn of a listed run in the order written: its place is its position here. Deleted ones leave a hole.
+        self._order: list[tuple[str, int] | None] = []
         self._entries: dict[str, RunEntry] = {}
         self._places: set[tuple[str, str, int]] = set()
         self._heads: dict[str, list[SignedHead]] = {}
@@ -70,6 +77,7 @@ class MemoryJournal:
         if listing is not None:
             self._list(run_id, listing)
         turns.append(data)
+        self._order.append((run_id, after + 1) if run_id in self._entries else None)
         if warrant is not None and warrant.head is not None:
             self._heads.setdefault(run_id, []).append(warrant.head)
         if barrier is not None and run_id in self._entries:
@@ -78,6 +86,7 @@ class MemoryJournal:
             if barrier.charge is not None:
                 self.ledger.keep(barrier.charge)
         self._note(run_id, barrier, warrant)
+        self._bell.ring(Topic.TURNS)
         return after + 1
 
     async def read(self, run_id: str, *, after: int = -1) -> Stretch:
@@ -88,6 +97,18 @@ class MemoryJournal:
     async def mend(self) -> int:
         """Nothing here can be damaged."""
         return 0
+
+    async def since(self, place: Place, *, limit: int) -> Sequence[WrittenTurn]:
+        """The turns of listed runs behind a place, oldest first, at most so many."""
+        later = range(place + 1, len(self._order))
+        found = ((number, at) for number in later if (at := self._order[number]) is not None)
+        return [
+            WrittenTurn(number, run_id, seq, self._runs[run_id][seq]) for number, (run_id, seq) in islice(found, limit)
+        ]
+
+    async def end(self) -> Place:
+        """The place of the newest turn."""
+        return len(self._order) - 1
 
     async def names(self) -> Sequence[str]:
         """Every run that has a turn, in the order they started."""
@@ -193,6 +214,7 @@ class MemoryJournal:
             run_ids[:] = [name for name in run_ids if name != run_id]
         self._heads.pop(run_id, None)
         self._ended_at_ms.pop(run_id, None)
+        self._order = [None if at is not None and at[0] == run_id else at for at in self._order]
         return len(self._runs.pop(run_id))
 
     def rewrite(self, run_id: str, seq: int, data: bytes) -> None:

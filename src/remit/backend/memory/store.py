@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from remit.backend.clock import wall_clock_ms
+from remit.backend.memory.bell import MemoryBell
 from remit.backend.memory.blobs import MemoryBlobs
 from remit.backend.memory.halts import MemoryHalts
 from remit.backend.memory.inbox import MemoryInbox
@@ -34,14 +35,15 @@ class MemoryStore:
 
     def __init__(self, signer: Signer | None = None, *, now_ms: Callable[[], int] = wall_clock_ms) -> None:
         self.leases = MemoryLeases()
-        self.inbox = MemoryInbox(now_ms)
-        self.journal = MemoryJournal(self.leases, self.inbox, now_ms)
+        self.bell = MemoryBell()
+        self.inbox = MemoryInbox(now_ms, self.bell)
+        self.journal = MemoryJournal(self.leases, self.inbox, now_ms, self.bell)
         self.blobs = MemoryBlobs(now_ms)
         self.snapshots = MemorySnapshots()
-        self.catalogue = self.index = self.journal
+        self.catalogue = self.index = self.feed = self.journal
         self.log = self.journal.log
         self.ledger = self.journal.ledger
-        self.halts = MemoryHalts(self.log)
+        self.halts = MemoryHalts(self.log, self.bell)
         self.receipts = MemoryReceipts()
         self.seals = MemorySeals()
         self.key = None if signer is None else MemoryKey(signer)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from remit.core.record import Text
+from remit.orchestrate.bus import Bus
 from remit.orchestrate.halts import Halts
 from remit.orchestrate.ports import Clock
 from remit.orchestrate.reports import Report
@@ -35,3 +36,5 @@ class Bench:
     clock: Clock | None = None
     on_late: Callable[[str, Report], None] = _unheard
     claim: Callable[[str, str], Awaitable[bool]] = _free
+    # Who hears what models say; None where nobody can.
+    bus: Bus | None = None

@@ -35,6 +35,7 @@ from remit.kernel.words import correction
 from remit.observe.execution import usage_of
 from remit.orchestrate.fork import begin_fork, effects_of, is_settled, origin_of
 from remit.orchestrate.hub import Driver, Hub
+from remit.orchestrate.live import Live
 from remit.orchestrate.offspring import (
     child_manifest,
     judge_request,
@@ -45,7 +46,7 @@ from remit.orchestrate.offspring import (
 )
 from remit.orchestrate.patterns.chat import chat_graph
 from remit.orchestrate.patterns.structured import structured_graph
-from remit.orchestrate.ports import HeadLog, Inbox, Live
+from remit.orchestrate.ports import HeadLog, Inbox
 from remit.orchestrate.reports import ChildSaid, Report
 from remit.orchestrate.step_values import shown_to_model
 from remit.validate.rules import SemanticCheck

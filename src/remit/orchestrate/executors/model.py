@@ -25,11 +25,13 @@ from remit.core.record import replace
 from remit.inference.chain import ChainEngine, Ear
 from remit.inference.engine import Engine, EngineFault, Restarted, StreamChunk, StreamHandler, wants_grammars
 from remit.inference.text_calls import begins_a_call
+from remit.kernel.voting import place_in_journal
 from remit.observe.logs import command_fields
+from remit.orchestrate.bus import Answer
 from remit.orchestrate.deadlines import TimeRanOut, within
 from remit.orchestrate.errands import ModelErrand
 from remit.orchestrate.executors.bench import Bench
-from remit.orchestrate.kit import Kit, OnChunk
+from remit.orchestrate.kit import Kit
 from remit.orchestrate.reports import ModelSaid, Report
 from remit.orchestrate.shaping import (
     TOOLS_OFFERED_MAX,
@@ -162,17 +164,19 @@ class ModelExecutor:
 
         return embedding_router()
 
-    def stream(self, errand: ModelErrand, on_chunk: OnChunk) -> StreamHandler:
-        """Who passes the pieces of an answer on; those who heard a part of it before are told that it begins anew."""
-        run_id, command = errand.sender.run_id, errand.command
-        stream = _Stream(errand, on_chunk)
+    def stream(self, errand: ModelErrand) -> Answer | None:
+        """Who passes the pieces of an answer on, if anybody listens; who heard a part of it is told that it begins anew."""
+        run_id, command, bus = errand.sender.run_id, errand.command, self.bench.bus
+        answer = None if bus is None else bus.answer(run_id, place_in_journal(command.id)[0])
+        if answer is None:
+            return None
         # Taken out and put back, so that the run that streamed last is the last to be forgotten.
         if self._streamed.pop(run_id, "") == command.id or command.attempt > 1:
-            stream.send(Restarted())
+            answer.send(Restarted())
         self._streamed[run_id] = command.id
         if len(self._streamed) > STREAMS_REMEMBERED_MAX:
             del self._streamed[next(iter(self._streamed))]
-        return stream.send
+        return answer
 
 
 class _Unshaped(Exception):
@@ -186,14 +190,14 @@ class _Unshaped(Exception):
 class _Asking:
     """Asks an engine, or one member of a chain after the other; `shape` is what the last one was asked, `model` its name."""
 
-    __slots__ = ("_engine", "_errand", "_executor", "_kit", "_stream", "model", "shape")
+    __slots__ = ("_answer", "_engine", "_errand", "_executor", "_kit", "model", "shape")
 
     def __init__(self, executor: ModelExecutor, errand: ModelErrand, kit: Kit, engine: Engine) -> None:
         self._executor = executor
         self._errand = errand
         self._kit = kit
         self._engine = engine
-        self._stream: StreamHandler | None = None
+        self._answer: Answer | None = None
         self.model = ""
         self.shape = Shaped(ModelRequest(()))
 
@@ -218,32 +222,14 @@ class _Asking:
             veil.flush()
 
     def _listener(self) -> StreamHandler | None:
-        if self._kit.on_chunk is None or self.shape.hearing is Hearing.NOTHING:
+        if self.shape.hearing is Hearing.NOTHING:
             return None
         # One for all members: none is asked after another was heard.
-        if self._stream is None:
-            self._stream = self._executor.stream(self._errand, self._kit.on_chunk)
-        return self._stream if self.shape.hearing is Hearing.ALL else _Held(self._stream).send
-
-
-class _Stream:
-    """Passes the pieces of one answer on for as long as whoever listens can take them."""
-
-    __slots__ = ("_errand", "_on_chunk", "is_broken")
-
-    def __init__(self, errand: ModelErrand, on_chunk: OnChunk) -> None:
-        self._errand = errand
-        self._on_chunk = on_chunk
-        self.is_broken = False
-
-    def send(self, chunk: StreamChunk | Restarted) -> None:
-        if self.is_broken:
-            return
-        try:
-            self._on_chunk(self._errand.sender.run_id, chunk)
-        except Exception:  # noqa: BLE001  # no listener may break the run
-            self.is_broken = True
-            _log.exception("a listener broke; the rest of this answer is not streamed", extra=_fields(self._errand))
+        if self._answer is None:
+            self._answer = self._executor.stream(self._errand)
+        if self._answer is None:
+            return None
+        return self._answer.send if self.shape.hearing is Hearing.ALL else _Held(self._answer.send).send
 
 
 class _Held:

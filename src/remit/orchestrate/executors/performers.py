@@ -31,7 +31,7 @@ from remit.orchestrate.executors.prepare import prepare
 from remit.orchestrate.executors.retrieve import retrieve
 from remit.orchestrate.executors.tool import Abandoned, ToolExecutor
 from remit.orchestrate.kit import Kit
-from remit.orchestrate.ports import Live
+from remit.orchestrate.live import Live
 from remit.orchestrate.reports import Report
 
 _Perform = Callable[[Any, Kit], Awaitable[Report]]

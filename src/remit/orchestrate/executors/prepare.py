@@ -34,9 +34,9 @@ from remit.orchestrate.errands import (
 )
 from remit.orchestrate.filters import unseen_because
 from remit.orchestrate.halts import run_scopes
+from remit.orchestrate.live import Live
 from remit.orchestrate.patterns.plan import ARGUMENTS, CALL_MARK
 from remit.orchestrate.patterns.redundant import VOTE_MARK
-from remit.orchestrate.ports import Live
 from remit.orchestrate.shaping import applied, began_at, is_checked, occasion_of
 
 # Gives a text in full, wherever it lives.

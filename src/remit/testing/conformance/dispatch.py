@@ -16,7 +16,8 @@ from remit.core.failure import Ending, ErrorCode
 from remit.core.tools import ToolResult
 from remit.kernel.state import RunState
 from remit.orchestrate.claims import PerformerLost
-from remit.orchestrate.ports import Dispatch, Live
+from remit.orchestrate.live import Live
+from remit.orchestrate.ports import Dispatch
 from remit.orchestrate.reports import Report, ToolBroke, ToolSaid
 
 # Performs a command, wherever the dispatch has it performed.

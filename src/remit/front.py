@@ -1,0 +1,42 @@
+"""The front door: `remit.open()`, which costs nothing until it is entered."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remit.assemble import Opened
+    from remit.orchestrate.facade import System
+    from remit.tool.secret import Given
+
+
+class Door:
+    """A system that is loaded and opened when it is entered, beside the event loop, and closed when it is left."""
+
+    def __init__(self, home: Path | str | None, secrets: "Mapping[str, Given]", *, is_in_memory: bool) -> None:
+        self._home, self._secrets, self._is_in_memory = home, secrets, is_in_memory
+        self._opened: Opened | None = None
+
+    async def __aenter__(self) -> "System":
+        self._opened = await asyncio.to_thread(self._made)
+        return await self._opened.__aenter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._opened is not None:
+            await self._opened.aclose()
+
+    def _made(self) -> "Opened":
+        from remit.assemble import Opened, opened, settings_of, system_in_memory
+
+        if self._is_in_memory:
+            return Opened(lambda: system_in_memory(self._secrets))
+        home = None if self._home is None else Path(self._home)
+        return opened(settings_of(home=home), secrets=self._secrets)
+
+
+def open(  # noqa: A001  # `remit.open()` is how it is said
+    home: Path | str | None = None, *, memory: bool = False, secrets: "Mapping[str, Given] | None" = None
+) -> Door:
+    """A system on the store in a folder, on that of the environment, or in memory and forgotten with its process."""
+    return Door(home, secrets or {}, is_in_memory=memory)

@@ -1,0 +1,44 @@
+"""A run in memory, as whoever drives or reads it holds it."""
+
+from typing import TYPE_CHECKING
+
+from remit.core.storage import START, Warrant
+from remit.kernel.state import RunState
+from remit.orchestrate.conversation import Conversation
+from remit.orchestrate.tracing import Tracer
+
+if TYPE_CHECKING:
+    from remit.orchestrate.executors.prepare import Common
+
+
+class Live:
+    """A run in memory: its state, the conversation as the model sees it, and nothing that cannot be folded again."""
+
+    __slots__ = (
+        "common",
+        "conversation",
+        "place",
+        "recovered_seq",
+        "run_id",
+        "snapshot_seq",
+        "state",
+        "tracer",
+        "warrant",
+    )
+
+    def __init__(self, run_id: str, state: RunState) -> None:
+        self.run_id = run_id
+        self.state = state
+        # Where its journal stands behind the last turn that is in the state.
+        self.place = START
+        self.conversation = Conversation()
+        # What all its errands have in common.
+        self.common: Common | None = None
+        # The gate that follows a traced run; made again from the journal whenever it is not there.
+        self.tracer: Tracer | None = None
+        # Under which lease its turns are written; None for who only reads.
+        self.warrant: Warrant | None = None
+        # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
+        self.snapshot_seq = -1
+        # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.
+        self.recovered_seq = -1
