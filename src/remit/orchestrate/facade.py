@@ -1,9 +1,9 @@
 """The facade: submit, signal, watch, result. The verbs that every door uses, for a principal.
 
 Rule 1: a door turns what it is given into a request or a signal, and what comes back into its own form; nothing else.
+Rule 2: a System lives in the event loop it is used in. Closing it stops its drivers; every run can be resumed.
 Rule 3: every verb says which scope it takes. Whoever opened the store acts for itself and has them all; `acting_for` gives
         the same system for a principal, to whom nothing exists but what is of its tenant.
-Rule 2: a System lives in the event loop it is used in. Closing it stops its drivers; every run can be resumed.
 """
 
 import asyncio
@@ -318,12 +318,13 @@ class System:
 
         A run whose kit cannot be loaded again goes on with the one that is given here.
         """
-        is_answer = signal.type in (Signal.APPROVE, Signal.REJECT)
-        entry = await self._expect(signal.run_id, Scope.APPROVE if is_answer else Scope.SIGNAL, signal.type.value)
-        signal = replace(signal, user_id=person_for(self.principal, signal.user_id, "user_id"))
+        if self.principal is not LOCAL:
+            signal = replace(signal, user_id=person_for(self.principal, str(signal.user_id), "user_id"))
         check_signal(signal)
         for field in ("user_id", "signal_id", "channel_type"):
             self._check_name(field, getattr(signal, field))
+        is_answer = signal.type in (Signal.APPROVE, Signal.REJECT)
+        entry = await self._expect(signal.run_id, Scope.APPROVE if is_answer else Scope.SIGNAL, signal.type.value)
         if signal.type is Signal.RETRY and self.principal is not LOCAL:
             await self._copies.may_be_had(signal.run_id, self.principal)
         if signal.type is not Signal.CANCEL and (orphan := await self._end_orphan(entry)) is not None:

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remit.core.boundary import Boundary
 from remit.core.failure import RequestRejected
+from remit.core.manifest import acting_for, may_approve_own, permissions_of
 from remit.core.principal import (
     EVERY_SCOPE,
     EVERY_TENANT,
@@ -24,6 +26,8 @@ from remit.core.principal import (
     sees,
     tenant_for,
 )
+from remit.core.record import replace
+from tests.unit.kernel.builders import manifest_of
 
 REACHES = [Scope]
 ADA = Principal("acme", "ada", (Scope.READ, "email.read"))
@@ -119,3 +123,13 @@ def test_what_is_said_of_another_tenant_does_not_depend_on_whether_there_is_one(
         return
     error, other = refusal(tenant_for, ADA, said), refusal(tenant_for, ADA, "nobody")
     assert error.message.replace(repr(said), "") == other.message.replace("'nobody'", "")
+
+
+@pytest.mark.parametrize("agent", ["", "clerk"])
+def test_a_run_of_a_principal_names_it_and_the_program_that_speaks_for_it(agent: str) -> None:
+    manifest = replace(manifest_of(boundary=Boundary(permissions=("email.read", "vault.open"))), owner="ada")
+    acting = acting_for(manifest, replace(ADA, agent=agent), "503")
+    assert (acting.agents, acting.policy_fault) == ((agent,) if agent else (), "503")
+    # A user who is named like the owner of the store is not the owner.
+    assert (acting.owner, may_approve_own(acting, "ada")) == ("", False)
+    assert (permissions_of(manifest), permissions_of(acting)) == (("email.read", "vault.open"), ("email.read",))

@@ -271,6 +271,7 @@ def test_only_checks_of_the_boundary_are_audited() -> None:
         "passes_filters",
         "has_valid_arguments",
         "is_offered",
+        "is_within_scopes",
         "is_within_depth",
         "is_within_budget",
         "is_not_a_repeat",
