@@ -23,7 +23,7 @@ from remit.core.events import Turn
 from remit.core.failure import RequestRejected
 from remit.core.goal import Goal
 from remit.core.graph import Graph
-from remit.core.halt import NOTHING_HALTED, Halt, Standing
+from remit.core.halt import Halt
 from remit.core.manifest import EarlierEffect, Origin, Source
 from remit.core.person import check_person
 from remit.core.queue import QueueLimits
@@ -71,7 +71,7 @@ from remit.tool.vault import NO_SECRETS, Vault
 
 if TYPE_CHECKING:
     from remit.orchestrate.constraining import Constrainer
-    from remit.orchestrate.guarding import Guard
+    from remit.orchestrate.guard.guard import Guard
 
 # How often a watcher looks for turns that another process may have written.
 WATCH_POLL_MS = 50
@@ -136,6 +136,7 @@ class System:
         self._responses = Responses(self._runner)
         self._manifests = Manifests(self._runner, store.catalogue, new_id, halts, secrets, owner, self._custody)
         self._new_id = new_id
+        self._owner = owner
         self._hub = Hub(self._runner, dispatch, store.leases, find_kit, self.lineages, halts)
         self._hub.custody = self._custody
         self._children = ChildExecutor(self._hub, store.inbox, store.log)
@@ -335,6 +336,27 @@ class System:
         self._check_name("by", by)
         await self._hub.note(run_id, SessionNoted(check_person(by), key, value))
 
+    def guard(self) -> "Guard":
+        """Judges the calls of agents that run elsewhere, each conversation a run of this store."""
+        # Only those who guard other people's agents pay for the protocol.
+        from remit.orchestrate.guard.guard import Ground, Guard
+
+        return Guard(
+            Ground(
+                self._runner,
+                self._hub.holdings,
+                self._new_id,
+                lambda: self._halts.standing,
+                catalogue=self.store.catalogue,
+                begin=self.quotas.begin,
+                check_answer=self.queues.check_answer,
+                hear=self._post.hear_for,
+                check_name=self._check_name,
+                custody=self._custody,
+                owner=self._owner,
+            )
+        )
+
     async def watch(self, run_id: str, *, after: int = -1) -> AsyncIterator[Turn]:
         """The turns of a run as they are written, here or elsewhere, until it has ended or nobody drives it."""
         await self._expect(run_id)
@@ -440,14 +462,6 @@ def constrainer(
     from remit.orchestrate.constraining import Constrainer
 
     return Constrainer(schema, grammar, repair=repair, strict=strict)
-
-
-def guard(halts: Callable[[], Standing] = lambda: NOTHING_HALTED) -> "Guard":
-    """The authority layer alone, for runs that somebody else drives; `halts` says what is halted."""
-    # Only those who guard other people's agents pay for the gate.
-    from remit.orchestrate.guarding import Guard
-
-    return Guard(halts=halts)
 
 
 def boundary_at(said: object) -> Boundary:

@@ -97,6 +97,7 @@ SPOKEN: Mapping[type[Arrival], tuple[tuple[str, ...], tuple[str, ...]]] = Mappin
         arrivals.SourcesAccepted: (("by",), ()),
         arrivals.RunHalted: (("by", "what"), ("why",)),
         arrivals.RunTaken: ((), ()),
+        arrivals.HostFinished: ((), ()),
     }
 )
 
@@ -113,6 +114,7 @@ class Facts:
             **dict.fromkeys(SPOKEN, _spoken),
             arrivals.ModelFailed: _model_failed,
             arrivals.CodeReturned: _code_returned,
+            arrivals.TextShown: _shown,
             reports.ModelSaid: self._answered,
             reports.ToolSaid: self._returned,
             reports.ToolBroke: _broke,
@@ -123,6 +125,7 @@ class Facts:
             reports.ContextSaid: _context,
             reports.PersonApproved: self._approved,
             reports.PersonSaid: _said,
+            reports.HostProposed: self._host_proposed,
         }
 
     def complete(
@@ -269,6 +272,15 @@ class Facts:
         call, _ = self._proposed(state, report.call, kept)
         return arrivals.CodeReturned(report.command_id, calls=self._traced(state, (call,), kept))
 
+    def _host_proposed(self, state: RunState, report: reports.HostProposed, kept: Kept) -> Arrival:
+        """A call of an agent elsewhere: one that a person has approved is taken up, any other is for the gate to judge."""
+        call, _ = self._proposed(state, report.call, kept)
+        for command_id in state.withheld:
+            held = state.open[command_id]
+            if isinstance(held, CallTool) and (held.tool, held.arguments_hash) == (call.tool, call.arguments_hash):
+                return arrivals.CallProposed(call, command_id)
+        return arrivals.CallProposed(self._traced(state, (call,), kept)[0])
+
     def _filtered(self, state: RunState, report: reports.FilterSaid, kept: Kept) -> Arrival:
         """What a filter made of the proposed calls: it may change and turn away, and neither add nor rename."""
         # By their place: models give several calls one id.
@@ -336,6 +348,7 @@ class Facts:
             whole,
             () if goal is None else critical_facts(goal, content),
             self._flags(state, state.open.get(command_id), content.decode()),
+            report.is_shared,
         )
 
     def _flags(self, state: RunState, command: Command | None, content: str) -> tuple[str, ...]:
@@ -373,7 +386,10 @@ class Facts:
             modified, _ = self._proposed(state, ToolCall(held.call_id, held.tool, report.arguments), kept)
         elif report.arguments is not None:
             modified = ProposedCall("", "", "", b"", _NOT_OPEN)
-        return arrivals.ApprovalGiven(report.command_id, by, modified, name(report.packet), note(report.reason))
+        packet, reason = name(report.packet), note(report.reason)
+        return arrivals.ApprovalGiven(
+            report.command_id, by, modified, packet, reason, report.for_values, report.is_awaited
+        )
 
 
 def _schema_here(state: RunState) -> JsonObject | None:
@@ -389,10 +405,12 @@ def _broke(state: RunState, report: reports.ToolBroke, kept: Kept) -> Arrival:
     """A failure with the flags that its words raise: an error may tell what was read."""
     code, text = ErrorCode(report.code), note(report.error)
     evidence, bound, took_ms = sha256(text.encode()).digest(), failure_bound(code, text), _figure(report.duration_ms)
-    is_exposed = report.error.startswith(SECRET_EXPOSED) and not report.is_unknown
+    # A host makes its calls itself: nobody here could have kept one from being made.
+    is_ours = pinned(state).host is None
+    is_exposed = report.error.startswith(SECRET_EXPOSED) and not report.is_unknown and is_ours
     flags = secret_flag(pinned(state).boundary, text)
     return arrivals.ToolFailed(
-        report.command_id, code, text, evidence, bound, took_ms, is_exposed, flags, report.is_unknown
+        report.command_id, code, text, evidence, bound, took_ms, is_exposed, flags, report.is_unknown, report.is_shared
     )
 
 
@@ -448,6 +466,11 @@ def _spoken(state: RunState, arrival: Arrival, kept: Kept) -> Arrival:
     fit = {field: name(getattr(arrival, field)) for field in names}
     fit |= {field: note(getattr(arrival, field)) for field in notes}
     return arrival if all(getattr(arrival, field) == text for field, text in fit.items()) else replace(arrival, **fit)
+
+
+def _shown(state: RunState, arrival: arrivals.TextShown, kept: Kept) -> Arrival:
+    text = stored(clean(arrival.text), kept) if isinstance(arrival.text, str) else arrival.text
+    return replace(arrival, tool=name(arrival.tool), text=text)
 
 
 def _model_failed(state: RunState, arrival: arrivals.ModelFailed, kept: Kept) -> Arrival:

@@ -47,6 +47,7 @@ class Live:
     __slots__ = (
         "common",
         "conversation",
+        "moment_ms",
         "on_recovered",
         "on_turn",
         "place",
@@ -70,6 +71,8 @@ class Live:
         self.tracer: Tracer | None = None
         # Under which lease its turns are written; None for who only reads.
         self.warrant: Warrant | None = None
+        # What time it is, where an agent elsewhere keeps the time of its run; None where the clock counts.
+        self.moment_ms: int | None = None
         # After which turn the snapshot was made that is kept of the run; -1 where nobody here knows of one.
         self.snapshot_seq = -1
         # Up to which turn its commands were ordered by whoever drove the run before; -1 where it began here.

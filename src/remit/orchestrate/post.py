@@ -86,8 +86,12 @@ class Post:
 
     async def hear_waiting(self, live: Live) -> None:
         """Let a run that was just taken up hear what was left for it while nobody listened."""
+        await self.hear_for({live.run_id: live}.get)
+
+    async def hear_for(self, live_of: Callable[[str], Live | None]) -> None:
+        """Let the runs that are held here hear what was left for them."""
         for entry in await self._inbox.pending(after=0):
-            if entry.run_id == live.run_id:
+            if (live := live_of(entry.run_id)) is not None:
                 await self._hear(live, entry.number, entry.data)
 
     async def close(self) -> None:
@@ -173,10 +177,8 @@ class Post:
                 _log.warning("the inbox could not be read: %s", error, extra=NO_RUN)
 
     async def _look(self) -> None:
-        for entry in await self._inbox.pending(after=0):
-            driver = self._hub.drivers.get(entry.run_id)
-            if driver is not None:
-                await self._hear(driver.live, entry.number, entry.data)
+        drivers = self._hub.drivers
+        await self.hear_for(lambda run_id: drivers[run_id].live if run_id in drivers else None)
         # Children that were waiting may have been finished by another process.
         for driver in list(self._hub.drivers.values()):
             for command_id in list(driver.live.state.held):

@@ -46,8 +46,9 @@ async def recover(runner: Runner, run_id: str, live: Live | None = None, *, toke
         if not is_parting and (live.state.ending is not None or command.id not in live.state.open):
             continue
         if is_safe_to_repeat(live.state, command):
-            runner.dispatch.send(live, command)
-            repeated.append(command)
+            if live.state.manifest is not None and live.state.manifest.host is None:
+                runner.dispatch.send(live, command)
+                repeated.append(command)
         elif command.id not in live.state.doubted and command.id not in live.state.withheld:
             await runner.advance(live, ToolOutcomeLost(command.id))
             lost += 1
